@@ -1,5 +1,5 @@
-# Every command a contributor or newcomer needs. `make help` lists them.
-# make serve and make test do all the set-up themselves: scripts/setup.sh says what it installs and why.
+# Every command that a contributor or newcomer needs; `make help` lists them.
+# `make serve` and `make test` install missing packages through scripts/setup.sh.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -10,9 +10,8 @@ ifeq ($(shell uname -s),Darwin)
   FLAGS := $(if $(ROCKSDB),-Xcc -I$(ROCKSDB)/include -Xlinker -L$(ROCKSDB)/lib)
 endif
 
-# On Linux Swift's own libraries become part of the release binary: it runs where Swift is not installed, starts faster
-# and takes an eighth less of the processor, since calls into them need no detour. Where a toolchain comes without the
-# static libraries they are linked as everywhere else. Asked of the compiler only by the commands that build the release.
+# On Linux the release binary includes Swift's libraries. It then needs no Swift installation, starts faster and uses an
+# eighth less processor time. Toolchains without static libraries link dynamically. Only release builds evaluate this.
 STATIC = $(if $(filter Linux,$(shell uname -s)),$(shell \
   libraries=$$(swift -print-target-info 2>/dev/null | sed -n 's/.*"runtimeResourcePath": *"\(.*\)".*/\1/p'); \
   [ -n "$$libraries" ] && [ -d "$${libraries}_static" ] && echo --static-swift-stdlib))
@@ -32,7 +31,7 @@ help: ## List the commands
 setup: ## Install the system libraries that are missing (apt or Homebrew)
 	@scripts/setup.sh build
 
-serve: build ## Run the server for newcomers: emulator mode, loopback, data kept in .hearth/
+serve: build ## Run the server in emulator mode on loopback, with data in .hearth/
 	.build/release/hearth serve --emulator --data $(DATA) $(ARGS)
 
 build: setup ## Build the release binary at .build/release/hearth
@@ -42,23 +41,23 @@ test: ## Set up, build, run every test, and check docs/compatibility.md against 
 	@scripts/setup.sh test
 	@scripts/test.sh all $(FLAGS)
 
-unit: ## The Swift tests alone
+unit: ## Run the Swift tests only
 	@scripts/setup.sh build
 	@scripts/test.sh unit $(FLAGS)
 
-clients: ## The genuine clients' tests alone
+clients: ## Run the tests with official clients only
 	@scripts/setup.sh test
 	@scripts/test.sh clients $(FLAGS)
 
-compatibility: ## Check that each test docs/compatibility.md names exists and passed in the last `make test`
+compatibility: ## Check that each test named in docs/compatibility.md and docs/bugs.md passed in the last run
 	@python3 scripts/compatibility.py
 
-example: ## Play Examples/Reminders against a server of its own and check what two clients saw
+example: ## Run Examples/Reminders with two clients against a server and check their events
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
 	@scripts/example.sh
 
-crash: ## N simulated power cuts: make crash N=200 (SYNC=off shows that the test finds losses)
+crash: ## Simulate N power cuts: make crash N=200 (with SYNC=off the test must find losses)
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
 	@N=$(or $(N),50) scripts/crash.sh
@@ -88,10 +87,10 @@ kills: ## N kills of the server while clients write, against what it acknowledge
 	@swift build --build-tests $(FLAGS)
 	@FLAGS="$(FLAGS)" scripts/proofs.sh kills $(or $(N),50) $(SEED)
 
-web-sdk: build ## The genuine web SDK and Google's tests of it: make web-sdk SDK=firebase-js-sdk CLOSURE=closure-library
+web-sdk: build ## Run the official web SDK and Google's tests of it: make web-sdk SDK=firebase-js-sdk CLOSURE=closure-library
 	@scripts/web-sdk.sh "$(SDK)" "$(CLOSURE)"
 
-system-tests: build ## Google's system tests of its Python client: make system-tests SDK=python-firestore
+system-tests: build ## Run Google's system tests of its Python client: make system-tests SDK=python-firestore
 	@scripts/setup.sh test
 	@scripts/system-tests.sh "$(SDK)"
 
@@ -102,25 +101,25 @@ fuzz: ## Fuzz one parser: make fuzz TARGET=json SECONDS=600
 bench: build ## Print the table of ratios of docs/benchmarks.md (release build, several minutes)
 	@FLAGS="$(FLAGS)" scripts/bench.sh $(ARGS)
 
-bench-firestore: build ## The rows of Cloud Firestore that take ten minutes: a million documents, 100,000 listeners
+bench-firestore: build ## Measure a million documents and 100,000 listeners (ten minutes)
 	@FLAGS="$(FLAGS)" scripts/bench.sh --suite firestore $(ARGS)
 
-bench-realtime: build ## The rows of the Realtime Database that take a quarter of an hour: 18,800 connections, 1 GB of data
+bench-realtime: build ## Measure 18,800 connections and 1 GB of data (15 minutes)
 	@FLAGS="$(FLAGS)" scripts/bench.sh --suite realtime $(ARGS)
 
-bench-large: build ## The cost of a write to a database of 10 GB: needs 30 GB of disk, and half an hour
+bench-large: build ## Measure writes to a database of 10 GB (30 GB of disk, 30 minutes)
 	@FLAGS="$(FLAGS)" scripts/bench.sh --suite large $(ARGS)
 
-bench-floods: ## What clients that misbehave cost those that do not (release build; needs the clients of make test)
+bench-floods: ## Measure the cost of abusive clients for honest ones (release build)
 	@scripts/setup.sh test
 	@swift build $(RELEASE) $(FLAGS)
 	@.venv/bin/python Benchmarks/floods.py $(ARGS)
 
-lint: ## swift-format, strict, with the project's configuration
+lint: ## Check the format of Swift files and the language of comments and documents
 	@scripts/lint.sh
 
-format: ## Rewrite the sources as swift-format wants them
+format: ## Format the Swift files
 	@scripts/lint.sh --fix
 
-clean: ## Remove what builds made; data in .hearth/ stays
+clean: ## Remove build results; data in .hearth/ stays
 	rm -rf .build .venv Benchmarks/.build Fuzz/.build

@@ -64,7 +64,9 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
   ],
   targets: [
-    // What client and server must agree on.
+    // Code that client and server share.
+    module("JSON", in: "Shared"),
+    module("Locking", in: "Shared"),
     module("FirestoreModel", in: "Shared", [crypto]),
     .target(
       name: "FirestoreProtobuf", dependencies: [protobuf],
@@ -72,24 +74,27 @@ let package = Package(
     module(
       "FirestoreWire", in: "Shared", exclude: ["Generated", "Protos"],
       ["FirestoreModel", "FirestoreProtobuf", protobuf]),
-    module("RealtimeModel", in: "Shared", [crypto]),
-    module("RealtimeWire", in: "Shared", ["RealtimeModel"]),
-    module("GRPCFraming", in: "Shared", [nio("NIOCore"), hpack]),
+    module("RealtimeModel", in: "Shared", ["JSON", crypto]),
+    module("RealtimeWire", in: "Shared", ["JSON", "RealtimeModel"]),
+    module("GRPCFraming", in: "Shared", ["JSON", nio("NIOCore"), hpack]),
 
     // The server.
-    module("OrderedStore", in: "Server"),
-    module("OrderedStoreConformance", in: "Server", ["OrderedStore"]),
+    module("OrderedStore", in: "Server", ["Locking"]),
+    module("OrderedStoreConformance", in: "Server", ["Locking", "OrderedStore"]),
     .systemLibrary(name: "CRocksDB", path: "Sources/Server/CRocksDB"),
     .systemLibrary(name: "CZlib", path: "Sources/Server/CZlib"),
     .systemLibrary(name: "CMalloc", path: "Sources/Server/CMalloc"),
-    module("EmbeddedStore", in: "Server", ["OrderedStore", "CRocksDB"]),
-    module("FirestoreEngine", in: "Server", ["OrderedStore", "FirestoreModel", "FirestoreWire"]),
-    module("RealtimeEngine", in: "Server", ["OrderedStore", "RealtimeModel", "RealtimeWire"]),
+    module("BlockLog", in: "Server"),
+    module("EmbeddedStore", in: "Server", ["BlockLog", "Locking", "OrderedStore", "CRocksDB"]),
+    module(
+      "FirestoreEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
+    module(
+      "RealtimeEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
     module(
       "Endpoints", in: "Server",
       [
         "FirestoreEngine", "RealtimeEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
-        "RealtimeModel", "RealtimeWire", "GRPCFraming", "CZlib", nio("NIOCore"), nio("NIOPosix"),
+        "JSON", "RealtimeModel", "RealtimeWire", "GRPCFraming", "BlockLog", "CZlib", nio("NIOCore"), nio("NIOPosix"),
         nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), http2, hpack, tls,
         protobuf, crypto, log,
       ]),
@@ -97,26 +102,27 @@ let package = Package(
       "HearthServer", in: "Server",
       [
         "Endpoints", "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
-        "EmbeddedStore", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOPosix"), tls, log,
+        "EmbeddedStore", "JSON", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOPosix"), tls, log,
       ]),
     .executableTarget(
       name: "hearth", dependencies: ["HearthServer", "FirestoreEngine", "RealtimeEngine", arguments, log],
       path: "Sources/Server/hearth", swiftSettings: strict),
 
     // The SDKs.
-    module("FirebaseCore", in: "SDK"),
+    module("FirebaseCore", in: "SDK", ["Locking"]),
     module("FirebaseSharedSwift", in: "SDK"),
     module(
       "FirebaseDatabase", in: "SDK",
       [
-        "FirebaseCore", "FirebaseSharedSwift", "RealtimeModel", "RealtimeWire", nio("NIOCore"),
+        "FirebaseCore", "FirebaseSharedSwift", "Locking", "RealtimeModel", "RealtimeWire", nio("NIOCore"),
         nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), tls,
       ]),
     module(
       "FirebaseFirestore", in: "SDK",
       [
         "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel", "FirestoreProtobuf",
-        "FirestoreWire", "GRPCFraming", nio("NIOCore"), nio("NIOPosix"), http2, hpack, tls, protobuf,
+        "FirestoreWire", "GRPCFraming", "Locking", nio("NIOCore"), nio("NIOPosix"), http2, hpack, tls,
+        protobuf,
       ]),
     module(
       "Firebase", in: "SDK",
@@ -129,10 +135,10 @@ let package = Package(
 
     // What tests share.
     .target(
-      name: "RandomModels", dependencies: ["FirestoreModel", "RealtimeModel"],
+      name: "RandomModels", dependencies: ["FirestoreModel", "JSON", "RealtimeModel"],
       path: "Tests/Support/RandomModels", swiftSettings: strict),
     .target(
-      name: "StoreFixture", dependencies: ["OrderedStore"], path: "Tests/Support/StoreFixture",
+      name: "StoreFixture", dependencies: ["Locking", "OrderedStore"], path: "Tests/Support/StoreFixture",
       swiftSettings: strict),
     .target(
       name: "ServerFixture",
@@ -140,33 +146,37 @@ let package = Package(
       path: "Tests/Support/ServerFixture", swiftSettings: strict),
 
     // The tests, one target per module.
+    tests(of: "JSON", ["JSON", "RandomModels"]),
     tests(of: "FirestoreModel", ["FirestoreModel", "RandomModels"]),
     tests(
       of: "FirestoreWire",
       ["FirestoreWire", "FirestoreProtobuf", "FirestoreModel", "RandomModels", protobuf]),
-    tests(of: "RealtimeModel", ["RealtimeModel", "RandomModels"]),
-    tests(of: "RealtimeWire", ["RealtimeWire", "RealtimeModel", "RandomModels"]),
+    tests(of: "RealtimeModel", ["JSON", "RealtimeModel", "RandomModels"]),
+    tests(of: "RealtimeWire", ["JSON", "RealtimeWire", "RealtimeModel", "RandomModels"]),
     tests(of: "GRPCFraming", ["GRPCFraming", "RandomModels", nio("NIOCore"), hpack]),
     tests(
       of: "OrderedStore",
-      ["OrderedStore", "OrderedStoreConformance", "RandomModels", "StoreFixture"]),
-    tests(of: "EmbeddedStore", ["EmbeddedStore", "OrderedStore", "OrderedStoreConformance"]),
+      ["Locking", "OrderedStore", "OrderedStoreConformance", "RandomModels", "StoreFixture"]),
+    tests(
+      of: "EmbeddedStore",
+      ["EmbeddedStore", "BlockLog", "Locking", "OrderedStore", "OrderedStoreConformance"]),
     tests(
       of: "FirestoreEngine",
       [
-        "FirestoreEngine", "FirestoreModel", "FirestoreWire", "OrderedStore", "EmbeddedStore",
-        "RandomModels",
+        "FirestoreEngine", "FirestoreModel", "FirestoreWire", "Locking", "OrderedStore",
+        "EmbeddedStore", "RandomModels",
       ]),
     tests(
       of: "RealtimeEngine",
       [
-        "RealtimeEngine", "RealtimeModel", "RealtimeWire", "OrderedStore", "EmbeddedStore",
-        "RandomModels", "StoreFixture",
+        "RealtimeEngine", "JSON", "Locking", "RealtimeModel", "RealtimeWire", "OrderedStore",
+        "EmbeddedStore", "RandomModels", "StoreFixture",
       ]),
     tests(
       of: "Endpoints",
       [
         "Endpoints", "HearthServer", "FirestoreEngine", "RealtimeEngine", "FirestoreProtobuf",
+        "JSON", "Locking",
         "FirestoreWire", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         "OrderedStore", "EmbeddedStore", "RandomModels", "CZlib", nio("NIOCore"), nio("NIOPosix"),
         nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"), http2, hpack, tls, protobuf, log,
@@ -175,7 +185,7 @@ let package = Package(
       of: "Fuzz",
       [
         "Endpoints", "FirestoreEngine", "RealtimeEngine", "OrderedStore", "FirestoreProtobuf",
-        "FirestoreWire", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
+        "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),
         nio("NIOConcurrencyHelpers"), hpack, protobuf, log,
       ]),
@@ -185,13 +195,13 @@ let package = Package(
         "HearthServer", "FirestoreEngine", "FirestoreModel", "EmbeddedStore", "OrderedStore",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ]),
-    tests(of: "FirebaseCore", ["FirebaseCore"]),
+    tests(of: "FirebaseCore", ["FirebaseCore", "Locking"]),
     tests(of: "FirebaseSharedSwift", ["FirebaseSharedSwift"]),
     tests(
       of: "FirebaseDatabase",
       [
-        "FirebaseDatabase", "FirebaseCore", "FirebaseSharedSwift", "RealtimeModel", "RealtimeWire",
-        "HearthServer", "RandomModels", "ServerFixture", nio("NIOCore"), nio("NIOPosix"),
+        "FirebaseDatabase", "FirebaseCore", "FirebaseSharedSwift", "JSON", "Locking", "RealtimeModel",
+        "RealtimeWire", "HearthServer", "RandomModels", "ServerFixture", nio("NIOCore"), nio("NIOPosix"),
       ]),
     tests(
       of: "FirebaseFirestore",
@@ -200,7 +210,9 @@ let package = Package(
         "FirestoreProtobuf", "FirestoreWire", "HearthServer", "ServerFixture", protobuf,
         nio("NIOCore"), nio("NIOPosix"),
       ]),
-    tests(of: "Firebase", ["Firebase", "FirebaseFirestore", "HearthServer"]),
+    tests(
+      of: "Firebase",
+      ["Firebase", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "HearthServer"]),
   ]
 )
 

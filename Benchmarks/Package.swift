@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, so that nobody who builds Hearth builds its measurements. The server under test is the
-// release binary, as a process of its own; the generated messages, the engine's C module and the codecs that are
-// measured by themselves are the same files, by link.
+// The package of the benchmarks. It is separate, so that builds of Hearth do not build it. The server under
+// test is the release binary in its own process. The generated messages, the engine's C module and the codecs
+// that are measured alone are symbolic links to the same files.
 let strict: [SwiftSetting] = [
   .swiftLanguageMode(.v6),
   .enableUpcomingFeature("ExistentialAny"),
@@ -35,8 +35,9 @@ let package = Package(
       swiftSettings: [.swiftLanguageMode(.v6)]),
     module(
       "FirestoreWire", exclude: ["Generated", "Protos"], ["FirestoreModel", "FirestoreProtobuf", protobuf]),
-    module("RealtimeModel", [crypto]),
-    module("RealtimeWire", ["RealtimeModel"]),
+    module("JSON"),
+    module("RealtimeModel", ["JSON", crypto]),
+    module("RealtimeWire", ["JSON", "RealtimeModel"]),
     .systemLibrary(name: "CRocksDB"),
     .executableTarget(
       name: "Benchmarks",

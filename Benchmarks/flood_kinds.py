@@ -1,7 +1,7 @@
-"""The floods of floods.py: what each kind of client that misbehaves sends.
+"""The kinds of floods of floods.py: the bytes that each kind of abusive client sends.
 
-A flood is a function that keeps one connection busy until a moment; it raises OSError once the server has ended the
-connection. Everything is sent as raw bytes, since no library of good manners does these things.
+A flood is a function that keeps one connection busy until a point in time. It raises OSError once the server has ended the
+connection. Everything is sent as raw bytes, because well-behaved libraries cannot send it.
 """
 
 import json
@@ -21,7 +21,7 @@ def frame(kind, flags, stream, payload=b""):
 
 
 def literal(name, value):
-    """A header that no table of HPACK remembers; lengths below 127."""
+    """An HPACK header that is not added to the dynamic table; lengths below 127."""
     return b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
 
 
@@ -41,7 +41,7 @@ def get_message(document):
 
 
 class Peer:
-    """A raw connection. Its end, or a GOAWAY, is raised by `drain`."""
+    """A raw connection. `drain` raises when it ends or receives GOAWAY."""
 
     def __init__(self, port, http2=True, settings=b"", reads=True, window=None):
         self.socket = socket.socket()
@@ -50,11 +50,11 @@ class Peer:
         self.looked = time.monotonic()
         if not reads:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        # A send that waits is held up by the server, not cut off by it.
+        # A send that blocks is delayed by the server, not disconnected.
         self.socket.settimeout(60)
         self.socket.connect(("127.0.0.1", port))
         if http2:
-            # The server's own settings, with more streams than a hundred, hold once they are acknowledged.
+            # The server's settings, with more than 100 streams, apply once they are acknowledged.
             self.send(PREFACE + frame(SETTINGS, 0, 0, settings) + frame(SETTINGS, 1, 0))
             if window:
                 self.send(frame(WINDOW, 0, 0, window.to_bytes(4, "big")))
@@ -66,7 +66,7 @@ class Peer:
         self.socket.sendall(data)
 
     def send_some(self, data):
-        """Sends what the socket takes within a moment; returns the rest."""
+        """Sends as much as the socket accepts within a short time. Returns the rest."""
         self.socket.settimeout(0.2)
         try:
             return data[self.socket.send(data):]
@@ -76,7 +76,7 @@ class Peer:
             self.socket.settimeout(60)
 
     def drain(self):
-        """Takes what has come; raises once the connection is over."""
+        """Reads the received bytes. Raises once the connection has ended."""
         if not self.reads:
             if time.monotonic() > self.looked + 1:
                 self.looked = time.monotonic()
@@ -98,7 +98,7 @@ class Peer:
 
 
     def is_held(self):
-        """Whether the server still holds its end. The peer of a connection that is not read hears nothing of its end."""
+        """Whether the server keeps its end open. A peer that does not read is not notified of the end."""
         ours, theirs = (f":{name[1]:04X}" for name in (self.socket.getsockname(), self.socket.getpeername()))
         with open("/proc/net/tcp") as connections:
             fields = (line.split()[1:4] for line in connections)
@@ -118,7 +118,7 @@ class Peer:
 
 
 def repeated(make, per_batch=50, pause=0, product="firestore", **options):
-    """A flood over HTTP/2 of what `make` returns for each odd number of a stream."""
+    """A flood over HTTP/2 of the bytes that `make` returns for each odd stream ID."""
     def flood(ports, until):
         peer, stream = Peer(getattr(ports, product), **options), 1
         try:
@@ -148,13 +148,13 @@ def reset_pair(stream):
 
 
 def asked_reset(stream):
-    """A whole request, and then its reset."""
+    """A complete request, followed by its reset."""
     return (frame(HEADERS, 4, stream, HEADERS_OF_GET) + frame(DATA, 1, stream, LARGE) +
             frame(RESET, 0, stream, (8).to_bytes(4, "big")))
 
 
 def begun_reset(method, request, ends=True, pause=0.005, per_batch=50):
-    """A flood of calls that are reset a moment later, when they have begun."""
+    """A flood of calls that are reset shortly after they have started."""
     headers = request_headers(method)
 
     def flood(ports, until):
@@ -175,7 +175,7 @@ def begun_reset(method, request, ends=True, pause=0.005, per_batch=50):
 
 
 def asked_reset_by_rest(path):
-    """As before, of REST."""
+    """A complete REST request, followed by its reset."""
     headers = b"".join(literal(name, value) for name, value in [
         (":method", "GET"), (":scheme", "http"), (":path", path), (":authority", "localhost"),
         ("authorization", "Bearer owner")])
@@ -183,7 +183,7 @@ def asked_reset_by_rest(path):
 
 
 def provoked(stream):
-    """A stream that the server must reset: a window opened by nothing."""
+    """A stream that the server must reset: a WINDOW_UPDATE of zero."""
     return frame(HEADERS, 4, stream, HEADERS_OF_GET) + frame(WINDOW, 0, stream, bytes(4))
 
 
@@ -202,13 +202,13 @@ def continuation(ports, until):
 
 
 def huge_headers(stream):
-    """A header block that unfolds: one entry of the table, named again and again."""
+    """A header block that expands: it references one table entry many times."""
     entry = b"\x40" + b"\x05x-big" + b"\x7f\x81\x1e" + b"v" * 4_000  # into the dynamic table, 62
     return frame(HEADERS, 4, stream, HEADERS_OF_GET + entry + b"\xbe" * 12_000)
 
 
 def open_calls(most, message=None, reads=True, settings=b"", window=None):
-    """Opens calls, with or without their requests, and leaves them there."""
+    """Opens calls, with or without their requests, and leaves them open."""
     def flood(ports, until):
         peer, stream, rest = Peer(ports.firestore, settings=settings, reads=reads, window=window), 1, b""
         try:
@@ -234,7 +234,7 @@ def window_setting(size):
 
 
 def unread(of, request):
-    """Asks the port for large answers over HTTP/1.1, one after the other, and takes nothing."""
+    """Requests large responses over HTTP/1.1, one after the other, and reads nothing."""
     def flood(ports, until):
         peer, rest = Peer(getattr(ports, of), http2=False, reads=False), request * 200
         try:
@@ -250,7 +250,7 @@ def unread(of, request):
 
 
 def ask_and_go(of, request):
-    """Asks for something large over HTTP/1.1 and closes the connection at once, again and again."""
+    """Repeatedly requests a large response over HTTP/1.1 and closes the connection immediately."""
     def flood(ports, until):
         while time.monotonic() < until:
             peer = Peer(getattr(ports, of), http2=False)
@@ -260,7 +260,7 @@ def ask_and_go(of, request):
 
 
 def drip(of, beginning, piece=b"a", pause=0.25, http2=False):
-    """Sends a beginning, and then a byte at a time."""
+    """Sends a start, and then single bytes slowly."""
     def flood(ports, until):
         peer = Peer(getattr(ports, of), http2=http2)
         try:
@@ -275,7 +275,7 @@ def drip(of, beginning, piece=b"a", pause=0.25, http2=False):
 
 
 def pour(of, beginning, piece):
-    """Sends a beginning, and then the same for ever, as fast as it is taken."""
+    """Sends a start, and then repeats the same bytes as fast as the server reads."""
     def flood(ports, until):
         peer, batch = Peer(getattr(ports, of), http2=False), piece * (16_384 // len(piece))
         try:
@@ -293,7 +293,7 @@ UPGRADE = (b"GET /.ws?v=5&ns=demo-floods HTTP/1.1\r\nHost: x\r\nUpgrade: websock
 
 
 def masked(opcode, payload, fin=True):
-    """A WebSocket frame under a mask of zeros; below 126 bytes."""
+    """A WebSocket frame with a mask of zeros; below 126 bytes."""
     return bytes([(0x80 if fin else 0) | opcode, 0x80 | len(payload)]) + bytes(4) + payload
 
 
@@ -301,7 +301,7 @@ LISTEN = masked(1, b'{"t":"d","d":{"r":1,"a":"g","b":{"p":"/large","q":{}}}}')
 
 
 def requests(make, batch=50):
-    """A flood of requests over a WebSocket, answered and read: `make` gives action and body for each number."""
+    """A flood of requests over a WebSocket, whose responses are read. `make` returns action and body for each number."""
     def text(number):
         action, body = make(number)
         data = json.dumps({"t": "d", "d": {"r": number, "a": action, "b": body}}).encode()
@@ -322,7 +322,7 @@ def requests(make, batch=50):
 
 
 def unread_events(ports, until):
-    """Listens to a value that it changes itself over another connection, and never reads the events."""
+    """Listens to a value, changes it over another connection, and never reads the events."""
     reader, writer = Peer(ports.database, http2=False, reads=False), Peer(ports.database, http2=False)
     body = b'"' + b"x" * 200_000 + b'"'
     request = b"PUT /changing.json?ns=demo-floods&print=silent HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
@@ -339,7 +339,7 @@ def unread_events(ports, until):
 
 
 def idle(ports, until):
-    """Holds 100 connections that ask for nothing after their first request."""
+    """Keeps 100 connections open that send nothing after their first request."""
     peers = []
     try:
         for _ in range(100):
@@ -356,7 +356,7 @@ def idle(ports, until):
 
 
 def sink(ports, until):
-    """Sends to a process that throws everything away: what the attackers themselves take of the machine."""
+    """Sends to a process that discards everything, to measure the attackers' own share of the machine."""
     peer, stream = Peer(ports.sink), 1
     try:
         while time.monotonic() < until:
@@ -380,7 +380,7 @@ CHUNKED = b"PUT /text.json?ns=demo-floods HTTP/1.1\r\nHost: x\r\nTransfer-Encodi
 CHUNKED_COMMIT = (f"POST /v1/{DATABASE}/documents:commit HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
                   "1\r\n{\r\n").encode()
 
-# Each with how many attack at once.
+# Each kind with its number of concurrent attackers.
 FLOODS = {
     "none: a sink beside the server": (sink, 8),
     "rapid reset": (repeated(reset_pair), 8),

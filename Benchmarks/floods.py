@@ -1,10 +1,10 @@
-"""Floods: clients that misbehave beside clients that do not. `make bench-floods` runs it.
+"""Floods: abusive clients beside honest clients. `make bench-floods` runs it.
 
-For each kind of flood: how long a connection of it lives, what the server then holds, and the p99 of honest GetDocument
-calls (four connections of gRPC, each with one call in flight) beside it, over the p99 in the same run just before. The
-attackers connect again as soon as they are cut off or told to go away. They run on the same machine: what they take of
-the processors counts, too, and the first row says how much that is. With `--lives` instead: how long one connection of
-each kind is let live, all at once, up to `--seconds` (the slow ones take minutes).
+For each kind of flood it prints the lifetime of a connection, the server's memory, and the p99 latency of honest
+GetDocument calls (four gRPC connections with one call in flight each) during the flood, relative to the p99 in the same run
+before it. Attackers connect again as soon as they are disconnected or receive GOAWAY. They run on the same machine, so
+their processor time counts too; the first row measures it. With `--lives` it prints how long one connection of each kind
+lives, all at the same time, up to `--seconds` (the slow kinds take minutes).
 """
 
 import argparse
@@ -28,7 +28,7 @@ Ports = collections.namedtuple("Ports", "firestore database sink")
 
 
 def attack(name, ports, seconds, results):
-    """One attacker: connects again as soon as it is cut off."""
+    """Runs one attacker, which connects again as soon as it is disconnected."""
     flood, _ = FLOODS[name]
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -101,7 +101,7 @@ def fill(ports):
 
 
 def swallow(listener):
-    """The sink: takes connections and throws away what they send."""
+    """Runs the sink: accepts connections and discards their bytes."""
     def take(connection):
         while connection.recv(1 << 16):
             pass
@@ -112,10 +112,10 @@ def swallow(listener):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hearth", default=".build/release/hearth")
-    parser.add_argument("--seconds", type=float, default=8, help="of each flood")
-    parser.add_argument("--only", default="", help="floods whose names hold one of these, split at commas")
-    parser.add_argument("--rounds", type=int, default=3, help="of each flood; the medians are printed")
-    parser.add_argument("--lives", action="store_true", help="how long one connection of each kind lives")
+    parser.add_argument("--seconds", type=float, default=8, help="duration of each flood in seconds")
+    parser.add_argument("--only", default="", help="run only floods whose names contain one of these strings, separated by commas")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each flood, whose medians are printed")
+    parser.add_argument("--lives", action="store_true", help="print the lifetime of one connection of each kind")
     options = parser.parse_args()
     listener = socket.create_server(("127.0.0.1", 0))
     sink = multiprocessing.Process(target=swallow, args=(listener,), daemon=True)
@@ -151,7 +151,7 @@ def main():
 
 
 def live(ports, names, seconds):
-    """Prints how long one connection of each kind lives."""
+    """Prints the lifetime of one connection of each kind."""
     print("| connection | lives | ends with |\n|---|---|---|", flush=True)
 
     def one(name):

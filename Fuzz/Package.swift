@@ -1,9 +1,10 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, so that nobody who builds Hearth builds its fuzzers, and so that what is fuzzed is compiled with
-// coverage. The modules are the same files, by link, and the targets are those that the tests run over the corpora.
-// `scripts/fuzz.sh` builds and runs it; it needs a toolchain with libFuzzer, which swift.org's have.
+// The package of the fuzzers. It is separate, so that builds of Hearth do not build the fuzzers, and so that
+// fuzzed code is compiled with coverage. The modules are symbolic links to the same files, and the tests run
+// the same targets over the corpora. `scripts/fuzz.sh` builds and runs it. It needs a toolchain with libFuzzer,
+// such as those of swift.org.
 let strict: [SwiftSetting] = [
   .swiftLanguageMode(.v6),
   .enableUpcomingFeature("ExistentialAny"),
@@ -43,29 +44,32 @@ let package = Package(
       swiftSettings: [.swiftLanguageMode(.v6)]),
     module(
       "FirestoreWire", exclude: ["Generated", "Protos"], ["FirestoreModel", "FirestoreProtobuf", protobuf]),
-    module("RealtimeModel", [crypto]),
-    module("RealtimeWire", ["RealtimeModel"]),
-    module("GRPCFraming", [nio("NIOCore"), hpack]),
+    module("JSON"),
+    module("Locking"),
+    module("RealtimeModel", ["JSON", crypto]),
+    module("RealtimeWire", ["JSON", "RealtimeModel"]),
+    module("GRPCFraming", ["JSON", nio("NIOCore"), hpack]),
     .systemLibrary(name: "CZlib"),
-    module("OrderedStore"),
-    module("FirestoreEngine", ["OrderedStore", "FirestoreModel", "FirestoreWire"]),
-    module("RealtimeEngine", ["OrderedStore", "RealtimeModel", "RealtimeWire"]),
+    module("OrderedStore", ["Locking"]),
+    module("FirestoreEngine", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
+    module("RealtimeEngine", ["JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
     // Without the port itself, which alone needs TLS.
     module(
       "Endpoints", exclude: ["Port/ListeningPort.swift", "Port/PortTLS.swift"],
       [
         "FirestoreEngine", "RealtimeEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
-        "RealtimeModel", "RealtimeWire", "GRPCFraming", "CZlib", nio("NIOCore"), nio("NIOPosix"),
+        "JSON", "RealtimeModel", "RealtimeWire", "GRPCFraming", "CZlib", nio("NIOCore"), nio("NIOPosix"),
         nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), http2, hpack, protobuf, crypto,
         log,
       ],
-      // What its parsers are is nobody's business but the tests'.
+      // The parsers are internal, except for tests.
       [.unsafeFlags(["-enable-testing"])]),
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "FirestoreEngine", "RealtimeModel",
-        "RealtimeWire", "RealtimeEngine", "GRPCFraming", "OrderedStore", "Endpoints", protobuf, hpack, log,
+        "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "FirestoreEngine", "JSON",
+        "RealtimeModel", "RealtimeWire", "RealtimeEngine", "GRPCFraming", "OrderedStore", "Endpoints",
+        protobuf, hpack, log,
         nio("NIOCore"), nio("NIOEmbedded"), nio("NIOHTTP1"), nio("NIOWebSocket"),
         nio("NIOConcurrencyHelpers"),
       ],

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Holds docs/compatibility.md against the last test run.
+"""Checks docs/compatibility.md and docs/bugs.md against the last test run.
 
-Every row of the table says what a behaviour's state is and which tests show it. A state of "works" or
-"partly" needs at least one test, and every named test must exist and have passed in the last run, whose
-results are the JUnit files in .build/results. Tests are named `Suite/function` (Swift: the suite's type and the
-function without its arguments) or `file.py::function` (the genuine clients). A Swift test that skipped itself is
-a fault too, unless it says that the shared vectors are not here (HEARTH_CONFORMANCE is not set): then it is
-listed. A line of a table, or the name of a test, that cannot be read is a fault, not passed over.
+Each row of the compatibility table gives a behaviour's state and the tests that prove it. The states "works" and
+"partly" need at least one test. Every test that either page names must exist and must have passed in the last run;
+the results are the JUnit files in .build/results. A Swift test is named `Suite/function`, a test of an official client
+`file.py::function`. A skipped test is a fault, except where its reason is that HEARTH_CONFORMANCE is not set: such rows
+are listed. A table row or test name that cannot be parsed is a fault.
 """
 
 import pathlib
@@ -16,9 +15,10 @@ import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "compatibility.md"
+BUGS = ROOT / "docs" / "bugs.md"
 RESULTS = ROOT / ".build" / "results"
 TEST = r"\w+/\w+|\w+\.py::\w+"
-# What looks like the name of a test, well formed or not.
+# Matches anything that resembles a test name, well formed or not.
 NAMED = r"`(\w+(?:/|\.py::)[^`\s]*)`"
 STATES = {"works", "partly", "not yet", "no"}
 
@@ -27,13 +27,13 @@ WITHOUT_VECTORS = "skipped without vectors"
 
 
 def ending(mark):
-    """How a test ended that has such a mark in its results."""
+    """The outcome that a result element stands for."""
     without = mark.tag == "skipped" and "HEARTH_CONFORMANCE is not set" in (mark.text or "")
     return WITHOUT_VECTORS if without else mark.tag
 
 
 def results(folder):
-    """The outcome of each test of the last run, by the name the table uses."""
+    """The outcome of each test of the last run, keyed by the name that the table uses."""
     outcome = {}
     for file in sorted(folder.glob("*.xml")):
         for case in ElementTree.parse(file).getroot().iter("testcase"):
@@ -49,7 +49,7 @@ def results(folder):
 
 
 def rows(text):
-    """The table's rows: line number, id, state and what the last column names as tests; None for what is no row."""
+    """Yields line number, id, state and test names of each table row; the id is None for a malformed row."""
     for number, line in enumerate(text.splitlines(), 1):
         if not line.lstrip().startswith("|") or re.fullmatch(r"\s*\|[\s|:-]+", line):
             continue
@@ -63,25 +63,25 @@ def rows(text):
 
 
 def check(text, outcome):
-    """The faults of a table, how many rows have each state, and the rows that rest on what was skipped."""
+    """Returns the faults of the table, the number of rows in each state, and the rows whose tests were skipped."""
     faults, counts, seen, unseen = [], {}, set(), set()
     for number, identifier, state, tests in rows(text):
-        where = f"docs/compatibility.md:{number}: {identifier or 'a line of a table'}"
+        where = f"docs/compatibility.md:{number}: {identifier or 'a table row'}"
         if identifier is None:
-            faults.append(f"{where}: is no row of five cells that begins with an id")
+            faults.append(f"{where}: is not a row of five cells that begins with an id")
             continue
         counts[state] = counts.get(state, 0) + 1
         if identifier in seen:
-            faults.append(f"{where}: stands twice")
+            faults.append(f"{where}: occurs twice")
         seen.add(identifier)
         if state not in STATES:
-            faults.append(f"{where}: state '{state}' is none of {', '.join(sorted(STATES))}")
+            faults.append(f"{where}: state '{state}' is not one of {', '.join(sorted(STATES))}")
         if state in ("works", "partly") and not tests:
             faults.append(f"{where}: '{state}' without a test")
         for test in tests:
             ran = outcome.get(test)
             if not re.fullmatch(TEST, test):
-                faults.append(f"{where}: `{test}` is not how a test is named")
+                faults.append(f"{where}: `{test}` is not a valid test name")
             elif ran is None:
                 faults.append(f"{where}: `{test}` did not run")
             elif ran == WITHOUT_VECTORS:
@@ -93,16 +93,30 @@ def check(text, outcome):
     return faults, counts, unseen
 
 
+def check_bugs(text, outcome):
+    """Returns the faults of the table of bugs: tests that did not run or did not pass."""
+    faults = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.startswith("|"):
+            continue
+        for test in re.findall(NAMED, line):
+            ran = outcome.get(test)
+            if ran not in ("passed", WITHOUT_VECTORS):
+                faults.append(f"docs/bugs.md:{number}: `{test}` " + (f"ended as {ran}" if ran else "did not run"))
+    return faults
+
+
 def main():
     outcome = results(RESULTS)
     if not outcome:
         sys.exit(f"compatibility: no results in {RESULTS}; run make test first")
     faults, counts, unseen = check(TABLE.read_text(encoding="utf-8"), outcome)
+    faults += check_bugs(BUGS.read_text(encoding="utf-8"), outcome)
     for fault in faults:
         print(fault)
     summary = ", ".join(f"{counts[state]} {state}" for state in sorted(counts))
     if unseen:
-        print(f"compatibility: {len(unseen)} rows rest on a test that skipped itself here, as it says: {', '.join(sorted(unseen))}")
+        print(f"compatibility: {len(unseen)} rows name a test that was skipped for want of vectors: {', '.join(sorted(unseen))}")
     print(f"compatibility: {sum(counts.values())} behaviours ({summary}), {len(faults)} faults")
     sys.exit(1 if faults else 0)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Simulated power cuts against the store on disk: N of them, from SEED; SYNC=off shows that the test finds losses
-# (and then fails, as it should). FAULTS=200 also fails each of the first 200 writes and syncs; FULL=1 fills a disk.
+# Simulates N power cuts of the store on disk, from SEED. With SYNC=off the test must find losses, and fails.
+# FAULTS=200 also fails each of the first 200 writes and syncs; FULL=1 fills a disk.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 crash=.build/debug/hearth-crash

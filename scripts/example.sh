@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Plays Examples/Reminders with two clients against a server of its own, and checks what each saw.
-# Needs what `swift build` made; BIN names another build directory than .build/debug.
+# Runs Examples/Reminders with two clients against a new server and checks the events of each client.
+# Needs the products of `swift build`; BIN overrides the build directory .build/debug.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=${BIN:-$PWD/.build/debug}
@@ -14,17 +14,17 @@ finish() {
 }
 trap finish EXIT
 
-# Waits until a file holds a line, for at most a minute.
+# Waits up to a minute until a file contains a line.
 expect() {
   local who=$1 line=$2
   for _ in $(seq 600); do
     if grep -qxF -- "$line" "$folder/$who.out"; then
-      echo "  $who saw: $line"
+      echo "  $who received: $line"
       return
     fi
     sleep 0.1
   done
-  echo "$who never saw: $line" >&2
+  echo "$who never received: $line" >&2
   echo "--- $who" >&2
   cat "$folder/$who.out" >&2
   echo "--- server" >&2
@@ -32,7 +32,7 @@ expect() {
   exit 1
 }
 
-# Starts the server on the same data, and on the same port from the second time on.
+# Starts the server on the same data; later starts use the same port.
 serve() {
   rm -f "$folder/server.out"
   "$bin/hearth" serve --data "$folder/data" --emulator --firestore-port "${1:-0}" --database-port 0 \
@@ -45,7 +45,7 @@ serve
 address=$(sed -n 's#^Cloud Firestore listens on http://\([^ ]*\).*#\1#p' "$folder/server.out")
 echo "server on $address"
 
-# Starts a client whose input is a pipe that stays open on a file descriptor.
+# Starts a client that reads from a pipe, which a file descriptor keeps open.
 start() {
   local who=$1 descriptor=$2
   mkfifo "$folder/$who.in"
@@ -84,7 +84,7 @@ expect bob "- [ ] call the bank"
 bob list
 expect bob "1. [x] buy milk"
 
-# The server is killed; what is added meanwhile arrives when it is back, with everything from before.
+# Kills the server. Changes made meanwhile arrive after its restart, together with the old data.
 kill -9 "$server"
 wait "$server" 2>/dev/null || true
 ann add pay the rent
@@ -103,8 +103,8 @@ expect ann bye
 bob quit
 expect bob bye
 
-# Each saw these changes in this order and no others, also over the server's end. A reminder's own client may see it twice:
-# first as it was written, then with the time that the server gave it.
+# Each client received exactly these changes in this order, also across the restart. The writing client may receive a
+# reminder twice: first the local write, then the version with the server's time.
 changes='+ [ ] buy milk
 + [ ] call the bank
 ~ [x] buy milk
@@ -113,8 +113,8 @@ changes='+ [ ] buy milk
 + [ ] water the plants'
 for who in ann bob; do
   if ! diff <(echo "$changes") <(grep '^[-+~] \[' "$folder/$who.out" | grep -vF '~ [ ]') >&2; then
-    echo "$who saw other changes than there were" >&2
+    echo "$who received other changes than expected" >&2
     exit 1
   fi
 done
-echo "example: both clients saw what they should"
+echo "example: both clients received the expected changes"

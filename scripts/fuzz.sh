@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Fuzzes one parser for some seconds, starting from its committed corpus, and prints how many inputs it tried
-# and how many a second. A failing input stays in Fuzz/findings/TARGET; run it again with
+# Fuzzes one parser for a number of seconds from its committed corpus. Prints the number of inputs in total and per
+# second. A failing input stays in Fuzz/findings/TARGET; run it again with
 #   HEARTH_FUZZ_TARGET=TARGET Fuzz/.build/release/fuzz FILE
-# Usage: scripts/fuzz.sh TARGET [SECONDS]; inputs worth keeping are merged into the corpus with --merge.
+# Usage: scripts/fuzz.sh TARGET [SECONDS]; --merge adds useful inputs to the corpus.
 set -euo pipefail
 cd "$(dirname "$0")/../Fuzz"
 known=$(cd Corpus && printf '%s ' *)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Writes the Swift code of the Firestore protocol from our .proto files. Run it after changing one of them.
-# Needs protoc; takes protoc-gen-swift from PATH or $PROTOC_GEN_SWIFT, else builds the one that belongs to
-# the package's swift-protobuf in a scratch folder of its own.
+# Generates the Swift code of the Firestore protocol from our .proto files. Run it after changing one of them.
+# Needs protoc. Uses protoc-gen-swift from PATH or $PROTOC_GEN_SWIFT, or builds the version of the package's
+# swift-protobuf in a separate scratch folder.
 set -eu
 cd "$(dirname "$0")/.."
 protos=Sources/Shared/FirestoreWire/Protos

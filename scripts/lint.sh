@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# swift-format over all hand-written sources; --fix rewrites them. Generated code is not ours to format.
+# Checks all hand-written Swift files with swift-format, and the language of comments and documents with prose.py.
+# `--fix` formats the files instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 sources() {
@@ -9,5 +10,6 @@ if [ "${1:-}" = --fix ]; then
   sources | xargs -0 swift format format --in-place --parallel --configuration .swift-format
 else
   sources | xargs -0 swift format lint --strict --parallel --configuration .swift-format
+  python3 scripts/prose.py
   echo "lint: $(sources | tr -dc '\0' | wc -c | tr -d ' ') files, no findings"
 fi

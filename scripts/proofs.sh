@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Long runs of the proofs that `make test` runs short, each saying how much it did: proofs.sh PROOF N [SEED].
+# Runs a proof at length; `make test` runs each one briefly. Usage: proofs.sh PROOF N [SEED].
 #   differential     N random programs of Firestore's queries against a naive evaluator
 #   listeners        N random histories of Firestore's listeners, with kills, resumes and resets
 #   serializability  N times some thousand concurrent transactions, checked for anomalies
 #   replay           N random programs on the Realtime Database against a naive tree; replayed pushes rebuild the state
-#   kills            N kills of the server while clients write, against what it acknowledged
-# A failure names the seed that shows it again.
+#   kills            N kills of the server while clients write; every acknowledged write must survive
+# A failure prints the seed that reproduces it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 proof=${1:-}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the build (`setup.sh build`) or the tests (`setup.sh test`) need beyond Swift, git and make:
-# RocksDB, the storage engine; zlib, for requests that come compressed; for the tests also Python with the genuine clients in .venv.
-# Says in one line what it installs and why; prints nothing where everything is there.
+# Installs the packages that the build (`setup.sh build`) or the tests (`setup.sh test`) need beyond Swift, git and make:
+# RocksDB, the storage engine; zlib, for compressed requests; for the tests also Python, with the official clients in .venv.
+# Prints one line per installation, and nothing if no package is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=${1:-build}
@@ -12,7 +12,7 @@ command -v swift >/dev/null || {
 }
 
 missing=()
-# clang comes with Swift, but need not be in the path where only `swift` was linked into it.
+# Swift includes clang, but PATH may contain only `swift`.
 compiler=$(command -v clang || command -v cc || command -v gcc || true)
 has_header() {
   if [ -z "$compiler" ]; then [ -e "/usr/include/$1" ] || [ -e "/usr/local/include/$1" ]
@@ -30,7 +30,7 @@ Darwin)
   ;;
 Linux)
   has_header rocksdb/c.h || missing+=(librocksdb-dev)
-  # Debian's and Ubuntu's librocksdb-dev depends on it; a RocksDB that was built by hand does not bring it.
+  # librocksdb-dev of Debian and Ubuntu depends on zlib; a RocksDB built from source does not install it.
   has_header zlib.h || missing+=(zlib1g-dev)
   if [ "$purpose" = test ]; then
     if ! command -v python3 >/dev/null; then missing+=(python3 python3-venv)
@@ -38,7 +38,7 @@ Linux)
   fi
   if [ "${#missing[@]}" -gt 0 ]; then
     command -v apt-get >/dev/null || {
-      echo "setup: please install ${missing[*]} (no apt-get here to do it)" >&2
+      echo "setup: please install ${missing[*]} (apt-get is missing)" >&2
       exit 1
     }
     sudo=""
@@ -46,22 +46,22 @@ Linux)
       command -v sudo >/dev/null || { echo "setup: please install as root: ${missing[*]}" >&2; exit 1; }
       sudo=sudo
     fi
-    echo "setup: installing ${missing[*]} with apt (librocksdb-dev: the storage engine; zlib1g-dev: requests that come compressed; python3: the genuine clients' tests)"
+    echo "setup: installing ${missing[*]} with apt (librocksdb-dev: the storage engine; zlib1g-dev: compressed requests; python3: the tests with official clients)"
     $sudo apt-get update -qq
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
   fi
   ;;
 *)
-  echo "setup: unsupported system $(uname -s); Linux and macOS are" >&2
+  echo "setup: unsupported system $(uname -s); use Linux or macOS" >&2
   exit 1
   ;;
 esac
 
 if [ "$purpose" = test ]; then
   wanted=Tests/Clients/requirements.txt
-  # Anew too where the Python that .venv was made with is gone, as after an upgrade of the system or a move.
+  # Also reinstalls if the Python of .venv no longer exists, for instance after a system upgrade.
   if ! cmp -s "$wanted" .venv/requirements.installed || ! .venv/bin/python -c 'import pytest' 2>/dev/null; then
-    echo "setup: installing the genuine clients (google-cloud-firestore, firebase-admin, websockets, pytest) into .venv"
+    echo "setup: installing the official clients (google-cloud-firestore, firebase-admin, websockets, pytest) into .venv"
     rm -rf .venv
     python3 -m venv .venv
     .venv/bin/python -m pip install --quiet --disable-pip-version-check -r "$wanted"

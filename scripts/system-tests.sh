@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs Google's system tests of google-cloud-firestore for Python, written for Google's own servers, against a server of ours:
-# system-tests.sh PYTHON_FIRESTORE names a checkout of googleapis/python-firestore that has tests/system (before it moved, in
-# February 2026), which is not ours to keep here. Tests/Clients/System says what is left out, and why.
+# Runs Google's system tests of google-cloud-firestore for Python against Hearth: system-tests.sh PYTHON_FIRESTORE.
+# The argument is a checkout of googleapis/python-firestore with tests/system (before it moved in February 2026). Google
+# wrote the tests for its own servers; Tests/Clients/System lists the excluded ones with reasons.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tests=${1:?the checkout of googleapis/python-firestore}/tests/system

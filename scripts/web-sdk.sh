@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Runs the genuine web SDK in Node against a server of its own: web-sdk.sh FIREBASE_JS_SDK CLOSURE_LIBRARY names two
-# checkouts, firebase/firebase-js-sdk and google/closure-library, neither of which is ours to keep here.
-#   1. Cloud Firestore over WebChannel, streaming, forced to long polling, and left to find out, and the Realtime
-#      Database, all through a proxy that cuts connections (Tests/Clients/Web).
-#   2. Google's own integration tests of the Firestore SDK: of everything but pipelines and accounts, and but for the tests
-#      of bundles as JSON, which refuse to run outside a browser.
-#   3. Google's own tests of the Realtime Database SDK that speak to a server: of both of its interfaces.
-# WRITES and CUTS say how much the first part writes, and how many milliseconds lie between two cuts.
+# Runs the official web SDK in Node against a new server: web-sdk.sh FIREBASE_JS_SDK CLOSURE_LIBRARY. The arguments are
+# checkouts of firebase/firebase-js-sdk and google/closure-library, which are not part of this repository.
+#   1. Cloud Firestore over WebChannel (streaming, long polling, automatic detection) and the Realtime Database, through a
+#      proxy that cuts connections (Tests/Clients/Web).
+#   2. Google's integration tests of the Firestore SDK, without pipelines, accounts and JSON bundles (browser only).
+#   3. Google's tests of both interfaces of the Realtime Database SDK that use a server.
+# WRITES is the number of writes of the first part, CUTS the milliseconds between two cuts.
 # Needs node 20 and, from Debian's packages, esbuild, mocha, node-chai, node-chai-as-promised, node-faye-websocket and
 # node-sinon.
 set -euo pipefail
@@ -22,7 +21,7 @@ server=
 trap '[ -n "$server" ] && kill "$server" 2>/dev/null; rm -rf "$work"' EXIT
 export NODE_PATH=${NODE_PATH:-/usr/share/nodejs} HEARTH_CLOSURE_LOADER=$web/closure.js HEARTH_WEB_SDK=$work/sdk.js
 
-# The SDK chooses its platform's files when it is built; here that is done by files that name the browser's.
+# The SDK's build selects platform files. Here, generated files re-export the browser's.
 cp -r "$sdk/packages" "$work/packages"
 mkdir -p "$work/config" && echo '{"projectId":"demo-web","databaseURL":"http://localhost"}' >"$work/config/project.json"
 for file in "$work"/packages/firestore/src/platform/browser/*.ts; do

@@ -1,7 +1,7 @@
-"""Starts Hearth for the genuine clients' tests.
+"""Fixtures that start Hearth for the tests with official clients.
 
-`hearth` is a server with a fresh data directory; it can be killed (SIGKILL) and started again on the same ports
-and data. HEARTH_BIN names the binary, by default the debug build.
+`hearth` is a server with a fresh data directory. Tests can kill it (SIGKILL) and start it again on the same ports and
+data. HEARTH_BIN names the binary; the default is the debug build.
 """
 
 import os
@@ -26,7 +26,7 @@ def free_port():
 
 
 class Hearth:
-    """One server: its ports and data stay the same over kills and restarts."""
+    """One server, which keeps its ports and data over kills and restarts."""
 
     project = "demo-hearth"
 
@@ -68,21 +68,21 @@ class Hearth:
         return self
 
     def kill(self):
-        """SIGKILL: what the server had not made durable is gone."""
+        """Kills the server with SIGKILL, which loses data that is not durable."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
         if self.process:
             self.process.wait(10)
 
     def stop(self):
-        """SIGTERM, and the exit code."""
+        """Stops the server with SIGTERM and returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(15)
 
 
 @pytest.fixture(scope="module")
 def shared_hearth(tmp_path_factory):
-    """A server on disk that the tests of one module share; each test uses its own collections and paths."""
+    """A server on disk, shared by the tests of one module. Each test uses its own collections and paths."""
     server = Hearth(tmp_path_factory.mktemp("hearth")).start()
     yield server
     assert server.process.poll() is None, "hearth died:\n" + "\n".join(server.output[-40:])
@@ -98,7 +98,7 @@ def hearth(tmp_path):
 
 
 def eventually(check, timeout=15, what="the expected state"):
-    """Waits until check() answers something true; returns it."""
+    """Waits until check() returns a true value, and returns it."""
     deadline = time.monotonic() + timeout
     while True:
         value = check()

@@ -1,4 +1,4 @@
-"""Firebase's Admin SDK for Python on Cloud Firestore: the same server, reached through `firebase_admin.firestore`."""
+"""Tests of Firebase's Admin SDK for Python with Cloud Firestore, through `firebase_admin.firestore`."""
 
 import queue
 import uuid
@@ -10,7 +10,7 @@ from firebase_admin import credentials, firestore
 
 
 class FakeCredential(credentials.Base):
-    """The Admin SDK wants a credential of its own kind, whatever the emulator asks for."""
+    """A credential of the type that the Admin SDK requires, although the emulator needs none."""
 
     def get_credential(self):
         return google.auth.credentials.AnonymousCredentials()

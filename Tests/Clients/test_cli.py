@@ -1,5 +1,5 @@
-"""What the product's command line does to a Realtime Database over REST, request for request: removing a large location in
-small writes that are split where the server refuses them, and importing in chunks that are written at the same time."""
+"""Tests of the requests that the Firebase CLI sends to a Realtime Database over REST. It removes a large location in small
+writes, which it splits when the server rejects them, and it imports in chunks that are written concurrently."""
 
 import concurrent.futures
 import json
@@ -10,12 +10,12 @@ import uuid
 
 import pytest
 
-# A write that is called tiny may touch so many values.
+# The maximum number of values that a write with writeSizeLimit=tiny may change.
 TINY = 100_000
 
 
 class CommandLine:
-    """The requests of the command line: an administrator's, on one namespace."""
+    """The requests of the CLI, which is an administrator of one namespace."""
 
     def __init__(self, host):
         self.host = host
@@ -40,7 +40,7 @@ class CommandLine:
     # database:remove
 
     def delete(self, path, children=None):
-        """Removes a location, or some of its children; False if that is too much for one tiny write."""
+        """Removes a location, or some of its children. Returns False if that exceeds one tiny write."""
         body = {child: None for child in children} if children else None
         method = "PATCH" if children else "DELETE"
         status, _ = self.request(method, path, body, print="silent", writeSizeLimit="tiny")
@@ -56,7 +56,7 @@ class CommandLine:
         return sorted(keys or {})
 
     def remove(self, path):
-        """Removes a location as the command does: whole if it may, else in chunks of children, else each child so."""
+        """Removes a location like the CLI: completely if possible, else in chunks of children, else child by child."""
         if self.delete(path):
             return
         chunk = 250
@@ -71,7 +71,7 @@ class CommandLine:
     # database:import
 
     def load(self, path, value, most=20_000):
-        """Imports as the command does: only where nothing is, in chunks with deep keys, five at a time."""
+        """Imports like the CLI: only into an empty location, in chunks with deep keys, five concurrently."""
         status, standing = self.request("GET", path, shallow="true")
         assert status == 200 and standing is None, "the command refuses to import over data"
         chunks, chunk, size = [], {}, 0
@@ -126,6 +126,6 @@ def test_listing_goes_on_behind_a_key(cli):
     found, after = [], None
     while page := cli.list("/list", 9, after):
         found += page
-        # The order of keys: integers by number, then texts.
+        # The key order: integers by number, then strings.
         after = sorted(page, key=lambda k: (0, int(k), "") if k.isdigit() else (1, 0, k))[-1]
     assert sorted(found) == sorted(names)

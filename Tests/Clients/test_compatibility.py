@@ -1,4 +1,4 @@
-"""The check of docs/compatibility.md finds every way in which the table can claim more than was shown."""
+"""Tests of the check of docs/compatibility.md: it detects every claim of the table that no test supports."""
 
 import importlib.util
 import pathlib

@@ -1,4 +1,4 @@
-"""Google's own Python client for Cloud Firestore against Hearth: documents, queries, listeners, transactions."""
+"""Tests of Google's Python client for Cloud Firestore: documents, queries, listeners, transactions."""
 
 import queue
 import threading
@@ -32,7 +32,7 @@ def test_a_client_that_compresses_its_requests_is_served(shared_hearth, monkeypa
     monkeypatch.setattr(grpc, "insecure_channel", compressing)
     client = firestore.Client(project=shared_hearth.project)
     collection = client.collection("compressed")
-    # More than the channel leaves as it is, and more than is unpacked at once.
+    # Large enough for the channel to compress it, and for the server to decompress it off the event loop.
     values = {"small": 1, "long": "x" * 900_000, "numbers": list(range(5_000))}
     snapshots = Snapshots(collection)
     collection.document("a").set(values)
@@ -48,12 +48,12 @@ def test_a_client_that_compresses_its_requests_is_served(shared_hearth, monkeypa
 
 @pytest.fixture
 def collection(client, request):
-    """A collection of the test's own."""
+    """A separate collection for each test."""
     return client.collection(request.node.name.replace("[", "-").replace("]", ""))
 
 
 class Snapshots:
-    """What a listener saw, one entry for each snapshot."""
+    """The snapshots that a listener received, one entry each."""
 
     def __init__(self, watched):
         self.seen = queue.Queue()
@@ -66,7 +66,7 @@ class Snapshots:
         return self.seen.get(timeout=15)
 
     def until(self, state):
-        """Takes snapshots until one shows exactly this state; returns all changes seen on the way."""
+        """Reads snapshots until one has exactly this state. Returns all changes up to it."""
         changes = []
         while True:
             documents, new = self.next()
@@ -318,7 +318,7 @@ def test_eight_threads_increment_one_document_and_none_gives_up(client, collecti
     failures = []
 
     def work():
-        # Decorated for each thread: the client keeps the id to retry in the decorated function itself.
+        # Decorated for each thread: the client stores the transaction ID for a retry in the decorated function.
         @firestore.transactional
         def increment(transaction):
             n = document.get(transaction=transaction).get("n")

@@ -1,4 +1,4 @@
-"""Firestore's REST interface with nothing but Python's own HTTP client, beside Google's client over gRPC."""
+"""Tests of Firestore's REST interface with Python's HTTP client, together with Google's client over gRPC."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ from google.cloud import firestore
 
 
 class Rest:
-    """Requests on one connection that is kept open."""
+    """Requests on one persistent connection."""
 
     def __init__(self, hearth):
         self.documents = f"projects/{hearth.project}/databases/(default)/documents"

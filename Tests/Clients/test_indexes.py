@@ -1,4 +1,4 @@
-"""Google's own Python client on what concerns indexes: vector search, explained queries, strict mode, checks."""
+"""Tests of indexes with Google's Python client: vector search, explained queries, strict mode, `hearth check`."""
 
 import json
 import re
@@ -97,10 +97,10 @@ def test_strict_mode_asks_for_indexes_and_reads_them_on_sighup(tmp_path, monkeyp
             query.get()
         assert re.search(r"The query requires an index\. You can create it here: https://\S+create_composite=\S+", str(error.value))
 
-        # A file that is wrong changes nothing.
+        # An invalid file changes nothing.
         indexes.write_text('{"indexes": [{}]}')
         hearth.process.send_signal(signal.SIGHUP)
-        eventually(lambda: any("the indexes stay as they are" in line for line in hearth.output))
+        eventually(lambda: any("the indexes stay unchanged" in line for line in hearth.output))
         fields = [{"fieldPath": "genre", "order": "ASCENDING"}, {"fieldPath": "pages", "order": "DESCENDING"}]
         index = {"collectionGroup": "books", "queryScope": "COLLECTION", "fields": fields}
         indexes.write_text(json.dumps({"indexes": [index], "fieldOverrides": []}))
@@ -116,7 +116,7 @@ def test_strict_mode_asks_for_indexes_and_reads_them_on_sighup(tmp_path, monkeyp
         analysed = query.get(explain_options=ExplainOptions(analyze=True)).get_explain_metrics()
         assert analysed.plan_summary.indexes_used[0]["properties"] == "(genre ASC, pages DESC, __name__ DESC)"
 
-        # After a kill the index is there, and rows agree.
+        # After a kill the index exists, and its entries agree with the documents.
         hearth.kill()
         check = subprocess.run([BINARY, "check", "--data", str(hearth.directory)], capture_output=True, text=True)
         assert check.returncode == 0, check

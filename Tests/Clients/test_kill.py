@@ -1,4 +1,4 @@
-"""Acknowledged writes of Google's own clients survive SIGKILL in the middle of writing, and clients go on after it."""
+"""Tests that acknowledged writes of Google's clients survive SIGKILL during writes, and that the clients recover."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ from conftest import eventually
 
 
 class FakeCredential(credentials.Base):
-    """firebase_admin wants a credential; the emulator's trust asks for none."""
+    """A credential, which firebase_admin requires and the emulator does not."""
 
     def get_credential(self):
         return google_credentials.AnonymousCredentials()
@@ -36,7 +36,7 @@ def tree(hearth, monkeypatch):
 
 
 def write_until_killed(hearth, write, after):
-    """Several threads write until the server dies; returns what was acknowledged."""
+    """Writes from several threads until the server dies. Returns the acknowledged writes."""
     acknowledged, lock, enough = [], threading.Lock(), threading.Event()
 
     def work(worker):

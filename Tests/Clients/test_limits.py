@@ -1,4 +1,4 @@
-"""Google's own Python clients with limits raised by a file: what is beyond the products' own limits, up to the ceilings."""
+"""Tests of limits raised by a limits file, up to their ceilings, with Google's Python clients."""
 
 import json
 
@@ -21,7 +21,7 @@ RAISED = {
 
 
 class NoCredential(credentials.Base):
-    """The emulator asks for none; the SDK insists on an object."""
+    """A credential, which the SDK requires and the emulator does not."""
 
     def get_credential(self):
         return None

@@ -1,5 +1,5 @@
-"""The Realtime Database as Google's admin SDK for Python sees it over REST and event streams, and as protocol
-version 5 shows it to a plain WebSocket client."""
+"""Tests of the Realtime Database with Google's Admin SDK for Python over REST and event streams, and with a plain
+WebSocket client of protocol version 5."""
 
 import asyncio
 import json
@@ -16,12 +16,12 @@ from firebase_admin import credentials, db, exceptions
 
 from conftest import eventually
 
-# Closing a stream makes the SDK's reading thread stumble over the connection that it lost.
+# When a stream is closed, the SDK's reading thread raises an error about its lost connection.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
 
 def close(stream, place):
-    """Ends a stream. The SDK notices only when something arrives, so something has to."""
+    """Ends a stream. The SDK notices this only when an event arrives, so this function causes one."""
     nudge = threading.Timer(0.2, lambda: place.child("nudge").set(1))
     nudge.start()
     stream.close()
@@ -29,7 +29,7 @@ def close(stream, place):
 
 
 class NoCredential(credentials.Base):
-    """The emulator asks for none; the SDK insists on an object."""
+    """A credential, which the SDK requires and the emulator does not."""
 
     def get_credential(self):
         return None
@@ -48,7 +48,7 @@ def app(shared_hearth):
 
 @pytest.fixture
 def place(app):
-    """A location of this test's own."""
+    """A separate location for each test."""
     return db.reference(f"tests/{uuid.uuid4().hex}", app=app)
 
 
@@ -224,7 +224,7 @@ def test_errors_are_the_products(place, shared_hearth):
 
 
 class Wire:
-    """A client of protocol version 5 that does nothing by itself."""
+    """A client of protocol version 5 that sends only what a test sends."""
 
     def __init__(self, socket):
         self.socket = socket
@@ -254,7 +254,7 @@ class Wire:
         return self.number
 
     async def ask(self, action, body):
-        """Sends a request; the pushes before its answer, and the answer."""
+        """Sends a request. Returns the pushes before its response, and the response."""
         number = await self.send(action, body)
         pushes = []
         while True:

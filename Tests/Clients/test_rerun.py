@@ -1,4 +1,4 @@
-"""scripts/rerun.py: what it takes for a run of all tests."""
+"""Tests of scripts/rerun.py: when it accepts a log as a run of all tests."""
 
 import importlib.util
 import pathlib
@@ -14,7 +14,7 @@ ENDED = "✘ Test run with 3 tests in 1 suite failed after 0.1 seconds with 1 is
     "logs, processes, whole",
     [
         ({"swift-endpoints": BEGUN + ENDED, "swift-other": BEGUN + ENDED}, 2, True),
-        # One process never began, or crashed, or left no log: what the other said is not all.
+        # One process never started, crashed, or left no log: the log of the other is incomplete.
         ({"swift-endpoints": BEGUN + ENDED, "swift-other": "error: no such file\n"}, 2, False),
         ({"swift-endpoints": BEGUN + ENDED, "swift-other": BEGUN}, 2, False),
         ({"swift-endpoints": BEGUN + ENDED + BEGUN + ENDED, "swift-other": ""}, 2, False),

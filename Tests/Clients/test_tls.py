@@ -1,5 +1,5 @@
-"""TLS by --tls-cert and --tls-key: each protocol of each port, with a certificate made for the occasion, by clients
-that verify it."""
+"""Tests of TLS with --tls-cert and --tls-key: each protocol of each port, by clients that verify a certificate made for the
+test."""
 
 import asyncio
 import json
@@ -43,7 +43,7 @@ def secured(tmp_path_factory):
 
 def test_both_ports_say_that_they_speak_tls(secured):
     lines = [line for line in secured.output if "listens on" in line]
-    # The emulators' hub, which tools ask before they know anything of this server, is in clear.
+    # The emulator hub never uses TLS: tools contact it before they know this server.
     ports = [line for line in lines if not line.startswith("Emulator hub")]
     assert len(ports) == 2 and all("https://" in line for line in ports), lines
 
@@ -102,7 +102,7 @@ def test_websocket(secured):
         url = f"wss://localhost:{secured.database_port}/.ws?v=5&ns=demo"
         async with websockets.connect(url, ssl=secured.context, max_size=None) as wire:
             hello = json.loads(await wire.recv())
-            # The host that clients go on with is the one they came by.
+            # The server tells clients to continue with the host that they connected to.
             assert hello["d"]["d"]["h"] == f"localhost:{secured.database_port}"
             place = f"/sockets/{uuid.uuid4().hex}"
             await wire.send(json.dumps({"t": "d", "d": {"r": 1, "a": "p", "b": {"p": place, "d": "tea"}}}))

@@ -3,25 +3,25 @@ import Foundation
 import OrderedStore
 import Testing
 
-/// A store's directory as a kill left it, to be damaged in copies.
+/// A data directory as a kill leaves it. Tests damage copies of it.
 private struct Victim {
   static let name = "firestore/projects/p/databases/(default)"
   private let scratch: ScratchDirectory
   let original: String
-  /// The directory when some of the rows were written, all into the first log.
+  /// A copy of the directory after the first 40 rows, which are all in the first log.
   let beginning: String
-  /// The keys acknowledged, in order, each the only one of its record in the log.
+  /// The acknowledged keys, in order. Each key has its own record in the log.
   private(set) var keys: [Key] = []
   private var values: [StoredValue] = []
 
-  /// Some rows in tables, the last ones in the log alone.
+  /// Makes a directory with some rows in tables and the last rows only in the log.
   init() async throws {
     scratch = try ScratchDirectory()
     let live = scratch.path + "/live"
     original = scratch.path + "/original"
     beginning = scratch.path + "/beginning"
     let store = try await EmbeddedStore.open(directory: live, Victim.options)
-    let database = try await store.database(named: Victim.name, history: .openReads)
+    let database = try await store.database(named: Victim.name, history: .activeReadersOnly)
     for number in 0..<120 {
       let key = Array("row \(number)".utf8)
       let value: StoredValue = (0..<100).flatMap { _ in key }
@@ -30,13 +30,14 @@ private struct Victim {
       values.append(value)
       if keys.count == 40 { try FileManager.default.copyItem(atPath: live, toPath: beginning) }
     }
-    // A log that was sorted into a table lingers until that is done; from then on nothing changes by itself.
+    // The log of a memtable remains until its table is written. After that the directory does not change by
+    // itself.
     let deadline = ContinuousClock.now + .seconds(60)
     while !(try Victim.isSettled(live)), ContinuousClock.now < deadline {
       try await Task.sleep(for: .milliseconds(5))
     }
     #expect(try Victim.isSettled(live))
-    // The files of a store that is open are what a kill would leave.
+    // The files of an open store are the files that a kill leaves.
     try FileManager.default.copyItem(atPath: live, toPath: original)
     try await store.close()
   }
@@ -49,21 +50,21 @@ private struct Victim {
 
   private static var options: EmbeddedOptions {
     EmbeddedOptions(
-      store: StoreOptions(trimmingInterval: 0), blockCacheBytes: 1 << 20, memtableBytes: 64 << 10)
+      store: StoreOptions(trimmingIntervalMilliseconds: 0), blockCacheBytes: 1 << 20, memtableBytes: 64 << 10)
   }
 
   var files: [String] {
     get throws { try FileManager.default.contentsOfDirectory(atPath: original).sorted() }
   }
 
-  /// The name of the write-ahead log, which holds the last rows.
+  /// The name of the write-ahead log, which contains the last rows.
   var log: String { get throws { try #require(try files.last { $0.hasSuffix(".log") }) } }
 
   func bytes(_ file: String) throws -> Data {
     try Data(contentsOf: URL(fileURLWithPath: original + "/" + file))
   }
 
-  /// A fresh copy to damage.
+  /// Makes a fresh copy to damage.
   func copy() throws -> String {
     let path = scratch.path + "/copy"
     try? FileManager.default.removeItem(atPath: path)
@@ -72,35 +73,36 @@ private struct Victim {
   }
 
   enum Outcome {
-    /// So many rows are there, from the first on, each as it was.
+    /// The first rows exist unchanged, this number of them.
     case rows(Int)
-    case refused(StoreError)
-    /// What is there is not what was written at any time.
-    case wrong
+    case failed(StoreError)
+    /// The rows are not a prefix of the written rows.
+    case notAPrefix
   }
 
-  /// Opens a directory and looks at every row.
+  /// Opens a directory and reads every row.
   func open(_ path: String) async throws -> Outcome {
     do {
       let store = try await EmbeddedStore.open(directory: path, Victim.options)
       do {
-        let database = try await store.database(named: Victim.name, history: .openReads)
+        let database = try await store.database(named: Victim.name, history: .activeReadersOnly)
         let found = try await database.read(at: nil) { [keys, values] view in
           try zip(keys, values).map { try view.get($0)?.value == $1 }
         }
         try await store.close()
         let count = found.prefix { $0 }.count
-        return found.dropFirst(count).contains(true) ? .wrong : .rows(count)
+        return found.dropFirst(count).contains(true) ? .notAPrefix : .rows(count)
       } catch {
         try await store.close()
         throw error
       }
     } catch let error as StoreError {
-      return .refused(error)
+      return .failed(error)
     }
   }
 
-  /// Opens a damaged directory twice: what is missing must be said, the second time too. Returns the error.
+  /// Opens a damaged directory twice, and expects that missing rows are reported both times.
+  /// - Returns: the error, if the directory could not be opened.
   @discardableResult
   func expectNoSilentLoss(_ path: String, _ what: String, mayLoseLast: Bool = false) async throws
     -> StoreError?
@@ -110,21 +112,22 @@ private struct Victim {
       switch try await open(path) {
       case .rows(let count):
         #expect(
-          count >= keys.count - (mayLoseLast ? 1 : 0), "\(what): \(count) of \(keys.count) rows, unsaid")
-      case .wrong: Issue.record("\(what): rows are missing in the middle")
-      case .refused(let error):
+          count >= keys.count - (mayLoseLast ? 1 : 0),
+          "\(what): \(count) of \(keys.count) rows, without an error")
+      case .notAPrefix: Issue.record("\(what): rows are missing in the middle")
+      case .failed(let error):
         #expect([.corrupted, .unavailable].contains(error.code), "\(what): \(error)")
         errors.append(error)
       }
     }
-    #expect(errors.count != 1, "\(what): refused once only")
+    #expect(errors.count != 1, "\(what): failed only once")
     return errors.first
   }
 }
 
-@Suite("Damage of the store's files")
+@Suite("Damaged files of the embedded store")
 struct DamageTests {
-  @Test("a flipped bit anywhere is a typed error or harmless, never a silent loss")
+  @Test("A flipped bit anywhere is a typed error or harmless, never a silent loss")
   func flippedBits() async throws {
     let victim = try await Victim()
     for file in try victim.files {
@@ -136,14 +139,14 @@ struct DamageTests {
         bytes[at] ^= bit
         let path = try victim.copy()
         try bytes.write(to: URL(fileURLWithPath: path + "/" + file))
-        // A damaged last record looks as a power cut in the midst of writing it does.
+        // A damaged last record looks the same as a power cut during its write.
         try await victim.expectNoSilentLoss(
           path, "\(file), byte \(at) of \(bytes.count), bit \(bit)", mayLoseLast: file.hasSuffix(".log"))
       }
     }
   }
 
-  @Test("a missing file is a typed error or harmless, never a silent loss")
+  @Test("A missing file is a typed error or harmless, never a silent loss")
   func missingFiles() async throws {
     let victim = try await Victim()
     for file in try victim.files {
@@ -159,43 +162,43 @@ struct DamageTests {
     try await victim.expectNoSilentLoss(path, "with its log alone")
   }
 
-  @Test("a missing log is noticed also while an older one lingers, whose rows are in tables")
-  func missingBehindOld() async throws {
+  @Test("A missing log is detected although an older log, whose rows are in tables, exists")
+  func missingLogAfterOldLog() async throws {
     let victim = try await Victim()
     let old = try victim.log
-    // Another start sorts all rows into tables and begins a log, which holds what is written then.
+    // Another start sorts all rows into tables and begins a new log for later writes.
     let path = try victim.copy()
     let store = try await EmbeddedStore.open(directory: path)
-    let database = try await store.database(named: Victim.name, history: .openReads)
+    let database = try await store.database(named: Victim.name, history: .activeReadersOnly)
     _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
     try await store.close()
     let logs = try FileManager.default.contentsOfDirectory(atPath: path).filter { $0.hasSuffix(".log") }
     #expect(logs.count == 1 && logs != [old])
     for log in logs { try FileManager.default.removeItem(atPath: path + "/" + log) }
     try victim.bytes(old).write(to: URL(fileURLWithPath: path + "/" + old))
-    guard case .refused(let error) = try await victim.open(path) else {
-      Issue.record("it opens without what was acknowledged")
+    guard case .failed(let error) = try await victim.open(path) else {
+      Issue.record("it opens without acknowledged rows")
       return
     }
     #expect(error.code == .corrupted && error.message.contains("write-ahead log"), "\(error)")
   }
 
-  @Test("the missing log of two that are both needed is noticed")
-  func missingBefore() async throws {
+  @Test("The missing log of two needed logs is detected")
+  func missingFirstLog() async throws {
     let victim = try await Victim()
     let path = try victim.copy()
-    // With the manifest of the beginning, all rows are in logs; the first of them is not there.
+    // With the manifest of the beginning, all rows are in logs, and the first log is missing.
     let names = try FileManager.default.contentsOfDirectory(atPath: victim.beginning)
     for name in names where !name.hasSuffix(".log") {
       try? FileManager.default.removeItem(atPath: path + "/" + name)
       try FileManager.default.copyItem(atPath: victim.beginning + "/" + name, toPath: path + "/" + name)
     }
-    guard case .refused(let error) = try await victim.open(path) else {
-      Issue.record("it opens without what was acknowledged")
+    guard case .failed(let error) = try await victim.open(path) else {
+      Issue.record("it opens without acknowledged rows")
       return
     }
     #expect(error.code == .corrupted && error.message.contains("begins with change"), "\(error)")
-    // With the first of them nothing is missing in the middle.
+    // With the first log, no row is missing before the end.
     for name in names where name.hasSuffix(".log") {
       try FileManager.default.copyItem(atPath: victim.beginning + "/" + name, toPath: path + "/" + name)
     }
@@ -206,8 +209,8 @@ struct DamageTests {
     }
   }
 
-  @Test("damage in the middle of the log says where, and what lies before it can be had")
-  func cutBeforeDamage() async throws {
+  @Test("Damage inside the log is reported with its position, and the rows before it can be recovered")
+  func rowsBeforeDamage() async throws {
     let victim = try await Victim()
     let log = try victim.log
     let path = try victim.copy()
@@ -225,8 +228,8 @@ struct DamageTests {
     #expect(count > 0 && count < victim.keys.count)
   }
 
-  @Test("a torn or damaged log whose rows are in tables since keeps nobody from opening the store")
-  func lingeringLog() async throws {
+  @Test("A torn or damaged log whose rows are in tables does not prevent opening")
+  func damagedOldLog() async throws {
     let victim = try await Victim()
     let log = try victim.log
     let path = try victim.copy()

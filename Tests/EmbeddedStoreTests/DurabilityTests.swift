@@ -1,18 +1,19 @@
 import Foundation
 import Testing
 
-// The children, cuts and faults live in Tests/PowerCut; the lines that they print are what a person sees too.
+// Durability tests of the embedded store. They run `hearth-crash`, whose children, power cuts and faults are in
+// Tests/PowerCut, and check the lines that it prints for the operator.
 #if os(Linux)
-  @Suite("Durability of the store on disk", .serialized)
+  @Suite("Durability of the embedded store", .serialized)
   struct DurabilityTests {
-    @Test("50 power cuts lose and tear nothing that was acknowledged", .timeLimit(.minutes(10)))
+    @Test("50 power cuts lose and tear no acknowledged transaction", .timeLimit(.minutes(10)))
     func powerCuts() async throws {
       let run = try await CrashProgram.run("cuts", "50", "--seed", "1")
       #expect(run.status == 0, "\(run.output)")
       #expect(run.output.contains("0 lost, 0 torn"), "\(run.output)")
     }
 
-    @Test("the same cuts with sync switched off are found to lose transactions", .timeLimit(.minutes(10)))
+    @Test("Power cuts without sync lose transactions, and the test detects it", .timeLimit(.minutes(10)))
     func powerCutsWithoutSync() async throws {
       let run = try await CrashProgram.run("cuts", "8", "--seed", "1", "--no-sync")
       #expect(run.status == 1, "\(run.output)")
@@ -20,7 +21,7 @@ import Testing
     }
 
     @Test(
-      "after the n-th write or sync failed nothing is acknowledged, reads go on, and nothing is lost",
+      "After the n-th write or sync failed, nothing is acknowledged, reads succeed and nothing is lost",
       .timeLimit(.minutes(10)))
     func failingWritesAndSyncs() async throws {
       async let writes = CrashProgram.run("faults", "write", "1", "200")
@@ -32,7 +33,7 @@ import Testing
     }
 
     @Test(
-      "a full disk refuses writes with a clear message, reads go on, and nothing is lost",
+      "A full disk fails writes with a clear message, reads succeed and nothing is lost",
       .timeLimit(.minutes(10)))
     func fullDisk() async throws {
       let run = try await CrashProgram.run("full")
@@ -41,7 +42,7 @@ import Testing
     }
   }
 
-  /// The program `hearth-crash`, built beside the tests.
+  /// The program `hearth-crash`, built next to the tests.
   enum CrashProgram {
     static func run(_ arguments: String...) async throws -> (status: Int32, output: String) {
       let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
@@ -53,7 +54,7 @@ import Testing
       process.standardOutput = pipe
       process.standardError = pipe
       return try await withCheckedThrowingContinuation { continuation in
-        // A thread of its own: reading to the end blocks.
+        // A dedicated thread, because reading to the end blocks.
         Thread.detachNewThread {
           continuation.resume(
             with: Result {

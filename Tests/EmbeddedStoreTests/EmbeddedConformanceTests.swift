@@ -3,7 +3,7 @@ import OrderedStore
 import OrderedStoreConformance
 import Testing
 
-/// A store in a directory of its own, with so small a cache that reads go to the disk too.
+/// A store in its own directory, with so small a cache that reads also access the disk.
 struct EmbeddedSubject: StoreSubject {
   private let scratch: ScratchDirectory
 
@@ -17,10 +17,10 @@ struct EmbeddedSubject: StoreSubject {
   func trim(_ store: any OrderedStore) async throws { try await #require(store as? EmbeddedStore).trimNow() }
 }
 
-@Suite("The contract, kept on disk")
+@Suite("Conformance of the embedded store")
 struct EmbeddedConformanceTests {
-  @Test("the store on disk keeps the contract", arguments: ConformanceCheck.all, [1, 2])
-  func keepsTheContract(_ check: ConformanceCheck, seed: UInt64) async throws {
+  @Test("The embedded store conforms to the contract", arguments: ConformanceCheck.all, [1, 2])
+  func conforms(_ check: ConformanceCheck, seed: UInt64) async throws {
     try await check.run(try EmbeddedSubject(), seed: seed)
   }
 }

@@ -1,12 +1,13 @@
+import Locking
 import Foundation
 import EmbeddedStore
 import OrderedStore
 import Testing
 
-@Suite("The store on disk")
+@Suite("Embedded store")
 struct EmbeddedStoreTests {
-  @Test("what was acknowledged is there after a restart")
-  func restarts() async throws {
+  @Test("Acknowledged commits survive a restart")
+  func commitsSurviveRestart() async throws {
     let scratch = try ScratchDirectory()
     let directory = scratch.path + "/new/data"
     let store = try await EmbeddedStore.open(directory: directory)
@@ -27,8 +28,8 @@ struct EmbeddedStoreTests {
     try await again.close()
   }
 
-  @Test("a directory in use is refused, naming the process that holds it")
-  func isLocked() async throws {
+  @Test("Opening a directory in use fails with the process ID of its owner")
+  func directoryInUse() async throws {
     let scratch = try ScratchDirectory()
     let store = try await EmbeddedStore.open(directory: scratch.path)
     let error = await #expect(throws: StoreError.self) {
@@ -40,21 +41,21 @@ struct EmbeddedStoreTests {
     try await EmbeddedStore.open(directory: scratch.path).close()
   }
 
-  @Test("whoever closes a store, first or second, finds the directory free afterwards")
-  func closedTwice() async throws {
+  @Test("After a store is closed, by one caller or two, its directory is free")
+  func directoryIsFreeAfterClose() async throws {
     let scratch = try ScratchDirectory()
     for _ in 0..<5 {
       let store = try await EmbeddedStore.open(directory: scratch.path)
-      let database = try await store.database(named: "a", history: .openReads)
+      let database = try await store.database(named: "a", history: .activeReadersOnly)
       for byte in UInt8(0)..<20 {
-        database.execute(validating: nil, { try $0.set([byte], [byte]) }, answer: { _ in })
+        database.execute(validating: nil, { try $0.set([byte], [byte]) }, completion: { _ in })
       }
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<2 { group.addTask { try await store.close() } }
         try await group.next()
         let again = try await EmbeddedStore.open(directory: scratch.path)
-        // What was in line when the store closed has been carried out.
-        let same = try await again.database(named: "a", history: .openReads)
+        // Calls queued when the store closed have been executed.
+        let same = try await again.database(named: "a", history: .activeReadersOnly)
         #expect(try await same.read(at: nil) { try $0.get([19])?.value } == [19])
         try await again.close()
         try await group.waitForAll()
@@ -62,8 +63,8 @@ struct EmbeddedStoreTests {
     }
   }
 
-  @Test("no two files of a directory differ by case alone, so that any file system will do")
-  func fileNames() async throws {
+  @Test("File names in a directory differ by more than case, so any file system works")
+  func caseInsensitiveFileNames() async throws {
     let scratch = try ScratchDirectory()
     let store = try await EmbeddedStore.open(directory: scratch.path)
     let names = try FileManager.default.contentsOfDirectory(atPath: scratch.path)
@@ -71,7 +72,7 @@ struct EmbeddedStoreTests {
     try await store.close()
   }
 
-  @Test("what is not in memory is read on a thread that may block, and is in memory afterwards")
+  @Test("Rows that are not in memory are read on a reader thread, and are in memory afterwards")
   func readsFromDisk() async throws {
     let scratch = try ScratchDirectory()
     let options = EmbeddedOptions(blockCacheBytes: 32 << 20, memtableBytes: 64 << 10)
@@ -90,12 +91,12 @@ struct EmbeddedStoreTests {
     }
     try await store.close()
 
-    // A new process's cache is empty: the first read misses and runs again, the second does not.
+    // The cache of a new process is empty: the first read misses and runs again, a later read does not.
     let again = try await EmbeddedStore.open(directory: scratch.path, options)
     let same = try await again.database(named: "a", history: .seconds(3600))
     for (version, round) in [(nil, 1), (first, 0)] as [(Version?, UInt8)] {
       var runs: [Int] = []
-      // Compaction may replace what was just cached, so that it can take a few reads until one is served at once.
+      // Compaction may replace cached blocks, so a few reads may be needed until memory serves one.
       while runs.last != 1, runs.count < 200 {
         let count = Guarded(0)
         let rows = try await same.read(at: version) { view in
@@ -118,15 +119,15 @@ struct EmbeddedStoreTests {
     try await again.close()
   }
 
-  @Test("a row of a table that is not open yet is read as it is, and one that is not there is not found")
+  @Test("Rows of a table that is not open are found, and absent rows are not")
   func readsOfClosedTables() async throws {
     let scratch = try ScratchDirectory()
     var options = EmbeddedOptions(blockCacheBytes: 32 << 20, memtableBytes: 64 << 10)
-    options.openTables = 20
-    // Every start writes a table of what the log had. Until there are four they stay apart.
+    options.maximumOpenTables = 20
+    // Every start writes a table with the rows of the log. Up to four tables are not merged.
     for round in UInt8(0)..<16 {
       let store = try await EmbeddedStore.open(directory: scratch.path, options)
-      let database = try await store.database(named: "a", history: .openReads)
+      let database = try await store.database(named: "a", history: .activeReadersOnly)
       for part in UInt8(0)..<16 where part < round {
         #expect(try await database.read(at: nil) { try $0.get([part, 1])?.value } == [part], "\(round)")
         #expect(try await database.read(at: nil) { try $0.get([part, 2])?.value } == nil, "\(round)")
@@ -138,8 +139,8 @@ struct EmbeddedStoreTests {
     }
   }
 
-  @Test("a removed database's rows are gone after a restart too")
-  func removes() async throws {
+  @Test("The rows of a removed database are absent after a restart")
+  func removedDatabase() async throws {
     let scratch = try ScratchDirectory()
     let store = try await EmbeddedStore.open(directory: scratch.path)
     for name in ["a", "b"] {
@@ -167,11 +168,11 @@ struct EmbeddedStoreTests {
     try await again.close()
   }
 
-  @Test("a directory that is a file, or cannot be made, is refused with the system's reason")
-  func badDirectories() async throws {
+  @Test("Opening a directory that is a file or cannot be created fails with the system's reason")
+  func invalidDirectories() async throws {
     let scratch = try ScratchDirectory()
     let file = scratch.path + "/file"
-    FileManager.default.createFile(atPath: file, contents: nil)
+    #expect(FileManager.default.createFile(atPath: file, contents: nil))
     for (path, reason) in [(file, "not a directory"), (file + "/below", "Not a directory")] {
       let error = await #expect(throws: StoreError.self) { _ = try await EmbeddedStore.open(directory: path) }
       #expect(error?.code == .unavailable)

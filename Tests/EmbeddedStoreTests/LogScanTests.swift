@@ -1,13 +1,14 @@
-// What a scan of a write-ahead log takes for acknowledged behind a damaged place.
+// Tests which records a scan of a write-ahead log counts as acknowledged after a damage.
 
+import BlockLog
 import Foundation
 import Testing
 
 @testable import EmbeddedStore
 
-@Suite("The scan of a write-ahead log")
+@Suite("Scan of a write-ahead log")
 struct LogScanTests {
-  /// A whole record in one fragment.
+  /// A complete record in one fragment.
   private func record(sequence: UInt8, changes: UInt8) -> [UInt8] {
     let payload: [UInt8] = [sequence] + Array(repeating: 0, count: 7) + [changes, 0, 0, 0] + [1, 2, 3]
     let covered: [UInt8] = [1] + payload
@@ -25,21 +26,21 @@ struct LogScanTests {
     return try LogScan(path)
   }
 
-  @Test("a record without changes, with which RocksDB begins a log after a torn one, acknowledges nothing")
-  func withoutChanges() throws {
+  @Test("A record without changes, which RocksDB writes after a torn record, acknowledges nothing")
+  func recordWithoutChanges() throws {
     let torn = Array(record(sequence: 9, changes: 1).dropLast(6)) + [0, 0, 0, 0, 0, 0]
     #expect(
-      try scan(record(sequence: 5, changes: 1) + torn + record(sequence: 9, changes: 0)).newestBehindDamage
+      try scan(record(sequence: 5, changes: 1) + torn + record(sequence: 9, changes: 0)).newestAfterDamage
         == nil)
     #expect(try scan(record(sequence: 9, changes: 0)).newest == nil)
     let scanned = try scan(record(sequence: 9, changes: 0) + record(sequence: 9, changes: 2))
     #expect(scanned.newest == 9 && scanned.first == 9 && scanned.damage == nil)
   }
 
-  @Test("a whole record with changes behind a damaged one does")
-  func withChanges() throws {
+  @Test("A complete record with changes after a damaged record was acknowledged")
+  func recordAfterDamage() throws {
     let damaged = Array(record(sequence: 9, changes: 1).dropLast(1)) + [0xFF]
     let scanned = try scan(record(sequence: 5, changes: 1) + damaged + record(sequence: 11, changes: 1))
-    #expect(scanned.newestBehindDamage == 11 && scanned.newest == 11 && scanned.first == 5)
+    #expect(scanned.newestAfterDamage == 11 && scanned.newest == 11 && scanned.first == 5)
   }
 }

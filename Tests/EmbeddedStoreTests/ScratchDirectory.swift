@@ -1,6 +1,6 @@
 import Foundation
 
-/// A directory of one test, removed with it.
+/// The directory of one test, removed with this object.
 final class ScratchDirectory: Sendable {
   let path: String
 

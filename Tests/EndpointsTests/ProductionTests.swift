@@ -1,5 +1,5 @@
-// Without --emulator: every data port answers everybody, whatever they show, in the product's own words for somebody
-// it does not know.
+// Tests a server without --emulator: every data port rejects every client, with any credential, with the
+// official error for an unknown client.
 
 import FirestoreProtobuf
 import Foundation
@@ -24,7 +24,7 @@ struct ProductionTests {
 
   private static let credentials: [String?] = [nil, "Bearer owner", "Bearer a.b.c", "Basic eDp5", "nonsense"]
 
-  @Test("every method of gRPC answers UNAUTHENTICATED", arguments: credentials)
+  @Test("Every gRPC method returns UNAUTHENTICATED", arguments: credentials)
   func grpc(credential: String?) async throws {
     try await with { running in
       let metadata = credential.map { [("authorization", $0)] } ?? []
@@ -88,7 +88,7 @@ struct ProductionTests {
         ))
       for (method, request) in requests {
         let call = try await running.client.open(method, metadata: metadata)
-        // The refusal may come before the request has gone out.
+        // The response may arrive before the request is sent.
         try? await call.send(request, endStream: method != "Write" && method != "Listen")
         let status = try await call.status()
         #expect(status.code == .unauthenticated && status.code.rawValue == 16, "\(method): \(status)")
@@ -98,8 +98,8 @@ struct ProductionTests {
   }
 
   @Test(
-    "a request that is nonsense, or not there yet, gets no other answer", arguments: [nil, "Bearer owner"])
-  func nonsense(credential: String?) async throws {
+    "An invalid or missing request gets the same response", arguments: [nil, "Bearer owner"])
+  func invalidRequests(credential: String?) async throws {
     try await with { running in
       let metadata = credential.map { [("authorization", $0)] } ?? []
       let methods = [
@@ -140,7 +140,7 @@ struct ProductionTests {
   }
 
   @Test(
-    "every REST method of the Realtime Database answers 401 with the product's body", arguments: credentials)
+    "Every REST method of the Realtime Database returns 401 with the official body", arguments: credentials)
   func rest(credential: String?) async throws {
     try await with { running in
       let port = running.server.databasePort ?? 0
@@ -150,20 +150,20 @@ struct ProductionTests {
         try await client.send(
           "\(method) /a.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\(header)Content-Length: 7\r\n\r\n{\"x\":1}"
         )
-        let answer = try RESTAnswer(String(decoding: await client.readToEnd(), as: UTF8.self))
-        #expect(answer.status == 401, "\(method)")
+        let response = try RESTAnswer(String(decoding: await client.readToEnd(), as: UTF8.self))
+        #expect(response.status == 401, "\(method)")
         let body = credential == nil ? "Permission denied" : "Could not parse auth token."
-        #expect(answer.body == "{\n  \"error\" : \"\(body)\"\n}\n", "\(method): \(answer.body)")
+        #expect(response.body == "{\n  \"error\" : \"\(body)\"\n}\n", "\(method): \(response.body)")
       }
       let stream = try await RawClient.connect(port)
       try await stream.send(
         "GET /a.json HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nConnection: close\r\n\r\n")
-      let answer = try RESTAnswer(String(decoding: await stream.readToEnd(), as: UTF8.self))
-      #expect(answer.status == 401 && answer.body.contains("Permission denied"))
+      let response = try RESTAnswer(String(decoding: await stream.readToEnd(), as: UTF8.self))
+      #expect(response.status == 401 && response.body.contains("Permission denied"))
     }
   }
 
-  @Test("a socket is greeted, and everything it asks for is denied; a credential is no good")
+  @Test("A socket receives the handshake, and its requests and credentials are rejected")
   func socket() async throws {
     try await with { running in
       let client = try await RawClient.connect(running.server.databasePort ?? 0)
@@ -188,8 +188,8 @@ struct ProductionTests {
       for (number, (request, status)) in denied.enumerated() {
         let text = #"{"t":"d","d":{"r":\#(number),\#(request)}}"#
         try await client.send(RawSocket.frame(1, Array(text.utf8)))
-        let answer = String(decoding: try await RawSocket.readFrame(client).payload, as: UTF8.self)
-        #expect(answer.hasPrefix(#"{"t":"d","d":{"r":\#(number),"b":{"s":"\#(status)""#), "\(answer)")
+        let response = String(decoding: try await RawSocket.readFrame(client).payload, as: UTF8.self)
+        #expect(response.hasPrefix(#"{"t":"d","d":{"r":\#(number),"b":{"s":"\#(status)""#), "\(response)")
       }
       await client.close()
     }

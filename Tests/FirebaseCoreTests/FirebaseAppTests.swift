@@ -1,8 +1,9 @@
-// Apps by name: configuring, finding, deleting, and the errors of section "misuse", each of which
-// stops the program and is therefore tried in a process of its own.
+// Apps by name: configuration, lookup, deletion and misuse. Misuse traps, so each case runs in its own
+// process.
 
 import FirebaseCore
 import Foundation
+import Locking
 import Testing
 
 @Suite("Apps", .timeLimit(.minutes(10)))
@@ -13,7 +14,7 @@ struct FirebaseAppTests {
     return options
   }
 
-  @Test("a named app is found, listed and gone after its deletion")
+  @Test("a named app is found and listed, and is absent after its deletion")
   func namedApp() async throws {
     let name = "named-\(UUID().uuidString)"
     FirebaseApp.configure(name: name, options: options(project: "p1"))
@@ -37,14 +38,14 @@ struct FirebaseAppTests {
     let name = "again-\(UUID().uuidString)"
     FirebaseApp.configure(name: name, options: options())
     let first = try #require(FirebaseApp.app(name: name))
-    let torn = Guarded(0)
-    first.onDelete { torn.withLock { $0 += 1 } }
+    let teardownCount = Guarded(0)
+    first.onDelete { teardownCount.withLock { $0 += 1 } }
     let deleted = await withCheckedContinuation { continuation in
       first.delete { continuation.resume(returning: $0) }
     }
     #expect(deleted)
     #expect(await first.delete() == false)
-    #expect(torn.withLock { $0 } == 1)
+    #expect(teardownCount.withLock { $0 } == 1)
     FirebaseApp.configure(name: name, options: options())
     #expect(FirebaseApp.app(name: name) !== first)
     _ = await FirebaseApp.app(name: name)?.delete()
@@ -62,7 +63,7 @@ struct FirebaseAppTests {
     _ = await app.delete()
   }
 
-  @Test("configuring posts the notification that products wait for")
+  @Test("configuration posts the notification that products observe")
   func notification() async throws {
     let name = "posted-\(UUID().uuidString)"
     let seen = Guarded<[String]>([])
@@ -78,7 +79,7 @@ struct FirebaseAppTests {
     _ = await FirebaseApp.app(name: name)?.delete()
   }
 
-  @Test("the default app is configured once, and a second time stops the program")
+  @Test("configuring the default app twice traps")
   func secondDefault() async {
     await #expect(processExitsWith: .success) {
       let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
@@ -93,12 +94,12 @@ struct FirebaseAppTests {
     }
   }
 
-  @Test("configure() without a GoogleService-Info.plist stops the program")
+  @Test("configure() without a GoogleService-Info.plist traps")
   func withoutFile() async {
     await #expect(processExitsWith: .failure) { FirebaseApp.configure() }
   }
 
-  @Test("illegal names stop the program")
+  @Test("illegal names trap")
   func illegalNames() async {
     await #expect(processExitsWith: .failure) {
       FirebaseApp.configure(name: "", options: FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1"))
@@ -109,7 +110,7 @@ struct FirebaseAppTests {
     }
   }
 
-  @Test("a malformed application id stops the program")
+  @Test("a malformed application id traps")
   func malformedAppID() async {
     await #expect(processExitsWith: .failure) {
       FirebaseApp.configure(options: FirebaseOptions(googleAppID: "nonsense", gcmSenderID: "1"))
@@ -119,7 +120,7 @@ struct FirebaseAppTests {
     }
   }
 
-  @Test("changing options after configure stops the program")
+  @Test("changing options after configure() traps")
   func frozenOptions() async {
     await #expect(processExitsWith: .failure) {
       let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")

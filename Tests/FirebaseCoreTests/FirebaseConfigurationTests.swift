@@ -1,11 +1,11 @@
-// The level of the SDK's own messages, with the raw values of Apple's SDK.
+// The log level of the SDK, with the raw values of Apple's SDK.
 
 import FirebaseCore
 import Testing
 
 @Suite("Configuration", .serialized, .timeLimit(.minutes(10)))
 struct FirebaseConfigurationTests {
-  @Test("levels have the raw values of Apple's SDK")
+  @Test("log levels have the raw values of Apple's SDK")
   func levels() {
     #expect(FirebaseLoggerLevel.error.rawValue == 3)
     #expect(FirebaseLoggerLevel(rawValue: 7) == .debug)
@@ -14,7 +14,7 @@ struct FirebaseConfigurationTests {
     #expect(FirebaseLoggerLevel(rawValue: 9) == nil)
   }
 
-  @Test("the level that was set is the level that is read")
+  @Test("the log level is stored")
   func setting() {
     let before = FirebaseConfiguration.shared.loggerLevel()
     FirebaseConfiguration.shared.setLoggerLevel(.debug)

@@ -1,4 +1,4 @@
-// Options: value semantics and the property list that the console hands out.
+// Options: value semantics, and the property list of the Firebase console.
 
 import FirebaseCore
 import Foundation
@@ -43,10 +43,10 @@ struct FirebaseOptionsTests {
     #expect(options.storageBucket == "tea-shop.appspot.com")
   }
 
-  @Test("a missing or unreadable file gives nil")
+  @Test("a missing or invalid file gives nil")
   func unusableFile() throws {
     #expect(FirebaseOptions(contentsOfFile: "/nowhere/GoogleService-Info.plist") == nil)
-    let path = try file("this is no property list {{{")
+    let path = try file("not a property list {{{")
     defer { try? FileManager.default.removeItem(atPath: path) }
     #expect(FirebaseOptions(contentsOfFile: path) == nil)
     let list = try file("<plist version=\"1.0\"><array/></plist>")

@@ -1,4 +1,4 @@
-// Timestamps: one representation per moment, and order.
+// Timestamps: one representation for each time, and their order.
 
 import FirebaseCore
 import Foundation
@@ -7,7 +7,7 @@ import Testing
 @Suite("Timestamps", .timeLimit(.minutes(10)))
 struct TimestampTests {
   @Test(
-    "a date becomes whole seconds and a fraction that counts forward",
+    "a date is converted to whole seconds and a non-negative fraction",
     arguments: [
       (0.0, 0, 0), (1.5, 1, 500_000_000), (-1.5, -2, 500_000_000), (-0.25, -1, 750_000_000),
       (1_700_000_000.125, 1_700_000_000, 125_000_000),
@@ -19,7 +19,7 @@ struct TimestampTests {
     #expect(timestamp.dateValue().timeIntervalSince1970 == interval)
   }
 
-  @Test("timestamps compare in time and are equal by value")
+  @Test("timestamps are ordered by time and equal by value")
   func ordering() {
     let early = Timestamp(seconds: 1, nanoseconds: 2)
     let late = Timestamp(seconds: 1, nanoseconds: 3)
@@ -31,7 +31,7 @@ struct TimestampTests {
     #expect(early.description == "<FIRTimestamp: seconds=1 nanoseconds=2>")
   }
 
-  @Test("now lies between the clock before and after")
+  @Test("the current timestamp is between the clock's values before and after")
   func now() {
     let before = Date()
     let now = Timestamp().dateValue()
@@ -39,7 +39,7 @@ struct TimestampTests {
     #expect(now.timeIntervalSince(Date()) < 0.001)
   }
 
-  @Test("a value outside the years 1 to 9999 stops the program")
+  @Test("a value outside the years 1 to 9999 traps")
   func range() async {
     await #expect(processExitsWith: .failure) { _ = Timestamp(seconds: 0, nanoseconds: 1_000_000_000) }
     await #expect(processExitsWith: .failure) { _ = Timestamp(seconds: 253_402_300_800, nanoseconds: 0) }

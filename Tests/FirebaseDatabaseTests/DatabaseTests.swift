@@ -1,5 +1,5 @@
-// URLs, references, queries and settings, and the programming errors that stop a program; each of the
-// latter runs in a process of its own.
+// Database URLs, references, queries and settings, and programming errors. An error traps, so each case runs
+// in its own process.
 
 import FirebaseCore
 import Foundation
@@ -13,7 +13,7 @@ import Testing
 @Suite("Database and references", .timeLimit(.minutes(10)))
 struct DatabaseTests {
   @Test(
-    "URLs give host, port, transport security and namespace",
+    "a URL gives host, port, transport security and namespace",
     arguments: [
       (
         "https://shop-default-rtdb.firebaseio.com", "shop-default-rtdb.firebaseio.com", nil, true,
@@ -30,7 +30,7 @@ struct DatabaseTests {
       ("http://shop.firebaseio.com", "shop.firebaseio.com", nil, true, "shop"),
       ("http://[::1]:9000/?ns=demo", "::1", 9_000, false, "demo"),
     ] as [(String, String, Int?, Bool, String)])
-  func parsing(url: String, host: String, port: Int?, isSecure: Bool, namespace: String) throws {
+  func parsesURL(url: String, host: String, port: Int?, isSecure: Bool, namespace: String) throws {
     let endpoint = try #require(DatabaseEndpoint.parse(url)).endpoint
     #expect(endpoint.host == host)
     #expect(endpoint.port == port)
@@ -38,7 +38,7 @@ struct DatabaseTests {
     #expect(endpoint.namespace.lowercased() == namespace.lowercased())
   }
 
-  @Test("paths in URLs are decoded, and what is no URL is refused")
+  @Test("paths in URLs are percent-decoded, and invalid URLs are rejected")
   func paths() {
     #expect(DatabaseEndpoint.parse("https://a.b.c/x/y%20z/p+q")?.path == ["x", "y z", "p q"])
     for bad in ["ftp://a.b.c", "https://", "https://a b", "http://h:99999", "http://h:x"] {
@@ -46,7 +46,7 @@ struct DatabaseTests {
     }
   }
 
-  @Test("instances are one for an app, a server and a namespace")
+  @Test("there is one instance for each app, server and namespace")
   func instances() async throws {
     let name = "instances-\(UUID().uuidString)"
     let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
@@ -73,9 +73,9 @@ struct DatabaseTests {
     _ = await again.delete()
   }
 
-  @Test("references move about and tell their place")
+  @Test("references navigate the tree and know their location")
   func references() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     let ref = client.ref.child("a/b").child("ć d")
     #expect(ref.key == "ć d")
     #expect(ref.parent?.key == "b")
@@ -92,9 +92,9 @@ struct DatabaseTests {
     await client.close()
   }
 
-  @Test("a reference's URL leads back to the reference, whatever its keys")
+  @Test("a reference's URL leads back to the reference, for any keys")
   func urls() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     var random = SeededGenerator(seed: 5)
     let alphabet = [
       "a", "Z", " ", "+", "%", "%2F", "?", "&", "=", "ns=x", "é", "e\u{301}", "😀", ":", "@", "'", "\"", "\\",
@@ -111,19 +111,19 @@ struct DatabaseTests {
     await client.close()
   }
 
-  @Test("keys made one after the other are unique, and sort as they were made")
+  @Test("auto ids are unique and sort in the order of their creation")
   func autoID() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     let keys = (0..<500).compactMap { _ in client.ref.childByAutoId().key }
     #expect(Set(keys).count == 500)
-    #expect(keys == keys.sorted { Key($0) < Key($1) })
+    #expect(keys == keys.sorted { ChildKey($0) < ChildKey($1) })
     #expect(keys.allSatisfy { $0.utf8.count == 20 })
     await client.close()
   }
 
-  @Test("queries build the protocol's parameters, in whatever order they are called")
+  @Test("queries build the protocol's parameters, in any order of the calls")
   func queries() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     let ref = client.ref
     func json(_ query: DatabaseQuery) -> String { String(decoding: query.spec.json(), as: UTF8.self) }
     #expect(json(ref) == "{}")
@@ -141,7 +141,7 @@ struct DatabaseTests {
     await client.close()
   }
 
-  /// Runs misuse of a database in a process of its own.
+  /// Configures an app and returns its offline database, for tests in their own process.
   static func database() -> Database {
     let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
     options.projectID = "p"
@@ -151,7 +151,7 @@ struct DatabaseTests {
     return database
   }
 
-  @Test("a database before configure(), or without URL and project, stops the program")
+  @Test("a database without configure(), or without URL and project, traps")
   func unconfigured() async {
     await #expect(processExitsWith: .failure) { Database.database() }
     await #expect(processExitsWith: .failure) {
@@ -166,7 +166,7 @@ struct DatabaseTests {
     }
   }
 
-  @Test("settings after the first use stop the program")
+  @Test("changing settings after the first use traps")
   func frozenSettings() async {
     await #expect(processExitsWith: .failure) { Self.database().useEmulator(withHost: "h", port: 1) }
     await #expect(processExitsWith: .failure) { Self.database().isPersistenceEnabled = true }
@@ -174,7 +174,7 @@ struct DatabaseTests {
     await #expect(processExitsWith: .failure) { Self.database().persistenceCacheSizeBytes = 5 << 20 }
   }
 
-  @Test("settings out of range stop the program, and persistence warns that nothing is kept")
+  @Test("settings out of range trap, and persistence warns that it only uses memory")
   func settings() async throws {
     let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
     options.projectID = "p"
@@ -207,11 +207,11 @@ struct DatabaseTests {
     }
   }
 
-  @Test("illegal paths and values, and writes below .info, stop the program")
+  @Test("illegal paths and values, and writes below .info, trap")
   func illegalData() async {
     await #expect(processExitsWith: .failure) { Self.database().reference().child("a.b") }
     await #expect(processExitsWith: .failure) { Self.database().reference(withPath: "a#b") }
-    // An id that turned out empty must not become the list it should have been in.
+    // An empty id must not address the parent list.
     await #expect(processExitsWith: .failure) { Self.database().reference().child("users").child("") }
     await #expect(processExitsWith: .failure) { Self.database().reference(withPath: "") }
     await #expect(processExitsWith: .failure) { DataSnapshot().hasChild("") }
@@ -227,7 +227,7 @@ struct DatabaseTests {
     await #expect(processExitsWith: .failure) { DatabaseReference().put(1) }
   }
 
-  @Test("impossible queries stop the program, whatever the order of the calls")
+  @Test("invalid queries trap, in any order of the calls")
   func illegalQueries() async {
     await #expect(processExitsWith: .failure) {
       Self.database().reference().queryOrderedByKey().queryOrderedByValue()

@@ -1,9 +1,10 @@
-// The client against a real server in this process, over real sockets.
+// The Realtime Database client with a real server in this process, over real sockets.
 
 import Dispatch
 import FirebaseCore
 import Foundation
 import HearthServer
+import Locking
 import Testing
 
 @testable import FirebaseDatabase
@@ -12,12 +13,12 @@ import Testing
   import FoundationNetworking
 #endif
 
-/// A server of the test's own.
+/// A server for one test.
 struct TestServer {
   let server: HearthServer
   let port: Int
 
-  /// Starts a server; in memory unless a directory is given, on any port unless one is.
+  /// Starts a server. The default is memory storage and a free port.
   static func start(directory: String? = nil, port: Int = 0) async throws -> TestServer {
     var configuration = HearthConfiguration.forTesting(
       storage: directory.map { .directory($0) } ?? .ephemeral)
@@ -28,14 +29,14 @@ struct TestServer {
     return TestServer(server: server, port: try #require(server.databasePort))
   }
 
-  /// Clients of one namespace.
+  /// Creates clients of one namespace.
   func clients(
     _ count: Int, in namespace: String = "e2e-\(UUID().uuidString.prefix(8).lowercased())"
   ) throws -> [Client] {
     try (0..<count).map { _ in try Client(port: port, namespace: namespace) }
   }
 
-  /// Replaces the rules of a namespace.
+  /// Replaces the security rules of a namespace.
   func publish(rules: String, in namespace: String) async throws {
     let url = try #require(URL(string: "http://127.0.0.1:\(port)/.settings/rules.json?ns=\(namespace)"))
     var request = URLRequest(url: url)
@@ -54,33 +55,35 @@ struct TestServer {
 
 @Suite("Client and server", .timeLimit(.minutes(10)))
 struct EndToEndTests {
-  @Test("two clients see each other's writes, in the order of the list")
+  @Test("two clients receive each other's writes in the query's order")
   func twoClients() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
     let (alice, bob) = (clients[0], clients[1])
-    let seen = bob.ref.child("list").queryOrdered(byChild: "rank").recordAll()
-    #expect(try await seen.next() == Seen(.value, "list", "null"))
+    let seen = bob.ref.child("list").queryOrdered(byChild: "rank").recordEvents()
+    #expect(try await seen.next() == RecordedEvent(.value, "list", "null"))
     let list = alice.ref.child("list")
     try await list.setValue(["a": ["rank": 2], "b": ["rank": 1]])
     #expect(
       try await seen.next(3) == [
-        Seen(.childAdded, "b", #"{"rank":1}"#), Seen(.childAdded, "a", #"{"rank":2}"#, after: "b"),
-        Seen(.value, "list", #"{"a":{"rank":2},"b":{"rank":1}}"#),
+        RecordedEvent(.childAdded, "b", #"{"rank":1}"#),
+        RecordedEvent(.childAdded, "a", #"{"rank":2}"#, after: "b"),
+        RecordedEvent(.value, "list", #"{"a":{"rank":2},"b":{"rank":1}}"#),
       ])
     try await list.updateChildValues(["a/rank": 0, "b": NSNull()])
     #expect(
       try await seen.next(4) == [
-        Seen(.childRemoved, "b", #"{"rank":1}"#), Seen(.childMoved, "a", #"{"rank":0}"#),
-        Seen(.childChanged, "a", #"{"rank":0}"#), Seen(.value, "list", #"{"a":{"rank":0}}"#),
+        RecordedEvent(.childRemoved, "b", #"{"rank":1}"#), RecordedEvent(.childMoved, "a", #"{"rank":0}"#),
+        RecordedEvent(.childChanged, "a", #"{"rank":0}"#),
+        RecordedEvent(.value, "list", #"{"a":{"rank":0}}"#),
       ])
     try await bob.ref.child("list/a").removeValue()
     #expect(try await list.getData().exists() == false)
     await server.stop(clients)
   }
 
-  @Test("a write is seen once: neither its push nor its answer raises another event")
-  func noFlicker() async throws {
+  @Test("a write causes one event: neither its push nor its response repeats it")
+  func oneEventPerWrite() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(1)
     let ref = clients[0].ref.child("tea/stock")
@@ -91,17 +94,17 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("transactions of several clients on one counter lose nothing")
+  @Test("concurrent transactions on one counter lose no increment")
   func contention() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(3)
-    let tries = 10
+    let attempts = 10
     try await withThrowingTaskGroup(of: Int.self) { group in
       for client in clients {
         let ref = client.ref.child("counter")
         group.addTask {
           var committed = 0
-          for _ in 0..<tries {
+          for _ in 0..<attempts {
             let (isCommitted, _) = try await ref.runTransactionBlock { data in
               data.value = (data.value as? Int ?? 0) + 1
               return .success(withValue: data)
@@ -111,14 +114,14 @@ struct EndToEndTests {
           return committed
         }
       }
-      for try await committed in group { #expect(committed == tries) }
+      for try await committed in group { #expect(committed == attempts) }
     }
     let total = try await clients[0].ref.child("counter").getData()
-    #expect(total.value as? Int == tries * clients.count)
+    #expect(total.value as? Int == attempts * clients.count)
     await server.stop(clients)
   }
 
-  @Test("an aborted transaction stores nothing and reports the value it saw")
+  @Test("an aborted transaction stores nothing and returns the current value")
   func abortedTransaction() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(1)
@@ -128,17 +131,17 @@ struct EndToEndTests {
     _ = try await values.next()
     let (isCommitted, snapshot) = try await ref.runTransactionBlock { _ in .abort() }
     #expect(!isCommitted)
-    #expect(text(snapshot.value) == #"{"a":1}"#)
-    let (kept, after) = try await ref.runTransactionBlock { data in
+    #expect(canonicalJSON(snapshot.value) == #"{"a":1}"#)
+    let (isRetained, after) = try await ref.runTransactionBlock { data in
       data.value = ["a": 2]
       return .success(withValue: data)
     }
-    #expect(kept && after.priority as? Int == 3, "a transaction keeps the priority")
+    #expect(isRetained && after.priority as? Int == 3, "a transaction retains the priority")
     #expect(try await ref.getData().priority as? Int == 3)
     await server.stop(clients)
   }
 
-  @Test("operations for the disconnection are carried out when the client goes, unless taken back")
+  @Test("onDisconnect writes are executed when the client disconnects, unless cancelled")
   func onDisconnect() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
@@ -155,7 +158,7 @@ struct EndToEndTests {
     await server.stop([clients[1]])
   }
 
-  @Test("after a restart of the server the client comes back by itself, with what it wrote meanwhile")
+  @Test("after a server restart the client reconnects and sends its pending writes")
   func restart() async throws {
     let directory = NSTemporaryDirectory() + "restart-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -177,7 +180,7 @@ struct EndToEndTests {
     await second.stop(clients)
   }
 
-  @Test("offline writes and observers go on locally, and are sent when online again")
+  @Test("offline writes and listeners work locally, and pending writes are sent after reconnecting")
   func offlineAndBack() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
@@ -197,48 +200,48 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("queries are answered by the server, and their windows follow other clients' writes")
+  @Test("the server evaluates queries, and query windows follow other clients' writes")
   func queries() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
     let log = clients[0].ref.child("log")
     try await log.setValue(["k1": 1, "k2": 5, "k3": 3, "k4": 4])
-    let last = clients[1].ref.child("log").queryOrderedByValue().queryLimited(toLast: 2).recordAll()
+    let last = clients[1].ref.child("log").queryOrderedByValue().queryLimited(toLast: 2).recordEvents()
     #expect(try await last.next(3).map(\.key) == ["k4", "k2", "log"])
     try await log.child("k5").setValue(9)
     #expect(
       try await last.next(3) == [
-        Seen(.childRemoved, "k4", "4"), Seen(.childAdded, "k5", "9", after: "k2"),
-        Seen(.value, "log", #"{"k2":5,"k5":9}"#),
+        RecordedEvent(.childRemoved, "k4", "4"), RecordedEvent(.childAdded, "k5", "9", after: "k2"),
+        RecordedEvent(.value, "log", #"{"k2":5,"k5":9}"#),
       ])
     try await log.child("k5").removeValue()
     #expect(
       try await last.next(3) == [
-        Seen(.childRemoved, "k5", "9"), Seen(.childAdded, "k4", "4"),
-        Seen(.value, "log", #"{"k2":5,"k4":4}"#),
+        RecordedEvent(.childRemoved, "k5", "9"), RecordedEvent(.childAdded, "k4", "4"),
+        RecordedEvent(.value, "log", #"{"k2":5,"k4":4}"#),
       ])
     let between = clients[1].ref.child("log").queryOrderedByKey().queryStarting(afterValue: "k1").queryEnding(
       beforeValue: "k4")
     let snapshot = try await between.getData()
-    #expect(text(snapshot.value) == #"{"k2":5,"k3":3}"#)
+    #expect(canonicalJSON(snapshot.value) == #"{"k2":5,"k3":3}"#)
     #expect(snapshot.children.compactMap { ($0 as? DataSnapshot)?.key } == ["k2", "k3"])
     await server.stop(clients)
   }
 
-  @Test("a read of a window does not pass for the whole location")
+  @Test("a filtered read does not count as the complete value of its location")
   func filteredGet() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(1)
     let ref = clients[0].ref.child("list")
     try await ref.setValue(["a": 1, "b": 2, "c": 3])
     let one = try await ref.queryOrderedByKey().queryLimited(toFirst: 1).getData()
-    #expect(text(one.value) == #"{"a":1}"#)
+    #expect(canonicalJSON(one.value) == #"{"a":1}"#)
     #expect(try await ref.getData().childrenCount == 3)
     await server.stop(clients)
   }
 
-  @Test("server values: an increment adds on the server, a timestamp is corrected by its clock")
-  func serverValues() async throws {
+  @Test("the server adds increments, and timestamps use the server's clock")
+  func serverResolvesValues() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
     await withTaskGroup(of: Void.self) { group in
@@ -257,7 +260,7 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("long messages travel in pieces, whatever characters lie where they are cut")
+  @Test("long messages are split into frames at any character boundary")
   func longMessages() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
@@ -268,12 +271,12 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("priorities order a list, and their change moves a child")
+  @Test("priorities order a list, and a changed priority moves the child")
   func priorities() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
     let list = clients[0].ref.child("q")
-    let seen = clients[1].ref.child("q").recordAll()
+    let seen = clients[1].ref.child("q").recordEvents()
     #expect(try await seen.next().type == .value)
     try await list.child("z").setValue("x", andPriority: 1)
     try await list.child("a").setValue("y", andPriority: 2)
@@ -281,13 +284,14 @@ struct EndToEndTests {
     try await list.child("z").setPriority(3)
     #expect(
       try await seen.next(3) == [
-        Seen(.childMoved, "z", #""x""#, after: "a"), Seen(.childChanged, "z", #""x""#, after: "a"),
-        Seen(.value, "q", #"{"a":"y","z":"x"}"#),
+        RecordedEvent(.childMoved, "z", #""x""#, after: "a"),
+        RecordedEvent(.childChanged, "z", #""x""#, after: "a"),
+        RecordedEvent(.value, "q", #"{"a":"y","z":"x"}"#),
       ])
     await server.stop(clients)
   }
 
-  @Test("a query that is kept synchronised is in the cache when the connection goes")
+  @Test("a location with keepSynced is cached when the connection ends")
   func keepSynced() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
@@ -295,7 +299,7 @@ struct EndToEndTests {
     let ref = clients[1].ref.child("kept")
     ref.keepSynced(true)
     ref.keepSynced(true)
-    // Answered after the listen, since a connection's requests are served in their order.
+    // The connection's requests are served in order, so the listen has its response.
     try await clients[1].ref.child("other").setValue(1)
     clients[1].database.goOffline()
     #expect(try await ref.recordValues().next() == #"{"a":1}"#)
@@ -304,33 +308,33 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("a transaction may begin another, and its completion finds everything consistent")
+  @Test("a transaction may start another one, and its completion sees consistent data")
   func nestedTransactions() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(1)
     let (outer, inner) = (clients[0].ref.child("outer"), clients[0].ref.child("inner"))
     let order = Recorder<String>()
     outer.runTransactionBlock({ data in
-      inner.transact { data in
+      inner.startTransaction { data in
         data.value = "inner"
         return .success(withValue: data)
       }
       data.value = "outer"
       return .success(withValue: data)
     }) { _, isCommitted, snapshot in
-      order.record("\(isCommitted) \(text(snapshot?.value))")
+      order.record("\(isCommitted) \(canonicalJSON(snapshot?.value))")
       inner.runTransactionBlock({ data in
         data.value = "again"
         return .success(withValue: data)
-      }) { _, isCommitted, snapshot in order.record("\(isCommitted) \(text(snapshot?.value))") }
+      }) { _, isCommitted, snapshot in order.record("\(isCommitted) \(canonicalJSON(snapshot?.value))") }
     }
     #expect(try await order.next(2) == [#"true "outer""#, #"true "again""#])
     #expect(try await inner.getData().value as? String == "again")
     await server.stop(clients)
   }
 
-  @Test("a write that is answered before the listen of its place does not flicker")
-  func answersBeforeData() async throws {
+  @Test("a write that is acknowledged before the listen's data causes no extra event")
+  func acknowledgedBeforeData() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(1)
     try await clients[0].ref.child("list").setValue(["k0": 0])
@@ -344,21 +348,21 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("a transaction that always loses gives up after 25 tries, and nobody's change is lost")
-  func givingUp() async throws {
+  @Test("a transaction fails after 25 conflicts, and loses no other client's change")
+  func transactionGivesUp() async throws {
     let server = try await TestServer.start()
     let namespace = "lost-\(UUID().uuidString.prefix(8).lowercased())"
     let client = try Client(port: server.port, namespace: namespace)
     let ref = client.ref.child("n")
     _ = try await ref.recordValues().next()
     let address = try #require(URL(string: "http://127.0.0.1:\(server.port)/n.json?ns=\(namespace)"))
-    let tries = Guarded(0)
+    let attempts = Guarded(0)
     let outcome = Recorder<String>()
     ref.runTransactionBlock({ data in
-      // Somebody else is always faster.
-      let number = tries.withLock { tries in
-        tries += 1
-        return tries
+      // Another client always writes first.
+      let number = attempts.withLock { attempts in
+        attempts += 1
+        return attempts
       }
       var request = URLRequest(url: address)
       request.httpMethod = "PUT"
@@ -372,7 +376,7 @@ struct EndToEndTests {
       outcome.record("\(isCommitted) \((error as NSError?)?.code ?? 0)")
     }
     #expect(try await outcome.first(within: 60) { _ in true } == "false 9999")
-    let ran = tries.withLock { $0 }
+    let ran = attempts.withLock { $0 }
     #expect(ran >= 25)
     #expect(try await ref.getData().value as? Int == ran)
     await server.stop([client])
@@ -397,7 +401,7 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("the guides' code for lists, transactions and increments does what they say")
+  @Test("the guides' code for lists, transactions and increments works as described")
   func guides() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
@@ -420,7 +424,7 @@ struct EndToEndTests {
     #expect(starred.childSnapshot(forPath: "starCount").value as? Int == 1)
     toggleStar(ref: post, uid: "u1") { committed.record($0) }
     #expect(try await committed.next())
-    #expect(text(try await post.getData().value) == #"{"starCount":0,"title":"hi"}"#)
+    #expect(canonicalJSON(try await post.getData().value) == #"{"starCount":0,"title":"hi"}"#)
     increments(database: clients[0].database, postID: "p1", userID: "u2")
     let count = clients[1].ref.child("posts/p1/starCount").recordValues()
     #expect(try await count.first { $0 == "1" } == "1")
@@ -431,7 +435,7 @@ struct EndToEndTests {
     comments.listen()
     let key = try #require(comments.append(text: "first"))
     #expect(try await log.next() == "insert [[1, 0]]")
-    // What the first client shows at once the other may only remove when it is there.
+    // The first client shows its comment immediately; the other client waits until the comment is stored.
     let comment = clients[1].ref.child("post-comments/post-1/\(key)")
     let seen = comment.recordValues()
     #expect(try await seen.first { $0.contains("first") }.contains("first"))

@@ -1,4 +1,4 @@
-// A server in a process of its own, killed in the middle: the client comes back by itself with all that it was asked.
+// A server process is killed: the client reconnects and restores its writes and listens.
 
 import FirebaseCore
 import Foundation
@@ -6,16 +6,16 @@ import Testing
 
 @testable import FirebaseDatabase
 
-/// The command beside the test bundle, or the one that HEARTH_BIN names.
+/// A server process: the command next to the test bundle, or the one in HEARTH_BIN.
 private struct Server {
   let process = Process()
   let port: Int
 
   init(data: URL, port: Int = 0) throws {
-    let own = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+    let executable = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
     process.executableURL =
       ProcessInfo.processInfo.environment["HEARTH_BIN"].map { URL(fileURLWithPath: $0) }
-      ?? own.appendingPathComponent("hearth")
+      ?? executable.appendingPathComponent("hearth")
     process.arguments = [
       "serve", "--emulator", "--data", data.path, "--firestore-port", "0", "--database-port", "\(port)",
       "--hub-port", "0",
@@ -39,9 +39,9 @@ private struct Server {
   }
 }
 
-@Suite("Client of a server that is killed", .timeLimit(.minutes(10)))
+@Suite("Client of a killed server", .timeLimit(.minutes(10)))
 struct KillTests {
-  @Test("after SIGKILL the client comes back by itself, and nothing acknowledged or waiting is lost")
+  @Test("after SIGKILL the client reconnects, and no acknowledged or pending write is lost")
   func killed() async throws {
     let data = FileManager.default.temporaryDirectory.appendingPathComponent(
       "hearth-kill-\(UUID().uuidString)")
@@ -53,14 +53,14 @@ struct KillTests {
     let seen = reader.ref.child("list").recordValues()
     for n in 0..<20 { _ = try await within { try await writer.ref.child("list/a\(n)").setValue(n) } }
     let all = Dictionary(uniqueKeysWithValues: (0..<20).map { ("a\($0)", $0) })
-    let before = text(all)
+    let before = canonicalJSON(all)
     _ = try await seen.first { $0 == before }
     server.kill()
     let answered = Recorder<Bool>()
     writer.ref.child("list/meanwhile").setValue(1) { error, _ in answered.record(error == nil) }
     server = try Server(data: data, port: server.port)
     #expect(try await answered.next(within: 60))
-    let after = text(all.merging(["meanwhile": 1]) { old, _ in old })
+    let after = canonicalJSON(all.merging(["meanwhile": 1]) { old, _ in old })
     _ = try await seen.first(within: 60) { $0 == after }
     await writer.close()
     await reader.close()

@@ -1,4 +1,4 @@
-// What an app sees before any server has answered: everything here runs offline.
+// Events before any response of a server: every test runs offline.
 
 import Dispatch
 import FirebaseCore
@@ -10,45 +10,46 @@ import Testing
 
 @Suite("Local events", .timeLimit(.minutes(10)))
 struct LocalEventTests {
-  @Test("a write is seen at once, before the server answers")
+  @Test("a write is visible before the server responds")
   func localFirst() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     let values = client.ref.child("tea").recordValues()
     client.ref.child("tea").put(["name": "green", "stock": 41])
     #expect(try await values.next() == #"{"name":"green","stock":41}"#)
     client.ref.child("tea/stock").put(42)
     #expect(try await values.next() == #"{"name":"green","stock":42}"#)
-    client.ref.child("tea/stock").drop()
+    client.ref.child("tea/stock").remove()
     #expect(try await values.next() == #"{"name":"green"}"#)
     await client.close()
   }
 
-  @Test("children come as removed, added, moved, changed and value, with the sibling before them")
-  func order() async throws {
-    let client = try Client.alone()
+  @Test("events come in the order removed, added, moved, changed and value, with the preceding sibling")
+  func eventOrder() async throws {
+    let client = try Client.offline()
     let list = client.ref.child("list")
-    let events = list.queryOrdered(byChild: "rank").recordAll()
+    let events = list.queryOrdered(byChild: "rank").recordEvents()
     list.put(["a": ["rank": 2], "b": ["rank": 1], "c": ["rank": 3]])
     #expect(
       try await events.next(4) == [
-        Seen(.childAdded, "b", #"{"rank":1}"#), Seen(.childAdded, "a", #"{"rank":2}"#, after: "b"),
-        Seen(.childAdded, "c", #"{"rank":3}"#, after: "a"),
-        Seen(.value, "list", #"{"a":{"rank":2},"b":{"rank":1},"c":{"rank":3}}"#),
+        RecordedEvent(.childAdded, "b", #"{"rank":1}"#),
+        RecordedEvent(.childAdded, "a", #"{"rank":2}"#, after: "b"),
+        RecordedEvent(.childAdded, "c", #"{"rank":3}"#, after: "a"),
+        RecordedEvent(.value, "list", #"{"a":{"rank":2},"b":{"rank":1},"c":{"rank":3}}"#),
       ])
     list.merge(["a": NSNull(), "b/rank": 9, "d": ["rank": 0]])
     #expect(
       try await events.next(5) == [
-        Seen(.childRemoved, "a", #"{"rank":2}"#), Seen(.childAdded, "d", #"{"rank":0}"#),
-        Seen(.childMoved, "b", #"{"rank":9}"#, after: "c"),
-        Seen(.childChanged, "b", #"{"rank":9}"#, after: "c"),
-        Seen(.value, "list", #"{"b":{"rank":9},"c":{"rank":3},"d":{"rank":0}}"#),
+        RecordedEvent(.childRemoved, "a", #"{"rank":2}"#), RecordedEvent(.childAdded, "d", #"{"rank":0}"#),
+        RecordedEvent(.childMoved, "b", #"{"rank":9}"#, after: "c"),
+        RecordedEvent(.childChanged, "b", #"{"rank":9}"#, after: "c"),
+        RecordedEvent(.value, "list", #"{"b":{"rank":9},"c":{"rank":3},"d":{"rank":0}}"#),
       ])
     await client.close()
   }
 
-  @Test("equal data raises nothing")
+  @Test("writing equal data causes no event")
   func equalData() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     let values = client.ref.child("x").recordValues()
     client.ref.child("x").put(1)
     client.ref.child("x").put(1.0)
@@ -57,31 +58,31 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("a limited window moves with the children, removed before added")
-  func window() async throws {
-    let client = try Client.alone()
+  @Test("a limited query moves with its children, with removals before additions")
+  func limitedQuery() async throws {
+    let client = try Client.offline()
     let log = client.ref.child("log")
     log.put(["k1": 1, "k2": 2, "k3": 3])
-    let events = log.queryOrderedByKey().queryLimited(toLast: 2).recordAll()
+    let events = log.queryOrderedByKey().queryLimited(toLast: 2).recordEvents()
     #expect(try await events.next(3).map(\.key) == ["k2", "k3", "log"])
     log.child("k4").put(4)
     #expect(
       try await events.next(3) == [
-        Seen(.childRemoved, "k2", "2"), Seen(.childAdded, "k4", "4", after: "k3"),
-        Seen(.value, "log", #"{"k3":3,"k4":4}"#),
+        RecordedEvent(.childRemoved, "k2", "2"), RecordedEvent(.childAdded, "k4", "4", after: "k3"),
+        RecordedEvent(.value, "log", #"{"k3":3,"k4":4}"#),
       ])
-    log.child("k3").drop()
+    log.child("k3").remove()
     #expect(
       try await events.next(3) == [
-        Seen(.childRemoved, "k3", "3"), Seen(.childAdded, "k2", "2"),
-        Seen(.value, "log", #"{"k2":2,"k4":4}"#),
+        RecordedEvent(.childRemoved, "k3", "3"), RecordedEvent(.childAdded, "k2", "2"),
+        RecordedEvent(.value, "log", #"{"k2":2,"k4":4}"#),
       ])
     await client.close()
   }
 
-  @Test("exclusive bounds leave out exactly what stands at them")
+  @Test("exclusive bounds exclude exactly the children at the bound")
   func exclusiveBounds() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     let list = client.ref.child("list")
     list.put(["a": 1, "b": 2, "c": 2, "d": 3])
     let byValue = list.queryOrderedByValue()
@@ -103,9 +104,9 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("server values are estimated locally: an increment on what is known, a timestamp near now")
-  func serverValues() async throws {
-    let client = try Client.alone()
+  @Test("server values are estimated locally: increments from the cached value, timestamps from the clock")
+  func estimatedServerValues() async throws {
+    let client = try Client.offline()
     let ref = client.ref.child("n")
     ref.put(5)
     let values = ref.recordValues()
@@ -119,52 +120,52 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("removed observers get nothing more, others of the location go on")
+  @Test("a removed observer receives no event, and other observers of the location continue")
   func removal() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     let ref = client.ref.child("x")
     let removed = Recorder<String>()
-    let handle = ref.observe(.value) { removed.record(text($0.value)) }
-    let kept = ref.recordValues()
+    let handle = ref.observe(.value) { removed.record(canonicalJSON($0.value)) }
+    let remaining = ref.recordValues()
     ref.put(1)
-    _ = try await kept.next()
+    _ = try await remaining.next()
     ref.removeObserver(withHandle: handle)
     ref.put(2)
-    #expect(try await kept.next() == "2")
+    #expect(try await remaining.next() == "2")
     #expect(removed.recorded == ["1"])
     ref.removeAllObservers()
     let last = ref.recordValues()
     ref.put(3)
     #expect(try await last.first { $0 == "3" } == "3")
-    #expect(kept.recorded == ["1", "2"])
+    #expect(remaining.recorded == ["1", "2"])
     await client.close()
   }
 
-  @Test("a single observer gets one event")
+  @Test("a single-event observer receives one event")
   func single() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     let ref = client.ref.child("x")
-    let single = Recorder<String>()
-    ref.observeSingleEvent(of: .value, with: { single.record(text($0.value)) })
+    let singleEvents = Recorder<String>()
+    ref.observeSingleEvent(of: .value, with: { singleEvents.record(canonicalJSON($0.value)) })
     let all = ref.recordValues()
     ref.put(1)
     ref.put(2)
     _ = try await all.first { $0 == "2" }
-    #expect(single.recorded == ["1"])
+    #expect(singleEvents.recorded == ["1"])
     let (snapshot, previous) = await ref.observeSingleEventAndPreviousSiblingKey(of: .value)
     #expect(snapshot.value as? Int == 2)
     #expect(previous == nil)
     await client.close()
   }
 
-  @Test("transactions run on the local value, and observers see the result at once")
+  @Test("a transaction runs on the local value, and observers see the result immediately")
   func transaction() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     let ref = client.ref.child("counter")
     ref.put(1)
     let values = ref.recordValues()
     #expect(try await values.next() == "1")
-    ref.transact { data in
+    ref.startTransaction { data in
       data.value = (data.value as? Int ?? 0) + 1
       return .success(withValue: data)
     }
@@ -176,14 +177,14 @@ struct LocalEventTests {
       }, andCompletionBlock: nil, withLocalEvents: false)
     let (isCommitted, snapshot) = try await ref.runTransactionBlock { data in .abort() }
     #expect(!isCommitted)
-    #expect(snapshot.value as? Int == 12, "a transaction sees hidden writes of others")
-    #expect(values.recorded == ["1", "2"], "observers do not")
+    #expect(snapshot.value as? Int == 12, "a transaction sees hidden writes of other transactions")
+    #expect(values.recorded == ["1", "2"], "observers do not see hidden writes")
     await client.close()
   }
 
-  @Test("a set overrides a transaction that was not sent")
+  @Test("a set overrides an unsent transaction")
   func overridden() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     let ref = client.ref.child("counter")
     let outcome = Recorder<String>()
     let values = ref.recordValues()
@@ -201,9 +202,9 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("purging takes writes back and completes them with an error")
+  @Test("purgeOutstandingWrites reverts pending writes and completes them with an error")
   func purge() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     let ref = client.ref.child("x")
     let outcome = Recorder<Int>()
     ref.setValue(["a": 1]) { error, _ in outcome.record((error as NSError?)?.code ?? 0) }
@@ -217,9 +218,9 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("when the app is deleted, unanswered writes have no outcome, and no task waits for ever")
+  @Test("deleting the app leaves pending writes without an outcome and ends every waiting task")
   func deletion() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     let ref = client.ref.child("x")
     let outcome = Recorder<String>()
     ref.setValue(1) { _, _ in outcome.record("completion") }
@@ -240,34 +241,34 @@ struct LocalEventTests {
     #expect(outcome.recorded.isEmpty)
   }
 
-  @Test("a database of an app that was deleted is kept by nobody, and what it is asked ends with an error")
+  @Test("a database of a deleted app is not cached, and its requests fail")
   func deletedApp() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     await client.close()
     FirebaseApp.configure(
       name: client.app.name, options: FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1"))
     let successor = try #require(FirebaseApp.app(name: client.app.name))
     let url = "http://127.0.0.1:9?ns=gone"
-    let own = Database.database(app: successor, url: url)
+    let successorDatabase = Database.database(app: successor, url: url)
 
     let database = Database.database(app: client.app, url: url)
-    #expect(database !== own && database !== Database.database(app: client.app, url: url))
-    #expect(Database.database(app: successor, url: url) === own)
+    #expect(database !== successorDatabase && database !== Database.database(app: client.app, url: url))
+    #expect(Database.database(app: successor, url: url) === successorDatabase)
     database.callbackQueue = client.queue
-    let place = database.reference().child("a")
+    let location = database.reference().child("a")
     for ends in [
-      try await within { (try? await place.setValue(1)) == nil },
-      try await within { (try? await place.getData()) == nil },
+      try await within { (try? await location.setValue(1)) == nil },
+      try await within { (try? await location.getData()) == nil },
       try await within {
-        (try? await place.runTransactionBlock { .success(withValue: $0) }) == nil
+        (try? await location.runTransactionBlock { .success(withValue: $0) }) == nil
       },
     ] { #expect(ends) }
     _ = await successor.delete()
   }
 
-  @Test("reading without a connection fails after three seconds with the product's error")
+  @Test("reading without a connection fails after three seconds with Firebase's error")
   func offlineGet() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     do {
       _ = try await client.ref.child("x").getData()
       Issue.record("a read without a connection succeeded")
@@ -283,16 +284,16 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("an empty update completes at once")
+  @Test("an empty update completes immediately")
   func emptyUpdate() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     _ = try await within { [ref = client.ref] in try await ref.updateChildValues([:]) }
     await client.close()
   }
 
-  @Test(".info/connected is false offline, and .info/serverTimeOffset says nothing yet")
+  @Test(".info/connected is false offline, and .info/serverTimeOffset has no value yet")
   func information() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     let offset = client.database.reference(withPath: ".info/serverTimeOffset").recordValues()
     let connected = client.database.reference(withPath: ".info/connected").recordValues()
     #expect(try await connected.next() == "false")
@@ -300,7 +301,7 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("callbacks arrive on the main queue unless another is set")
+  @Test("callbacks run on the main queue by default")
   func mainQueue() async throws {
     let name = "main-\(UUID().uuidString)"
     FirebaseApp.configure(name: name, options: FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1"))
@@ -317,9 +318,9 @@ struct LocalEventTests {
     _ = await app.delete()
   }
 
-  @Test("snapshots come as an asynchronous sequence")
+  @Test("snapshots are an async sequence")
   func sequence() async throws {
-    let client = try Client.alone()
+    let client = try Client.offline()
     let ref = client.ref.child("x")
     ref.put(1)
     let value = try await within {
@@ -330,10 +331,10 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("a server's warning about a missing index names the rule to add")
+  @Test("the server's warning about a missing index names the rule to add")
   func missingIndex() async throws {
     let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
-      let client = try Client.alone()
+      let client = try Client.offline()
       let query = QuerySpec(ordering: .child("due"), limit: .last(2))
       let repository = client.ref.repository
       Repository.queue.sync {

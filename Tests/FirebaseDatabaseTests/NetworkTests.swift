@@ -1,5 +1,5 @@
-// The client on a bad network: a relay before the server holds answers back and breaks connections, and counts what a
-// client that comes back is sent.
+// The client on an unreliable network. A relay in front of the server delays responses, breaks connections,
+// and counts the bytes that a reconnecting client receives.
 
 import FirebaseCore
 import Foundation
@@ -11,39 +11,41 @@ import Testing
 
 @testable import FirebaseDatabase
 
-/// A server, a client that reaches it through a relay, and one that reaches it directly.
-private struct Setting {
+/// A server, a client that connects through a relay, and a client that connects directly.
+private struct RelayedNetwork {
   let server: TestServer
   let relay: Relay
   let alice: Client
   let bob: Client
   let connected: Recorder<String>
 
-  static func make() async throws -> Setting {
+  static func make() async throws -> RelayedNetwork {
     let server = try await TestServer.start()
     let relay = try await Relay.start(to: server.port)
     let namespace = "net-\(UUID().uuidString.prefix(8).lowercased())"
     let alice = try Client(port: relay.port, namespace: namespace)
     let connected = alice.database.reference(withPath: ".info/connected").recordValues()
     _ = try await connected.first(within: 60, "the first connection") { $0 == "true" }
-    return Setting(
+    return RelayedNetwork(
       server: server, relay: relay, alice: alice, bob: try Client(port: server.port, namespace: namespace),
       connected: connected)
   }
 
-  /// Breaks Alice's connection and keeps it broken.
-  func cut() async throws {
+  /// Breaks Alice's connection and refuses new ones.
+  func disconnect() async throws {
     relay.cut(refusing: true)
     _ = try await connected.first(within: 60, "the loss of the connection") { $0 == "false" }
   }
 
-  /// Lets Alice come back, and waits until her listens are answered: a connection's requests are served in order.
+  /// Lets Alice reconnect, and waits until her listens have responses; a connection's requests are served in
+  /// order.
   ///
-  /// - Parameter byItself: whether to sit out the wait before her next attempt. It grows with every cut, since none of
-  ///   these connections lives long enough to count as healthy; going online begins with an attempt.
-  func resume(byItself: Bool = false) async throws {
+  /// - Parameter afterBackoff: Waits for the back-off before the next attempt. The back-off grows with every
+  /// disconnection, because these connections are too short to count as healthy. Going online connects
+  /// immediately.
+  func reconnect(afterBackoff: Bool = false) async throws {
     relay.accept()
-    if !byItself {
+    if !afterBackoff {
       alice.database.goOffline()
       alice.database.goOnline()
     }
@@ -58,147 +60,150 @@ private struct Setting {
   }
 }
 
-@Suite("Client on a bad network", .timeLimit(.minutes(10)))
+@Suite("Client on an unreliable network", .timeLimit(.minutes(10)))
 struct NetworkTests {
-  @Test("observers see a write before the server's answer, its completion follows the answer")
+  @Test("observers see a write before the server's response, and its completion follows the response")
   func localFirst() async throws {
-    let setting = try await Setting.make()
-    let ref = setting.alice.ref.child("x")
+    let network = try await RelayedNetwork.make()
+    let ref = network.alice.ref.child("x")
     let seen = ref.recordValues()
     #expect(try await seen.next() == "null")
-    try await setting.alice.ref.child("marker").setValue(1)
-    setting.relay.hold()
+    try await network.alice.ref.child("marker").setValue(1)
+    network.relay.hold()
     let completed = Recorder<String>()
     ref.setValue(1) { error, _ in completed.record(error?.localizedDescription ?? "stored") }
     #expect(try await seen.next() == "1")
-    let other = setting.bob.ref.child("x").recordValues()
-    #expect(try await other.first { $0 == "1" } == "1", "the server has it, although it could not say so")
+    let other = network.bob.ref.child("x").recordValues()
+    #expect(
+      try await other.first { $0 == "1" } == "1",
+      "the server has stored the value, and its response is held back")
     #expect(completed.recorded.isEmpty)
-    setting.relay.release()
+    network.relay.release()
     #expect(try await completed.next() == "stored")
     #expect(seen.recorded == ["null", "1"])
-    await setting.stop()
+    await network.stop()
   }
 
-  @Test("after the connection broke, an observer is told what changed meanwhile and nothing else")
-  func changesMeanwhile() async throws {
-    let setting = try await Setting.make()
-    let list = setting.bob.ref.child("list")
+  @Test("after a reconnection an observer receives exactly the changes")
+  func changesWhileDisconnected() async throws {
+    let network = try await RelayedNetwork.make()
+    let list = network.bob.ref.child("list")
     try await list.setValue(["a": 1, "b": 2, "c": 3])
-    let seen = setting.alice.ref.child("list").recordAll()
+    let seen = network.alice.ref.child("list").recordEvents()
     _ = try await seen.first { $0.type == .value && $0.value.contains("3") }
     let before = seen.recorded.count
-    try await setting.cut()
+    try await network.disconnect()
     try await list.updateChildValues(["a": NSNull(), "b": 5, "d": 4])
-    try await setting.resume(byItself: true)
+    try await network.reconnect(afterBackoff: true)
     _ = try await seen.first(within: 60) { $0.value.contains(#""d":4"#) }
     #expect(
       Array(seen.recorded.dropFirst(before)) == [
-        Seen(.childRemoved, "a", "1"), Seen(.childAdded, "d", "4", after: "c"), Seen(.childChanged, "b", "5"),
-        Seen(.value, "list", #"{"b":5,"c":3,"d":4}"#),
+        RecordedEvent(.childRemoved, "a", "1"), RecordedEvent(.childAdded, "d", "4", after: "c"),
+        RecordedEvent(.childChanged, "b", "5"),
+        RecordedEvent(.value, "list", #"{"b":5,"c":3,"d":4}"#),
       ])
-    await setting.stop()
+    await network.stop()
   }
 
-  @Test("what was written without a connection reaches the server once and in order when it is back")
-  func writesMeanwhile() async throws {
-    let setting = try await Setting.make()
-    try await setting.alice.ref.child("marker").setValue(1)
-    try await setting.cut()
-    let ref = setting.alice.ref.child("log")
+  @Test("offline writes reach the server once and in order")
+  func writesWhileDisconnected() async throws {
+    let network = try await RelayedNetwork.make()
+    try await network.alice.ref.child("marker").setValue(1)
+    try await network.disconnect()
+    let ref = network.alice.ref.child("log")
     ref.put(["n": 0])
     for n in 1...5 { ref.merge(["n": n, "k\(n)": n]) }
     ref.child("count").put(ServerValue.increment(2))
-    ref.child("k3").drop()
+    ref.child("k3").remove()
     #expect(try await ref.recordValues().next().contains(#""k5":5"#))
-    try await setting.resume(byItself: true)
-    let stored = try await setting.bob.ref.child("log").getData()
-    #expect(text(stored.value) == #"{"count":2,"k1":1,"k2":2,"k4":4,"k5":5,"n":5}"#)
-    await setting.stop()
+    try await network.reconnect(afterBackoff: true)
+    let stored = try await network.bob.ref.child("log").getData()
+    #expect(canonicalJSON(stored.value) == #"{"count":2,"k1":1,"k2":2,"k4":4,"k5":5,"n":5}"#)
+    await network.stop()
   }
 
   @Test(
-    "a transaction that was under way when the connection broke ends with an error, one that was not goes on")
+    "a disconnection fails a transaction in flight, and an unsent one is sent later")
   func transactions() async throws {
-    let setting = try await Setting.make()
-    let sent = setting.alice.ref.child("sent")
+    let network = try await RelayedNetwork.make()
+    let sent = network.alice.ref.child("sent")
     _ = try await sent.recordValues().next()
-    try await setting.alice.ref.child("marker").setValue(1)
-    setting.relay.hold()
+    try await network.alice.ref.child("marker").setValue(1)
+    network.relay.hold()
     let outcomes = Recorder<String>()
     func run(_ ref: DatabaseReference, _ name: String) {
       ref.runTransactionBlock({ data in
         data.value = (data.value as? Int ?? 0) + 1
         return .success(withValue: data)
       }) { error, isCommitted, snapshot in
-        outcomes.record("\(name) \(isCommitted) \(error == nil) \(text(snapshot?.value))")
+        outcomes.record("\(name) \(isCommitted) \(error == nil) \(canonicalJSON(snapshot?.value))")
       }
     }
     run(sent, "sent")
-    _ = try await setting.bob.ref.child("sent").recordValues().first { $0 == "1" }
-    try await setting.cut()
-    setting.relay.release()
+    _ = try await network.bob.ref.child("sent").recordValues().first { $0 == "1" }
+    try await network.disconnect()
+    network.relay.release()
     #expect(try await outcomes.next() == "sent false false null")
-    run(setting.alice.ref.child("waiting"), "waiting")
-    try await setting.resume()
+    run(network.alice.ref.child("waiting"), "waiting")
+    try await network.reconnect()
     #expect(try await outcomes.next() == "waiting true true 1")
-    #expect(try await sent.getData().value as? Int == 1, "the server had committed it")
-    await setting.stop()
+    #expect(try await sent.getData().value as? Int == 1, "the server committed the transaction")
+    await network.stop()
   }
 
-  @Test("operations for the disconnection are carried out when a client vanishes, in its own cache too")
-  func vanishing() async throws {
-    let setting = try await Setting.make()
-    let state = setting.alice.ref.child("state")
+  @Test("onDisconnect writes are executed on a lost connection, in the client's own cache, too")
+  func onDisconnectAfterLoss() async throws {
+    let network = try await RelayedNetwork.make()
+    let state = network.alice.ref.child("state")
     let own = state.recordValues()
-    let other = setting.bob.ref.child("state").recordValues()
+    let other = network.bob.ref.child("state").recordValues()
     try await state.setValue(["on": true])
     try await state.onDisconnectUpdateChildValues(["on": false, "left": 1])
-    try await setting.cut()
-    let gone = #"{"left":1,"on":false}"#
-    #expect(try await other.first(within: 60) { $0 == gone } == gone)
-    #expect(try await own.first { $0 == gone } == gone)
-    try await setting.resume()
+    try await network.disconnect()
+    let expected = #"{"left":1,"on":false}"#
+    #expect(try await other.first(within: 60) { $0 == expected } == expected)
+    #expect(try await own.first { $0 == expected } == expected)
+    try await network.reconnect()
     try await state.setValue(["on": true])
-    try await setting.cut()
-    try await setting.resume()
+    try await network.disconnect()
+    try await network.reconnect()
     #expect(
-      try await setting.bob.ref.child("state").getData().childSnapshot(forPath: "on").value as? Bool == true,
-      "operations hold for one connection")
-    await setting.stop()
+      try await network.bob.ref.child("state").getData().childSnapshot(forPath: "on").value as? Bool == true,
+      "onDisconnect writes apply to one connection")
+    await network.stop()
   }
 
   @Test(
-    "an estimate of a server value is followed by the real one where they differ, and by nothing where not")
-  func estimates() async throws {
-    let setting = try await Setting.make()
-    let mine = setting.alice.ref.child("n")
-    try await setting.bob.ref.child("n").setValue(1)
-    let seen = mine.recordValues()
+    "a server value's estimate is followed by the real value only if they differ")
+  func estimatedValues() async throws {
+    let network = try await RelayedNetwork.make()
+    let local = network.alice.ref.child("n")
+    try await network.bob.ref.child("n").setValue(1)
+    let seen = local.recordValues()
     #expect(try await seen.first { $0 == "1" } == "1")
-    try await mine.setValue(ServerValue.increment(1))
+    try await local.setValue(ServerValue.increment(1))
     #expect(seen.recorded.suffix(2) == ["1", "2"])
-    setting.relay.hold()
-    try await setting.bob.ref.child("n").setValue(ServerValue.increment(10))
-    mine.put(ServerValue.increment(1))
+    network.relay.hold()
+    try await network.bob.ref.child("n").setValue(ServerValue.increment(10))
+    local.put(ServerValue.increment(1))
     #expect(try await seen.first { $0 == "3" } == "3")
-    setting.relay.release()
+    network.relay.release()
     #expect(try await seen.first { $0 == "13" } == "13")
-    try await setting.alice.ref.child("marker").setValue(1)
+    try await network.alice.ref.child("marker").setValue(1)
     #expect(seen.recorded.suffix(4) == ["1", "2", "3", "13"])
-    await setting.stop()
+    await network.stop()
   }
 
-  @Test("transactions that waited for a connection are stored together, in the order of their making")
+  @Test("transactions that were pending while offline are stored in order and in one write")
   func batches() async throws {
-    let setting = try await Setting.make()
-    try await setting.alice.ref.child("marker").setValue(1)
-    let theirs = setting.bob.ref.child("t").recordValues()
-    #expect(try await theirs.next() == "null")
-    try await setting.cut()
+    let network = try await RelayedNetwork.make()
+    try await network.alice.ref.child("marker").setValue(1)
+    let remote = network.bob.ref.child("t").recordValues()
+    #expect(try await remote.next() == "null")
+    try await network.disconnect()
     let outcomes = Recorder<String>()
     func run(_ path: String, _ change: @escaping @Sendable (Any?) -> Any) {
-      setting.alice.ref.child(path).runTransactionBlock({ data in
+      network.alice.ref.child(path).runTransactionBlock({ data in
         data.value = change(data.value)
         return .success(withValue: data)
       }) { error, isCommitted, _ in outcomes.record("\(path) \(isCommitted) \(error == nil)") }
@@ -210,87 +215,87 @@ struct NetworkTests {
       value["sum"] = value.values.reduce(0, +)
       return value
     }
-    try await setting.resume()
+    try await network.reconnect()
     #expect(try await outcomes.next(3) == ["t true true", "t/y true true", "t true true"])
-    #expect(try await theirs.next() == #"{"sum":3,"x":1,"y":2}"#, "one write, not three")
-    await setting.stop()
+    #expect(try await remote.next() == #"{"sum":3,"x":1,"y":2}"#, "one write for three transactions")
+    await network.stop()
   }
 
-  @Test("coming back to a large value costs nothing if it is the same, and else the ranges that differ")
+  @Test("resuming a large value costs nothing if it is unchanged, and otherwise only the changed ranges")
   func resumeCost() async throws {
-    let setting = try await Setting.make()
-    let list = setting.bob.ref.child("list")
+    let network = try await RelayedNetwork.make()
+    let list = network.bob.ref.child("list")
     var items: [String: Any] = [:]
     for n in 0..<2_000 { items["item\(n)"] = ["text": "This is item number \(n) of the list", "n": n] }
     try await list.setValue(items)
-    let seen = setting.alice.ref.child("list").recordValues()
+    let seen = network.alice.ref.child("list").recordValues()
     _ = try await seen.first(within: 60, "the list") { $0.contains("item1999") }
-    let whole = setting.relay.takeTraffic().toClients
-    #expect(whole > 100_000)
+    let initial = network.relay.takeTraffic().toClients
+    #expect(initial > 100_000)
     let before = seen.recorded.count
 
-    try await setting.cut()
-    setting.relay.takeTraffic()
-    try await setting.resume()
-    let unchanged = setting.relay.takeTraffic().toClients
+    try await network.disconnect()
+    network.relay.takeTraffic()
+    try await network.reconnect()
+    let unchanged = network.relay.takeTraffic().toClients
     #expect(unchanged < 2_000, "\(unchanged) bytes")
     #expect(seen.recorded.count == before)
 
-    try await setting.cut()
+    try await network.disconnect()
     try await list.child("item777/text").setValue("changed")
     try await list.child("item3").removeValue()
-    setting.relay.takeTraffic()
-    try await setting.resume()
-    let changed = setting.relay.takeTraffic().toClients
-    #expect(changed < whole / 5, "\(changed) of \(whole) bytes")
+    network.relay.takeTraffic()
+    try await network.reconnect()
+    let changed = network.relay.takeTraffic().toClients
+    #expect(changed < initial / 5, "\(changed) of \(initial) bytes")
     let last = try #require(seen.recorded.last)
     #expect(last.contains("changed") && !last.contains(#""item3":"#))
-    #expect(last == text(try await list.getData().value))
+    #expect(last == canonicalJSON(try await list.getData().value))
 
-    // A priority of the list itself, which sorts behind every key of a list of ids.
-    try await setting.cut()
+    // A priority of the list itself, which sorts after every key.
+    try await network.disconnect()
     try await list.setPriority(7)
-    try await setting.resume()
+    try await network.reconnect()
     let snapshot = try await within {
-      await setting.alice.ref.child("list").observeSingleEventAndPreviousSiblingKey(of: .value).0
+      await network.alice.ref.child("list").observeSingleEventAndPreviousSiblingKey(of: .value).0
     }
     #expect(snapshot.priority as? Int == 7)
-    await setting.stop()
+    await network.stop()
   }
 
   @Test(
-    "whatever changed while a client was away, it has the server's value when it is back", arguments: 0..<4)
-  func resumeProperty(seed: Int) async throws {
-    let setting = try await Setting.make()
+    "after a reconnection the client has the server's value, whatever changed meanwhile", arguments: 0..<4)
+  func resumesAnyChange(seed: Int) async throws {
+    let network = try await RelayedNetwork.make()
     var random = RandomNodes(seed: UInt64(seed) &+ 40)
-    /// A value that is large enough to be resumed by ranges.
+    /// Generates a value that is large enough to resume by ranges.
     func large() -> Node {
       let children = (0..<40).map { n in
-        (Key(n.isMultiple(of: 2) ? "\(n)" : "k\(n)-\(random.key())"), random.node(depth: 3))
+        (ChildKey(n.isMultiple(of: 2) ? "\(n)" : "k\(n)-\(random.key())"), random.node(depth: 3))
       }
       return .object(children + [("long", .leaf(.string(String(repeating: "x", count: 1_100))))])
     }
-    let theirs = setting.bob.ref.child("tree")
-    let mine = setting.alice.ref.child("tree")
-    try await theirs.setValue(ValueWriter.exported(large()))
-    mine.observe(.value, with: { _ in })
+    let remote = network.bob.ref.child("tree")
+    let local = network.alice.ref.child("tree")
+    try await remote.setValue(ValueWriter.exported(large()))
+    local.observe(.value, with: { _ in })
     for round in 0..<6 {
-      try await setting.cut()
+      try await network.disconnect()
       for _ in 0..<random.below(4) {
         let path = random.path()
-        let place = path.isRoot ? theirs : theirs.child(path.description)
+        let location = path.isRoot ? remote : remote.child(path.description)
         switch random.below(4) {
-        case 0: try await place.setPriority(random.below(2) == 0 ? nil : random.below(5))
-        case 1: try await place.removeValue()
-        default: try await place.setValue(ValueWriter.exported(random.node(depth: 2)))
+        case 0: try await location.setPriority(random.below(2) == 0 ? nil : random.below(5))
+        case 1: try await location.removeValue()
+        default: try await location.setValue(ValueWriter.exported(random.node(depth: 2)))
         }
       }
-      if random.below(6) == 0 { try await theirs.setValue(ValueWriter.exported(large())) }
-      try await setting.resume()
-      let stored = try await theirs.getData()
-      let seen = try await mine.getData()
+      if random.below(6) == 0 { try await remote.setValue(ValueWriter.exported(large())) }
+      try await network.reconnect()
+      let stored = try await remote.getData()
+      let seen = try await local.getData()
       #expect(seen.node == stored.node, "seed \(seed) round \(round)")
     }
-    await setting.stop()
+    await network.stop()
   }
 }

@@ -1,6 +1,7 @@
-// The connection's state machine, driven by hand: what is sent when, and what survives a lost
-// connection. No sockets, no clock.
+// The connection's state machine without sockets and clock: the order of requests, and the state that
+// survives a lost connection.
 
+import FirebaseCore
 import RealtimeModel
 import RealtimeWire
 import Testing
@@ -9,7 +10,7 @@ import Testing
 
 @Suite("Connection", .timeLimit(.minutes(10)))
 struct ServerConnectionTests {
-  private func opened(_ prepare: (inout ServerConnection) -> Void = { _ in }) -> ServerConnection {
+  private func makeConnection(_ prepare: (inout ServerConnection) -> Void = { _ in }) -> ServerConnection {
     var connection = ServerConnection(seed: 1, statsName: "sdk.test")
     prepare(&connection)
     connection.connect()
@@ -20,12 +21,12 @@ struct ServerConnectionTests {
     .control(.hello(ServerHello(timestamp: 5_000, host: "h", sessionID: session)))
   }
 
-  private func openedTransport(_ actions: [ConnectionAction]) -> Int? {
+  private func openedGeneration(_ actions: [ConnectionAction]) -> Int? {
     for case .open(let generation, _, _) in actions { return generation }
     return nil
   }
 
-  private func sent(_ actions: [ConnectionAction]) -> [String] {
+  private func sentMessages(_ actions: [ConnectionAction]) -> [String] {
     actions.compactMap { action in
       switch action {
       case .send(let message): String(decoding: message.json(), as: UTF8.self)
@@ -39,20 +40,20 @@ struct ServerConnectionTests {
     OutgoingWrite(id: id, path: path, change: .put(.leaf(.int(1)), hash: hash))
   }
 
-  @Test("nothing is sent before the hello; then stats once, listens, writes, reads, disconnect operations")
+  @Test("nothing is sent before the hello; then come stats, listens, writes, reads and onDisconnect writes")
   func restoreOrder() throws {
-    var connection = opened { connection in
+    var connection = makeConnection { connection in
       connection.perform(DisconnectOperation(id: 9, path: "d", change: .cancel))
       connection.get(8, at: "g", query: .default)
       connection.write(put(7, "w"))
       connection.listen(Listen(path: "l", query: .default, tag: nil))
     }
     let first = connection.takeActions()
-    let generation = try #require(openedTransport(first))
-    #expect(sent(first).isEmpty)
+    let generation = try #require(openedGeneration(first))
+    #expect(sentMessages(first).isEmpty)
     connection.received(hello(), on: generation, at: 0)
     #expect(
-      sent(connection.takeActions()) == [
+      sentMessages(connection.takeActions()) == [
         #"{"t":"d","d":{"r":1,"a":"s","b":{"c":{"sdk.test":1}}}}"#, "listen 2 /l",
         #"{"t":"d","d":{"r":3,"a":"p","b":{"p":"/w","d":1}}}"#,
         #"{"t":"d","d":{"r":4,"a":"g","b":{"p":"/g","q":{}}}}"#,
@@ -60,10 +61,10 @@ struct ServerConnectionTests {
       ])
   }
 
-  @Test("after a reconnect unanswered requests go again under new numbers, answered ones do not")
+  @Test("after a reconnection pending requests are sent with new numbers, and acknowledged ones are not")
   func resend() throws {
-    var connection = opened()
-    let first = try #require(openedTransport(connection.takeActions()))
+    var connection = makeConnection()
+    let first = try #require(openedGeneration(connection.takeActions()))
     connection.received(hello(), on: first, at: 0)
     connection.write(put(1, "a"))
     connection.write(put(2, "b"))
@@ -71,9 +72,9 @@ struct ServerConnectionTests {
     connection.received(.response(ServerResponse(2, .ok)), on: first, at: 1)
     connection.transportClosed(first, at: 2)
     var actions = connection.takeActions()
-    var answered: [Int] = []
-    for case .report(.writeAnswered(let id, nil)) in actions { answered.append(id) }
-    #expect(answered == [1])
+    var acknowledged: [Int] = []
+    for case .report(.writeAnswered(let id, nil)) in actions { acknowledged.append(id) }
+    #expect(acknowledged == [1])
     for case .retry(let generation, let delay) in actions {
       #expect(delay == 0)
       connection.retry(generation)
@@ -85,15 +86,16 @@ struct ServerConnectionTests {
     }
     #expect(session == "s1")
     connection.received(hello("s2"), on: first, at: 3)
-    #expect(!connection.isConnected, "an event of the old transport must not count")
+    #expect(!connection.isConnected, "events of the old transport are ignored")
     connection.received(hello("s2"), on: second, at: 3)
-    #expect(sent(connection.takeActions()) == [#"{"t":"d","d":{"r":4,"a":"p","b":{"p":"/b","d":1}}}"#])
+    #expect(
+      sentMessages(connection.takeActions()) == [#"{"t":"d","d":{"r":4,"a":"p","b":{"p":"/b","d":1}}}"#])
   }
 
   @Test("a sent transaction fails with the connection and is not sent again")
   func transactionsAreNotResent() throws {
-    var connection = opened()
-    let first = try #require(openedTransport(connection.takeActions()))
+    var connection = makeConnection()
+    let first = try #require(openedGeneration(connection.takeActions()))
     connection.received(hello(), on: first, at: 0)
     connection.write(put(1, "a", hash: ""))
     _ = connection.takeActions()
@@ -105,10 +107,10 @@ struct ServerConnectionTests {
     #expect(failed == [1: "disconnect"])
   }
 
-  @Test("an answer to an earlier listen of the same query does not count")
-  func staleListenAnswer() throws {
-    var connection = opened()
-    let generation = try #require(openedTransport(connection.takeActions()))
+  @Test("a response to an earlier listen of the same query is ignored")
+  func staleListenResponse() throws {
+    var connection = makeConnection()
+    let generation = try #require(openedGeneration(connection.takeActions()))
     connection.received(hello(), on: generation, at: 0)
     let listen = Listen(path: "l", query: .default, tag: nil)
     connection.listen(listen)
@@ -123,22 +125,21 @@ struct ServerConnectionTests {
     #expect(connection.takeActions().count == 1)
   }
 
-  @Test("waits grow from at once to thirty seconds, and a connection that lived starts over")
+  @Test("back-off grows from zero to 30 s and resets after a healthy connection")
   func backoff() throws {
-    var backoff = Backoff()
-    #expect(backoff.next(random: 0.5) == 0)
-    var last: Int64 = 0
+    var backoff = Backoff.database(seed: 1)
+    #expect(backoff.next() == 0)
+    var base = 1_000.0
     for _ in 0..<40 {
-      let longest = backoff.next(random: 0.999_999)
-      #expect(longest >= last - 1 && longest <= 30_000)
-      last = longest
+      let delay = backoff.next()
+      #expect(delay >= 0.3 * base && delay <= base)
+      base = min(base * 1.3, 30_000)
     }
-    #expect(last >= 29_990)
     backoff.reset()
-    #expect(backoff.next(random: 0.9) == 0)
+    #expect(backoff.next() == 0)
 
-    var connection = opened()
-    var generation = try #require(openedTransport(connection.takeActions()))
+    var connection = makeConnection()
+    var generation = try #require(openedGeneration(connection.takeActions()))
     var delays: [Int64] = []
     for lived in [Int64(1), 1, 1, 31_000, 1] {
       connection.received(hello(), on: generation, at: 0)
@@ -147,16 +148,16 @@ struct ServerConnectionTests {
         delays.append(delay)
         connection.retry(retry)
       }
-      generation = try #require(openedTransport(connection.takeActions()))
+      generation = try #require(openedGeneration(connection.takeActions()))
     }
-    #expect(delays[0] == 0 && delays[3] == 0, "the first try after a healthy connection is immediate")
+    #expect(delays[0] == 0 && delays[3] == 0, "the first attempt after a healthy connection is immediate")
     #expect(delays[1] >= 300 && delays[2] >= 390 && delays[4] >= 300)
   }
 
-  @Test("the connection stays closed while any reason to interrupt remains")
+  @Test("the connection stays closed while any interrupt reason remains")
   func interrupts() throws {
-    var connection = opened()
-    let generation = try #require(openedTransport(connection.takeActions()))
+    var connection = makeConnection()
+    let generation = try #require(openedGeneration(connection.takeActions()))
     connection.received(hello(), on: generation, at: 0)
     _ = connection.takeActions()
     connection.interrupt(.user, at: 1)
@@ -168,13 +169,13 @@ struct ServerConnectionTests {
     connection.resume(.user)
     #expect(connection.takeActions().isEmpty)
     connection.resume(.shutdown)
-    #expect(openedTransport(connection.takeActions()) != nil)
+    #expect(openedGeneration(connection.takeActions()) != nil)
   }
 
-  @Test("a server's shutdown is final, a reset goes to the host it names")
+  @Test("a shutdown by the server is final, and a reset connects to the named host")
   func shutdownAndReset() throws {
-    var connection = opened()
-    let first = try #require(openedTransport(connection.takeActions()))
+    var connection = makeConnection()
+    let first = try #require(openedGeneration(connection.takeActions()))
     connection.received(hello(), on: first, at: 0)
     connection.received(.control(.reset(host: "other:1")), on: first, at: 1)
     for case .retry(let retry, let delay) in connection.takeActions() {
@@ -189,14 +190,14 @@ struct ServerConnectionTests {
     connection.received(hello(), on: second, at: 2)
     _ = connection.takeActions()
     connection.received(.control(.shutdown("disabled")), on: second, at: 3)
-    for case .retry in connection.takeActions() { Issue.record("a killed client must not come back") }
+    for case .retry in connection.takeActions() { Issue.record("a shut down client must not reconnect") }
   }
 
-  @Test("the host of a hello is used from then on, and forgotten when it cannot be reached")
-  func hostOfTheHello() throws {
-    var connection = opened()
+  @Test("the host of the hello is used for later connections, and discarded if it cannot be reached")
+  func helloHost() throws {
+    var connection = makeConnection()
     func host(_ actions: [ConnectionAction]) -> String? {
-      for case .open(_, _, let host) in actions { return host ?? "the first" }
+      for case .open(_, _, let host) in actions { return host ?? "default" }
       return nil
     }
     func next(_ actions: [ConnectionAction]) -> [ConnectionAction] {
@@ -204,26 +205,26 @@ struct ServerConnectionTests {
       return connection.takeActions()
     }
     var actions = connection.takeActions()
-    #expect(host(actions) == "the first")
+    #expect(host(actions) == "default")
     for expected in ["h", "h"] {
-      connection.received(hello(), on: try #require(openedTransport(actions)), at: 0)
-      connection.transportClosed(try #require(openedTransport(actions)), at: 1)
+      connection.received(hello(), on: try #require(openedGeneration(actions)), at: 0)
+      connection.transportClosed(try #require(openedGeneration(actions)), at: 1)
       actions = next(connection.takeActions())
       #expect(host(actions) == expected)
     }
-    connection.transportClosed(try #require(openedTransport(actions)), at: 2)
+    connection.transportClosed(try #require(openedGeneration(actions)), at: 2)
     actions = next(connection.takeActions())
-    #expect(host(actions) == "the first", "no connection to it was made")
+    #expect(host(actions) == "default", "the host could not be reached")
     let empty = ServerMessage.control(.hello(ServerHello(timestamp: 0, host: "", sessionID: "s")))
-    connection.received(empty, on: try #require(openedTransport(actions)), at: 3)
-    connection.transportClosed(try #require(openedTransport(actions)), at: 4)
-    #expect(host(next(connection.takeActions())) == "the first")
+    connection.received(empty, on: try #require(openedGeneration(actions)), at: 3)
+    connection.transportClosed(try #require(openedGeneration(actions)), at: 4)
+    #expect(host(next(connection.takeActions())) == "default")
   }
 
-  @Test("an error that the server tells of is passed on, and the connection goes on")
+  @Test("an error message of the server is reported, and the connection continues")
   func serverError() throws {
-    var connection = opened()
-    let generation = try #require(openedTransport(connection.takeActions()))
+    var connection = makeConnection()
+    let generation = try #require(openedGeneration(connection.takeActions()))
     connection.received(hello(), on: generation, at: 0)
     _ = connection.takeActions()
     connection.received(.control(.error("odd")), on: generation, at: 1)
@@ -233,12 +234,12 @@ struct ServerConnectionTests {
     #expect(notes == ["Server error: odd"] && connection.isConnected)
   }
 
-  /// A connection with one listen at `/l` that offered a value by ranges as request 2.
-  private func offering(_ node: Node) throws -> (
+  /// Returns a connection whose listen at `/l` (request 2) offered a cached value for range merges.
+  private func connectionOffering(_ node: Node) throws -> (
     connection: ServerConnection, generation: Int, listen: Listen
   ) {
-    var connection = opened()
-    let generation = try #require(openedTransport(connection.takeActions()))
+    var connection = makeConnection()
+    let generation = try #require(openedGeneration(connection.takeActions()))
     connection.received(hello(), on: generation, at: 0)
     let listen = Listen(path: "l", query: .default, tag: nil)
     connection.listen(listen)
@@ -247,38 +248,38 @@ struct ServerConnectionTests {
     return (connection, generation, listen)
   }
 
-  private func pushed(_ actions: [ConnectionAction]) -> [Node] {
+  private func reportedValues(_ actions: [ConnectionAction]) -> [Node] {
     actions.compactMap { action in
       if case .report(.push(.data(let path, let node, nil))) = action, path == "l" { return node }
       return nil
     }
   }
 
-  private let known = Node.object([("a", .leaf(.int(1))), ("b", .leaf(.int(2))), ("c", .leaf(.int(3)))])
+  private let cachedValue = Node.object([("a", .leaf(.int(1))), ("b", .leaf(.int(2))), ("c", .leaf(.int(3)))])
 
-  @Test("ranges replace parts of what the listen offered, and reach the tree as the whole value")
+  @Test("range merges replace parts of the offered value, and the tree receives the complete value")
   func rangeMerge() throws {
-    var (connection, generation, _) = try offering(known)
+    var (connection, generation, _) = try connectionOffering(cachedValue)
     let ranges = [
       RangeMergeFields(start: nil, end: "a", data: .empty),
       RangeMergeFields(start: "b", end: nil, data: .object([("d", .leaf(.int(4)))])),
     ]
     connection.received(.push(.rangeMerge(path: "l", ranges: ranges, tag: nil)), on: generation, at: 1)
-    let whole = Node.object([("b", .leaf(.int(2))), ("d", .leaf(.int(4)))])
-    #expect(pushed(connection.takeActions()) == [whole])
-    // Another push of ranges builds on the first.
+    let merged = Node.object([("b", .leaf(.int(2))), ("d", .leaf(.int(4)))])
+    #expect(reportedValues(connection.takeActions()) == [merged])
+    // A second range merge builds on the first.
     let more = [RangeMergeFields(start: "a", end: "b", data: .empty)]
     connection.received(.push(.rangeMerge(path: "l", ranges: more, tag: nil)), on: generation, at: 1)
-    #expect(pushed(connection.takeActions()) == [.object([("d", .leaf(.int(4)))])])
+    #expect(reportedValues(connection.takeActions()) == [.object([("d", .leaf(.int(4)))])])
     connection.received(.response(ServerResponse(2, .ok, .empty)), on: generation, at: 1)
     _ = connection.takeActions()
     connection.received(.push(.rangeMerge(path: "l", ranges: more, tag: nil)), on: generation, at: 1)
-    #expect(pushed(connection.takeActions()).isEmpty, "nobody asked for ranges any more")
+    #expect(reportedValues(connection.takeActions()).isEmpty, "no listen accepts ranges any longer")
   }
 
-  @Test("ranges for a listen that was given up do not touch the one in its place")
+  @Test("range merges for a cancelled listen do not affect its replacement")
   func staleRangeMerge() throws {
-    var (connection, generation, listen) = try offering(known)
+    var (connection, generation, listen) = try connectionOffering(cachedValue)
     connection.unlisten(listen)
     connection.listen(listen)
     let other = Node.object([("z", .leaf(.int(26)))])
@@ -286,11 +287,13 @@ struct ServerConnectionTests {
     _ = connection.takeActions()
     let first = [RangeMergeFields(start: nil, end: "a", data: .empty)]
     connection.received(.push(.rangeMerge(path: "l", ranges: first, tag: nil)), on: generation, at: 1)
-    #expect(pushed(connection.takeActions()).isEmpty)
+    #expect(reportedValues(connection.takeActions()).isEmpty)
     connection.received(.response(ServerResponse(2, .ok, .empty)), on: generation, at: 1)
     let second = [RangeMergeFields(start: "z", end: nil, data: .object([("zz", .leaf(.int(27)))]))]
     connection.received(.push(.rangeMerge(path: "l", ranges: second, tag: nil)), on: generation, at: 1)
     #expect(
-      pushed(connection.takeActions()) == [.object([("z", .leaf(.int(26))), ("zz", .leaf(.int(27)))])])
+      reportedValues(connection.takeActions()) == [
+        .object([("z", .leaf(.int(26))), ("zz", .leaf(.int(27)))])
+      ])
   }
 }

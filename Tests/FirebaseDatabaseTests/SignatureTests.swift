@@ -1,4 +1,4 @@
-// The public declarations, each bound to the type that apps are written against: that it compiles is the test.
+// The public declarations, bound to the types that apps rely on. The test is that the file compiles.
 
 import Dispatch
 import FirebaseCore
@@ -14,7 +14,8 @@ private typealias Cancel = (any Error) -> Void
 
 @Suite("Signatures")
 struct SignatureTests {
-  @Test("databases") func databases() {
+  @Test("database declarations")
+  func databases() {
     let _: () -> Database = Database.database
     let _: (String) -> Database = Database.database(url:)
     let _: (FirebaseApp) -> Database = Database.database(app:)
@@ -36,7 +37,8 @@ struct SignatureTests {
     let _: Database.Decoder = Database.Decoder()
   }
 
-  @Test("queries") func queries() {
+  @Test("query declarations")
+  func queries() {
     typealias Q = DatabaseQuery
     let _: (Q) -> (DataEventType, @escaping Block, Cancel?) -> DatabaseHandle = Q.observe(_:with:withCancel:)
     let _: (Q) -> (DataEventType, @escaping SiblingBlock, Cancel?) -> DatabaseHandle =
@@ -67,7 +69,7 @@ struct SignatureTests {
     let _: KeyPath<Q, DatabaseReference> = \.ref
   }
 
-  /// The call sites of the guides, with and without labels of trailing closures.
+  /// Call sites of the guides, with and without labels of trailing closures.
   func callSites(_ ref: DatabaseReference) async throws {
     let handle: DatabaseHandle = ref.observe(.value) { snapshot in _ = snapshot.value }
     ref.observe(.childAdded) { snapshot, previous in _ = (snapshot, previous) }
@@ -89,7 +91,8 @@ struct SignatureTests {
     _ = (isCommitted, after)
   }
 
-  @Test("references") func references() {
+  @Test("reference declarations")
+  func references() {
     typealias R = DatabaseReference
     let _: (R) -> (String) -> R = R.child
     let _: (R) -> () -> R = R.childByAutoId
@@ -148,7 +151,8 @@ struct SignatureTests {
     let _: KeyPath<R, Database> = \.database
   }
 
-  @Test("snapshots, mutable data, results, server values, event types") func values() {
+  @Test("declarations of snapshots, mutable data, results, server values and event types")
+  func values() {
     typealias S = DataSnapshot
     typealias M = MutableData
     let _: (S) -> (String) -> S = S.childSnapshot(forPath:)

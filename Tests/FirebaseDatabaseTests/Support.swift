@@ -1,19 +1,20 @@
-// What the tests of the client share: databases of their own, and waiting for events with a deadline.
+// Shared test support: one database for each client, recorded events, and deadlines.
 
 import Dispatch
 import FirebaseCore
 import Foundation
 import HearthServer
+import Locking
 import Testing
 
 @testable import FirebaseDatabase
 
-/// What did not arrive in time.
-struct Overdue: Error, CustomStringConvertible {
+/// The error of an event that did not arrive in time.
+struct DeadlineExceeded: Error, CustomStringConvertible {
   let description: String
 }
 
-/// Collects what callbacks deliver, and lets a test wait for it.
+/// Records values from callbacks, and lets a test wait for them.
 final class Recorder<Element: Sendable>: Sendable {
   private let stream: AsyncStream<Element>
   private let continuation: AsyncStream<Element>.Continuation
@@ -28,18 +29,18 @@ final class Recorder<Element: Sendable>: Sendable {
     continuation.yield(element)
   }
 
-  /// Everything recorded so far.
+  /// All values recorded so far.
   var recorded: [Element] { all.withLock { $0 } }
 
-  /// The first element, from now on or already waiting, that fits.
+  /// Waits for the first matching value, including values that are already queued.
   func first(
     within seconds: Double = 60, _ description: String = "an event",
-    where fits: @escaping @Sendable (Element) -> Bool
+    where matches: @escaping @Sendable (Element) -> Bool
   ) async throws -> Element {
     let stream = stream
     return try await within(seconds, description) {
-      for await element in stream where fits(element) { return element }
-      throw Overdue(description: "the stream ended before \(description)")
+      for await element in stream where matches(element) { return element }
+      throw DeadlineExceeded(description: "the stream ended before \(description)")
     }
   }
 
@@ -54,34 +55,49 @@ final class Recorder<Element: Sendable>: Sendable {
   }
 }
 
-/// Runs work with a deadline.
+/// Runs `work` and throws `DeadlineExceeded` if it takes longer than `seconds`.
+///
+/// Returns at the deadline even if `work` ignores its cancellation, as a write without a connection does.
 func within<T: Sendable>(
   _ seconds: Double = 60, _ description: String = "the work", _ work: @escaping @Sendable () async throws -> T
 ) async throws -> T {
-  try await withThrowingTaskGroup(of: T.self) { group in
-    group.addTask { try await work() }
-    group.addTask {
-      try await Task.sleep(for: .seconds(seconds))
-      throw Overdue(description: "\(description) did not come within \(seconds) s")
+  let waiter = Guarded<CheckedContinuation<T, any Error>?>(nil)
+  return try await withCheckedThrowingContinuation { continuation in
+    waiter.withLock { $0 = continuation }
+    let finish: @Sendable (Result<T, any Error>) -> Void = { outcome in
+      let first = waiter.withLock { waiter in
+        defer { waiter = nil }
+        return waiter
+      }
+      first?.resume(with: outcome)
     }
-    defer { group.cancelAll() }
-    guard let result = try await group.next() else { throw Overdue(description: description) }
-    return result
+    let running = Task {
+      do { finish(.success(try await work())) } catch { finish(.failure(error)) }
+    }
+    let timer = Task {
+      try await Task.sleep(for: .seconds(seconds))
+      finish(.failure(DeadlineExceeded(description: "\(description) did not finish within \(seconds) s")))
+      running.cancel()
+    }
+    Task {
+      await running.value
+      timer.cancel()
+    }
   }
 }
 
-/// One app with its database, on a queue of its own.
+/// One app with its database and its own callback queue.
 struct Client {
   let app: FirebaseApp
   let database: Database
   let queue = DispatchQueue(label: "callbacks")
 
-  /// A client of a server at a port of this machine.
+  /// Creates a client of a server at a local port.
   init(port: Int, namespace: String = "demo-\(UUID().uuidString.prefix(8).lowercased())") throws {
     try self.init(url: "http://127.0.0.1:\(port)?ns=\(namespace)")
   }
 
-  /// A client of the database at a URL.
+  /// Creates a client of the database at a URL.
   init(url: String) throws {
     let name = "client-\(UUID().uuidString)"
     let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
@@ -91,8 +107,8 @@ struct Client {
     database.callbackQueue = queue
   }
 
-  /// A client that reaches nobody.
-  static func alone() throws -> Client {
+  /// Creates a client that is offline.
+  static func offline() throws -> Client {
     let client = try Client(port: 9)
     client.database.goOffline()
     return client
@@ -105,8 +121,8 @@ struct Client {
   }
 }
 
-/// An event as the tests compare them.
-struct Seen: Equatable, Sendable, CustomStringConvertible {
+/// An event in comparable form.
+struct RecordedEvent: Equatable, Sendable, CustomStringConvertible {
   let type: DataEventType
   let key: String
   let value: String
@@ -120,43 +136,44 @@ struct Seen: Equatable, Sendable, CustomStringConvertible {
   }
 
   init(_ type: DataEventType, _ snapshot: DataSnapshot, _ previous: String?) {
-    self.init(type, snapshot.key, text(snapshot.value), after: previous)
+    self.init(type, snapshot.key, canonicalJSON(snapshot.value), after: previous)
   }
 
   var description: String { "\(type) \(key)=\(value) after \(previous ?? "-")" }
 }
 
-/// A value as canonical JSON text.
-func text(_ value: Any?) -> String {
+/// Formats a value as JSON with sorted keys.
+func canonicalJSON(_ value: Any?) -> String {
   guard let value, !(value is NSNull) else { return "null" }
   let data = try? JSONSerialization.data(withJSONObject: value, options: [.sortedKeys, .fragmentsAllowed])
   return data.map { String(decoding: $0, as: UTF8.self) } ?? "?"
 }
 
 extension DatabaseQuery {
-  /// Records all five kinds of events.
-  func recordAll() -> Recorder<Seen> {
-    let recorder = Recorder<Seen>()
+  /// Records all five types of events.
+  func recordEvents() -> Recorder<RecordedEvent> {
+    let recorder = Recorder<RecordedEvent>()
     for type in [DataEventType.childRemoved, .childAdded, .childMoved, .childChanged, .value] {
-      observe(type, andPreviousSiblingKeyWith: { recorder.record(Seen(type, $0, $1)) })
+      observe(type, andPreviousSiblingKeyWith: { recorder.record(RecordedEvent(type, $0, $1)) })
     }
     return recorder
   }
 
-  /// Records values as text.
+  /// Records values as JSON.
   func recordValues() -> Recorder<String> {
     let recorder = Recorder<String>()
     observe(
-      .value, with: { recorder.record(text($0.value)) }, withCancel: { recorder.record("cancelled: \($0)") })
+      .value, with: { recorder.record(canonicalJSON($0.value)) },
+      withCancel: { recorder.record("cancelled: \($0)") })
     return recorder
   }
 }
 
-// The forms without an answer, which Swift does not offer by their own names where `await` is allowed.
+// Overloads without completion. In async code Swift selects the async overload, so these have separate names.
 extension DatabaseReference {
   func put(_ value: Any?) { setValue(value) }
   func put(_ value: Any?, priority: Any?) { setValue(value, andPriority: priority) }
   func merge(_ values: [AnyHashable: Any]) { updateChildValues(values) }
-  func drop() { removeValue() }
-  func transact(_ block: @escaping (MutableData) -> TransactionResult) { runTransactionBlock(block) }
+  func remove() { removeValue() }
+  func startTransaction(_ block: @escaping (MutableData) -> TransactionResult) { runTransactionBlock(block) }
 }

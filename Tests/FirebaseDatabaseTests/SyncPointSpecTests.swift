@@ -1,7 +1,8 @@
-// The public vectors of the sync tree: listens, writes, pushes and acknowledgements in, events out.
-// Every vector runs at the root and once more below another path.
+// The public vectors of the sync tree: listens, writes, pushes and acknowledgements as input, events as
+// output. Each vector runs at the root and below another path.
 
 import Foundation
+import JSON
 import RealtimeModel
 import Testing
 
@@ -10,7 +11,7 @@ import Testing
 @Suite("Sync tree vectors", .timeLimit(.minutes(10)))
 struct SyncPointSpecTests {
   @Test(
-    "every sync point vector gives its events, at the root and below it",
+    "every sync point vector produces its events, at the root and below it",
     .enabled(
       if: ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"] != nil, "HEARTH_CONFORMANCE is not set"))
   func vectors() throws {
@@ -43,12 +44,12 @@ struct SyncPointSpecTests {
   }
 }
 
-/// One vector.
+/// One test vector.
 struct SyncPointCase {
   let name: String
   let steps: [JSONObject]
 
-  /// The cases of a file, or nil if it is of another kind.
+  /// Parses the vectors of a file; nil if the file has another format.
   static func cases(in data: Data) throws -> [SyncPointCase]? {
     guard let list = try? JSONValue(json: Array(data)).array else { return nil }
     var cases: [SyncPointCase] = []
@@ -61,20 +62,20 @@ struct SyncPointCase {
   }
 }
 
-/// Runs the steps of one vector on a tree of its own.
+/// Runs the steps of one vector on a new tree.
 struct SyncPointRunner {
   let base: Path
   let tree = SyncTree()
   var nextRegistration: UInt = 1
   var nextWrite = 0
   var listens: Set<Listen> = []
-  var registrations: [Int64: Registration] = [:]
+  var registrations: [Int64: ObserverRegistration] = [:]
 
   init(base: Path) {
     self.base = base
   }
 
-  /// What did not go as the vector says.
+  /// Returns the differences from the vector.
   mutating func run(_ vector: SyncPointCase) -> [String] {
     var problems: [String] = []
     for (index, step) in vector.steps.enumerated() {
@@ -128,19 +129,19 @@ struct SyncPointRunner {
     }
   }
 
-  private mutating func makeRegistration() -> Registration {
+  private mutating func makeRegistration() -> ObserverRegistration {
     defer { nextRegistration += 1 }
     let everything: EventInterest = [.childAdded, .childRemoved, .childChanged, .childMoved, .value]
-    return Registration(id: nextRegistration, interest: everything)
+    return ObserverRegistration(id: nextRegistration, interest: everything)
   }
 
-  /// No listen starts twice, and none stops that was not there.
+  /// Checks that no listen starts twice and that only started listens stop.
   private mutating func checkListens() -> [String] {
     tree.takeActions().compactMap { action in
       switch action {
       case .start(let listen): listens.insert(listen).inserted ? nil : "listen started twice: \(listen)"
       case .stop(let listen):
-        listens.remove(listen) != nil ? nil : "listen stopped that was not there: \(listen)"
+        listens.remove(listen) != nil ? nil : "listen stopped without a start: \(listen)"
       }
     }
   }
@@ -170,13 +171,13 @@ struct SyncPointRunner {
 
   private func bound(_ value: JSONValue) -> QuerySpec.Bound {
     QuerySpec.Bound(
-      node(value["index"]).leafValue, key: value["name"]?.string.map { Key(bound: $0) })
+      node(value["index"]).leafValue, key: value["name"]?.string.map { ChildKey(bound: $0) })
   }
 
   private func compare(_ expected: [ExpectedEvent], _ actual: [ExpectedEvent], isExact: Bool) -> String? {
     guard expected.count == actual.count else { return "expected \(expected), got \(actual)" }
     if isExact { return expected == actual ? nil : "expected \(expected), got \(actual)" }
-    // Events of one location come together; within it several listeners may come in any order.
+    // Events of one location are adjacent; within a location, the listeners' order is undefined.
     var rest = actual[...]
     var index = 0
     while index < expected.count {
@@ -198,7 +199,7 @@ struct VectorError: Error {
   init(_ reason: String) { self.reason = reason }
 }
 
-/// An event as the vectors write it.
+/// An event in the form of the vectors.
 struct ExpectedEvent: Equatable, CustomStringConvertible {
   let type: String
   let path: Path
@@ -240,7 +241,7 @@ struct ExpectedEvent: Equatable, CustomStringConvertible {
   }
 }
 
-/// A value as the vectors write it: export format.
+/// Parses a value in the vectors' export format.
 func node(_ json: JSONValue?) -> Node {
   switch json {
   case nil, .null?: return .empty
@@ -249,12 +250,12 @@ func node(_ json: JSONValue?) -> Node {
   case .double(let value)?: return .leaf(.double(value))
   case .string(let value)?: return .leaf(.string(value))
   case .array(let values)?:
-    return .object(values.enumerated().map { (Key("\($0.offset)"), node($0.element)) })
+    return .object(values.enumerated().map { (ChildKey("\($0.offset)"), node($0.element)) })
   case .object(let object)?:
     let priority = object[".priority"].flatMap { node($0).leafValue }.flatMap { try? Priority($0) }
     if let value = object[".value"] { return node(value).with(priority: priority) }
     return .object(
-      object.members.filter { !$0.key.hasPrefix(".") }.map { (Key($0.key), node($0.value)) },
+      object.members.filter { !$0.key.hasPrefix(".") }.map { (ChildKey($0.key), node($0.value)) },
       priority: priority)
   }
 }

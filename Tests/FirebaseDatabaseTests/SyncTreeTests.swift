@@ -1,5 +1,5 @@
-// Which listens the tree asks for, and what becomes of observers whose listen ends. The public vectors
-// cover the events; this covers the conversation with the connection.
+// The listens that the sync tree requests, and its observers when a listen ends. The public vectors cover the
+// events, and these tests cover the requests to the connection.
 
 import RealtimeModel
 import Testing
@@ -11,7 +11,7 @@ struct SyncTreeTests {
   private let tree = SyncTree()
   private let all: EventInterest = [.value, .childAdded, .childRemoved, .childChanged, .childMoved]
 
-  private func observer(_ id: UInt) -> Registration { Registration(id: id, interest: all) }
+  private func observer(_ id: UInt) -> ObserverRegistration { ObserverRegistration(id: id, interest: all) }
 
   private func actions() -> [String] {
     tree.takeActions().map { action in
@@ -25,7 +25,7 @@ struct SyncTreeTests {
   private let firstTwo = QuerySpec(limit: .first(2))
 
   @Test(
-    "a complete listen above makes listens below superfluous; an order alone is listened to as everything")
+    "a complete listen above covers listens below, and an order without a filter is a complete listen")
   func coveredListens() {
     _ = tree.add(observer(1), at: "a", query: QuerySpec(ordering: .key))
     #expect(actions() == ["start /a all"])
@@ -35,7 +35,7 @@ struct SyncTreeTests {
     #expect(actions().isEmpty)
   }
 
-  @Test("a complete listen stops those below, and they start again before it stops")
+  @Test("a complete listen stops the listens below, and these start again before it stops")
   func shadowing() {
     _ = tree.add(observer(1), at: "a/b", query: .default)
     _ = tree.add(observer(2), at: "a/c", query: firstTwo)
@@ -47,7 +47,7 @@ struct SyncTreeTests {
     #expect(actions() == ["start /a/b all", "start /a/c #1", "stop /a all"])
   }
 
-  @Test("tags are never used twice, and pushes for a query that is gone are ignored")
+  @Test("tags are never reused, and pushes for a removed query are ignored")
   func tags() {
     _ = tree.add(observer(1), at: "a", query: firstTwo)
     _ = tree.remove(observer(1), at: "a", query: firstTwo)
@@ -58,7 +58,7 @@ struct SyncTreeTests {
     #expect(tree.applyServerOverwrite(at: "a", .object([("x", .leaf(.int(1)))]), tag: 2).count == 2)
   }
 
-  @Test("an answered listen completes its view, from an empty cache too")
+  @Test("the response to a listen completes its view, also from an empty cache")
   func listenComplete() {
     #expect(tree.add(observer(1), at: "a", query: .default).isEmpty)
     let events = tree.applyListenComplete(Listen(path: "a", query: .default, tag: nil))
@@ -66,8 +66,8 @@ struct SyncTreeTests {
     #expect(tree.applyListenComplete(Listen(path: "a", query: .default, tag: nil)).isEmpty)
   }
 
-  @Test("a refused listen cancels the observers it fed, and tagged queries of the place listen on their own")
-  func refused() {
+  @Test("a rejected listen cancels its observers, and filtered queries of the location get their own listens")
+  func rejectedListen() {
     _ = tree.add(observer(1), at: "a", query: firstTwo)
     _ = tree.add(observer(2), at: "a", query: .default)
     _ = tree.add(observer(3), at: "a/b", query: .default)
@@ -75,12 +75,12 @@ struct SyncTreeTests {
     let events = tree.cancel(Listen(path: "a", query: .default, tag: nil), error: .permissionDenied)
     #expect(events.map(\.registration.id) == [2])
     #expect(actions() == ["start /a #1", "start /a/b all"])
-    let rest = tree.cancel(Listen(path: "a", query: firstTwo, tag: 1), error: .permissionDenied)
-    #expect(rest.map(\.registration.id) == [1])
+    let remaining = tree.cancel(Listen(path: "a", query: firstTwo, tag: 1), error: .permissionDenied)
+    #expect(remaining.map(\.registration.id) == [1])
     #expect(actions().isEmpty)
   }
 
-  @Test("removing through a plain reference finds the observer under any query of the place, not below")
+  @Test("removal by a plain reference finds the observer under any query of the location, and not below it")
   func removal() {
     _ = tree.add(observer(1), at: "a", query: firstTwo)
     _ = tree.add(observer(2), at: "a", query: .default)
@@ -92,7 +92,7 @@ struct SyncTreeTests {
     #expect(tree.applyServerOverwrite(at: "a", .leaf(.int(1))).map(\.registration.id) == [3])
   }
 
-  @Test("a refused write is taken back with corrective events, and writes above it stay")
+  @Test("a rejected write is reverted with corrective events, and later writes remain")
   func revert() {
     _ = tree.add(observer(1), at: "a", query: .default)
     _ = tree.applyServerOverwrite(at: "a", .object([("x", .leaf(.int(1)))]))
@@ -105,7 +105,7 @@ struct SyncTreeTests {
     #expect(tree.acknowledgeWrite(1, isRevert: true).isEmpty)
   }
 
-  @Test("transactions see hidden writes and leave out their own")
+  @Test("transactions see hidden writes and exclude their own")
   func transactionInput() {
     _ = tree.add(observer(1), at: "a", query: .default)
     _ = tree.applyServerOverwrite(at: "a", .leaf(.int(1)))
@@ -115,7 +115,7 @@ struct SyncTreeTests {
     #expect(tree.completeNode(at: "a", query: .default) == .leaf(.int(1)))
   }
 
-  @Test("overlapping writes combine path by path, the later one winning")
+  @Test("overlapping writes combine by path, and the later one wins")
   func overlays() {
     var overlay = WriteOverlay()
     overlay.write(.object([("x", .leaf(.int(1))), ("y", .leaf(.int(2)))]), at: "a")
@@ -131,6 +131,6 @@ struct SyncTreeTests {
     var priority = WriteOverlay()
     priority.write(.leaf(.int(5)), at: Path(keys: ["p", .priority]))
     #expect(priority.applied(to: .object([("p", .leaf(.int(1)))])).child("p").priority == .number(5))
-    #expect(priority.applied(to: .empty).isEmpty, "a priority on nothing does nothing")
+    #expect(priority.applied(to: .empty).isEmpty, "a priority of a missing value is ignored")
   }
 }

@@ -1,5 +1,5 @@
-// Values of the app in and out: numbers and booleans inside `Any`, arrays, server values, priorities,
-// and what is refused.
+// Conversion of app values: numbers and booleans inside `Any`, arrays, server values, priorities and invalid
+// values.
 
 import FirebaseCore
 import FirebaseSharedSwift
@@ -15,7 +15,7 @@ struct ValueTests {
     ValueWriter.value(try ValueReader.node(value))
   }
 
-  @Test("numbers of every width come back as every number type")
+  @Test("numbers of every width convert to every number type")
   func numbers() throws {
     let inputs: [Any] = [
       Int8(5), Int16(5), Int32(5), Int64(5), 5, UInt8(5), UInt16(5), UInt32(5), UInt64(5), UInt(5), Float(5),
@@ -35,7 +35,7 @@ struct ValueTests {
     #expect(try roundTrip(1.5) as? Double == 1.5)
   }
 
-  @Test("booleans stay booleans, whatever they are wrapped in")
+  @Test("booleans stay booleans in every wrapper")
   func booleans() throws {
     for input in [true as Any, NSNumber(value: true), Optional(true) as Any] {
       let node = try ValueReader.node(input)
@@ -49,7 +49,7 @@ struct ValueTests {
     #expect(boxed.child("b") == .leaf(.int(1)))
   }
 
-  @Test("nothing, NSNull and empty optionals are all null")
+  @Test("nil, NSNull and empty optionals are null")
   func nulls() throws {
     let missing: String? = nil
     #expect(try ValueReader.node(nil).isEmpty)
@@ -60,19 +60,19 @@ struct ValueTests {
     #expect(try roundTrip(nil) is NSNull)
   }
 
-  @Test("objects whose keys are indexes become arrays with NSNull in the gaps, and flip back")
+  @Test("objects with index keys become arrays with NSNull in the gaps, and convert back")
   func arrays() throws {
     let seats = try roundTrip(["ann", NSNull(), "cy"])
-    #expect(text(seats) == #"["ann",null,"cy"]"#)
-    #expect(text(try roundTrip(["2": "cy"])) == #"{"2":"cy"}"#)
-    #expect(text(try roundTrip(["1": "x"])) == #"[null,"x"]"#)
-    #expect(text(try roundTrip(["1": "a", "3": "b"])) == #"[null,"a",null,"b"]"#)
-    #expect(text(try roundTrip(["01": "x"])) == #"{"01":"x"}"#)
+    #expect(canonicalJSON(seats) == #"["ann",null,"cy"]"#)
+    #expect(canonicalJSON(try roundTrip(["2": "cy"])) == #"{"2":"cy"}"#)
+    #expect(canonicalJSON(try roundTrip(["1": "x"])) == #"[null,"x"]"#)
+    #expect(canonicalJSON(try roundTrip(["1": "a", "3": "b"])) == #"[null,"a",null,"b"]"#)
+    #expect(canonicalJSON(try roundTrip(["01": "x"])) == #"{"01":"x"}"#)
     let exported = ValueWriter.exported(try ValueReader.node(["a", "b"]))
-    #expect(text(exported) == #"{"0":"a","1":"b"}"#)
+    #expect(canonicalJSON(exported) == #"{"0":"a","1":"b"}"#)
   }
 
-  @Test("containers of Foundation are read like Swift's")
+  @Test("Foundation containers are converted like Swift's")
   func foundation() throws {
     let dictionary = NSMutableDictionary()
     dictionary["name"] = "tea" as NSString
@@ -85,7 +85,7 @@ struct ValueTests {
     #expect((ValueWriter.value(try ValueReader.node(["x": true])) as? [String: Bool]) == ["x": true])
   }
 
-  @Test("server values and priorities are read, and exported as they were written")
+  @Test("server values and priorities are parsed, and exported unchanged")
   func placeholders() throws {
     #expect(try ValueReader.node(ServerValue.timestamp()) == .leaf(.deferred(.timestamp)))
     #expect(try ValueReader.node(ServerValue.increment(1)) == .leaf(.deferred(.increment(.int(1)))))
@@ -94,14 +94,14 @@ struct ValueTests {
     let exported: [String: Any] = [".value": "hi", ".priority": 5]
     let node = try ValueReader.node(exported)
     #expect(node == .leaf(.string("hi"), priority: .number(5)))
-    #expect(text(ValueWriter.exported(node)) == #"{".priority":5,".value":"hi"}"#)
+    #expect(canonicalJSON(ValueWriter.exported(node)) == #"{".priority":5,".value":"hi"}"#)
     let object = try ValueReader.node(["a": 1], priority: "p")
-    #expect(text(ValueWriter.exported(object)) == #"{".priority":"p","a":1}"#)
+    #expect(canonicalJSON(ValueWriter.exported(object)) == #"{".priority":"p","a":1}"#)
     #expect(try ValueReader.node(nil, priority: 4).isEmpty)
   }
 
   @Test(
-    "what the database cannot store is refused with the place in it",
+    "a value that cannot be stored is rejected with its location",
     arguments: [
       (Double.nan as any Sendable, "NaN"), (Double.infinity, "infinite"), (["a.b": 1], "valid key"),
       (["": 1], "valid key"), (["a/b": 1], "valid key"), (["a": ["b": Date()]], "a/b"),
@@ -111,7 +111,7 @@ struct ValueTests {
       (["a": 1, ".priority": true] as [String: any Sendable], "priority"),
       (String(repeating: "x", count: (10 << 20) + 1), "more than"),
     ])
-  func refused(value: any Sendable, reason: String) {
+  func invalidValues(value: any Sendable, reason: String) {
     #expect {
       try ValueReader.node(value)
     } throws: { error in
@@ -119,14 +119,14 @@ struct ValueTests {
     }
   }
 
-  @Test("too deep a value is refused, not recursed into without end")
+  @Test("a value that is too deep is rejected without unbounded recursion")
   func depth() {
     var deep: [String: Any] = ["a": 1]
     for _ in 0..<1_500 { deep = ["a": deep] }
     #expect(throws: InvalidValue.self) { try ValueReader.node(deep) }
   }
 
-  @Test("an update refuses a path that is an ancestor of another, and names both")
+  @Test("an update with a path and its ancestor is rejected, and both are named")
   func updates() throws {
     let changes = try ValueReader.changes(["a/b": 1, "c": NSNull(), "d/.priority": 3])
     #expect(changes.map(\.0.description) == ["a/b", "c", "d/.priority"])
@@ -141,7 +141,7 @@ struct ValueTests {
     #expect(throws: InvalidValue.self) { try ValueReader.changes(["": 1]) }
   }
 
-  @Test("mutable data shares one tree, and keeps a priority that a new value does not name")
+  @Test("mutable data shares one tree, and a new value retains the priority")
   func mutableData() throws {
     let data = MutableData(
       node: .object(
@@ -151,7 +151,7 @@ struct ValueTests {
     #expect(data.key == "root")
     let child = data.childData(byAppendingPath: "b")
     child.value = 3
-    #expect(text(data.value) == #"{"a":1,"b":3}"#)
+    #expect(canonicalJSON(data.value) == #"{"a":1,"b":3}"#)
     #expect(child.priority as? Int == 1)
     data.value = ["c": ["d": true]]
     #expect(data.priority as? String == "p")
@@ -165,7 +165,7 @@ struct ValueTests {
     #expect(data.value is NSNull && data.priority == nil)
   }
 
-  @Test("snapshots show children in the query's order, and descend by path")
+  @Test("snapshots iterate in the query's order and descend by path")
   func snapshots() throws {
     let node = try ValueReader.node(["a": ["n": 2], "b": ["n": 1], "c": ["m": 1]])
     let snapshot = DataSnapshot(node: node, path: "list", ordering: .child("n"), repository: nil)
@@ -193,7 +193,7 @@ struct ValueTests {
     @ServerTimestamp var changed: Date?
   }
 
-  @Test("Codable values go through, and a nil server timestamp becomes the placeholder")
+  @Test("Codable values round-trip, and a nil server timestamp becomes the placeholder")
   func codable() throws {
     let encoder = Database.Encoder()
     encoder.dateEncodingStrategy = .millisecondsSince1970

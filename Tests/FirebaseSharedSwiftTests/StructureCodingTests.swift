@@ -1,5 +1,4 @@
-// Properties of the structure coder: what goes in comes out, the strategies do what they say, and
-// what does not fit is an error that names the place.
+// The structure coder: round trips, coding strategies, and errors that name the coding path.
 
 import FirebaseSharedSwift
 import Foundation
@@ -40,13 +39,15 @@ private func decode<T: Decodable>(
   return try decoder.decode(type, from: structure)
 }
 
-@Suite(.timeLimit(.minutes(10))) struct StructureCodingTests {
-  @Test func everyPlainTypeSurvivesARoundTrip() throws {
+@Suite("Structure coding", .timeLimit(.minutes(10))) struct StructureCodingTests {
+  @Test("every plain type round-trips")
+  func roundTrip() throws {
     let value = Everything()
     #expect(try decode(Everything.self, encode(value)) == value)
   }
 
-  @Test func numbersLeaveAsNSNumberAndNilIsLeftOut() throws {
+  @Test("numbers are encoded as NSNumber, and nil is omitted")
+  func numbers() throws {
     let map = try #require(encode(Everything()) as? [String: Any])
     #expect(map["int"] is NSNumber)
     #expect(map["int"] as? Double == -3)
@@ -55,25 +56,29 @@ private func decode<T: Decodable>(
     #expect((map["int8"] as? NSNumber)?.holdsFloat == false)
   }
 
-  @Test func anInt8IsANumberAndNotABoolean() throws {
+  @Test("an Int8 is a number and not a boolean")
+  func int8() throws {
     let map = try #require(encode(Boxed(value: Int8(1))) as? [String: Any])
     #expect((map["value"] as? NSNumber)?.isBoolean == false)
     #expect((try encode(Boxed(value: true)) as? [String: Any])?["value"] as? Bool == true)
   }
 
-  @Test func rawAndAssociatedEnumsRoundTrip() throws {
+  @Test("enums with raw and associated values round-trip")
+  func enums() throws {
     #expect((try encode(Boxed(value: Genre.fact)) as? [String: Any])?["value"] as? String == "non fiction")
     for shape in [Shape.circle(radius: 2), .square(side: 3)] {
       #expect(try decode(Boxed<Shape>.self, encode(Boxed(value: shape))).value == shape)
     }
   }
 
-  @Test func nonStringKeysBecomeStringsOrPairs() throws {
+  @Test("integer keys become strings")
+  func integerKeys() throws {
     let byInt = try decode(Boxed<[Int: String]>.self, encode(Boxed(value: [1: "a", 2: "b"])))
     #expect(byInt.value == [1: "a", 2: "b"])
   }
 
-  @Test func nonFiniteNumbersAreRefusedUnlessTheStrategyNamesThem() throws {
+  @Test("non-finite numbers are rejected without a strategy")
+  func nonFiniteNumbers() throws {
     for number in [Double.nan, .infinity, -.infinity] {
       #expect(throws: EncodingError.self) { try encode(Boxed(value: number)) }
       let structure = try encode(Boxed(value: number)) {
@@ -88,7 +93,8 @@ private func decode<T: Decodable>(
     }
   }
 
-  @Test func datesFollowEveryStrategy() throws {
+  @Test("dates follow every strategy")
+  func dates() throws {
     let date = Date(timeIntervalSince1970: 1_700_000_000)
     let formatter = DateFormatter()
     formatter.locale = Locale(identifier: "en_US_POSIX")
@@ -110,7 +116,8 @@ private func decode<T: Decodable>(
     }
   }
 
-  @Test func dataIsBase64OrBytesOrNumbers() throws {
+  @Test("data is encoded as base64 or stays data")
+  func data() throws {
     let data = Data([0, 1, 254, 255])
     let text = try encode(Boxed(value: data)) as? [String: Any]
     #expect(text?["value"] as? String == data.base64EncodedString())
@@ -122,10 +129,12 @@ private func decode<T: Decodable>(
     #expect(throws: DecodingError.self) { try decode(Boxed<Data>.self, ["value": "%%"], blobReader) }
   }
 
-  @Test(arguments: [
-    ("userName", "user_name"), ("myURLProperty", "my_url_property"), ("x", "x"), ("aB", "a_b"),
-  ])
-  func snakeCaseIsThatOfJSONEncoder(camel: String, snake: String) throws {
+  @Test(
+    "snake case equals JSONEncoder's",
+    arguments: [
+      ("userName", "user_name"), ("myURLProperty", "my_url_property"), ("x", "x"), ("aB", "a_b"),
+    ])
+  func snakeCaseEncoding(camel: String, snake: String) throws {
     struct Key: CodingKey {
       var stringValue: String
       var intValue: Int? { nil }
@@ -146,7 +155,8 @@ private func decode<T: Decodable>(
     #expect(String(decoding: try json.encode(One(name: camel)), as: UTF8.self) == "{\"\(snake)\":1}")
   }
 
-  @Test func snakeCaseIsReadBackAndDictionaryKeysStay() throws {
+  @Test("snake case is decoded, and dictionary keys are unchanged")
+  func snakeCaseDecoding() throws {
     struct Snake: Codable { var firstName: String, byKey: [String: Int] }
     let structure = try encode(Snake(firstName: "a", byKey: ["keepThis": 1])) {
       $0.keyEncodingStrategy = .convertToSnakeCase
@@ -158,7 +168,8 @@ private func decode<T: Decodable>(
     #expect(back.firstName == "a" && back.byKey == ["keepThis": 1])
   }
 
-  @Test func integersMustFitExactly() throws {
+  @Test("integers must fit exactly")
+  func exactIntegers() throws {
     #expect(try decode(Boxed<Int>.self, ["value": 3.0]).value == 3)
     #expect(try decode(Boxed<Int>.self, ["value": NSNumber(value: 3.0)]).value == 3)
     #expect {
@@ -172,14 +183,16 @@ private func decode<T: Decodable>(
     #expect(throws: DecodingError.self) { try decode(Boxed<Float>.self, ["value": 1e300]) }
   }
 
-  @Test func booleansAndNumbersNeverStandForEachOther() throws {
+  @Test("booleans and numbers are never converted to each other")
+  func booleansAndNumbers() throws {
     #expect(throws: DecodingError.self) { try decode(Boxed<Bool>.self, ["value": NSNumber(value: 1)]) }
     #expect(throws: DecodingError.self) { try decode(Boxed<Int>.self, ["value": NSNumber(value: true)]) }
     #expect(throws: DecodingError.self) { try decode(Boxed<Double>.self, ["value": true]) }
     #expect(try decode(Boxed<Bool>.self, ["value": true]).value)
   }
 
-  @Test func errorsNameThePlace() throws {
+  @Test("errors contain the coding path")
+  func codingPaths() throws {
     let broken: [String: Any] = ["value": [["name": "a"], ["name": 1]]]
     #expect {
       try decode(Boxed<[Inner]>.self, broken)
@@ -203,12 +216,14 @@ private func decode<T: Decodable>(
     #expect(try decode(Inner?.self, NSNull()) == nil)
   }
 
-  @Test func aValueThatEncodesNothingIsRefused() {
+  @Test("a value that encodes nothing is rejected")
+  func emptyEncoding() {
     struct Nothing: Encodable { func encode(to encoder: any Encoder) throws {} }
     #expect(throws: EncodingError.self) { try encode(Nothing()) }
   }
 
-  @Test func aSubclassWritesItsParentUnderSuper() throws {
+  @Test("a subclass encodes its parent under super")
+  func superEncoder() throws {
     class Parent: Codable { var a = 1 }
     class Child: Parent {
       var b = 2

@@ -1,12 +1,13 @@
-// The umbrella beside a product's own import: what both offer must not be ambiguous.
+// The umbrella module together with a product's own import: shared names are not ambiguous.
 
 import Firebase
 import FirebaseFirestore
 import Foundation
 import Testing
 
-@Suite struct BothImportsTests {
-  @Test func aCodeIsMatchedWhereBothAreImported() {
+@Suite("Umbrella and product imports") struct BothImportsTests {
+  @Test("an error code matches when both modules are imported")
+  func errorCodeMatches() {
     let error: any Error = NSError(domain: FirestoreErrorDomain, code: 5)
     do { throw error } catch FirestoreErrorCode.notFound {} catch { Issue.record("no match") }
   }

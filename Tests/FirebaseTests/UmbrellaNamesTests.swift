@@ -1,10 +1,10 @@
-// Every public name of the two databases is exported by the umbrella, which names them one by one.
+// The umbrella module exports every public name of the two databases, each by its own line.
 
 import Foundation
 import Testing
 
-@Suite struct UmbrellaNamesTests {
-  /// Names that stay out: both databases have one, and an explicit import says which is meant.
+@Suite("Umbrella exports") struct UmbrellaNamesTests {
+  /// Names that both databases declare. Apps import one product explicitly to choose.
   private let shared = ["ServerTimestamp"]
 
   private func sources(_ folder: String) throws -> [String] {
@@ -17,8 +17,8 @@ import Testing
     }
   }
 
-  @Test(arguments: ["FirebaseDatabase", "FirebaseFirestore"])
-  func theUmbrellaExportsEveryPublicName(of module: String) throws {
+  @Test("the umbrella exports every public name", arguments: ["FirebaseDatabase", "FirebaseFirestore"])
+  func exports(of module: String) throws {
     let declaration =
       /^(?:@\w+(?:\([^)]*\))? )*(?:public|open) (?:(?:final|indirect|nonisolated(?:\(unsafe\))?) )*(class|struct|enum|protocol|typealias|let|var|func) (\w+)/
     var exports: Set<Substring> = []

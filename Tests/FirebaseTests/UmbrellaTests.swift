@@ -1,12 +1,12 @@
-// What `import Firebase` alone gives. This file must not import a product by itself: that it compiles
-// is most of the test.
+// The names that `import Firebase` alone provides. This file imports no product; most of the test is that it
+// compiles.
 
 import Firebase
 import Foundation
 import HearthServer
 import Testing
 
-/// An app as the guides write it, with both databases.
+/// An app as in the guides, with both databases.
 private struct Shop {
   let app: FirebaseApp
   let documents: Firestore
@@ -36,8 +36,9 @@ private struct Item: Codable, Equatable, Sendable {
   var at: Timestamp
 }
 
-@Suite(.timeLimit(.minutes(10))) struct UmbrellaTests {
-  @Test func oneImportGivesTheAppAndBothDatabases() async throws {
+@Suite("Umbrella module", .timeLimit(.minutes(10))) struct UmbrellaTests {
+  @Test("one import provides the app and both databases")
+  func oneImport() async throws {
     let server = HearthServer(.forTesting())
     let ports = try await server.start().map(\.port)
     let shop = try #require(Shop(name: "umbrella", documentsPort: ports[0], treePort: ports[1]))
@@ -63,7 +64,8 @@ private struct Item: Codable, Equatable, Sendable {
     await server.stop()
   }
 
-  @Test func whatTheGuidesNameIsThere() throws {
+  @Test("the types that the guides name exist")
+  func guideTypes() throws {
     let options = TransactionOptions()
     options.maxAttempts = 3
     #expect(options.maxAttempts == 3 && FirestoreCacheSizeUnlimited == -1)

@@ -1,4 +1,4 @@
-// Test vectors from the folder that HEARTH_CONFORMANCE names: read as they are there, none by its name.
+// Reads test vectors from the folder that HEARTH_CONFORMANCE names.
 
 import Foundation
 import Testing
@@ -7,10 +7,10 @@ import Testing
 enum ConformanceVectors {
   private static let root = ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"]
 
-  /// Whether there are vectors to run: tests without any are skipped, and say so.
+  /// Whether there are vectors. Without vectors, their tests are skipped.
   static var areGiven: Bool { root != nil }
 
-  /// The JSON files of a folder in order of their names. A folder that should be there and is not is a failure.
+  /// The JSON files of a folder, sorted by name. A missing folder is a failure.
   static func files(in folder: String) throws -> [URL] {
     let root = try #require(root)
     let directory = URL(fileURLWithPath: root).appendingPathComponent(folder)

@@ -1,4 +1,4 @@
-// Requests with writes, read directly, against the generated code.
+// Tests direct decoding of requests with writes, compared with the generated code.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -29,7 +29,7 @@ struct CommitRequestTests {
     } catch { return (error as? FirestoreError)?.message }
   }
 
-  @Test("commits are read as the generated code reads them, on random writes")
+  @Test("Commits decode as with the generated code, on random writes")
   func commits() throws {
     var source = RandomValues(seed: 61)
     for _ in 0..<1500 {
@@ -46,13 +46,13 @@ struct CommitRequestTests {
     }
   }
 
-  @Test("a message that comes a second time is merged into the first, as protobuf says")
+  @Test("A repeated message field is merged into the first, as in protobuf")
   func merged() throws {
     var source = RandomValues(seed: 63)
     var merging = 0
     for _ in 0..<3000 {
       let both = [source.write(), source.write()].map { Google_Firestore_V1_Write($0) }
-      // Two encodings of a message behind each other are the encoding of both merged.
+      // Two concatenated encodings of a message are the encoding of the merged message.
       let bytes: [UInt8] = try both.flatMap { try $0.serializedBytes() as [UInt8] }
       let expected = try Google_Firestore_V1_Write(serializedBytes: bytes)
       if case .update? = both[0].operation, case .update? = both[1].operation { merging += 1 }
@@ -60,7 +60,7 @@ struct CommitRequestTests {
       commit.writes = [expected]
       let wanted = try Self.commit(try commit.serializedBytes())
       let length = Google_Protobuf_BytesValue.with { $0.value = Data(bytes) }
-      // The wrapper's field 1 becomes the commit's field 2: the same bytes but for the tag.
+      // The wrapper's field 1 becomes the commit's field 2: the same bytes except for the tag.
       var request: [UInt8] = try length.serializedBytes()
       if request.isEmpty { continue }
       request[0] = 0x12
@@ -69,7 +69,7 @@ struct CommitRequestTests {
     #expect(merging > 300)
   }
 
-  @Test("a value whose map, list, time or point comes twice is merged, too")
+  @Test("A value whose map, array, timestamp or geo point repeats is merged")
   func mergedValues() throws {
     let pairs: [(Google_Firestore_V1_Value, Google_Firestore_V1_Value)] = [
       (
@@ -108,7 +108,7 @@ struct CommitRequestTests {
     }
   }
 
-  @Test("messages of a write stream are read whole, the handshake too")
+  @Test("All messages of a Write stream decode, including the handshake")
   func streams() throws {
     var source = RandomValues(seed: 62)
     let writes = (0..<20).map { _ in source.write() }
@@ -126,7 +126,7 @@ struct CommitRequestTests {
     #expect(empty.database.isEmpty && empty.writes.isEmpty && empty.streamToken.isEmpty)
   }
 
-  @Test("two spellings of one field name reach the database as two fields")
+  @Test("Two spellings of one field name decode as two fields")
   func spellings() throws {
     let name = try DocumentName(parsing: "projects/p/databases/d/documents/c/d")
     let document = Document(
@@ -137,7 +137,7 @@ struct CommitRequestTests {
     #expect(request.writes == [Write(.update(name, fields: document.fields))])
   }
 
-  @Test("an empty mask is a mask, and masks that come in pieces are one")
+  @Test("An empty mask is a mask, and several occurrences of a mask are one mask")
   func masks() throws {
     let name = "projects/p/databases/d/documents/c/d"
     let empty = Google_Firestore_V1_Write.with {
@@ -149,7 +149,7 @@ struct CommitRequestTests {
     #expect(try Self.commit(try Self.bytes(of: none)).writes.first?.mask == nil)
   }
 
-  @Test("what says nothing is refused in the words of the generated path")
+  @Test("Empty messages are rejected with the same errors as with the generated code")
   func refusals() throws {
     #expect(try Self.refusal(.init()) == "empty write operation")
     #expect(
@@ -163,7 +163,7 @@ struct CommitRequestTests {
     #expect(throws: FirestoreError.self) { try Self.stream([0x0A, 0x01, 0xFF]) }
   }
 
-  @Test("damaged requests never crash, and what is accepted the generated code accepts too")
+  @Test("Corrupted requests never crash, and the generated code accepts every accepted request")
   func damage() throws {
     var source = RandomValues(seed: 63)
     for _ in 0..<8000 {

@@ -1,4 +1,4 @@
-// Requests with documents and queries, read directly, against the generated code.
+// Tests direct decoding of requests with documents and queries, compared with the generated code.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -17,7 +17,7 @@ struct DirectRequestTests {
     return try bytes.withUnsafeBytes(body)
   }
 
-  @Test("queries are read as the generated code reads them, on random queries")
+  @Test("Queries decode as with the generated code, on random queries")
   func queries() throws {
     var source = RandomValues(seed: 71)
     for _ in 0..<3000 {
@@ -52,7 +52,7 @@ struct DirectRequestTests {
     #expect(try read(planned) { try RunQueryRequest(decoding: $0) }.explain == .plan)
   }
 
-  @Test("aggregations are read as the generated code reads them, on random queries")
+  @Test("Aggregations decode as with the generated code, on random queries")
   func aggregations() throws {
     var source = RandomValues(seed: 72)
     for _ in 0..<1000 {
@@ -82,7 +82,7 @@ struct DirectRequestTests {
     #expect(try read(planned) { try RunAggregationQueryRequest(decoding: $0) }.explain == .plan)
   }
 
-  @Test("requests that create and update one document are read as the generated code reads them")
+  @Test("Requests that create and update one document decode as with the generated code")
   func documents() throws {
     var source = RandomValues(seed: 72)
     for _ in 0..<1500 {
@@ -117,7 +117,7 @@ struct DirectRequestTests {
   }
 
   @Test(
-    "masks and projections that repeat their paths many times, in one piece or in many, are read in one pass"
+    "Masks and projections with many repeated paths, in one or many occurrences, decode in one pass"
   )
   func repeatedPaths() throws {
     func field(_ number: UInt8, _ content: [UInt8]) -> [UInt8] {
@@ -150,13 +150,13 @@ struct DirectRequestTests {
         #expect(request.query?.select == [a])
       }
     }
-    // Many minutes where every piece copies those before it.
+    // Copying all earlier paths for each occurrence would take many minutes.
     #expect(time < .seconds(120))
   }
 
-  @Test("a read's mask leaves out paths that no document can have, and stays a mask; a write's keeps them")
+  @Test("A read's mask ignores paths that no document can have; a write's mask keeps them")
   func pathsTooDeep() throws {
-    // Maps around a field are levels, the field itself is none.
+    // The maps around a field count as levels, the field does not.
     let deepest = FieldPath(segments: Array(repeating: "a", count: Limits.greatestValueDepth + 1))
     let kept = try #require(deepest)
     let dropped = kept.appending("a")
@@ -185,7 +185,7 @@ struct DirectRequestTests {
     }
   }
 
-  @Test("targets are read as the generated code reads them; one that is wrong spoils only itself")
+  @Test("Targets decode as with the generated code; an invalid target does not affect the request")
   func targets() throws {
     var source = RandomValues(seed: 73)
     for _ in 0..<500 {
@@ -228,7 +228,7 @@ struct DirectRequestTests {
     }
   }
 
-  @Test("bytes that are no request are refused or read, and never crash; filters have a depth")
+  @Test("Random bytes are rejected or decoded, and never crash; filters have a maximum depth")
   func brokenBytes() throws {
     var source = RandomValues(seed: 74)
     for _ in 0..<2000 {

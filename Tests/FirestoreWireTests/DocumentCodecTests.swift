@@ -1,4 +1,4 @@
-// The hand-written codec against the generated code, which is the judge of the wire format.
+// Tests the codec, compared with the generated code, which defines the wire format.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -22,7 +22,7 @@ struct DocumentCodecTests {
     value < 0x80 ? [UInt8(value)] : [UInt8(value & 0x7F) | 0x80] + varint(value >> 7)
   }
 
-  @Test("the generated code reads what the codec writes, and the codec what the generated code writes")
+  @Test("The codec and the generated code read each other's bytes")
   func values() throws {
     var source = RandomValues(seed: 41)
     for _ in 0..<6000 {
@@ -36,7 +36,7 @@ struct DocumentCodecTests {
     }
   }
 
-  @Test("documents and field maps survive both ways, larger than any buffer's first size")
+  @Test("Documents and field maps larger than the initial buffer survive encoding and decoding")
   func documents() throws {
     var source = RandomValues(seed: 42)
     for round in 0..<1500 {
@@ -54,13 +54,13 @@ struct DocumentCodecTests {
     }
   }
 
-  @Test("two spellings of one letter stay two fields on the wire")
+  @Test("Two spellings of one letter are two fields on the wire")
   func canonicalEquivalence() throws {
     let fields: MapValue = ["é": 1, "e\u{301}": 2]
     #expect(try DocumentCodec.decodeFields(DocumentCodec.encode(fields: fields)) == fields)
   }
 
-  @Test("every integer's varint and both zeros survive")
+  @Test("Integers of all lengths and both zeros survive")
   func numbers() throws {
     for shift in 0..<64 {
       for value in [
@@ -74,7 +74,7 @@ struct DocumentCodecTests {
     #expect(try DocumentCodec.decodeValue(DocumentCodec.encode(point)) == point)
   }
 
-  @Test("a vector is a marked map on the wire, and a mark without doubles stays a map")
+  @Test("A vector is a marked map on the wire, and a marked map without doubles stays a map")
   func vectors() throws {
     let message = try Google_Firestore_V1_Value(serializedBytes: DocumentCodec.encode(.vector([1, 2.5])))
     #expect(message.mapValue.fields["__type__"]?.stringValue == "__vector__")
@@ -87,7 +87,7 @@ struct DocumentCodecTests {
     #expect(try Value(Google_Firestore_V1_Value(pending)) == pending)
   }
 
-  @Test("a value without a type and values of pipelines are refused in the product's words")
+  @Test("Values without a type and pipeline values are rejected with the product's message")
   func unset() throws {
     let unset = FirestoreError.invalidArgument("Cannot convert firestore.v1.Value with type unset.")
     #expect(Self.refusal([]) == unset)
@@ -109,9 +109,9 @@ struct DocumentCodecTests {
     }
   }
 
-  @Test("broken UTF-8, bad references and too deep nesting are refused")
+  @Test("Invalid UTF-8, invalid references and deep nesting are rejected")
   func refusals() throws {
-    // Text: an overlong slash, a lone surrogate, a lone continuation, a cut character.
+    // Text: an overlong slash, a lone surrogate, a lone continuation byte, a truncated character.
     for text: [UInt8] in [[0xC0, 0xAF], [0xED, 0xA0, 0x80], [0x80], [0xE2, 0x82]] {
       let error = Self.refusal([0x8A, 0x01, UInt8(text.count)] + text)
       #expect(error?.code == .invalidArgument)
@@ -123,7 +123,7 @@ struct DocumentCodecTests {
     #expect(Self.refusal(DocumentCodec.encode(deep)) == nil)
     for _ in 0..<10 { deep = .map(["m": deep]) }
     #expect(Self.refusal(DocumentCodec.encode(deep))?.code == .invalidArgument)
-    // Deeper than any stack, if it were followed.
+    // Recursion would overflow any stack.
     var bytes = DocumentCodec.encode(1)
     for _ in 0..<5000 {
       for head: UInt8 in [0x0A, 0x4A] { bytes = [head] + Self.varint(bytes.count) + bytes }
@@ -132,18 +132,18 @@ struct DocumentCodecTests {
   }
 
   @Test(
-    "malformed wire bytes are refused",
+    "Malformed wire bytes are rejected",
     arguments: [
       [0x08], [0x10, 0xFF], [0x19, 0, 0], [0x8A, 0x01, 5, 0x61], [0x00], [0x07], [0x0F, 0],
       [0x10, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F], [0x0A, 0], [0x4A, 0x80],
       [0x08, 1, 0x0C], [0x0B, 0x08, 1], [0xFA, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F, 0],
       [0x32, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F],
-      // A tag of six bytes, where five hold every number.
+      // A tag of six bytes; five suffice for every field number.
       [0x98, 0xFF, 0xFF, 0x87, 0x87, 0x00, 1],
     ] as [[UInt8]])
   func malformed(bytes: [UInt8]) { #expect(Self.refusal(bytes)?.code == .invalidArgument) }
 
-  @Test("unknown fields are skipped, groups too, and the last of several types counts")
+  @Test("Unknown fields and groups are skipped, and the last of several types counts")
   func unknownFields() throws {
     let unknown: [UInt8] = [
       0xA0, 0x06, 1, 0xA3, 0x06, 0x08, 1, 0xA4, 0x06, 0xA2, 0x06, 1, 0x61, 0xA5, 0x06, 1, 2, 3, 4,
@@ -152,7 +152,7 @@ struct DocumentCodecTests {
     #expect(try DocumentCodec.decodeValue([0x10, 5, 0x08, 1] + unknown) == true)
   }
 
-  @Test("groups are skipped up to a hundred deep, and refused beyond")
+  @Test("Groups are skipped up to 100 levels, and rejected beyond")
   func deepGroups() throws {
     func nested(_ depth: Int) -> [UInt8] {
       (0..<depth).flatMap { _ in [0xA3, 0x06] as [UInt8] }
@@ -162,7 +162,7 @@ struct DocumentCodecTests {
     #expect(Self.refusal(nested(101) + [0x10, 5])?.code == .invalidArgument)
   }
 
-  @Test("damaged messages never crash, and what the codec accepts the generated code accepts too")
+  @Test("Corrupted messages never crash, and the generated code accepts every message that the codec accepts")
   func damage() throws {
     var source = RandomValues(seed: 43)
     var accepted = 0

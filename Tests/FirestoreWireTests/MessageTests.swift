@@ -1,4 +1,4 @@
-// Writes, queries and what else travels between messages and the model: both ways without loss.
+// Tests conversions between messages and the model: both directions are lossless.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -40,7 +40,7 @@ extension RandomValues {
 
 @Suite("Messages and the model", .timeLimit(.minutes(10)))
 struct MessageTests {
-  @Test("writes survive, with the presence of their masks, through bytes")
+  @Test("Writes survive conversion to bytes, with the presence of their masks")
   func writes() throws {
     var source = RandomValues(seed: 51)
     for _ in 0..<3000 {
@@ -50,7 +50,7 @@ struct MessageTests {
     }
   }
 
-  @Test("verify is field 5, a text")
+  @Test("Verify is field 5, a string")
   func verifyField() throws {
     let name = try DocumentName(parsing: "projects/p/databases/d/documents/c/d")
     let bytes: [UInt8] = try Google_Firestore_V1_Write(Write(.verify(name))).serializedBytes()
@@ -58,7 +58,7 @@ struct MessageTests {
     #expect(Array(bytes.dropFirst(2)) == Array(name.description.utf8))
   }
 
-  @Test("queries survive through bytes and through JSON")
+  @Test("Queries survive conversion to bytes and to JSON")
   func queries() throws {
     var source = RandomValues(seed: 52)
     for round in 0..<2000 {
@@ -73,7 +73,7 @@ struct MessageTests {
     }
   }
 
-  @Test("aggregations survive")
+  @Test("Aggregations survive conversion")
   func aggregations() throws {
     let query = AggregationQuery(
       StructuredQuery(from: [.init("books")]),
@@ -87,7 +87,7 @@ struct MessageTests {
     }
   }
 
-  @Test("transaction options survive, and a missing mode is the caller's default")
+  @Test("Transaction options survive conversion, and a missing mode is the caller's default")
   func transactions() {
     for options: TransactionOptions in [
       .readWrite(), .readWrite(retrying: [1, 2], concurrency: .optimistic),
@@ -99,7 +99,7 @@ struct MessageTests {
     #expect(TransactionOptions(Google_Firestore_V1_TransactionOptions(), or: .readWrite()) == .readWrite())
   }
 
-  @Test("results, statuses and existence filters survive")
+  @Test("Results, statuses and existence filters survive conversion")
   func results() throws {
     let result = WriteResult(updateTime: Timestamp(microseconds: 3), transformResults: [1, .null])
     #expect(try WriteResult(Google_Firestore_V1_WriteResult(result)) == result)
@@ -112,7 +112,7 @@ struct MessageTests {
     #expect(BloomFilter(Google_Firestore_V1_BloomFilter.with { $0.bits.padding = 9 }) == nil)
   }
 
-  @Test("messages that say nothing are refused in the product's words")
+  @Test("Empty messages are rejected with the product's message")
   func refusals() {
     func message(_ body: () throws -> Void) -> String? {
       do {

@@ -1,4 +1,4 @@
-// The public request vectors: every message in them parses, survives the model and says what it said.
+// Tests the public request vectors: every message in them parses and survives conversion to the model.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Request vectors", .timeLimit(.minutes(10)))
 struct RequestVectorTests {
-  /// How many of a suite's cases did what.
+  /// The results of a suite's cases.
   struct Tally {
     var run = 0
     var skipped = 0
@@ -17,7 +17,7 @@ struct RequestVectorTests {
   }
 
   @Test(
-    "every request, query and response of the vectors survives the model",
+    "Every request, query and response of the vectors survives conversion to the model",
     .enabled(if: ConformanceVectors.areGiven, "HEARTH_CONFORMANCE is not set"))
   func vectors() throws {
     let files = try ConformanceVectors.files(in: "firestore-requests")
@@ -30,7 +30,7 @@ struct RequestVectorTests {
           guard let body = body as? [String: Any] else { continue }
           try check(kind, body, &tally)
         }
-        // A case without any message states an error of the client's own.
+        // A case without a message describes an error of the client.
         if tally.messages == before { tally.skipped += 1 } else { tally.run += 1 }
       }
     }

@@ -1,16 +1,16 @@
-// Runs the inputs that the fuzzers begin with, and those that once failed: what `make fuzz` holds against random bytes is
-// held against these in every run.
+// Replays the fuzzers' seed inputs and the inputs that once failed, so that every test run covers them. `make
+// fuzz` continues from the same inputs with random bytes.
 
 import Foundation
 import NIOPosix
 import Testing
 
-@Suite("The fuzzers' inputs", .timeLimit(.minutes(2)))
+@Suite("Fuzzing corpus", .timeLimit(.minutes(2)))
 struct CorpusTests {
   private static let corpus = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .appendingPathComponent("../../Fuzz/Corpus").standardizedFileURL
 
-  @Test("Every target holds for each of its inputs, and for each cut short", arguments: FuzzTarget.allCases)
+  @Test("Every target accepts each of its inputs, complete and truncated", arguments: FuzzTarget.allCases)
   func replay(target: FuzzTarget) async throws {
     let directory = Self.corpus.appendingPathComponent(target.rawValue)
     let files = try FileManager.default.contentsOfDirectory(at: directory, includingPropertiesForKeys: nil)
@@ -19,7 +19,7 @@ struct CorpusTests {
       let input = try [UInt8](Data(contentsOf: file))
       for end in Set([input.count, input.count / 2, max(0, input.count - 1)]) {
         do {
-          // Targets wait for what they start, which no thread of the tests' own may do.
+          // Targets block until their work is done, so they run outside the threads of the tests.
           try await NIOThreadPool.singleton.runIfActive {
             try input.prefix(end).withUnsafeBytes { try target.run($0) }
           }
@@ -28,7 +28,7 @@ struct CorpusTests {
     }
   }
 
-  @Test("Every folder of inputs has its target")
+  @Test("Every corpus folder has its target")
   func folders() throws {
     let folders = try FileManager.default.contentsOfDirectory(atPath: Self.corpus.path)
     #expect(Set(folders) == Set(FuzzTarget.allCases.map(\.rawValue)))

@@ -1,4 +1,4 @@
-// The client half: every way a call can end gives exactly one status.
+// Tests the client side of a stream: every end of a call gives exactly one status.
 
 import GRPCFraming
 import NIOCore
@@ -29,7 +29,7 @@ struct ClientStreamTests {
     return buffer
   }
 
-  @Test("A whole answer: metadata, messages, status with its decoded message")
+  @Test("A complete response yields metadata, messages and the status with its decoded message")
   func wholeAnswer() {
     let trailers: HPACKHeaders = ["grpc-status": "5", "grpc-message": "N%C3%B6"]
     let seen = events {
@@ -44,7 +44,7 @@ struct ClientStreamTests {
       ])
   }
 
-  @Test("A trailers-only answer has no metadata event")
+  @Test("A trailers-only response has no metadata event")
   func trailersOnly() {
     var headers = Self.head
     headers.add(name: "grpc-status", value: "16")
@@ -65,7 +65,7 @@ struct ClientStreamTests {
   }
 
   @Test(
-    "An answer that is not gRPC maps its HTTP status",
+    "A response other than gRPC maps its HTTP status",
     arguments: [
       (400, GRPCStatus.Code.internal), (401, .unauthenticated), (403, .permissionDenied),
       (404, .unimplemented),
@@ -103,7 +103,7 @@ struct ClientStreamTests {
     #expect(status(seen) == GRPCStatus(.unavailable, "gone"))
   }
 
-  @Test("A status that is missing or no number is UNKNOWN; an unknown number is kept")
+  @Test("A missing or malformed status is UNKNOWN; an unknown number is kept")
   func oddStatuses() {
     for (trailers, code) in [
       ([:], .unknown), (["grpc-status": "x"], .unknown), (["grpc-status": "77"], .init(rawValue: 77)),
@@ -117,7 +117,7 @@ struct ClientStreamTests {
   }
 
   @Test(
-    "Broken framing, data before headers, a truncated or unframed end: INTERNAL; too large: RESOURCE_EXHAUSTED"
+    "Malformed framing and premature ends are INTERNAL, messages over the limit RESOURCE_EXHAUSTED"
   )
   func brokenAnswers() {
     func answer(_ bytes: [UInt8], endStream: Bool = false) -> GRPCStatus.Code? {
@@ -135,7 +135,7 @@ struct ClientStreamTests {
     #expect(status(events { $0.receive(data: ByteBuffer(bytes: [0]), endStream: false) })?.code == .internal)
   }
 
-  @Test("Any order of random input ends at most once and never crashes", arguments: 0..<300)
+  @Test("Random input in any order ends the call at most once and never crashes", arguments: 0..<300)
   func randomInput(seed: Int) {
     var generator = SeededGenerator(seed: UInt64(seed))
     var stream = GRPCClientStream(maximumMessageSize: 64)

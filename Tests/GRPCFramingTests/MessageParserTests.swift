@@ -1,4 +1,4 @@
-// Properties of the incremental message parser, over random messages and random splits.
+// Tests properties of the incremental message parser with random messages and random splits.
 
 import GRPCFraming
 import NIOCore
@@ -7,7 +7,7 @@ import Testing
 
 @Suite("gRPC messages")
 struct MessageParserTests {
-  /// Everything the parser yields for bytes that arrive in the given pieces.
+  /// The results of the parser for bytes that arrive in the given chunks.
   private func parse(_ pieces: [ArraySlice<UInt8>], limit: Int = 1 << 20) -> ([[UInt8]], GRPCStatus?) {
     var parser = GRPCMessageParser(maximumMessageSize: limit)
     var messages: [[UInt8]] = []
@@ -49,7 +49,7 @@ struct MessageParserTests {
     #expect(parse([bytes[...]]).0 == messages)
   }
 
-  @Test("Messages cut in two at every byte, and fed byte by byte, are the same messages")
+  @Test("Messages split at any byte, or fed byte by byte, are the same messages")
   func everyCut() {
     let messages: [[UInt8]] = [[], [7], Array(0...90), [0, 0, 0, 0, 5], []]
     var wire = ByteBuffer()
@@ -87,13 +87,13 @@ struct MessageParserTests {
     }
   }
 
-  @Test("A message at the limit passes and one byte more is RESOURCE_EXHAUSTED, naming limit and size")
+  @Test("A message at the limit is accepted; one byte more is RESOURCE_EXHAUSTED with limit and size")
   func limit() {
     var atLimit = ByteBuffer()
     atLimit.writeGRPCMessage(bytes: [UInt8](repeating: 7, count: 100))
     #expect(parse([Array(atLimit.readableBytesView)[...]], limit: 100).0.count == 1)
 
-    // The prefix alone is refused: nothing of the message has to arrive.
+    // The parser rejects the prefix before any of the message arrives.
     let (messages, failure) = parse([[0, 0, 0, 0, 101]], limit: 100)
     #expect(messages.isEmpty)
     #expect(failure?.code == .resourceExhausted)
@@ -111,21 +111,21 @@ struct MessageParserTests {
     #expect(throws: GRPCStatus.self) { try refusing.next() }
   }
 
-  @Test("A compressed message that no encoding was named for is INTERNAL, and so is an undefined flag")
+  @Test("A compressed message without an encoding and an undefined flag are INTERNAL")
   func flags() {
     #expect(parse([[1, 0, 0, 0, 0]]).1?.code == .internal)
     #expect(parse([[2, 0, 0, 0, 0]]).1?.code == .internal)
     #expect(parse([[255, 0, 0, 0, 0]]).1?.code == .internal)
   }
 
-  @Test("Messages before a broken one are delivered")
+  @Test("Messages before a malformed one are delivered")
   func messagesBeforeABrokenOne() {
     let (messages, failure) = parse([[0, 0, 0, 0, 1, 9, 3, 0, 0, 0, 0]])
     #expect(messages == [[9]])
     #expect(failure?.code == .internal)
   }
 
-  @Test("A message written by a failing body leaves no bytes behind")
+  @Test("A failing body leaves the buffer unchanged")
   func failingBody() throws {
     var buffer = ByteBuffer()
     buffer.writeGRPCMessage(bytes: [1, 2])

@@ -1,4 +1,4 @@
-// The server half: which requests are accepted, the exact answers to those that are not, and the order of events.
+// Tests the server side of a stream: accepted requests, the exact responses to rejected ones, and the order of events.
 
 import GRPCFraming
 import NIOCore
@@ -29,7 +29,7 @@ struct ServerStreamTests {
     }
   }
 
-  @Test("A client's headers are accepted and name service, method, timeout and metadata")
+  @Test("A client's headers are accepted and yield service, method, timeout and metadata")
   func acceptsAClientsHeaders() throws {
     var stream = GRPCServerStream()
     let headers = GRPCClientStream.requestHeaders(
@@ -52,14 +52,14 @@ struct ServerStreamTests {
   }
 
   @Test(
-    "Other content types are answered HTTP 415",
+    "Other content types are rejected with HTTP 415",
     arguments: ["application/grpc-web", "application/json", "application/grpc+json", "application/grp", nil])
   func foreignContentTypes(type: String?) {
     let answer = rejection(request([("content-type", type)]))
     #expect(answer?.headers.first(name: ":status") == "415")
   }
 
-  @Test("A method other than POST is answered HTTP 405 with what is allowed")
+  @Test("Methods other than POST are rejected with HTTP 405 and the allowed method")
   func wrongMethod() {
     let answer = rejection(request([(":method", "GET")]))
     #expect(answer?.headers.first(name: ":status") == "405")
@@ -68,7 +68,7 @@ struct ServerStreamTests {
     #expect(answer?.headers.first(name: "allow") == "POST")
   }
 
-  @Test("An encoding other than identity is UNIMPLEMENTED and says what is accepted")
+  @Test("An unsupported encoding is UNIMPLEMENTED and lists the accepted encodings")
   func unsupportedEncoding() {
     let answer = rejection(request([("grpc-encoding", "gzip")]))
     #expect(answer?.status.code == .unimplemented)
@@ -78,13 +78,13 @@ struct ServerStreamTests {
     #expect(rejection(request([("grpc-encoding", "identity")])) == nil)
   }
 
-  @Test("Encodings that are accepted are announced with every answer, and their messages come as they are")
+  @Test("Every response lists the accepted encodings, and compressed messages are delivered compressed")
   func acceptedEncodings() throws {
     var stream = GRPCServerStream(encodings: GRPCEncodings(["gzip", "deflate"]))
     let head = try stream.receive(headers: request([("grpc-encoding", "gzip")]), endStream: false)
     #expect(head.encoding == "gzip")
     stream.receive(data: ByteBuffer(bytes: [1, 0, 0, 0, 1, 7, 0, 0, 0, 0, 1, 8]), endStream: true)
-    #expect(try stream.next() == .packedMessage(ByteBuffer(bytes: [7])))
+    #expect(try stream.next() == .compressedMessage(ByteBuffer(bytes: [7])))
     #expect(try stream.next() == .message(ByteBuffer(bytes: [8])))
     #expect(stream.start()?.first(name: "grpc-accept-encoding") == "gzip,deflate,identity")
 
@@ -99,7 +99,7 @@ struct ServerStreamTests {
     }
   }
 
-  @Test("A message that is marked as compressed, in a call that names no encoding, is INTERNAL")
+  @Test("A compressed message in a call without an encoding is INTERNAL")
   func unnamedEncoding() throws {
     for encoding in [nil, "identity"] {
       var stream = GRPCServerStream(encodings: GRPCEncodings(["gzip"]))
@@ -109,7 +109,7 @@ struct ServerStreamTests {
     }
   }
 
-  @Test("A message above the limit is told in its turn, and nothing from there on is kept", arguments: 0...1)
+  @Test("A message over the limit is reported in order, and all later input is discarded", arguments: 0...1)
   func oversized(flag: UInt8) throws {
     var stream = GRPCServerStream(maximumMessageSize: 100, encodings: GRPCEncodings(["gzip"]))
     _ = try stream.receive(headers: request([("grpc-encoding", "gzip")]), endStream: false)
@@ -127,7 +127,7 @@ struct ServerStreamTests {
     #expect(stream.start() != nil && stream.finish(.ok) != nil)
   }
 
-  @Test("Headers beyond the limit are RESOURCE_EXHAUSTED")
+  @Test("Headers over the limit are RESOURCE_EXHAUSTED")
   func headerList() throws {
     let headers = request([("x-long", String(repeating: "x", count: 1_000))])
     var exact = GRPCServerStream(maximumHeaderListSize: headers.listSize)
@@ -172,7 +172,7 @@ struct ServerStreamTests {
     #expect(status?.code == .internal)
   }
 
-  @Test("An answer without messages is one header block; with messages it has trailers; either ends once")
+  @Test("A response without messages is one header block, with messages it has trailers; both end once")
   func answers() throws {
     var early = GRPCServerStream()
     _ = try early.receive(headers: request(), endStream: false)
@@ -192,7 +192,7 @@ struct ServerStreamTests {
     #expect(whole.finish(.ok) == nil)
   }
 
-  @Test("Nothing is delivered after the answer has ended")
+  @Test("Nothing is delivered after the response has ended")
   func nothingAfterTheEnd() throws {
     var stream = GRPCServerStream()
     _ = try stream.receive(headers: request(), endStream: false)

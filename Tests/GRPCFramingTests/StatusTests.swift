@@ -1,4 +1,4 @@
-// Codes, their tables, and the percent-encoding of messages.
+// Tests status codes, their mappings, and the percent-encoding of messages.
 
 import NIOCore
 import NIOHPACK
@@ -9,7 +9,8 @@ import Testing
 
 @Suite("gRPC status")
 struct StatusTests {
-  @Test("Every message survives percent-encoding, and the wire form is printable ASCII", arguments: 0..<200)
+  @Test(
+    "Every message survives percent-encoding, and the encoded form is printable ASCII", arguments: 0..<200)
   func messagesSurvive(seed: Int) {
     var generator = SeededGenerator(seed: UInt64(seed) &+ 900)
     let alphabet = Array("abc %\"\\\n\r\u{0}\u{7f}~äß😀中\u{301}0A")
@@ -23,31 +24,31 @@ struct StatusTests {
   }
 
   @Test(
-    "Known encodings",
+    "Known messages have the expected encoded form",
     arguments: [("50% of ä", "50%25 of %C3%A4"), ("plain text", "plain text"), ("a\nb", "a%0Ab"), ("", "")])
   func knownEncodings(message: String, wire: String) {
     #expect(GRPCStatus.percentEncoded(message) == wire)
     #expect(GRPCStatus.percentDecoded(wire) == message)
   }
 
-  @Test("A message is sent whole as long as it fits, else its beginning, cut between characters")
+  @Test("A message over the limit is truncated between characters")
   func longMessages() {
     for (letter, size) in [("x", 1), ("%", 3), ("\u{E9}", 6), ("\u{4E2D}", 9), ("\u{1F600}", 12)] {
       let most = GRPCStatus.maximumMessageBytes / size
       let whole = String(repeating: letter, count: most)
-      #expect(GRPCStatus.shortened(whole) == whole)
+      #expect(GRPCStatus.truncated(whole) == whole)
       for count in [most + 1, 2 * most, 30_000] {
-        let short = GRPCStatus.shortened(String(repeating: letter, count: count))
+        let short = GRPCStatus.truncated(String(repeating: letter, count: count))
         #expect(short == String(repeating: letter, count: (4_096 - 9) / size) + "\u{2026}")
         #expect(GRPCStatus.percentEncoded(short).utf8.count <= GRPCStatus.maximumMessageBytes)
       }
     }
-    // One character of many marks.
+    // One character with many combining marks.
     let marks = "e" + String(repeating: "\u{301}", count: 30_000)
-    #expect(GRPCStatus.percentEncoded(GRPCStatus.shortened(marks)).utf8.count <= 4_096)
+    #expect(GRPCStatus.percentEncoded(GRPCStatus.truncated(marks)).utf8.count <= 4_096)
   }
 
-  @Test("However long a status is, its headers are less than 8 KiB, and less than a frame as they are packed")
+  @Test("The headers of any status are smaller than 8 KiB and than one frame")
   func longStatuses() throws {
     for letter in ["x", "\\", "\u{E9}"] {
       let long = String(repeating: letter, count: 30_000)
@@ -70,13 +71,13 @@ struct StatusTests {
   }
 
   @Test(
-    "What is no valid escape stands for itself",
+    "An invalid escape decodes to itself",
     arguments: [("100%", "100%"), ("%4", "%4"), ("%zz", "%zz"), ("%e4%c3%a4", "\u{fffd}ä"), ("%%41", "%A")])
   func lenientDecoding(wire: String, message: String) {
     #expect(GRPCStatus.percentDecoded(wire) == message)
   }
 
-  @Test("The HTTP status of every code is the product's table")
+  @Test("The HTTP status of every code matches the product")
   func httpTable() {
     let table: [(GRPCStatus.Code, Int)] = [
       (.ok, 200), (.cancelled, 499), (.unknown, 500), (.invalidArgument, 400), (.deadlineExceeded, 504),
@@ -94,7 +95,7 @@ struct StatusTests {
   }
 
   @Test(
-    "Timeouts read as the specification says",
+    "Timeouts read as specified",
     arguments: [
       ("1n", 1), ("250m", 250_000_000), ("10S", 10_000_000_000), ("3u", 3_000), ("2M", 120_000_000_000),
       ("1H", 3_600_000_000_000), ("0S", 0), ("99999999H", Int64.max),
@@ -104,13 +105,13 @@ struct StatusTests {
   }
 
   @Test(
-    "Malformed timeouts are refused",
+    "Malformed timeouts are rejected",
     arguments: ["", "S", "10", "-1S", "1.5S", "123456789S", "1s", "1 S", "１S", "+1S"])
   func malformedTimeouts(header: String) {
     #expect(GRPCTimeout(headerValue: header) == nil)
   }
 
-  @Test("A written timeout reads back no shorter and within a hundredth of a percent", arguments: 0..<200)
+  @Test("A written timeout reads back equal or at most 0.01 % longer", arguments: 0..<200)
   func timeoutRoundTrip(seed: Int) {
     var generator = SeededGenerator(seed: UInt64(seed))
     let length = Int64.random(

@@ -1,4 +1,4 @@
-// The four sources of a setting and their order, and every combination that is refused.
+// Tests of the four sources of a setting and their precedence, and of every rejected combination.
 
 import HearthServer
 import Logging
@@ -30,7 +30,7 @@ struct ConfigurationTests {
     }
   }
 
-  @Test("The defaults are the emulator suite's ports on loopback, in clear, trusting nobody")
+  @Test("The defaults are the emulator suite's ports on loopback, without TLS, trusting no caller")
   func defaults() throws {
     let configuration = try resolve()
     #expect(configuration.storage == .ephemeral)
@@ -41,8 +41,10 @@ struct ConfigurationTests {
     #expect(configuration.logLevel == .notice)
   }
 
-  @Test("One port for both products is refused by name, whatever the source; 0 is any free one for each")
-  func onePort() throws {
+  @Test(
+    "The same port for both products is rejected, whatever its source; port 0 is a different free port for each"
+  )
+  func samePortTwice() throws {
     let file = #"{"emulators": {"database": {"port": 8080}}}"#
     for message in [
       error(file: file), error(["HEARTH_FIRESTORE_PORT": "9000"]), error { $0.databasePort = 8080 },
@@ -56,7 +58,7 @@ struct ConfigurationTests {
     #expect(error(file: apart) == "")
   }
 
-  @Test("A flag goes before a variable, a variable before firebase.json, that before the default")
+  @Test("A flag overrides a variable, a variable overrides firebase.json, and that overrides the default")
   func precedence() throws {
     let file =
       #"{"emulators": {"firestore": {"port": 1003}, "database": {"port": 2003, "host": "localhost"}}}"#
@@ -72,7 +74,7 @@ struct ConfigurationTests {
         == "127.0.0.3")
   }
 
-  @Test("Only an emulator has a hub, on the emulator suite's port unless another is asked for")
+  @Test("Only an emulator has a hub, by default on the emulator suite's port")
   func hub() throws {
     #expect(try resolve().hub == nil)
     #expect(error { $0.hubPort = 4401 }.contains("--emulator"))
@@ -87,9 +89,9 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "Index files stand in firebase.json, for one database or several, beside that file; the mode is an option"
+    "Index files are named in firebase.json, relative to it, for one database or several; the mode is an option"
   )
-  func indexes() throws {
+  func indexFiles() throws {
     let one = try resolve(file: #"{"firestore": {"indexes": "firestore.indexes.json"}}"#)
     #expect(one.indexFiles == [.init(path: "firestore.indexes.json")])
     #expect(one.indexes == .automatic)
@@ -104,7 +106,7 @@ struct ConfigurationTests {
     #expect(error(["HEARTH_INDEXES": "some"]).contains("automatic or strict"))
   }
 
-  @Test("A byte-order mark at the start of a file is no part of it, nor of the places in it")
+  @Test("A byte-order mark at the start of a file is ignored, also in reported positions")
   func byteOrderMark() throws {
     let file = #"{"emulators": {"firestore": {"port": 1003}}} // A comment."#
     #expect(try resolve(file: "\u{FEFF}" + file).firestore.port == 1003)
@@ -114,7 +116,7 @@ struct ConfigurationTests {
     }
   }
 
-  @Test("Every option has its variable")
+  @Test("Every option has a variable")
   func variables() throws {
     let configuration = try HearthConfiguration.resolve(
       ServeFlags(),
@@ -135,13 +137,13 @@ struct ConfigurationTests {
     #expect(configuration.logLevel == .debug)
   }
 
-  @Test("Data needs exactly one place")
-  func storage() throws {
+  @Test("Exactly one storage is required")
+  func exactlyOneStorage() throws {
     #expect(error { $0.ephemeral = false }.contains("--data"))
     #expect(error { $0.data = "/tmp/x" }.contains("exclude each other"))
     #expect(
       error(["HEARTH_DATA": "/x", "HEARTH_EPHEMERAL": "1"]) { $0.ephemeral = false }.contains("exclude"))
-    // A flag settles it, whatever the variables say.
+    // A flag overrides contradictory variables.
     #expect(try resolve(["HEARTH_DATA": "/x"]).storage == .ephemeral)
     #expect(
       try resolve(["HEARTH_EPHEMERAL": "1"]) {
@@ -151,17 +153,17 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "A wrong value is an error that names its source",
+    "An invalid value is an error that names its source",
     arguments: [
       ("HEARTH_FIRESTORE_PORT", "http"), ("HEARTH_FIRESTORE_PORT", "65536"), ("HEARTH_DATABASE_PORT", "-1"),
       ("HEARTH_EMULATOR", "maybe"), ("HEARTH_LOG_LEVEL", "loud"), ("HEARTH_CONFIG", "/missing.json"),
     ])
-  func wrongVariables(name: String, value: String) {
+  func invalidValues(name: String, value: String) {
     let message = error([name: value])
     #expect(message.contains(name) || message.contains("/missing.json"))
   }
 
-  @Test("An emulator listens beyond loopback only when that is allowed expressly")
+  @Test("An emulator listens beyond loopback only with an explicit permission")
   func remoteEmulator() throws {
     for host in ["0.0.0.0", "192.168.1.4", "::", "example.com", "127.0.0.1.example.com", "1270.0.0.1"] {
       let message = error {
@@ -182,19 +184,19 @@ struct ConfigurationTests {
         $0.emulator = true; $0.host = "0.0.0.0"; $0.allowRemoteEmulator = true
       }.isEmpty)
     #expect(error { $0.host = "0.0.0.0" }.isEmpty)
-    // firebase.json may not open it either.
+    // firebase.json cannot permit it.
     let file = #"{"emulators": {"database": {"host": "0.0.0.0"}}}"#
     #expect(error(file: file) { $0.emulator = true }.contains("--allow-remote-emulator"))
   }
 
-  @Test("A certificate needs its key and a key its certificate")
-  func tls() {
+  @Test("A certificate requires a key, and a key requires a certificate")
+  func certificateAndKey() {
     #expect(error { $0.tlsCertificate = "c" }.contains("--tls-key"))
     #expect(error { $0.tlsKey = "k" }.contains("--tls-cert"))
   }
 
   @Test(
-    "A firebase.json that names a rules file is refused, whichever form it has",
+    "A firebase.json that names a rules file is rejected in each of its forms",
     arguments: [
       (#"{"firestore": {"rules": "firestore.rules"}}"#, "firestore.rules"),
       (#"{"firestore": [{"database": "(default)"}, {"database": "b", "rules": "b.rules"}]}"#, "b.rules"),
@@ -202,14 +204,14 @@ struct ConfigurationTests {
       (#"{"database": [{"instance": "a", "rules": "a.json"}]}"#, "a.json"),
       ("{ // note\n \"firestore\": { /* here */ \"rules\": \"x.rules\" } }", "x.rules"),
     ])
-  func rules(file: String, name: String) {
+  func rulesFileIsRejected(file: String, name: String) {
     let message = error(file: file)
     #expect(message.contains(name))
     #expect(message.contains("does not enforce rules"))
   }
 
-  @Test("A firebase.json without rules is read, comments and unknown sections included")
-  func harmlessFile() throws {
+  @Test("A firebase.json without rules is read, with comments and unknown sections")
+  func fileWithoutRules() throws {
     let file = """
       {
         // ports, "quoted" // twice
@@ -222,7 +224,7 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "A firebase.json that is malformed is refused with its name",
+    "A malformed firebase.json is rejected with its file name",
     arguments: [
       "", "[]", "{", "nonsense", #"{"emulators": {"firestore": {"port": "8080"}}}"#,
       #"{"emulators": {"firestore": {"port": 70000}}}"#, #"{"emulators": {"database": {"host": 7}}}"#,
@@ -232,7 +234,7 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "A section of another type is refused by its name, with what it must be",
+    "A section of another type is rejected with its name and the required type",
     arguments: [
       (#"{"firestore": "x"}"#, "firestore must be an object"),
       (#"{"firestore": [{}, "x"]}"#, "firestore[1] must be an object"),
@@ -244,13 +246,13 @@ struct ConfigurationTests {
       (#"{"emulators": {"database": [9000]}}"#, "emulators.database must be an object"),
       (#"{"emulators": {"hub": true}}"#, "emulators.hub must be an object"),
     ])
-  func wrongSections(file: String, says: String) {
+  func invalidSections(file: String, says: String) {
     #expect(error(file: file).contains("firebase.json: \(says)"), "\(error(file: file))")
   }
 
   @Test(
-    "A member that stands twice in firebase.json is refused with its place: one could hide the other's rules")
-  func repeatedMember() {
+    "A duplicate member of firebase.json is rejected with its position, because it could hide rules")
+  func duplicateMember() {
     let file = "{\n  \"firestore\": {\"rules\": \"a.rules\"},\n  \"firestore\": {}\n}"
     let message = error(file: file)
     #expect(
@@ -259,15 +261,15 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "A project's id is made of letters, digits and a few signs",
+    "A project ID consists of letters, digits and a few signs",
     arguments: ["Bad Proj!", "", "-a", "a/b", "é"])
   func projectID(id: String) {
     #expect(error { $0.project = id }.contains("'\(id)' is not the id of a project"))
     #expect(error { $0.project = "example.com:my-project_2" } == "")
   }
 
-  @Test("--config names another file, and it must exist")
-  func otherFile() throws {
+  @Test("--config names another file, which must exist")
+  func namedFile() throws {
     let file = #"{"emulators": {"firestore": {"port": 7}}}"#
     #expect(try resolve(file: file, named: "x.json") { $0.config = "x.json" }.firestore.port == 7)
     #expect(error { $0.config = "y.json" }.contains("y.json"))

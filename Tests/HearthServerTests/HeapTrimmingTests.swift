@@ -1,4 +1,4 @@
-// Memory that is free goes back to the system.
+// Tests that free memory returns to the system.
 
 #if canImport(Glibc)
   import Foundation
@@ -15,8 +15,8 @@
       return try #require(line.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) }) * 1024
     }
 
-    @Test("what is free between allocations that stand is given back")
-    func givesBack() async throws {
+    @Test("Free memory between live allocations returns to the system")
+    func freeMemoryReturns() async throws {
       let block = 1 << 10
       var blocks: [UnsafeMutableRawPointer] = []
       for _ in 0..<200_000 {
@@ -24,7 +24,7 @@
         memset(pointer, 1, block)
         blocks.append(pointer)
       }
-      // One of a hundred stays, the last among them: what is free lies between.
+      // One of 100 blocks stays allocated, including the last one, with free memory between them.
       for (index, pointer) in blocks.enumerated() where index % 100 != 99 { free(pointer) }
       let before = try residentBytes()
       await HeapTrimming.trim()

@@ -1,4 +1,4 @@
-// The built command as a child process, with its output awaited line by line.
+// The built command as a child process, whose output a test can await.
 
 import Foundation
 import NIOConcurrencyHelpers
@@ -19,14 +19,14 @@ final class HearthProcess: Sendable {
   private let process: Process
   private let state = NIOLockedValueBox(State())
 
-  /// The command beside the test bundle, or the one that HEARTH_BIN names.
+  /// The command in the directory of the test bundle, or the path in HEARTH_BIN.
   private static var binary: URL {
     if let path = ProcessInfo.processInfo.environment["HEARTH_BIN"] { return URL(fileURLWithPath: path) }
     return URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent(
       "hearth")
   }
 
-  /// Starts the command, allowed so many open files if a number is given.
+  /// Starts the command, with a limit of open files if one is given.
   init(
     _ arguments: [String], environment: [String: String] = [:], directory: URL? = nil, openFiles: Int? = nil
   ) throws {
@@ -45,8 +45,8 @@ final class HearthProcess: Sendable {
     process.standardOutput = output
     process.standardError = errors
     try process.run()
-    // Threads of their own read until the pipes end. Foundation's readability handlers would do it on dispatch's
-    // event loop, which has crashed when a descriptor was closed and used again at once.
+    // Dedicated threads read until the pipes end. Foundation's readability handlers run on dispatch's event
+    // loop, which has crashed when a descriptor was closed and reused immediately.
     let finished = DispatchGroup()
     Self.read(output, to: \.output, state, finished)
     Self.read(errors, to: \.errors, state, finished)
@@ -87,7 +87,7 @@ final class HearthProcess: Sendable {
   var errors: String { state.withLockedValue { $0.errors } }
   var identifier: Int32 { process.processIdentifier }
 
-  /// Waits for a text on standard output.
+  /// Waits for a string on standard output.
   func wait(for needle: String) async throws {
     let seen = await withCheckedContinuation { continuation in
       let answer: Bool? = state.withLockedValue { state in
@@ -101,7 +101,8 @@ final class HearthProcess: Sendable {
     guard seen else { throw Failure(description: "hearth ended without '\(needle)':\n\(output)\n\(errors)") }
   }
 
-  /// Waits for the end; a negative code is a signal.
+  /// Waits for the end of the process.
+  /// - Returns: the exit code; the negative number of a signal that ended it.
   func wait() async -> Int32 {
     await withCheckedContinuation { continuation in
       let code: Int32? = state.withLockedValue { state in
@@ -117,7 +118,7 @@ final class HearthProcess: Sendable {
     kill(process.processIdentifier, signal)
   }
 
-  /// The port in the line of a product.
+  /// The port in a product's line of output.
   func port(of product: String) throws -> Int {
     let line = output.split(separator: "\n").first { $0.hasPrefix(product) }
     guard let text = line?.split(separator: ":").last, let port = Int(text) else {

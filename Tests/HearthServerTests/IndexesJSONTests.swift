@@ -1,4 +1,4 @@
-// firestore.indexes.json: what is read, and where every error says it is.
+// Tests of firestore.indexes.json: the parsed indexes, and the position in every error.
 
 import FirestoreEngine
 import FirestoreModel
@@ -19,8 +19,8 @@ struct IndexesJSONTests {
     } catch { return error.description }
   }
 
-  @Test("Everything that the tools write is read")
-  func whole() throws {
+  @Test("Every form that the Firebase tools write is read")
+  func everyForm() throws {
     let parsed = try parse(
       """
       {
@@ -71,10 +71,10 @@ struct IndexesJSONTests {
     #expect(parsed.warnings.count == 5)
     #expect(
       parsed.warnings.first == "i.json:6:79: indexes[1].density is SPARSE_ALL here; no query needs more")
-    #expect(try parse("{}").configuration == IndexConfiguration())
+    #expect(try parse("{}").configuration == DatabaseIndexConfiguration())
   }
 
-  @Test("A member that nobody looks at is warned of with its place, at every level")
+  @Test("An unknown member causes a warning with its position, at every level")
   func unknownMembers() throws {
     let parsed = try parse(
       """
@@ -99,8 +99,8 @@ struct IndexesJSONTests {
     #expect(parsed.configuration.overrides.first?.indexes.first?.scope == .collection)
   }
 
-  @Test("Whatever is wrong is refused with line, column, place and what is allowed")
-  func refusals() {
+  @Test("An invalid value is rejected with line, column, JSON path and the permitted values")
+  func invalidValues() {
     func index(_ fields: String, _ more: String = "") -> String {
       #"{"indexes": [{"collectionGroup": "c", "queryScope": "COLLECTION","# + more + "\n" + #""fields": ["#
         + fields + "]}]}"

@@ -1,4 +1,4 @@
-// A signal that comes when the start is all but over.
+// Tests of signals that arrive when the start is almost complete.
 
 import Foundation
 import Logging
@@ -7,17 +7,17 @@ import Testing
 
 @testable import HearthServer
 
-@Suite("A signal at the end of a start", .timeLimit(.minutes(5)))
+@Suite("Signals at the end of a start", .timeLimit(.minutes(5)))
 struct LateSignalTests {
   private let log = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-  /// Signals that end nothing: this is the tests' own process.
+  /// Signals that do not end the process, because it is the process of the tests.
   private func signals() -> ProcessSignals {
     ProcessSignals(isExporting: true, log: log, exit: { _ in })
   }
 
-  @Test("A server learns when it becomes ready that it was told to leave before")
-  func becomeReady() {
+  @Test("A server that becomes ready learns of an earlier signal")
+  func earlierSignal() {
     let late = signals()
     late.receive(SIGTERM)
     #expect(late.becomeReady() == SIGTERM)
@@ -28,8 +28,8 @@ struct LateSignalTests {
   }
 
   @Test(
-    "A server that has just started leaves without the export, for which it has no time, and was never ready")
-  func noExport() async throws {
+    "A signal at the end of the start stops the server without an export and without reporting it ready")
+  func lateSignalSkipsExport() async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
       "hearth-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: directory) }

@@ -1,4 +1,4 @@
-// Limits files: what they may say, and in which words the rest is refused.
+// Tests of limits files: the permitted contents, and the messages for others.
 
 import FirestoreEngine
 import FirestoreModel
@@ -23,8 +23,8 @@ struct LimitsJSONTests {
     }
   }
 
-  @Test("what a file names is raised, all else stays the product's own; comments are space")
-  func raises() throws {
+  @Test("A limits file raises the named limits only; comments are ignored")
+  func raisedLimits() throws {
     let limits = try read(
       """
       {
@@ -36,7 +36,7 @@ struct LimitsJSONTests {
     var expected = ServerLimits()
     expected.firestore.data.documentBytes = 4_194_304
     expected.firestore.data.disjunctions = 100
-    expected.firestore.transactionSeconds = 600
+    expected.firestore.transactionTimeoutSeconds = 600
     expected.realtime.depth = 64
     expected.realtime.socketWriteBytes = 32 << 20
     #expect(limits == expected)
@@ -48,11 +48,11 @@ struct LimitsJSONTests {
       ])
   }
 
-  @Test("every limit may be its own default and its ceiling, and nothing beyond either", arguments: 0..<2)
+  @Test("Every limit may be its default or its ceiling, and nothing beyond either", arguments: 0..<2)
   func bounds(side: Int) throws {
     for limit in ServerLimits.adjustable {
       func file(_ value: Int) -> String {
-        // No token is good for longer than history is kept.
+        // A resume token is not valid longer than history is retained.
         let history = limit.name == "resumeSeconds" ? #""historySeconds": 604800, "# : ""
         return #"{"\#(limit.product)": {\#(history)"\#(limit.name)": \#(value)}}"#
       }
@@ -67,8 +67,8 @@ struct LimitsJSONTests {
     }
   }
 
-  @Test("whatever else a file says is refused, with the place and what to change")
-  func refusals() {
+  @Test("Other contents are rejected with their position and what to change")
+  func invalidContents() {
     #expect(
       error(#"{"firestore": {"documentBytes": 1000}}"#)
         == "limits.json:1:33: firestore.documentBytes is 1000, below the product's own limit: it may be 1048576 to 10485760."
@@ -104,7 +104,7 @@ struct LimitsJSONTests {
   }
 
   @Test("docs/limits.md lists every limit with its default and its ceiling, and no other")
-  func documentation() throws {
+  func documentedLimits() throws {
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
       "../../docs/limits.md")
     var rows = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").filter {
@@ -119,8 +119,8 @@ struct LimitsJSONTests {
     #expect(rows.isEmpty)
   }
 
-  @Test("limits that are set in process are held to the same bounds")
-  func inProcess() async throws {
+  @Test("Limits set in process have the same bounds")
+  func boundsInProcess() async throws {
     var configuration = HearthConfiguration.forTesting()
     configuration.limits.realtime.depth = 1_000
     let server = HearthServer(configuration)
@@ -136,7 +136,7 @@ struct LimitsJSONTests {
     }
   }
 
-  @Test("the file is named by flag or variable, and has to be there")
+  @Test("The limits file is named by flag or variable, and must exist")
   func sources() throws {
     func resolve(_ flag: String?, _ environment: [String: String] = [:]) throws(HearthError) -> ServerLimits {
       var flags = ServeFlags()

@@ -1,4 +1,4 @@
-// Requests over plain TCP, and connections that never read what they asked for.
+// Requests over plain TCP, and connections that never read their responses.
 
 import NIOCore
 import NIOPosix
@@ -6,22 +6,31 @@ import NIOPosix
 enum PlainRequest {
   private final class Collector: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
-    private var text = ""
+    private var received = ""
     private let done: EventLoopPromise<String>
+    private let begun: EventLoopPromise<Void>?
 
-    init(_ done: EventLoopPromise<String>) { self.done = done }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-      text += String(buffer: unwrapInboundIn(data))
+    init(_ done: EventLoopPromise<String>, begun: EventLoopPromise<Void>? = nil) {
+      self.done = done
+      self.begun = begun
     }
 
-    func channelInactive(context: ChannelHandlerContext) { done.succeed(text) }
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      received += String(buffer: unwrapInboundIn(data))
+      begun?.succeed()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+      begun?.fail(ChannelError.eof)
+      done.succeed(received)
+    }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
   }
 
-  /// Sends a request on a connection of its own; everything that comes back until its end, nothing if it is refused.
-  static func answer(_ port: Int, _ request: String, _ body: String = "") async throws -> String {
+  /// Sends a request on a new connection.
+  /// - Returns: the bytes received until the connection ends; empty if it is refused.
+  static func send(_ port: Int, _ request: String, _ body: String = "") async throws -> String {
     let done = MultiThreadedEventLoopGroup.singleton.next().makePromise(of: String.self)
     do {
       let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -40,27 +49,32 @@ enum PlainRequest {
     return try await done.futureResult.get()
   }
 
-  /// Opens a connection; what comes back until its end is in the future.
-  static func connection(_ port: Int) async throws -> (channel: any Channel, answers: EventLoopFuture<String>)
-  {
-    let done = MultiThreadedEventLoopGroup.singleton.next().makePromise(of: String.self)
+  /// Opens a connection.
+  /// - Returns: the channel, a future of the first received bytes, and a future of all bytes received until its end.
+  static func connection(
+    _ port: Int
+  ) async throws -> (channel: any Channel, begun: EventLoopFuture<Void>, received: EventLoopFuture<String>) {
+    let loop = MultiThreadedEventLoopGroup.singleton.next()
+    let done = loop.makePromise(of: String.self)
+    let begun = loop.makePromise(of: Void.self)
     do {
       let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
         .channelInitializer { channel in
           channel.eventLoop.makeCompletedFuture {
-            try channel.pipeline.syncOperations.addHandler(Collector(done))
+            try channel.pipeline.syncOperations.addHandler(Collector(done, begun: begun))
           }
         }
         .connect(host: "127.0.0.1", port: port).get()
-      return (channel, done.futureResult)
+      return (channel, begun.futureResult, done.futureResult)
     } catch {
+      begun.fail(error)
       done.fail(error)
       throw error
     }
   }
 
   /// Opens a connection, sends bytes, and never reads.
-  static func deaf(_ port: Int, _ bytes: [UInt8]) async throws -> any Channel {
+  static func sendWithoutReading(_ port: Int, _ bytes: [UInt8]) async throws -> any Channel {
     let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .channelOption(.autoRead, value: false)
       .connect(host: "127.0.0.1", port: port).get()
@@ -68,8 +82,16 @@ enum PlainRequest {
     return channel
   }
 
+  /// Whether a port accepts a new connection.
+  static func isAccepting(_ port: Int) async -> Bool {
+    let channel = try? await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .connect(host: "127.0.0.1", port: port).get()
+    channel?.close(promise: nil)
+    return channel != nil
+  }
+
   /// The bytes that open a WebSocket of the Realtime Database and send these data messages.
-  static func socket(_ messages: [String]) -> [UInt8] {
+  static func webSocketBytes(_ messages: [String]) -> [UInt8] {
     var bytes = Array(
       ("GET /.ws?v=5&ns=demo HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n").utf8)

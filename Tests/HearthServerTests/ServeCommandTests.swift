@@ -1,4 +1,4 @@
-// `hearth serve` as a process: what it prints, how it ends, and what it says when it cannot start.
+// Tests of the process `hearth serve`: its output, its end, and its messages when it cannot start.
 
 import Foundation
 import NIOCore
@@ -15,7 +15,8 @@ struct ServeCommandTests {
     return url
   }
 
-  /// Starts a server that is expected to refuse, and returns what it said.
+  /// Starts a server that is expected to fail.
+  /// - Returns: its messages.
   private func refusal(
     _ arguments: [String], environment: [String: String] = [:], directory: URL? = nil
   ) async throws -> String {
@@ -26,7 +27,7 @@ struct ServeCommandTests {
     return process.errors
   }
 
-  @Test("It prints one line for each listening address, then ready", arguments: [SIGTERM, SIGINT])
+  @Test("It prints one line for each listening address, then \"ready\"", arguments: [SIGTERM, SIGINT])
   func startAndStop(signal: Int32) async throws {
     let process = try HearthProcess(["serve", "--ephemeral"] + Self.free)
     try await process.wait(for: "ready\n")
@@ -41,7 +42,7 @@ struct ServeCommandTests {
     #expect(ContinuousClock.now - started < .seconds(60))
   }
 
-  @Test("A connection that is open and idle does not hold up the end")
+  @Test("An idle open connection does not delay the end")
   func idleConnection() async throws {
     let process = try HearthProcess(["serve", "--ephemeral"] + Self.free)
     try await process.wait(for: "ready\n")
@@ -53,8 +54,8 @@ struct ServeCommandTests {
     try await idle.closeFuture.get()
   }
 
-  @Test("A second start on the same directory says who holds it")
-  func directoryHeld() async throws {
+  @Test("A second server on the same directory fails with the process ID of the first")
+  func directoryInUse() async throws {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(at: directory) }
     let data = directory.appendingPathComponent("a/b/data").path
@@ -66,20 +67,20 @@ struct ServeCommandTests {
     #expect(said.contains("--data"))
     first.signal(SIGTERM)
     #expect(await first.wait() == 0)
-    // It is free again at once.
+    // The directory is free immediately after the end.
     let third = try HearthProcess(["serve", "--data", data] + Self.free)
     try await third.wait(for: "ready\n")
     third.signal(SIGKILL)
     #expect(await third.wait() == -SIGKILL)
-    // Also after a kill.
+    // It is also free after a kill.
     let fourth = try HearthProcess(["serve", "--data", data] + Self.free)
     try await fourth.wait(for: "ready\n")
     fourth.signal(SIGTERM)
     #expect(await fourth.wait() == 0)
   }
 
-  @Test("A taken port says which and by what flag to change it, and nothing else is held meanwhile")
-  func portTaken() async throws {
+  @Test("A port in use is reported with the flag that changes it, and nothing else stays open")
+  func portInUse() async throws {
     let first = try HearthProcess(["serve", "--ephemeral"] + Self.free)
     try await first.wait(for: "ready\n")
     let directory = try temporaryDirectory()
@@ -98,14 +99,14 @@ struct ServeCommandTests {
   }
 
   @Test(
-    "A firebase.json that names rules stops the start, wherever it lies",
+    "A firebase.json that names rules prevents the start, wherever it is",
     arguments: [("firestore", "firestore.rules"), ("database", "database.rules.json")])
   func rulesFile(section: String, name: String) async throws {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(at: directory) }
     let file = directory.appendingPathComponent("firebase.json")
     try Data("{\"\(section)\": {\"rules\": \"\(name)\"}}".utf8).write(to: file)
-    // Found in the working directory, named by flag, named by variable: also while an emulator is asked for.
+    // The file is found in the working directory, by flag and by variable, also with --emulator.
     for said in [
       try await refusal(["--ephemeral"] + Self.free, directory: directory),
       try await refusal(["--ephemeral", "--config", file.path] + Self.free),
@@ -117,14 +118,14 @@ struct ServeCommandTests {
     }
   }
 
-  @Test("An emulator does not listen beyond loopback unless told to")
+  @Test("An emulator does not listen beyond loopback without a flag")
   func remoteEmulator() async throws {
     let said = try await refusal(["--ephemeral", "--host", "0.0.0.0"] + Self.free)
     #expect(said.contains("--allow-remote-emulator"))
   }
 
-  @Test("Neither --data nor --ephemeral, and unusable files, are refused with what to do")
-  func refusals() async throws {
+  @Test("Missing storage and unusable files are rejected with advice")
+  func invalidArguments() async throws {
     #expect(try await refusal(Self.free).contains("--data"))
     #expect(try await refusal(["--data", "/proc/nowhere"] + Self.free).contains("/proc/nowhere"))
     let tls = try await refusal(["--ephemeral", "--tls-cert", "/no.pem", "--tls-key", "/no.pem"] + Self.free)
@@ -147,7 +148,7 @@ struct ServeCommandTests {
     #expect(await process.wait() == 0)
   }
 
-  /// Every option, with its default as it is told.
+  /// Every option with its documented default.
   private static let options: [String: String?] = [
     "--data": nil, "--ephemeral": nil, "--project": "demo-project", "--host": "127.0.0.1",
     "--firestore-port": "8080", "--database-port": "9000", "--hub-port": "4400", "--emulator": nil,
@@ -156,11 +157,11 @@ struct ServeCommandTests {
     "--log-level": "notice",
   ]
 
-  @Test("--help lists exactly the options there are, with their defaults")
+  @Test("--help lists exactly the existing options, with their defaults")
   func help() async throws {
     let process = try HearthProcess(["serve", "--help"])
     #expect(await process.wait() == 0)
-    // An option's entry begins with it; what follows belongs to it until the next.
+    // The entry of an option begins with its name. Lines up to the next option belong to it.
     var entries: [String: String] = [:]
     var current = ""
     for line in process.output.split(separator: "\n") {
@@ -178,7 +179,7 @@ struct ServeCommandTests {
     #expect(process.output.contains("HEARTH_"))
   }
 
-  @Test("An option that is none is refused, and so is each that has a value without one")
+  @Test("Unknown options, and options without their value, are rejected")
   func unknownOptions() async throws {
     #expect(try await refusal(["--ephemeral", "--rules", "x"]).contains("--rules"))
     for (name, _) in Self.options
@@ -187,15 +188,16 @@ struct ServeCommandTests {
     }
   }
 
-  @Test("Every option that --help lists does what it says")
-  func effects() async throws {
+  @Test("Every option that --help lists has its documented effect")
+  func optionEffects() async throws {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(at: directory) }
     let data = directory.appendingPathComponent("data").path
     let file = directory.appendingPathComponent("other.json")
     try Data(#"{"emulators": {"firestore": {"host": "127.0.0.4"}}}"#.utf8).write(to: file)
 
-    /// Runs a server and returns what it printed, logged, and left of a write.
+    /// Runs a server.
+    /// - Returns: its output, its log, and the stored result of a write.
     func run(_ arguments: [String], _ body: (HearthProcess) async throws -> Void) async throws
       -> HearthProcess
     {
@@ -207,7 +209,7 @@ struct ServeCommandTests {
       return process
     }
     func rest(_ process: HearthProcess, _ request: String, _ body: String = "") async throws -> String {
-      try await PlainRequest.answer(try process.port(of: "Realtime Database"), request, body)
+      try await PlainRequest.send(try process.port(of: "Realtime Database"), request, body)
     }
 
     _ = try await run(["--ephemeral"]) { process in
@@ -217,7 +219,7 @@ struct ServeCommandTests {
     _ = try await run(["--data", data, "--emulator", "--project", "demo-tea"]) { process in
       let written = try await rest(process, "PUT /a.json", "1")
       #expect(written.hasPrefix("HTTP/1.1 200 "))
-      // A request that names no database reaches that of the project.
+      // A request that names no namespace accesses the project's default namespace.
       let read = try await rest(process, "GET /a.json?ns=demo-tea-default-rtdb")
       #expect(read.hasSuffix("1"))
     }

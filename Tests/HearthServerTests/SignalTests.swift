@@ -1,4 +1,4 @@
-// What signals do to the real process while it starts and while it stops.
+// Tests of signals to the real process while it starts and while it stops.
 
 import Foundation
 import NIOCore
@@ -12,7 +12,7 @@ struct SignalTests {
   private let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
     "hearth-\(UUID().uuidString)")
 
-  /// Starts a server that exports to a directory in which an export lies already.
+  /// Starts a server that exports to a directory that already contains an export.
   private func start(_ arguments: [String] = []) throws -> HearthProcess {
     let target = directory.appendingPathComponent("export")
     try FileManager.default.createDirectory(at: target, withIntermediateDirectories: true)
@@ -24,6 +24,15 @@ struct SignalTests {
       ] + arguments)
   }
 
+  /// Waits until a condition holds.
+  private func eventually(_ event: String, _ condition: () async throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(120)
+    while try await !condition() {
+      try #require(ContinuousClock.now < deadline, "\(event): not within two minutes")
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
   private func expectOldExport() throws {
     let target = directory.appendingPathComponent("export")
     #expect(try FileManager.default.contentsOfDirectory(atPath: target.path) == [Self.manifest])
@@ -32,9 +41,9 @@ struct SignalTests {
   }
 
   @Test(
-    "A start is given up at the first signal, and half an import is not exported",
+    "The first signal cancels a start, and a partial import is not exported",
     arguments: [SIGTERM, SIGINT])
-  func duringStart(signal: Int32) async throws {
+  func signalDuringStart(signal: Int32) async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
     let source = directory.appendingPathComponent("import")
     try FileManager.default.createDirectory(at: source, withIntermediateDirectories: true)
@@ -42,15 +51,18 @@ struct SignalTests {
     for index in 0..<600_000 { text += ",\"k\(index)\":\(index)" }
     try Data("\(text)}".utf8).write(to: source.appendingPathComponent("wide.json"))
     let process = try start(["--import", source.path])
-    let deadline = ContinuousClock.now + .seconds(120)
-    while !FileManager.default.fileExists(atPath: directory.appendingPathComponent("data").path),
-      ContinuousClock.now < deadline
-    {
-      try await Task.sleep(for: .milliseconds(10))
+    // The import is in progress once the store's log has grown beyond the rows of an empty store.
+    try await eventually("the import writes") {
+      let data = directory.appendingPathComponent("data")
+      let names = (try? FileManager.default.contentsOfDirectory(atPath: data.path)) ?? []
+      return names.contains { name in
+        guard name.hasSuffix(".log") else { return false }
+        let attributes = try? FileManager.default.attributesOfItem(atPath: data.path + "/" + name)
+        return (attributes?[.size] as? Int ?? 0) > 100_000
+      }
     }
-    // The server has begun to open what it serves; this does not end it.
+    // SIGHUP must not end the process: its exit code would be that of SIGHUP.
     process.signal(SIGHUP)
-    try await Task.sleep(for: .milliseconds(500))
     process.signal(signal)
     #expect(await process.wait() == 128 + signal, "\(process.errors)")
     #expect(process.errors.contains("stopped before it was ready"), "\(process.errors)")
@@ -58,32 +70,41 @@ struct SignalTests {
     try expectOldExport()
   }
 
-  @Test("A second signal ends a stop at once, without the export that it would have ended with")
+  @Test("A second signal ends a stop immediately, without an export")
   func secondSignal() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
     let process = try start()
     try await process.wait(for: "ready\n")
-    // Half a request, which a stop waits for.
-    let half = try await PlainRequest.deaf(
-      try process.port(of: "Realtime Database"),
-      Array("PUT /a.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n\"a".utf8))
-    try await Task.sleep(for: .milliseconds(500))
+    // A complete request and the first half of another, for which a stop waits until its grace period ends. Both arrive
+    // together, so the server has received the half when it answers the complete one.
+    let port = try process.port(of: "Realtime Database")
+    let connection = try await PlainRequest.connection(port)
+    try await connection.channel.writeAndFlush(
+      ByteBuffer(
+        string: "GET /b.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+          + "PUT /a.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n\"a"))
+    try await connection.begun.get()
     process.signal(SIGINT)
-    try await Task.sleep(for: .milliseconds(500))
+    // The stop has begun once the port refuses connections. The second signal is not an echo of the first after 100 ms.
+    try await eventually("the port closes") { await !PlainRequest.isAccepting(port) }
+    try await Task.sleep(for: .milliseconds(200))
     process.signal(SIGINT)
     #expect(await process.wait() == 128 + SIGINT, "\(process.errors)")
-    #expect(process.errors.contains("ended at once by a second signal"), "\(process.errors)")
+    #expect(process.errors.contains("a second signal ended the process immediately"), "\(process.errors)")
     try expectOldExport()
-    half.close(promise: nil)
+    connection.channel.close(promise: nil)
   }
 
-  @Test("One signal that is passed on twice is one")
-  func echo() async throws {
+  @Test("Repeated signals within the echo window count as one")
+  func repeatedSignal() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
     let process = try start()
     try await process.wait(for: "ready\n")
+    // The stopped process receives both signals together when it continues.
+    process.signal(SIGSTOP)
     process.signal(SIGINT)
     process.signal(SIGTERM)
+    process.signal(SIGCONT)
     #expect(await process.wait() == 0, "\(process.errors)")
   }
 }

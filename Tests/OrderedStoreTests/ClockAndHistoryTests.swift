@@ -1,7 +1,8 @@
+import Locking
 import OrderedStore
 import Testing
 
-/// A clock that stands still until it is moved.
+/// A clock that advances only when a test moves it.
 final class StillClock: Sendable {
   private let now = Guarded<UInt64>(1_700_000_000_000_000)
 
@@ -14,13 +15,14 @@ final class StillClock: Sendable {
 
 @Suite("Clock and history of a store")
 struct ClockAndHistoryTests {
-  @Test("a clock set back is not followed and is reported once, while running and at the next start")
+  @Test("Versions do not follow a clock that is set back, and it is reported once per process")
   func clockSetBack() async throws {
     let engine = MemoryEngine()
     let clock = StillClock()
     let reports = Guarded<[String]>([])
     let options = StoreOptions(
-      clock: clock.clock, trimmingInterval: 0, report: { line in reports.withLock { $0.append(line) } })
+      clock: clock.clock, trimmingIntervalMilliseconds: 0,
+      report: { line in reports.withLock { $0.append(line) } })
     let store = try EngineStore(engine, options)
     let database = try await store.database(named: "a", history: .seconds(60))
     let first = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
@@ -39,17 +41,17 @@ struct ClockAndHistoryTests {
     try await again.close()
   }
 
-  @Test("a start without a clean end begins above every version that may have been handed out")
-  func ceiling() async throws {
+  @Test("After an unclean end, versions start above every version that may have been assigned")
+  func uncleanEnd() async throws {
     let engine = MemoryEngine()
     let clock = StillClock()
-    let options = StoreOptions(clock: clock.clock, trimmingInterval: 0)
+    let options = StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0)
     let store = try EngineStore(engine, options)
     let database = try await store.database(named: "a", history: .seconds(60))
     _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
     var reserved = Version.zero
     for _ in 0..<500 { reserved = try await database.reserveVersion() }
-    // The engine is opened again beneath the running store, as after a kill.
+    // The engine is opened again under the running store, like after a kill.
     let again = try EngineStore(engine, options)
     let reopened = try await again.database(named: "a", history: .seconds(60))
     #expect(reopened.latestVersion >= reserved)
@@ -60,11 +62,11 @@ struct ClockAndHistoryTests {
     try await store.close()
   }
 
-  @Test("below the history window reads and logs are refused, and what they needed is gone")
+  @Test("Reads and logs below the history window fail, and their rows are deleted")
   func trimming() async throws {
     let engine = MemoryEngine()
     let clock = StillClock()
-    let store = try EngineStore(engine, StoreOptions(clock: clock.clock, trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(100))
     func commit(_ value: UInt8) async throws -> Version {
       try await database.execute(validating: nil) { state in
@@ -79,7 +81,7 @@ struct ClockAndHistoryTests {
       clock.move(seconds: 10)
     }
     try await store.trimNow()
-    // 200 seconds have passed: commits 1 to 10 are older than the window.
+    // 200 seconds have passed: commits 1 to 10 are below the window.
     for (index, version) in versions.enumerated() {
       let value = UInt8(index + 1)
       if index < 10 {
@@ -95,22 +97,23 @@ struct ClockAndHistoryTests {
     clock.move(seconds: 1000)
     try await store.trimNow()
     #expect(try await database.read(at: nil) { try $0.get([1])?.value } == [20])
-    // Nothing is left of the past: current rows, the catalogue, and no undo row or log record.
-    var left = 0
+    // Only the current row remains: no undo row and no log record.
+    var rowCount = 0
     let cursor = try engine.snapshot().cursor(from: [1], to: [2], .memory)
     try cursor.seekToFirst()
     while cursor.isValid {
-      left += 1
+      rowCount += 1
       try cursor.next()
     }
-    #expect(left == 1)
+    #expect(rowCount == 1)
     try await store.close()
   }
 
-  @Test("the longest window keeps everything")
-  func endlessWindow() async throws {
+  @Test("The longest window retains all history")
+  func longestWindow() async throws {
     let clock = StillClock()
-    let store = try EngineStore(MemoryEngine(), StoreOptions(clock: clock.clock, trimmingInterval: 0))
+    let store = try EngineStore(
+      MemoryEngine(), StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(.max))
     let first = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
     _ = try await database.execute(validating: nil) { try $0.set([1], [2]) }
@@ -121,10 +124,11 @@ struct ClockAndHistoryTests {
     try await store.close()
   }
 
-  @Test("a read set older than what is remembered in memory is still judged rightly")
+  @Test("A read set older than the recent writes in memory is validated by the stored history")
   func oldReadSets() async throws {
     let clock = StillClock()
-    let store = try EngineStore(MemoryEngine(), StoreOptions(clock: clock.clock, trimmingInterval: 0))
+    let store = try EngineStore(
+      MemoryEngine(), StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(3600))
     _ = try await database.execute(validating: nil) { state in
       for byte in UInt8(0)..<10 { try state.set([byte], [1]) }

@@ -1,136 +1,159 @@
+// Tests of group commit on an engine whose commits the test blocks. No test depends on the schedule: each waits for the
+// event that it needs before it continues.
+
+import Locking
 import OrderedStore
 import StoreFixture
 import Testing
 
-@Suite("Group commit")
-struct CommitPipelineTests {
-  private func open(_ engine: GatedEngine) async throws -> (EngineStore, any OrderedDatabase) {
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
-    return (store, try await store.database(named: "a", history: .seconds(60)))
+/// Counts the bodies that have run.
+private final class BodyCounter: Sendable {
+  private let count = Guarded(0)
+
+  func increment() {
+    count.withLock { $0 += 1 }
+    count.broadcast()
   }
 
-  /// Waits until so many bodies ran.
-  private func bodies(_ count: Int, _ ran: Guarded<Int>) async {
+  func waitUntil(_ expected: Int) async {
     await withCheckedContinuation { continuation in
-      _ = DedicatedThread {
-        ran.wait { $0 >= count ? () : nil }
+      _ = DedicatedThread { [count] in
+        count.wait { $0 >= expected ? () : nil }
         continuation.resume()
       }
     }
   }
+}
 
-  private func increment(_ database: any OrderedDatabase, _ ran: Guarded<Int>) -> Task<
-    Committed<Int>, any Error
-  > {
+@Suite("Group commit")
+struct CommitPipelineTests {
+  private let bodies = BodyCounter()
+
+  private func open(_ engine: GatedEngine) async throws -> (EngineStore, any OrderedDatabase) {
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
+    return (store, try await store.database(named: "a", history: .seconds(60)))
+  }
+
+  /// Increments the number under key 1.
+  private func increment(_ database: any OrderedDatabase) -> Task<Committed<Int>, any Error> {
     Task {
       try await database.execute(validating: nil) { state in
         let next = Int(try state.get([1])?.value[0] ?? 0) + 1
         try state.set([1], [UInt8(next)])
-        ran.withLock { $0 += 1 }
-        ran.broadcast()
+        bodies.increment()
         return next
       }
     }
   }
 
-  @Test("everything that waits while one sync is under way goes into the next, and bodies run meanwhile")
-  func groups() async throws {
+  /// Reads the value under key 1 in the sequencer.
+  private func readSequenced(_ database: any OrderedDatabase) -> Task<Committed<StoredValue?>, any Error> {
+    Task {
+      try await database.execute(validating: nil) { state in
+        bodies.increment()
+        return try state.get([1])?.value
+      }
+    }
+  }
+
+  @Test("Commits that wait for one sync share the next, and bodies run meanwhile")
+  func commitsShareSyncs() async throws {
     let engine = GatedEngine()
     let (store, database) = try await open(engine)
     let before = engine.state.withLock { $0.commits }
-    engine.shut()
-    let ran = Guarded(0)
-    let first = increment(database, ran)
-    await engine.heldBack()
-    let rest = (0..<40).map { _ in increment(database, ran) }
-    await bodies(41, ran)
-    // All 41 bodies ran over each other's rows, and nobody outside sees any of them yet.
+    engine.blockCommits()
+    let first = increment(database)
+    await engine.waitUntilBlocked()
+    let rest = (0..<40).map { _ in increment(database) }
+    await bodies.waitUntil(41)
+    // A body runs only after the commits of all bodies before it were submitted. The reader writes nothing, so it joins
+    // the same group or a later one without a separate sync.
+    let reader = readSequenced(database)
+    await bodies.waitUntil(42)
+    // All 41 bodies ran over each other's rows, and no reader sees them yet.
     #expect(try await database.read(at: nil) { try $0.get([1]) } == nil)
-    engine.release()
+    engine.unblock()
     var results = [try await first.value.result]
     for task in rest { results.append(try await task.value.result) }
     #expect(results.sorted() == Array(1...41))
+    #expect(try await reader.value.result == [41])
     #expect(engine.state.withLock { $0.commits } - before == 2)
     #expect(try await database.read(at: nil) { try $0.get([1])?.value } == [41])
     try await store.close()
   }
 
-  @Test("what only read waits until what it saw is durable")
+  @Test("A body that only reads completes after the rows that it saw are durable")
   func readersWait() async throws {
     let engine = GatedEngine()
     let (store, database) = try await open(engine)
-    engine.shut()
-    let ran = Guarded(0)
-    let write = increment(database, ran)
-    await engine.heldBack()
-    let answered = Guarded(false)
-    let look = Task {
-      let seen = try await database.execute(validating: nil) { state in
-        ran.withLock { $0 += 1 }
-        ran.broadcast()
-        return try state.get([1])?.value
-      }
-      answered.withLock { $0 = true }
+    engine.blockCommits()
+    let write = increment(database)
+    await engine.waitUntilBlocked()
+    let isCompleted = Guarded(false)
+    let reader = Task {
+      let seen = try await readSequenced(database).value
+      isCompleted.withLock { $0 = true }
       return seen
     }
-    let refused = Task {
+    let failing = Task {
       try await database.execute(validating: nil) { state -> Void in
-        ran.withLock { $0 += 1 }
-        ran.broadcast()
+        bodies.increment()
         throw StoreError.limitExceeded("row \(try state.get([1])?.value ?? [])")
       }
     }
-    await bodies(3, ran)
-    #expect(!answered.withLock { $0 })
-    engine.release()
+    await bodies.waitUntil(3)
+    #expect(!isCompleted.withLock { $0 })
+    engine.unblock()
     let committed = try await write.value
-    let seen = try await look.value
+    let seen = try await reader.value
     #expect(seen.result == [1] && seen.version == committed.version && !seen.wrote)
-    await #expect(throws: StoreError.limitExceeded("row [1]")) { try await refused.value }
+    await #expect(throws: StoreError.limitExceeded("row [1]")) { try await failing.value }
     try await store.close()
   }
 
-  @Test("after a failed write everything in flight and later is unavailable, and reads go on")
-  func failure() async throws {
+  @Test("After a failed write, calls in flight and later calls fail as unavailable, and reads succeed")
+  func failedWrite() async throws {
     let engine = GatedEngine()
     let reports = Guarded<[String]>([])
-    let options = StoreOptions(trimmingInterval: 0, report: { line in reports.withLock { $0.append(line) } })
+    let options = StoreOptions(
+      trimmingIntervalMilliseconds: 0, report: { line in reports.withLock { $0.append(line) } })
     let store = try EngineStore(engine, options)
     let database = try await store.database(named: "a", history: .seconds(60))
-    let ran = Guarded(0)
-    let kept = try await increment(database, ran).value
-    engine.shut()
-    let first = increment(database, ran)
-    await engine.heldBack()
-    let second = increment(database, ran)
-    await bodies(3, ran)
+    let acknowledged = try await increment(database).value
+    engine.blockCommits()
+    let first = increment(database)
+    await engine.waitUntilBlocked()
+    let second = increment(database)
+    await bodies.waitUntil(3)
     let reservation = Task { try await database.reserveVersion() }
-    engine.release(failing: .unavailable("no space left"))
-    for task in [first, second, increment(database, ran)] {
+    engine.unblock(failing: .unavailable("no space left"))
+    for task in [first, second, increment(database)] {
       let error = await #expect(throws: StoreError.self) { try await task.value }
       #expect(error?.code == .unavailable)
       #expect(error?.message.contains("until the server restarts: no space left") == true)
     }
     await #expect(throws: StoreError.self) { try await reservation.value }
-    // The disk works again, but what it did with the failed write is unknown: nothing is written any more.
-    engine.release()
-    await #expect(throws: StoreError.self) { try await increment(database, ran).value }
-    await #expect(throws: StoreError.self) { try await store.database(named: "new", history: .openReads) }
+    // The disk works again, but the outcome of the failed write is unknown. Nothing is written until a restart.
+    engine.unblock()
+    await #expect(throws: StoreError.self) { try await increment(database).value }
+    await #expect(throws: StoreError.self) {
+      try await store.database(named: "new", history: .activeReadersOnly)
+    }
     #expect(try await database.read(at: nil) { try $0.get([1])?.value } == [1])
-    #expect(try await database.read(at: kept.version) { try $0.get([1])?.value } == [1])
+    #expect(try await database.read(at: acknowledged.version) { try $0.get([1])?.value } == [1])
     #expect(reports.withLock { $0.count } == 1)
     try await store.close()
   }
 
-  @Test("after a failed write databases that were not open yet are read too, and new ones are refused")
-  func failureBeforeOpening() async throws {
+  @Test("After a failed write, existing databases can be opened and read, and new ones cannot be created")
+  func openingAfterFailedWrite() async throws {
     let engine = GatedEngine()
     let (first, database) = try await open(engine)
     _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
     try await first.close()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let other = try await store.database(named: "other", history: .seconds(60))
-    engine.release(failing: .unavailable("no space left"))
+    engine.unblock(failing: .unavailable("no space left"))
     await #expect(throws: StoreError.self) {
       try await other.execute(validating: nil) { try $0.set([1], [2]) }
     }
@@ -148,18 +171,37 @@ struct CommitPipelineTests {
     try await store.close()
   }
 
-  @Test("of a commit whose write failed nobody hears: no reader, no log, no follower")
+  @Test("After a failed write of the trimmer, nothing is written")
+  func failedTrimming() async throws {
+    let engine = GatedEngine()
+    let clock = StillClock()
+    let options = StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0)
+    let store = try EngineStore(engine, options)
+    let database = try await store.database(named: "a", history: .seconds(60))
+    for _ in 0..<2 { _ = try await increment(database).value }
+    clock.move(seconds: 1000)
+    engine.unblock(failing: .unavailable("no space left"))
+    await #expect(throws: StoreError.self) { try await store.trimNow() }
+    let commits = engine.state.withLock { $0.commits }
+    engine.unblock()
+    await #expect(throws: StoreError.self) { try await increment(database).value }
+    #expect(engine.state.withLock { $0.commits } == commits)
+    #expect(try await database.read(at: nil) { try $0.get([1])?.value } == [2])
+    try await store.close()
+  }
+
+  @Test("A commit whose write failed is invisible to readers, log and followers")
   func failedCommitsStayUnseen() async throws {
     let engine = GatedEngine()
     let (store, database) = try await open(engine)
-    let heard = Guarded<[StoredValue]>([])
-    let subscription = database.follow { record in heard.withLock { $0.append(record.payload) } }
-    let kept = try await database.execute(validating: nil) { state in
+    let delivered = Guarded<[StoredValue]>([])
+    let subscription = database.follow { record in delivered.withLock { $0.append(record.payload) } }
+    let acknowledged = try await database.execute(validating: nil) { state in
       try state.set([1], [1])
       try state.log([1], nil)
     }
-    engine.shut()
-    let lost = (UInt8(2)...9).map { value in
+    engine.blockCommits()
+    let failing = (UInt8(2)...9).map { value in
       Task {
         try await database.execute(validating: nil) { state in
           try state.set([1], [value])
@@ -167,37 +209,66 @@ struct CommitPipelineTests {
         }
       }
     }
-    await engine.heldBack()
-    engine.release(failing: .unavailable("input/output error"))
-    for task in lost { await #expect(throws: StoreError.self) { try await task.value } }
-    #expect(heard.withLock { $0 } == [[1]])
-    #expect(try await database.log(after: .zero, limit: 99).map(\.version) == [kept.version])
+    await engine.waitUntilBlocked()
+    engine.unblock(failing: .unavailable("input/output error"))
+    for task in failing { await #expect(throws: StoreError.self) { try await task.value } }
+    #expect(delivered.withLock { $0 } == [[1]])
+    #expect(try await database.log(after: .zero, limit: 99).map(\.version) == [acknowledged.version])
     #expect(try await database.read(at: nil) { try $0.get([1])?.value } == [1])
-    #expect(database.latestVersion == kept.version)
+    #expect(database.latestVersion == acknowledged.version)
     await #expect(throws: StoreError.versionInFuture) {
-      try await database.read(at: Version(microseconds: kept.version.microseconds + 1)) { _ in }
+      try await database.read(at: Version(microseconds: acknowledged.version.microseconds + 1)) { _ in }
     }
     subscription.cancel()
     try await store.close()
   }
 
-  @Test(
-    "a conflict with a commit in flight is answered once that commit is durable, so that a retry reads it")
+  @Test("A conflict with a commit in flight is reported after that commit is durable, so a retry reads it")
   func conflictsWait() async throws {
     let engine = GatedEngine()
     let (store, database) = try await open(engine)
-    let read = try await database.reserveVersion()
-    engine.shut()
-    let ran = Guarded(0)
-    let write = increment(database, ran)
-    await engine.heldBack()
-    let late = Task {
-      try await database.execute(validating: ReadSet(version: read, keys: [[1]])) { try $0.set([2], [2]) }
+    let version = try await database.reserveVersion()
+    engine.blockCommits()
+    let write = increment(database)
+    await engine.waitUntilBlocked()
+    let outcome = Guarded<Result<Committed<Void>, any Error>?>(nil)
+    database.execute(validating: ReadSet(version: version, keys: [[1]]), { try $0.set([2], [2]) }) { result in
+      outcome.withLock { $0 = result }
     }
-    engine.release()
-    await #expect(throws: StoreError.conflict) { try await late.value }
+    // The sequencer runs calls in order: it has found the conflict when a later body runs.
+    let reader = readSequenced(database)
+    await bodies.waitUntil(2)
+    #expect(outcome.withLock { $0 == nil })
+    engine.unblock()
+    // Calls of one group complete in order, so the reader completes after the conflict.
+    #expect(try await reader.value.result == [1])
+    #expect(throws: StoreError.conflict) { try outcome.withLock { $0 }?.get() }
     #expect(try await database.read(at: nil) { try $0.get([1])?.value } == [1])
     _ = try await write.value
     try await store.close()
+  }
+
+  @Test("A store that is released without being closed completes every call")
+  func releasedStore() async throws {
+    let engine = GatedEngine()
+    engine.unblock()
+    let completed = Guarded(0)
+    do {
+      let (_, database) = try await open(engine)
+      engine.blockCommits()
+      for value in UInt8(0)..<20 {
+        database.execute(validating: nil, { try $0.set([value], []) }) { _ in
+          completed.withLock { $0 += 1 }
+          completed.broadcast()
+        }
+      }
+    }
+    engine.unblock()
+    await withCheckedContinuation { continuation in
+      _ = DedicatedThread {
+        completed.wait { $0 == 20 ? () : nil }
+        continuation.resume()
+      }
+    }
   }
 }

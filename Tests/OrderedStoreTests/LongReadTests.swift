@@ -1,8 +1,9 @@
+import Locking
 import OrderedStore
 import Testing
 
-/// One thread that runs tasks, as an event loop does.
-private final class OneThread: TaskExecutor {
+/// A task executor with a single thread, like an event loop.
+private final class SingleThreadExecutor: TaskExecutor {
   private let pool = ThreadPool(threads: 1)
 
   func enqueue(_ job: consuming ExecutorJob) {
@@ -16,7 +17,7 @@ struct LongReadTests {
   private static let rows = 2000
 
   private func withRows(_ body: (any OrderedDatabase, Version) async throws -> Void) async throws {
-    let store = try MemoryStore(StoreOptions(trimmingInterval: 0))
+    let store = try MemoryStore(StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(60))
     var first = Version.zero
     for round in UInt8(0)..<2 {
@@ -29,46 +30,46 @@ struct LongReadTests {
     try await store.close()
   }
 
-  @Test("a scan over many rows does not hold up a point read that shares its caller's thread")
-  func scansLeaveTheThread() async throws {
+  @Test("A long scan does not delay a point read on its caller's thread")
+  func longScansLeaveTheThread() async throws {
     try await withRows { database, first in
       for version in [nil, first] as [Version?] {
-        let loop = OneThread()
-        let answered = Guarded(false)
+        let loop = SingleThreadExecutor()
+        let isAnswered = Guarded(false)
         let (reached, reaches) = AsyncStream.makeStream(of: Void.self)
         let scan = Task(executorPreference: loop) {
           try await database.read(at: version) { view in
             var count = 0
-            var pointReadOvertook = false
+            var pointReadCompleted = false
             try view.scan(KeyRange(start: [], end: nil), reverse: false) { _, _, _ in
               count += 1
               if count == LongReadTests.rows / 2 {
                 reaches.finish()
-                // Half way through, and the scan goes on only once the point read was answered.
-                pointReadOvertook = answered.wait(milliseconds: 20_000) { $0 ? true : nil } ?? false
+                // The scan is half done, and continues after the point read has completed.
+                pointReadCompleted = isAnswered.wait(milliseconds: 20_000) { $0 ? true : nil } ?? false
               }
               return true
             }
-            return (count, pointReadOvertook)
+            return (count, pointReadCompleted)
           }
         }
         for await _ in reached {}
         let get = Task(executorPreference: loop) {
           let value = try await database.read(at: nil) { try $0.get([0, 1])?.value }
-          answered.withLock { $0 = true }
-          answered.broadcast()
+          isAnswered.withLock { $0 = true }
+          isAnswered.broadcast()
           return value
         }
         #expect(try await get.value == [1])
-        let (count, pointReadOvertook) = try await scan.value
+        let (count, pointReadCompleted) = try await scan.value
         #expect(count == LongReadTests.rows)
-        #expect(pointReadOvertook, "the scan held the thread until it gave up waiting")
+        #expect(pointReadCompleted, "the scan occupied the thread until it timed out")
       }
     }
   }
 
-  @Test("short scans and point reads run once, where they were called; long ones and the log leave")
-  func shortReadsStay() async throws {
+  @Test("Short scans and point reads run once on the caller's thread; long ones run again on a reader thread")
+  func shortReadsStayOnTheThread() async throws {
     try await withRows { database, first in
       for version in [nil, first] as [Version?] {
         for (rows, runs) in [(0, 1), (1, 1), (30, 1), (1000, 2)] {
@@ -99,8 +100,8 @@ struct LongReadTests {
     }
   }
 
-  @Test("a body that swallows the stop of its scan is run again all the same")
-  func swallowedStops() async throws {
+  @Test("A body that catches the error of a stopped scan runs again")
+  func caughtMisses() async throws {
     try await withRows { database, _ in
       let seen = try await database.read(at: nil) { view in
         var seen = 0

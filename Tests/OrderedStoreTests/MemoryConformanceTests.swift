@@ -2,7 +2,7 @@ import OrderedStore
 import OrderedStoreConformance
 import Testing
 
-/// A store in memory, opened again over what the last one left.
+/// A store in memory that keeps its contents between openings.
 struct MemorySubject: StoreSubject {
   private let engine = MemoryEngine()
 
@@ -11,10 +11,10 @@ struct MemorySubject: StoreSubject {
   func trim(_ store: any OrderedStore) async throws { try await #require(store as? MemoryStore).trimNow() }
 }
 
-@Suite("The contract, kept in memory")
+@Suite("Conformance of the store in memory")
 struct MemoryConformanceTests {
-  @Test("the store in memory keeps the contract", arguments: ConformanceCheck.all, [1, 2, 3])
-  func keepsTheContract(_ check: ConformanceCheck, seed: UInt64) async throws {
+  @Test("The store in memory conforms to the contract", arguments: ConformanceCheck.all, [1, 2, 3])
+  func conforms(_ check: ConformanceCheck, seed: UInt64) async throws {
     try await check.run(MemorySubject(), seed: seed)
   }
 }

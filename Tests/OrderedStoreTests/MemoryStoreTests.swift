@@ -1,10 +1,10 @@
 import OrderedStore
 import Testing
 
-@Suite("The store in memory")
+@Suite("Store in memory")
 struct MemoryStoreTests {
-  @Test("a commit is read back at its version, and not before it")
-  func readsBack() async throws {
+  @Test("A commit is visible from its version on")
+  func visibleFromItsVersion() async throws {
     let store = try MemoryStore()
     let database = try await store.database(named: "realtime/a", history: .seconds(3600))
     let first = try await database.execute(validating: nil) { state in

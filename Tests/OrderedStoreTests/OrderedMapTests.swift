@@ -8,7 +8,7 @@ extension SeededGenerator {
   }
 }
 
-@Suite("The ordered map")
+@Suite("Ordered map")
 struct OrderedMapTests {
   private static func forward(_ map: OrderedMap<Int>, from start: Key = []) -> [Key] {
     var cursor = OrderedMapCursor(map)
@@ -33,7 +33,7 @@ struct OrderedMapTests {
   }
 
   @Test(
-    "agrees with a dictionary through random insertions and removals", arguments: 1...6 as ClosedRange<UInt64>
+    "Agrees with a dictionary through random insertions and removals", arguments: 1...6 as ClosedRange<UInt64>
   )
   func agreesWithDictionary(_ seed: UInt64) {
     var random = SeededGenerator(seed: seed)
@@ -41,7 +41,7 @@ struct OrderedMapTests {
     var model: [Key: Int] = [:]
     for step in 0..<6000 {
       let key = random.key()
-      // Phases of growth and of decline, so that nodes split and run empty.
+      // Phases of growth and decline, so that nodes split and become empty.
       if Int.random(in: 0..<10, using: &random) < ((step / 1500) % 2 == 0 ? 7 : 2) {
         #expect(map.updateValue(step, forKey: key) == model.updateValue(step, forKey: key))
       } else {
@@ -62,7 +62,7 @@ struct OrderedMapTests {
     }
   }
 
-  @Test("a copy stays as it was while the original changes", arguments: 1...3 as ClosedRange<UInt64>)
+  @Test("A copy does not change with the original", arguments: 1...3 as ClosedRange<UInt64>)
   func copiesAreIndependent(_ seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var map = OrderedMap<Int>()
@@ -85,8 +85,8 @@ struct OrderedMapTests {
     }
   }
 
-  @Test("rows added at one end and taken from the other leave nothing behind")
-  func queue() {
+  @Test("A map used as a queue releases removed keys")
+  func useAsQueue() {
     var map = OrderedMap<Int>()
     func key(_ number: Int) -> Key { (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
     for number in 0..<20_000 {
@@ -100,18 +100,20 @@ struct OrderedMapTests {
   }
 }
 
-@Suite("Ranges of keys")
+@Suite("Key ranges")
 struct KeyRangeTests {
-  @Test("the successor of a prefix is the least key above all that begin with it")
-  func successors() {
+  @Test("The successor of a prefix is the least key above all keys with the prefix")
+  func prefixSuccessor() {
     #expect(KeyRange.successor(ofPrefix: [1, 2]) == [1, 3])
     #expect(KeyRange.successor(ofPrefix: [1, 255]) == [2])
     #expect(KeyRange.successor(ofPrefix: [255, 255]) == nil)
     #expect(KeyRange.successor(ofPrefix: []) == nil)
   }
 
-  @Test("a prefix's range holds exactly the keys that begin with it", arguments: 1...3 as ClosedRange<UInt64>)
-  func prefixes(_ seed: UInt64) {
+  @Test(
+    "The range of a prefix contains exactly the keys with the prefix", arguments: 1...3 as ClosedRange<UInt64>
+  )
+  func prefixRange(_ seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     for _ in 0..<2000 {
       let prefix = random.key(bytes: 3)

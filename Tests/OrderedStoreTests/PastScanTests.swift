@@ -1,14 +1,16 @@
+import Locking
 import OrderedStore
 import RandomModels
 import Testing
 
 @Suite("Scans of the past")
 struct PastScanTests {
-  /// A key per job, each of which came and went, with what never changed before and behind; the version before all jobs.
-  private func churned(
+  /// A database with a created and deleted key for each job, between two keys that never changed, and the version before
+  /// the jobs.
+  private func databaseWithDeletedKeys(
     _ engine: SeekCounter, jobs: Int
   ) async throws -> (store: EngineStore, database: any OrderedDatabase, before: Version) {
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(3600))
     let before = try await database.execute(validating: nil) { state in
       try state.set([0], [1])
@@ -25,10 +27,10 @@ struct PastScanTests {
     return (store, database, before)
   }
 
-  @Test("what came and went is stepped over, without a seek for each", arguments: [false, true])
-  func seeks(reverse: Bool) async throws {
+  @Test("A scan steps over created and deleted keys without a seek for each", arguments: [false, true])
+  func seeksOnce(reverse: Bool) async throws {
     let engine = SeekCounter()
-    let (store, database, before) = try await churned(engine, jobs: 3_000)
+    let (store, database, before) = try await databaseWithDeletedKeys(engine, jobs: 3_000)
     let keys = try await database.read(at: before) { view in
       engine.seeks.withLock { $0 = 0 }
       var keys: [Key] = []
@@ -43,10 +45,10 @@ struct PastScanTests {
     try await store.close()
   }
 
-  @Test("a key with a long history costs a few steps and seeks, not its history", arguments: [false, true])
+  @Test("The cost of a key does not grow with its history", arguments: [false, true])
   func longHistory(reverse: Bool) async throws {
     let engine = SeekCounter()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(3600))
     var versions: [Version] = []
     for round in UInt8(0)..<200 {
@@ -70,37 +72,37 @@ struct PastScanTests {
     try await store.close()
   }
 
-  @Test("a scan stops after so many keys that hold nothing, says where, and the parts together are the whole")
-  func parts() async throws {
+  @Test("A scan stops at its limit of hidden keys, and its parts together are complete")
+  func hiddenKeyLimit() async throws {
     let engine = SeekCounter()
-    let (store, database, before) = try await churned(engine, jobs: 1_000)
+    let (store, database, before) = try await databaseWithDeletedKeys(engine, jobs: 1_000)
     for reverse in [false, true] {
-      let (parts, most) = try await database.read(at: before) { view in
+      let (parts, maximum) = try await database.read(at: before) { view in
         var parts: [[Key]] = []
-        var most = 0
+        var maximum = 0
         var range = KeyRange(start: [], end: nil)
         while true {
           var keys: [Key] = []
-          let hidden = try view.scan(range, reverse: reverse, hidden: 64) { key, _, _ in
+          let hidden = try view.scan(range, reverse: reverse, maximumHidden: 64) { key, _, _ in
             keys.append(Key(key))
             return true
           }
           parts.append(keys)
-          most = max(most, hidden.count)
-          guard let last = hidden.last else { return (parts, most) }
+          maximum = max(maximum, hidden.count)
+          guard let last = hidden.last else { return (parts, maximum) }
           if reverse { range.end = last } else { range.start = last + [0] }
         }
       }
       #expect(parts.joined().map { $0 } == (reverse ? [[9], [0]] : [[0], [9]]))
-      #expect(parts.count == 16 && most == 64)
+      #expect(parts.count == 16 && maximum == 64)
     }
     try await store.close()
   }
 
-  @Test("scans in parts show the states that there were, whatever the history")
-  func random() async throws {
+  @Test("Scans in parts return the exact past states of a random history")
+  func randomHistory() async throws {
     var random = SeededGenerator(seed: 3)
-    let store = try MemoryStore(StoreOptions(trimmingInterval: 0))
+    let store = try MemoryStore(StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(3600))
     var rows: [Key: StoredValue] = [:]
     var states: [(Version, [Key: StoredValue])] = []
@@ -111,7 +113,11 @@ struct PastScanTests {
           UInt8.random(in: 0...2, using: &random)
         }
         changes.append(
-          (key, Int.random(in: 0..<5, using: &random) < 3 ? [UInt8.random(in: 0...255, using: &random)] : nil)
+          (
+            key,
+            Int.random(in: 0..<5, using: &random) < 3
+              ? [UInt8.random(in: 0...255, using: &random)] : nil
+          )
         )
       }
       for (key, value) in changes { rows[key] = value }
@@ -128,7 +134,7 @@ struct PastScanTests {
           var found: [(key: Key, value: StoredValue)] = []
           var range = KeyRange(start: [], end: nil)
           while true {
-            let part = try view.scan(range, reverse: reverse, hidden: hidden) { key, value, _ in
+            let part = try view.scan(range, reverse: reverse, maximumHidden: hidden) { key, value, _ in
               found.append((Key(key), StoredValue(value)))
               return true
             }
@@ -145,7 +151,7 @@ struct PastScanTests {
   }
 }
 
-/// The engine in memory, which counts how often its cursors seek and step.
+/// An engine in memory that counts the seeks and steps of its cursors.
 private final class SeekCounter: StorageEngine {
   private let engine = MemoryEngine()
   let seeks = Guarded(0)

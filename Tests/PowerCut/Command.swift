@@ -1,5 +1,5 @@
-// hearth-crash: shows that what the store on disk acknowledges survives power cuts, failing writes and syncs, and a
-// full disk, by doing all of that to a child process many times. `make crash` runs it.
+// hearth-crash: proves that commits acknowledged by the embedded store survive power cuts, failing writes and
+// syncs, and a full disk. It applies them to a child process many times. `make crash` runs it.
 //
 //   hearth-crash cuts N [--seed S] [--no-sync]    N power cuts; with --no-sync losses are expected and reported
 //   hearth-crash faults write|sync FROM TO        the n-th write or sync fails, for every n
@@ -17,16 +17,16 @@ struct Command {
     do {
       switch arguments.first {
       case "cuts" where arguments.count == 2:
-        try await finish(Cuts(count: Int(arguments[1]) ?? 0, seed: seed, syncs: !noSync).run())
+        try await finish(PowerCuts(count: Int(arguments[1]) ?? 0, seed: seed, syncs: !noSync).run())
       case "faults" where arguments.count == 4:
         let kind = Fault(rawValue: arguments[1])
         guard let kind, let from = Int(arguments[2]), let to = Int(arguments[3]), from <= to else { usage() }
-        try await finish(Faults(kind: kind, numbers: from...to, seed: seed).run())
+        try await finish(FailingCalls(kind: kind, numbers: from...to, seed: seed).run())
       case "full" where arguments.count == 1:
         try await finish(FullDisk(seed: seed).run())
       case "write":
         try await Workload(arguments: Array(arguments.dropFirst())).run()
-        // As a process that is gone from one moment to the next: nothing is closed.
+        // Ends like a killed process: nothing is closed.
         _exit(0)
       default: usage()
       }
@@ -59,13 +59,13 @@ struct Command {
   }
 }
 
-/// What a run found, to print and to end with.
+/// The result of a run, with its exit status.
 struct Report {
   var text: String
   var passed: Bool
 }
 
-/// Why a run could not be made.
+/// The reason that a run could not be made.
 struct CrashError: Error, CustomStringConvertible {
   var description: String
   init(_ description: String) { self.description = description }

@@ -1,5 +1,6 @@
-// A full disk: a file system of 4 MiB in memory fills up under a child. Nothing is acknowledged once it is full,
-// reads go on, the message says why, and with more room nothing acknowledged is lost.
+// A full disk: a file system of 4 MiB in memory fills up under a child. Once it is full, nothing is
+// acknowledged, reads succeed and the message has the reason. With more space, no acknowledged transaction is
+// lost.
 
 import Glibc
 
@@ -18,24 +19,24 @@ struct FullDisk {
     }
     defer { umount2(data, Int32(MNT_DETACH)) }
     let path = scratch.path + "/notes"
-    let ending = try Child.run(
-      Child.own, ["write", data, path, "\(Transaction.firstLarge)", "5000", "8", "sync", "0"])
-    let notes = try Notes(path)
-    var problems = notes.wrong
-    if ending != .exited(0) { problems.append("the child ended as \(ending)") }
-    if notes.reads != 1 { problems.append("reads did not go on") }
-    if notes.refusals.isEmpty { problems.append("the disk did not fill up") }
-    if let silent = notes.refusals.first(where: { !$0.contains("No space left") }) {
-      problems.append("a refusal does not say that the disk is full: \(silent)")
+    let exitStatus = try Child.run(
+      Child.ownPath, ["write", data, path, "\(Transaction.firstLarge)", "5000", "8", "sync", "0"])
+    let childLog = try ChildLog(path)
+    var problems = childLog.wrong
+    if exitStatus != .exited(0) { problems.append("the child ended as \(exitStatus)") }
+    if childLog.reads != 1 { problems.append("reads failed") }
+    if childLog.failures.isEmpty { problems.append("the disk did not fill up") }
+    if let unclear = childLog.failures.first(where: { !$0.contains("No space left") }) {
+      problems.append("a failure does not report the full disk: \(unclear)")
     }
     guard mount("tmpfs", data, "tmpfs", UInt(MS_REMOUNT), "size=64m") == 0 else {
-      throw CrashError("cannot give the file system more room")
+      throw CrashError("cannot enlarge the file system")
     }
-    let findings = try await Findings.check(data, notes)
+    let findings = try await Findings.check(data, childLog)
     problems += findings.lost.map { "lost: \($0)" } + findings.torn.map { "torn: \($0)" }
     let summary =
-      "a full file system of 4 MiB: \(notes.acknowledged.count) transactions acknowledged before, "
-      + "\(notes.refusals.count) refused after, \(problems.count) problems"
+      "a full file system of 4 MiB: \(childLog.acknowledged.count) transactions acknowledged before, "
+      + "\(childLog.failures.count) failed after, \(problems.count) problems"
     return Report(text: (problems.prefix(20) + [summary]).joined(separator: "\n"), passed: problems.isEmpty)
   }
 }

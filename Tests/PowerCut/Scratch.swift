@@ -1,13 +1,14 @@
-// Directories and children of a run, by the system's calls alone: hundreds of children start faster without Foundation.
+// Directories and child processes of a run, by system calls only: hundreds of children start faster without
+// Foundation.
 
 import Glibc
 
-/// A run's directory, removed with it.
+/// The directory of a run, removed with this object.
 final class Scratch {
   let path: String
 
   init() throws {
-    // In memory where there is such a place: the shim decides what is durable, and real syncs would only take time.
+    // In memory if possible: the shim decides which data is durable, and real syncs would only take time.
     let temporary = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     let parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : temporary
     var template = Array((parent + "/powercut-XXXXXX").utf8CString)
@@ -17,7 +18,7 @@ final class Scratch {
 
   deinit { Scratch.remove(path) }
 
-  /// Makes a directory below, empty.
+  /// Makes an empty directory inside.
   func empty(_ name: String) throws -> String {
     let path = self.path + "/" + name
     Scratch.remove(path)
@@ -40,11 +41,11 @@ final class Scratch {
     defer { fclose(source) }
     guard let target = fopen(to, "w") else { throw CrashError("cannot open \(to)") }
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    var isWhole = true
+    var isIntact = true
     while case let count = fread(&buffer, 1, buffer.count, source), count > 0 {
-      isWhole = fwrite(buffer, 1, count, target) == count && isWhole
+      isIntact = fwrite(buffer, 1, count, target) == count && isIntact
     }
-    guard fclose(target) == 0, isWhole else { throw CrashError("cannot copy \(from)") }
+    guard fclose(target) == 0, isIntact else { throw CrashError("cannot copy \(from)") }
   }
 
   private static func name(_ entry: UnsafeMutablePointer<dirent>) -> String {
@@ -58,7 +59,7 @@ final class Scratch {
     guard rename(from, to) == 0 else { throw CrashError("cannot rename \(from)") }
   }
 
-  /// Removes a file, or a directory with all that is in it.
+  /// Removes a file, or a directory with its contents.
   static func remove(_ path: String) {
     if let entries = opendir(path) {
       while let entry = readdir(entries) {
@@ -81,16 +82,16 @@ final class Scratch {
 }
 
 /// How a child ended.
-enum Ending: Equatable {
+enum ExitStatus: Equatable {
   case exited(Int32)
   case killed(Int32)
 }
 
 /// Starts programs and waits for them.
 enum Child {
-  /// Runs a program to its end. Blocks; this process has nothing else to do.
+  /// Runs a program to its end. Blocks; this process has no other work.
   static func run(_ program: String, _ arguments: [String], _ environment: [String: String] = [:]) throws
-    -> Ending
+    -> ExitStatus
   {
     var variables: [String] = []
     var entry = environ
@@ -110,8 +111,8 @@ enum Child {
     return status & 0x7f == 0 ? .exited((status >> 8) & 0xff) : .killed(status & 0x7f)
   }
 
-  /// This program's own path.
-  static var own: String {
+  /// The path of this program.
+  static var ownPath: String {
     var buffer = [UInt8](repeating: 0, count: 4096)
     let count = buffer.withUnsafeMutableBytes { bytes -> Int in
       guard let base = bytes.baseAddress else { return 0 }
@@ -121,8 +122,8 @@ enum Child {
   }
 }
 
-/// SplitMix64, so that a seed names a run.
-struct Dice: RandomNumberGenerator {
+/// SplitMix64, so that a seed reproduces a run.
+struct SeededRandom: RandomNumberGenerator {
   private var state: UInt64
 
   init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 }

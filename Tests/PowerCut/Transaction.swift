@@ -1,10 +1,9 @@
-// What a transaction writes, as a function of its number alone, so that whoever reads it back knows whether it is
-// whole.
+// The rows of a transaction as a function of its number, so that a reader can verify that it is complete.
 //
 //   't' <number:8> <row:1>    rows of the transaction, values of a pattern, 1 to 9 of them
-//   'h' <number % 7>          the last transaction of its class: overwritten all the time
+//   'h' <number % 7>          the last transaction of its class, overwritten often
 //   'q' <number:8>            a queue: every transaction adds itself and clears all but the last 16 numbers
-//   'n'                       how many transactions there are
+//   'n'                       the number of transactions
 
 import OrderedStore
 
@@ -12,12 +11,12 @@ import OrderedStore
 struct Transaction: Sendable {
   let number: Int
 
-  /// Transactions from this number on carry a large row each, to fill a disk.
+  /// From this number on, each transaction has a large row, to fill a disk.
   static let firstLarge = 1_000_000
 
   private var rowCount: Int { 1 + number % 9 }
 
-  /// The rows only this transaction writes.
+  /// The rows that only this transaction writes.
   var rows: [(key: Key, value: StoredValue)] {
     (0..<rowCount).map { row in
       let large = row == 0 && (number % 50 == 0 || number >= Transaction.firstLarge)
@@ -29,7 +28,7 @@ struct Transaction: Sendable {
 
   var hotKey: Key { [UInt8(ascii: "h"), UInt8(number % 7)] }
 
-  func apply(to state: any Sequenced) throws {
+  func apply(to state: any SequencedTransaction) throws {
     for (key, value) in rows { try state.set(key, value) }
     try state.set(hotKey, Transaction.bytes(number))
     let queue = UInt8(ascii: "q")
@@ -40,9 +39,9 @@ struct Transaction: Sendable {
     try state.log(Transaction.bytes(number), nil)
   }
 
-  /// Bytes that look random, so that they stay as long on disk as they are.
+  /// Pseudo-random bytes, which do not compress.
   private static func pattern(_ seed: Int, length: Int) -> StoredValue {
-    var dice = Dice(seed: UInt64(seed))
+    var dice = SeededRandom(seed: UInt64(seed))
     let words = [UInt64](unsafeUninitializedCapacity: (length + 7) / 8) { words, count in
       while count < words.count {
         words[count] = dice.next()

@@ -1,16 +1,16 @@
-// What a reopened store must show: every acknowledged transaction whole and at its version, no other half there, and
-// log, counter, overwritten rows and history that agree with it.
+// The verification of a reopened store: every acknowledged transaction is complete and at its version, no other
+// transaction is partial, and log, counter, overwritten rows and history agree.
 
 import EmbeddedStore
 import Glibc
 import OrderedStore
 
-/// What the child's notes say.
-struct Notes {
+/// The acknowledgements of the children.
+struct ChildLog {
   var acknowledged: [Int: Version] = [:]
   var newestReserved = Version.zero
   var wrong: [String] = []
-  var refusals: [String] = []
+  var failures: [String] = []
   var reads = 0
   var opened = false
 
@@ -24,7 +24,7 @@ struct Notes {
         acknowledged[number] = Version(microseconds: version)
       case "reserved":
         newestReserved = max(newestReserved, Version(microseconds: UInt64(words[1]) ?? 0))
-      case "refused": refusals.append(String(line))
+      case "refused": failures.append(String(line))
       case "read": reads += 1
       case "opened": opened = true
       default: wrong.append(String(line))
@@ -33,14 +33,14 @@ struct Notes {
   }
 }
 
-/// What was found in one image.
+/// The findings of one image.
 struct Findings {
   var lost: [String] = []
   var torn: [String] = []
   var present = 0
 
-  /// Opens a directory and holds it against the notes.
-  static func check(_ directory: String, _ notes: Notes) async throws -> Findings {
+  /// Opens a directory and verifies it against the acknowledgements.
+  static func check(_ directory: String, _ childLog: ChildLog) async throws -> Findings {
     let store = try await EmbeddedStore.open(directory: directory, Workload.options(syncs: true))
     let database = try await store.database(named: Workload.databaseName, history: Workload.history)
     var findings = Findings()
@@ -50,9 +50,9 @@ struct Findings {
     let logged = Dictionary(
       log.map { (Transaction.number($0.payload), $0.version) }, uniquingKeysWith: { first, _ in first })
     findings.present = logged.count
-    findings.compareAcknowledged(notes, logged, database.latestVersion)
+    findings.compareAcknowledged(childLog, logged, database.latestVersion)
     findings.torn += try await database.read(at: nil) { try Findings.torn($0, logged) }
-    // History: at each of some versions the counter says how many commits came before.
+    // History: at sampled versions the counter equals the number of earlier commits.
     for index in stride(from: 0, to: log.count, by: max(log.count / 6, 1)) {
       let count = try await database.read(at: log[index].version) { try Transaction.count($0) }
       if count != index + 1 { findings.torn.append("at \(log[index].version) the counter reads \(count)") }
@@ -61,19 +61,20 @@ struct Findings {
     return findings
   }
 
-  private mutating func compareAcknowledged(_ notes: Notes, _ logged: [Int: Version], _ latest: Version) {
-    for (number, version) in notes.acknowledged {
+  private mutating func compareAcknowledged(_ childLog: ChildLog, _ logged: [Int: Version], _ latest: Version)
+  {
+    for (number, version) in childLog.acknowledged {
       if logged[number] == nil {
         lost.append("transaction \(number) acknowledged at \(version)")
       } else if logged[number] != version {
         torn.append("transaction \(number) acknowledged at \(version) is logged at another version")
       }
     }
-    if let newest = notes.acknowledged.values.max(), newest > latest {
+    if let newest = childLog.acknowledged.values.max(), newest > latest {
       lost.append("version \(newest): the newest is \(latest)")
     }
-    if notes.newestReserved > latest {
-      lost.append("reservation \(notes.newestReserved): the newest is \(latest)")
+    if childLog.newestReserved > latest {
+      lost.append("reservation \(childLog.newestReserved): the newest is \(latest)")
     }
   }
 
@@ -95,8 +96,8 @@ struct Findings {
     if count != logged.count { torn.append("the counter reads \(count) of \(logged.count)") }
     for residue in 0..<7 {
       let newest = logged.filter { $0.key % 7 == residue }.max { $0.value < $1.value }
-      let hot = try view.get([UInt8(ascii: "h"), UInt8(residue)])
-      if hot?.value != newest.map({ Transaction.bytes($0.key) }) { torn.append("the hot row \(residue)") }
+      let hotRow = try view.get([UInt8(ascii: "h"), UInt8(residue)])
+      if hotRow?.value != newest.map({ Transaction.bytes($0.key) }) { torn.append("the hot row \(residue)") }
     }
     return torn
   }

@@ -1,34 +1,34 @@
-// The child: writes transactions through EmbeddedStore from several tasks at once, and notes each acknowledgement in
-// a file outside the data directory, which no power cut reaches.
+// The child: writes transactions through EmbeddedStore from several concurrent tasks. It appends each
+// acknowledgement to a file outside the data directory, which no power cut affects.
 //
-// A transaction t writes rows that only whole and right make sense (Transaction.swift), counts itself, and logs t.
+// A transaction t writes rows that can be verified (Transaction.swift), counts itself, and logs t.
 
 import EmbeddedStore
 import Glibc
 import OrderedStore
 
-/// One child's work: `DIRECTORY ACKNOWLEDGEMENTS FIRST COUNT WORKERS sync|nosync HOURS-BEHIND`.
+/// The work of one child: `DIRECTORY ACKNOWLEDGEMENTS FIRST COUNT WORKERS sync|nosync HOURS-BEHIND`.
 struct Workload {
   private let directory: String
-  private let acknowledgements: Acknowledgements
+  private let acknowledgements: ChildLogWriter
   private let first: Int
   private let count: Int
   private let workers: Int
   private let syncs: Bool
-  /// How far the child's clock is set back.
+  /// The setback of the child's clock.
   private let hoursBehind: UInt64
 
   static let databaseName = "firestore/projects/crash/databases/(default)"
   static let history = HistoryWindow.seconds(86_400)
-  /// After so many refusals in a row a worker has seen enough.
-  private static let refusals = 5
+  /// The number of consecutive failures after which a worker stops.
+  private static let failures = 5
 
   init(arguments: [String]) throws {
     guard arguments.count == 7, let first = Int(arguments[2]), let count = Int(arguments[3]),
       let workers = Int(arguments[4]), let hoursBehind = UInt64(arguments[6])
-    else { throw CrashError("the child got wrong arguments") }
+    else { throw CrashError("the child has invalid arguments") }
     directory = arguments[0]
-    acknowledgements = try Acknowledgements(arguments[1])
+    acknowledgements = try ChildLogWriter(arguments[1])
     self.first = first
     self.count = count
     self.workers = workers
@@ -38,9 +38,9 @@ struct Workload {
 
   static func options(syncs: Bool, hoursBehind: UInt64 = 0) -> EmbeddedOptions {
     let clock = StoreClock { StoreClock.system.now() - hoursBehind * 3_600_000_000 }
-    // So small a memtable that tables are written and merged within one child's life.
+    // So small a memtable that tables are written and merged during one child's life.
     var options = EmbeddedOptions(
-      store: StoreOptions(clock: clock, trimmingInterval: 0), blockCacheBytes: 4 << 20,
+      store: StoreOptions(clock: clock, trimmingIntervalMilliseconds: 0), blockCacheBytes: 4 << 20,
       memtableBytes: 64 << 10)
     options.syncsCommits = syncs
     return options
@@ -60,10 +60,10 @@ struct Workload {
     await withTaskGroup(of: Void.self) { group in
       for worker in 0..<workers {
         group.addTask {
-          var refused = 0
+          var failedCount = 0
           for number in stride(from: first + worker, to: first + count, by: workers) {
-            refused = await write(Transaction(number: number), to: database) ? 0 : refused + 1
-            if refused == Workload.refusals { return }
+            failedCount = await write(Transaction(number: number), to: database) ? 0 : failedCount + 1
+            if failedCount == Workload.failures { return }
           }
         }
       }
@@ -71,14 +71,15 @@ struct Workload {
     await checkReads(database)
   }
 
-  /// Writes a transaction and notes what came of it; returns whether it was acknowledged.
+  /// Writes a transaction and records its outcome.
+  /// - Returns: whether it was acknowledged.
   private func write(_ transaction: Transaction, to database: any OrderedDatabase) async -> Bool {
     let faultBefore = Shim.fault
     do {
       let committed = try await database.execute(validating: nil) { try transaction.apply(to: $0) }
       acknowledgements.note("acknowledged \(transaction.number) \(committed.version)")
       if faultBefore == .log {
-        acknowledgements.note("wrong \(transaction.number) was acknowledged after the log's fault")
+        acknowledgements.note("wrong \(transaction.number) was acknowledged after a fault of the log")
       }
       if transaction.number % 10 == 0 {
         let reserved = try await database.reserveVersion()
@@ -93,7 +94,7 @@ struct Workload {
     return false
   }
 
-  /// Reads go on after whatever failed: the counter and the rows of one transaction agree.
+  /// Reads succeed after any failure: the counter and the rows of one transaction agree.
   private func checkReads(_ database: any OrderedDatabase) async {
     do {
       let (count, seen) = try await database.read(at: nil) { view in
@@ -107,7 +108,7 @@ struct Workload {
   }
 }
 
-/// What the shim says of the faults it made; nothing without a shim.
+/// The kind of the last fault that the shim injected; `none` without a shim.
 enum Shim {
   enum Fault: Int32 {
     case none = 0
@@ -122,8 +123,8 @@ enum Shim {
   }
 }
 
-/// The child's notes: one line each, appended whole.
-final class Acknowledgements: Sendable {
+/// The acknowledgements of the child: one line each, appended atomically.
+final class ChildLogWriter: Sendable {
   private let descriptor: Int32
 
   init(_ path: String) throws {

@@ -1,17 +1,18 @@
-// A disk that forgets: loaded into a process with LD_PRELOAD, it keeps an image of what would be left of a directory
-// after a power cut, ends the process at a chosen moment, and makes a chosen write or sync fail.
+// A simulated disk, loaded into a process with LD_PRELOAD. It keeps an image of the data that remains of a directory after a
+// power cut, ends the process at a chosen moment, and makes a chosen write or sync fail.
 //
-// The model, as strict as POSIX allows:
+// The model, as strict as POSIX permits:
 //   - written bytes, truncations and new sizes reach the image when the file is synced;
-//   - names (files made, renamed, removed) reach it when their directory is synced, in order;
-//   - a sync that fails loses what it covered, for good, though the process still reads it (as Linux does);
-//   - at a cut, nothing else is left (mode "drop"), or of each file some of the writes since the last sync, cut at
-//     sectors, and of the directory the first few of its changes (mode "tear").
-// Real syncs are not made: the image is what counts, and thousands of cuts are to run in minutes.
+//   - names (files created, renamed, removed) reach it when their directory is synced, in order;
+//   - a failed sync loses its data permanently, although the process still reads it (like Linux);
+//   - at a cut, nothing else remains (mode "drop"), or some writes of each file since its last sync, cut at sectors, and the
+//     first few changes of the directory (mode "tear").
+// The shim makes no real syncs: only the image counts, and thousands of cuts must run in minutes.
 //
-// Environment: POWERCUT_DIR the directory, POWERCUT_IMAGE its image (an empty directory beside it),
-// POWERCUT_OBJECTS where the image's files lie, POWERCUT_AT the change at which the process ends (0: never),
-// POWERCUT_SEED, POWERCUT_MODE drop|tear, POWERCUT_FAIL_WRITE and POWERCUT_FAIL_SYNC which one fails (0: none).
+// Environment: POWERCUT_DIR the directory, POWERCUT_IMAGE its image (an empty directory on the same file system),
+// POWERCUT_OBJECTS the directory of the image's files, POWERCUT_AT the change at which the process ends (0: never),
+// POWERCUT_SEED, POWERCUT_MODE drop|tear, POWERCUT_FAIL_WRITE and POWERCUT_FAIL_SYNC the number of the call that fails
+// (0: none).
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -99,7 +100,7 @@ static void object_path(char *out, size_t size, int id) { snprintf(out, size, "%
 
 static void image_path(char *out, size_t size, const char *name) { snprintf(out, size, "%s/%s", disk.image, name); }
 
-// The name below the directory, or null for paths elsewhere.
+// The name relative to the directory, or null for other paths.
 static const char *inside(const char *path) {
   if (!disk.ready || strncmp(path, disk.dir, disk.dir_length) != 0) return NULL;
   const char *rest = path + disk.dir_length;
@@ -164,7 +165,7 @@ static void apply_data(int fd, const char *data, size_t length, off_t offset) {
   }
 }
 
-// Carries out what is pending for a file: all of it, or what a torn cut leaves.
+// Applies the pending changes of a file: all of them, or the part that a torn cut leaves.
 static void apply_pending(object *file, int torn) {
   if (!file->first) return;
   char at[8192];
@@ -205,7 +206,7 @@ static void apply_change(change *c) {
   }
 }
 
-// Carries out pending changes of names: all, or the first few.
+// Applies pending changes of names: all, or the first few.
 static void apply_changes(int torn) {
   while (disk.first_change) {
     if (torn && next_random() % 3 == 0) return;
@@ -229,7 +230,8 @@ static void add_change(int kind, int id, const char *from, const char *to) {
   disk.last_change = &c->next;
 }
 
-// Counts a change of the disk; ends the process if it is the one. The lock is held, so that the image is whole.
+// Counts a change of the disk, and ends the process at the chosen change. The caller holds the lock, so the image is
+// consistent.
 static void count_change(void) {
   if (++disk.changes != disk.cut_at) return;
   if (disk.tear) {
@@ -242,7 +244,7 @@ static void count_change(void) {
 
 static object *tracked(int fd) { return disk.ready && fd >= 0 && fd < MAX_FILES ? disk.open_files[fd] : NULL; }
 
-// What is on the disk before the process starts is durable.
+// The contents of the directory before the process starts are durable.
 static void adopt(void) {
   DIR *entries = opendir(disk.dir);
   if (!entries) fail("directory");
@@ -299,7 +301,7 @@ __attribute__((constructor)) static void start(void) {
   disk.ready = 1;
 }
 
-// What failed so far: 0 nothing, 1 a write-ahead log, 2 another file.
+// The kind of file whose write or sync failed: 0 none, 1 a write-ahead log, 2 another file.
 int powercut_fault(void) {
   pthread_mutex_lock(&disk.lock);
   int fault = disk.fault;

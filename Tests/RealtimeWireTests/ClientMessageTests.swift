@@ -23,7 +23,7 @@ struct ClientMessageTests {
   }
 
   @Test(
-    "every request reads and is written again as it was",
+    "Every request survives reading and writing unchanged",
     arguments: [
       #"{"t":"c","d":{"t":"p","d":{}}}"#, #"{"t":"c","d":{"t":"a","d":{}}}"#,
       #"{"t":"c","d":{"t":"n","d":{}}}"#,
@@ -53,7 +53,7 @@ struct ClientMessageTests {
     #expect(String(decoding: try read(text).json(), as: UTF8.self) == text)
   }
 
-  @Test("fields may come in any order, and unknown ones are passed over")
+  @Test("Fields may be in any order, and unknown fields are skipped")
   func anyOrder() throws {
     let text = #"{"x":[1],"d":{"y":{},"b":{"z":1,"d":5,"p":"a"},"a":"p","r":9},"t":"d"}"#
     guard case .request(let request) = try read(text), case .put(let path, let data, nil) = request.action
@@ -66,7 +66,7 @@ struct ClientMessageTests {
     #expect(data == .leaf(.int(5)))
   }
 
-  @Test("the legacy names of listen and unlisten are understood")
+  @Test("The legacy names of listen and unlisten are accepted")
   func legacy() throws {
     guard case .listen(let listen) = try request(#"{"r":1,"a":"l","b":{"p":"/x"}}"#).action else {
       Issue.record("a listen was expected")
@@ -79,7 +79,7 @@ struct ClientMessageTests {
     }
   }
 
-  @Test("a listen keeps its query object byte for byte")
+  @Test("A listen keeps its query object byte for byte")
   func verbatimQuery() throws {
     let query = #"{ "i":"to", "sp" : "u1","sin":true }"#
     guard
@@ -94,7 +94,7 @@ struct ClientMessageTests {
     #expect(listen.query.ordering == .child("to"))
   }
 
-  @Test("a request that cannot be understood is still answered by its number")
+  @Test("An invalid request keeps its number, so that it is answered")
   func invalidRequests() throws {
     #expect(try error(#"{"r":1,"a":"p","b":{"p":"/a","d":{"b.c":1}}}"#)?.status == .failure)
     #expect(try error(#"{"r":1,"a":"p","b":{"d":1}}"#) == .invalidPath)
@@ -116,7 +116,7 @@ struct ClientMessageTests {
       try error(#"{"r":1,"a":"p","b":{"p":"/a","d":"# + deep + "}}") == .invalidData("nested too deeply"))
   }
 
-  @Test("an unknown action is told by its name")
+  @Test("An unknown action keeps its name")
   func unknownAction() throws {
     guard case .unknown("zz") = try request(#"{"r":1,"a":"zz","b":{}}"#).action else {
       Issue.record("an unknown action was expected")
@@ -125,7 +125,7 @@ struct ClientMessageTests {
   }
 
   @Test(
-    "what is no message is refused",
+    "Other bytes than messages are rejected",
     arguments: [
       "", "x", "[]", "1", "{}", #"{"t":"d"}"#, #"{"t":"z","d":{}}"#, #"{"t":"d","d":{"a":"p","b":{}}}"#,
       #"{"t":"d","d":[]}"#, #"{"t":1,"d":{}}"#, #"{"t":"d","d":{"r":"1","a":"p"}}"#,
@@ -135,7 +135,7 @@ struct ClientMessageTests {
     #expect(throws: WireError.self) { try read(text) }
   }
 
-  @Test("random damage gives a message or an error, never a crash")
+  @Test("Random corruption gives a message or an error, never a crash")
   func damage() throws {
     var random = SeededGenerator(seed: 2)
     let seeds = [
@@ -162,7 +162,7 @@ struct ClientMessageTests {
     }
   }
 
-  @Test("the number of a request is found in its beginning alone")
+  @Test("The request number is found in the beginning of a message")
   func numberInBeginning() {
     func number(_ text: String) -> Int64? {
       Array(text.utf8).withUnsafeBytes { ClientMessage.requestNumber(in: $0) }
@@ -173,14 +173,14 @@ struct ClientMessageTests {
     #expect(number(#"{"t":"d","d":{"r":17"#) == nil)
   }
 
-  @Test("a number behind the body is the request's own, or none is given")
+  @Test("A number after the body is found only if it belongs to the request")
   func numberAtTheEnd() {
     func number(_ text: String) -> Int64? {
       let bytes = Array(text.utf8)
       let whole = bytes.withUnsafeBytes { ClientMessage.requestNumber(in: $0) }
-      // Cut anywhere it is the same.
+      // Splitting the message anywhere gives the same number.
       for cut in bytes.indices {
-        var pieces = RequestNumber()
+        var pieces = RequestNumberScanner()
         bytes[..<cut].withUnsafeBytes { pieces.scan($0) }
         bytes[cut...].withUnsafeBytes { pieces.scan($0) }
         #expect(pieces.value == whole, "\(text) cut at \(cut)")
@@ -192,19 +192,19 @@ struct ClientMessageTests {
     #expect(number(#"{"d":{"a":"p","b":{"d":[nan,inf,"\xFF","\"}",{"r":7}],"r":8},"r":9},"t":"d"}"#) == 9)
     #expect(number(#"{"x":[{"r":1}],"d":{"b":{"d":{"r":2}},"r":3},"t":"d"}"#) == 3)
     for text in [
-      // Text within the body, and members of it.
+      // Text inside the body, and members of the body.
       #"{"d":{"a":"p","b":{"d":"\"},\"r\":5},\"t\":\"d\"}"}},"t":"d"}"#,
       #"{"d":{"a":"p","b":{"r":5}},"t":"d"}"#,
       #"{"d":{"a":"p","b":{"d":1,"r":5}"#, #"{"d":{"a":"p","b":{"d":{"x":1,"r":5},"t":"d"}"#,
-      // Members of something else.
+      // Members of other objects.
       #"{"d":{"b":{}},"e":{"r":5},"t":"d"}"#, #"{"d":[{"b":{}},{"r":5}],"t":"d"}"#,
       #"{"d":{"b":{}},"d":{"r":5},"t":"d"}"#, #"[{"d":{"b":{},"r":5},"t":"d"}]"#,
-      // No message that is whole, or more than one.
+      // An incomplete message, or more than one.
       #"{"d":{"b":{},"r":5},"t":"d""#, #"{"d":{"b":{},"r":5}"#, #"{"d":{"b":{},"r":5},"t":"d"}}"#,
       #"{"d":{"b":{},"r":5},"t":"d"},"#, #"{"d":{"b":{},"r":5}}"#, #"{"d":{"b":{},"r":5},"t":"c"}"#,
       #"{"d":{"b":{},"r":5,},"t":"d"}"#, #"{"d":{"b":{} "r":5},"t":"d"}"#,
       #"{"d":{"b":{"x":"},"r":5},"t":"d"}"#,
-      // No number.
+      // Values other than integers.
       #"{"d":{"b":{},"r":"5"},"t":"d"}"#, #"{"d":{"b":{},"r":5.5},"t":"d"}"#,
       #"{"d":{"b":{},"r":+5},"t":"d"}"#,
       #"{"d":{"b":{},"r":99999999999999999999},"t":"d"}"#, #"{"d":{"b":{},"\u0072":5},"t":"d"}"#,

@@ -6,7 +6,7 @@ import Testing
 struct FrameTests {
   private func pieces(_ text: String) -> [Substring]? {
     let bytes = Array(text.utf8)
-    return bytes.withUnsafeBytes { raw in MessageSplitter.pieces(of: raw) }?
+    return bytes.withUnsafeBytes { raw in MessageSplitter.frames(of: raw) }?
       .map { Substring(decoding: bytes[$0], as: UTF8.self) }
   }
 
@@ -16,7 +16,7 @@ struct FrameTests {
     Array(text.utf8).withUnsafeBytes { assembler.receive($0) }
   }
 
-  @Test("a message of 16,384 characters goes out whole, one more is cut")
+  @Test("A message of 16,384 characters is one frame, a longer one is split")
   func threshold() {
     #expect(pieces(String(repeating: "x", count: 16_384))?.count == 1)
     #expect(pieces(String(repeating: "x", count: 16_385))?.map(\.count) == [16_384, 1])
@@ -24,7 +24,7 @@ struct FrameTests {
     #expect(pieces("")?.count == 1)
   }
 
-  @Test("pieces are measured in UTF-16 units and never tear a surrogate pair")
+  @Test("Frames are measured in UTF-16 code units and never split a surrogate pair")
   func surrogates() throws {
     let text = String(repeating: "x", count: 16_383) + "😀" + String(repeating: "y", count: 16_382) + "z"
     let cut = try #require(pieces(text))
@@ -34,14 +34,14 @@ struct FrameTests {
     #expect(pieces(String(repeating: "€", count: 16_385))?.count == 2)
   }
 
-  @Test("a message that needs more than 9,999 pieces is not sent at all")
+  @Test("A message that needs more than 9,999 frames is rejected")
   func tooManyPieces() {
     let bytes = Array(repeating: UInt8(ascii: "x"), count: 3 * 9_999 + 1)
-    #expect(bytes.dropLast().withUnsafeBytes { MessageSplitter.pieces(of: $0, length: 3) }?.count == 9_999)
-    #expect(bytes.withUnsafeBytes { MessageSplitter.pieces(of: $0, length: 3) } == nil)
+    #expect(bytes.dropLast().withUnsafeBytes { MessageSplitter.frames(of: $0, length: 3) }?.count == 9_999)
+    #expect(bytes.withUnsafeBytes { MessageSplitter.frames(of: $0, length: 3) } == nil)
   }
 
-  @Test("whether a message fits is told as cutting it does", arguments: ["x", "é", "€", "😀"])
+  @Test("Whether a message fits agrees with splitting it", arguments: ["x", "é", "€", "😀"])
   func fits(character: String) {
     for count in [32_766, 32_767, 32_768, 32_769] {
       for start in ["", "x"] {
@@ -52,7 +52,7 @@ struct FrameTests {
     }
   }
 
-  @Test("random texts survive cutting and putting together")
+  @Test("Random texts survive splitting and assembling")
   func roundTrip() throws {
     var random = SeededGenerator(seed: 1)
     let alphabet = ["a", "é", "€", "😀", "0"]
@@ -74,7 +74,7 @@ struct FrameTests {
     }
   }
 
-  @Test("a text is cut right wherever characters of two, three and four bytes lie at the border")
+  @Test("Splitting is correct with characters of two, three and four bytes at the border")
   func everyBorder() throws {
     for wide in ["é", "€", "😀"] {
       for shift in 0..<6 {
@@ -90,7 +90,7 @@ struct FrameTests {
     }
   }
 
-  @Test("a lone zero and an empty frame are signs of life, not messages")
+  @Test("A zero and an empty frame are keep-alives, not messages")
   func keepAlive() {
     var assembler = MessageAssembler(maximumBytes: 100)
     #expect(receive(&assembler, "0") == .nothing)
@@ -100,7 +100,7 @@ struct FrameTests {
     #expect(receive(&assembler, "{}") == .message)
   }
 
-  @Test("a count of one announces one piece, even one that looks like a number")
+  @Test("A count of one announces one frame, even a frame that looks like a number")
   func countOfOne() {
     var assembler = MessageAssembler(maximumBytes: 100)
     #expect(receive(&assembler, "1") == .nothing)
@@ -111,7 +111,7 @@ struct FrameTests {
     #expect(receive(&assembler, "{}") == .message)
   }
 
-  @Test("a message beyond the limit is counted to its end and leaves the number of its request")
+  @Test("A message over the limit is counted to its end and yields its request number")
   func oversized() {
     var assembler = MessageAssembler(maximumBytes: 10)
     #expect(receive(&assembler, "3") == .nothing)
@@ -124,7 +124,7 @@ struct FrameTests {
     #expect(receive(&assembler, "12345678901") == .oversized(request: nil))
   }
 
-  @Test("a count that no peer may send is followed to its end without keeping the pieces")
+  @Test("The frames of an excessive count are counted to the end and not buffered")
   func impossibleCount() {
     var assembler = MessageAssembler(maximumBytes: 1 << 20)
     #expect(receive(&assembler, "10000") == .nothing)
@@ -134,7 +134,7 @@ struct FrameTests {
     #expect(receive(&assembler, "{}") == .message)
   }
 
-  @Test("a number of seven digits or with other characters is a message")
+  @Test("A frame of seven digits or with other characters is a message")
   func notACount() {
     var assembler = MessageAssembler(maximumBytes: 100)
     for text in ["1234567", "-1", "1.0", "+1", " 1", "1e3"] { #expect(receive(&assembler, text) == .message) }

@@ -1,3 +1,4 @@
+import JSON
 import RandomModels
 import RealtimeModel
 import RealtimeWire
@@ -11,7 +12,7 @@ struct ServerMessageTests {
   }
 
   @Test(
-    "every message reads and is written again as it was",
+    "Every message survives reading and writing unchanged",
     arguments: [
       #"{"t":"c","d":{"t":"h","d":{"ts":1700000000000,"v":"5","h":"localhost:9000","s":"abc"}}}"#,
       #"{"t":"c","d":{"t":"r","d":"other:9000"}}"#, #"{"t":"c","d":{"t":"s","d":"gone"}}"#,
@@ -36,7 +37,7 @@ struct ServerMessageTests {
     #expect(String(decoding: try read(text).json(), as: UTF8.self) == text)
   }
 
-  @Test("a failed request's error has the server's text, or else its status")
+  @Test("The error of a failed request has the server's message, or else its status")
   func errors() throws {
     guard
       case .response(let failed) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"permission_denied","d":"No"}}}"#),
@@ -51,7 +52,7 @@ struct ServerMessageTests {
     #expect(fine.error == nil)
   }
 
-  @Test("a listen's warnings arrive as an object of indexes")
+  @Test("The warnings of a listen arrive as an object of indexes")
   func warnings() throws {
     let bytes = ServerResponse.json(3, .ok) { writer in
       writer.beginObject()
@@ -70,17 +71,17 @@ struct ServerMessageTests {
     #expect(response.payload.descendant("w/0") == .leaf(.string("no_index")))
   }
 
-  @Test("one encoded push serves every subscriber, whatever its number")
+  @Test("One encoded push serves all subscribers, whatever their tags")
   func sharedPush() {
-    let text = PushText(data: .leaf(.int(1)), at: "a/b")
+    let text = PushEncoder(data: .leaf(.int(1)), at: "a/b")
     #expect(
       String(decoding: text.message(tag: nil), as: UTF8.self)
         == #"{"t":"d","d":{"a":"d","b":{"p":"a/b","d":1}}}"#)
-    let tagged = String(decoding: text.bytes + PushText.ending(tag: 12), as: UTF8.self)
+    let tagged = String(decoding: text.bytes + PushEncoder.ending(tag: 12), as: UTF8.self)
     #expect(tagged == #"{"t":"d","d":{"a":"d","b":{"p":"a/b","d":1,"t":12}}}"#)
   }
 
-  @Test("unknown messages are given as such; what is no message is refused")
+  @Test("Unknown messages are kept as such; other JSON is rejected")
   func unknown() throws {
     guard case .control(.unknown("zz")) = try read(#"{"t":"c","d":{"t":"zz"}}"#),
       case .push(.unknown("zz")) = try read(#"{"t":"d","d":{"a":"zz","b":{"q":1}}}"#)
@@ -93,7 +94,7 @@ struct ServerMessageTests {
     }
   }
 
-  @Test("random damage gives a message or an error, never a crash")
+  @Test("Random corruption gives a message or an error, never a crash")
   func damage() {
     var random = SeededGenerator(seed: 3)
     let seed = Array(

@@ -1,11 +1,12 @@
-// The engine alone: batches of 100 documents written to RocksDB through its C API, each batch synced. A document is
-// what the server writes for it: its row, eight index entries, a log record, and an undo row where it overwrites.
+// The storage engine alone: batches of 100 documents written to RocksDB through its C API, each batch synced. A
+// document has the rows that the server writes for it: the document row, eight index entries, a log record, and
+// an undo row if it is overwritten.
 
 import CRocksDB
 import Foundation
 
 enum BareEngine {
-  /// Documents written durably per second, over `seconds`.
+  /// Durable documents per second, over `seconds`.
   static func documentsPerSecond(directory: String, seconds: Double) throws -> Double {
     var failure: UnsafeMutablePointer<CChar>?
     let options = rocksdb_options_create()
@@ -42,7 +43,7 @@ enum BareEngine {
     return Double(written) / elapsed
   }
 
-  /// How long each of a steady row of appends takes until it is synced, in microseconds.
+  /// The time until each append of a steady sequence is synced, in microseconds.
   static func appendTimes(directory: String, seconds: Double, perSecond: Int) throws -> [Double] {
     var failure: UnsafeMutablePointer<CChar>?
     let options = rocksdb_options_create()
@@ -83,7 +84,7 @@ enum BareEngine {
     }
   }
 
-  /// A key of the given size: its space, a scrambled number (index entries do not arrive in order), padding.
+  /// A key of the given size: key space, a scrambled number (index entries arrive out of order), padding.
   static func key(space: UInt8, _ number: Int, bytes: Int) -> [UInt8] {
     var key = [UInt8](repeating: 0x61, count: bytes)
     key[0] = space

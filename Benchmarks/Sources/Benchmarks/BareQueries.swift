@@ -1,10 +1,10 @@
-// The engine alone again: what a query by an index is at least, a scan of index entries and a get for each.
+// The storage engine alone: the minimal work of an index query, a scan of index entries with a get for each.
 
 import CRocksDB
 import Foundation
 
 extension BareEngine {
-  /// Scans of 100 index entries with a get for each, per second. Tables are set up as the server's are.
+  /// Scans of 100 index entries with a get for each, per second. Tables have the server's options.
   static func queriesPerSecond(directory: String, documents: Int, seconds: Double) throws -> Double {
     var failure: UnsafeMutablePointer<CChar>?
     let options = rocksdb_options_create()
@@ -84,7 +84,7 @@ extension BareEngine {
     if let failure { throw BenchmarkFailure(String(cString: failure)) }
   }
 
-  /// An index entry: its space, the owner, the document's key; or what an owner's entries begin with.
+  /// An index entry (key space, owner, document key), or the prefix of an owner's entries.
   private static func entry(owner: Int, number: Int?) -> [UInt8] {
     var entry = [UInt8](repeating: 0x61, count: 20)
     entry[0] = 1

@@ -1,5 +1,5 @@
-// The references: servers that do the least a server can do, on the same library, as processes of their own
-// (`Benchmarks bare-http2`, `bare-streams`, `bare-websocket`, `bare-echo`). They print the port they listen on.
+// The references: servers with minimal work on the same library, in their own processes (`Benchmarks
+// bare-http2`, `bare-streams`, `bare-websocket`, `bare-echo`). They print their port.
 
 import FirestoreProtobuf
 import NIOCore
@@ -10,8 +10,8 @@ import NIOPosix
 import NIOWebSocket
 import SwiftProtobuf
 
-/// Answers every unary call with the same GetDocument result, after decoding the request and encoding the answer
-/// with real protobuf messages; or answers a stream's first message, and keeps it open.
+/// Responds to every unary call with the same GetDocument result, after decoding the request and encoding the
+/// response as real protobuf messages. Or responds to the first message of a stream and keeps it open.
 enum BareHTTP2Server {
   enum Answer {
     case document
@@ -77,7 +77,8 @@ private final class BareUnaryHandler: ChannelInboundHandler {
   }
 }
 
-/// Answers the first message of a Listen stream as if its target were current, keeps nothing, and stays open.
+/// Responds to the first message of a Listen stream with a CURRENT target, stores nothing, and keeps the stream
+/// open.
 private final class BareStreamHandler: ChannelInboundHandler {
   typealias InboundIn = HTTP2Frame.FramePayload
   typealias OutboundOut = HTTP2Frame.FramePayload
@@ -92,7 +93,7 @@ private final class BareStreamHandler: ChannelInboundHandler {
   }
 }
 
-/// Broadcasts each text frame it gets to every connection, its sender included, encoded once; or echoes it.
+/// Broadcasts each received text frame, encoded once, to every connection including the sender; or echoes it.
 enum BareWebSocketServer {
   enum Answer {
     case broadcast
@@ -128,8 +129,8 @@ enum BareWebSocketServer {
   }
 }
 
-/// The open connections of the bare broadcast, all on one event loop: the contexts of their frame encoders, so that
-/// bytes encoded once can be written past them.
+/// The open connections of the bare broadcast, all on one event loop. It stores the contexts of their frame
+/// encoders, so that encoded bytes can be written past them.
 private final class BroadcastHub {
   var encoders: [ObjectIdentifier: ChannelHandlerContext] = [:]
 }
@@ -152,7 +153,8 @@ private final class BroadcastHandler: ChannelInboundHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let frame = unwrapInboundIn(data)
     guard frame.opcode == .text else { return }
-    // Encoded once, as the best a server can do: header and payload as one buffer, the same for everyone.
+    // Encoded once, as in the fastest possible server: header and payload in one buffer, the same for all
+    // connections.
     var payload = frame.unmaskedData
     var bytes = context.channel.allocator.buffer(capacity: payload.readableBytes + 4)
     bytes.writeInteger(UInt8(0x81))
@@ -167,7 +169,7 @@ private final class BroadcastHandler: ChannelInboundHandler {
   }
 }
 
-/// Sends each text frame back.
+/// Echoes each text frame.
 private final class EchoHandler: ChannelInboundHandler {
   typealias InboundIn = WebSocketFrame
   typealias OutboundOut = WebSocketFrame

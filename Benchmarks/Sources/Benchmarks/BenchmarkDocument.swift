@@ -1,4 +1,4 @@
-// The document every Firestore measurement uses: about 300 bytes, eight indexed fields.
+// The document of every Firestore measurement: about 300 bytes, eight indexed fields.
 
 import FirestoreProtobuf
 import NIOCore
@@ -49,7 +49,7 @@ enum BenchmarkDocument {
     }
   }
 
-  /// A Commit request that writes one document, framed.
+  /// A framed Commit request that writes one document.
   static func commit(id: String, seed: Int) throws -> [UInt8] {
     let request = Google_Firestore_V1_CommitRequest.with {
       $0.database = database
@@ -66,7 +66,8 @@ enum BenchmarkDocument {
   }
 }
 
-/// Commit requests, encoded before the clock starts: the load generator shares the machine with the server.
+/// Commit requests, encoded before the measurement starts: the load generator shares the machine with the
+/// server.
 struct CommitRequests: Sendable {
   private static let digits = 20
   private let requests: [[UInt8]]
@@ -90,7 +91,7 @@ struct CommitRequests: Sendable {
     self.places = places
   }
 
-  /// A framed request that writes a document of its own. Ids do not come in order, as those that clients make do not.
+  /// A framed request that writes its own document. IDs are not in order, like IDs that clients make.
   func request(_ number: Int) -> ByteBuffer {
     let index = number % requests.count
     var buffer = framed(requests[index])

@@ -1,15 +1,15 @@
-// A collection of many documents, from nothing: how fast, and what it does to the server's memory.
+// Bulk load of an empty collection: its speed, and the server's memory.
 
 import Foundation
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// Connections of a bulk load, and requests that each has in flight.
+/// The connections of a bulk load, and the number of requests in flight on each.
 private let connections = 4
 private let inFlight = 2
 
-/// Documents per second of a bulk load in commits of 500, and the server's memory before it, at its peak, and after it,
-/// in MiB. What was loaded is kept for other measurements.
+/// Documents per second of a bulk load in commits of 500, and the server's memory before it, at its peak and
+/// after it, in MiB. The loaded database is kept for other measurements.
 func bulkLoad(_ setting: Setting, documents: Int) async throws -> [Double] {
   let directory = try setting.temporaryDirectory()
   do {
@@ -20,7 +20,7 @@ func bulkLoad(_ setting: Setting, documents: Int) async throws -> [Double] {
     let start = ContinuousClock.now
     try await fill(server, documents: documents, setting)
     let rate = Double(documents) / (ContinuousClock.now - start).seconds
-    processor.leave(calls: documents, in: setting)
+    processor.report(calls: documents, in: setting)
     let figures = [
       rate, mebibytes(before), mebibytes(try server.peakBytes()), mebibytes(try server.residentBytes()),
     ]
@@ -32,7 +32,8 @@ func bulkLoad(_ setting: Setting, documents: Int) async throws -> [Double] {
   }
 }
 
-/// The directory of a database with a collection of so many documents, loaded if no other measurement has done so.
+/// The directory of a database with a collection of this number of documents, loaded if no other measurement has done
+/// so.
 func loadedDirectory(_ setting: Setting, documents: Int) async throws -> String {
   try await setting.databases.directory(databaseName(documents), setting) { directory in
     let server = try setting.startHearth(["--data", directory], database: false)

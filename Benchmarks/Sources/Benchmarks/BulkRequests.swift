@@ -1,16 +1,16 @@
-// Commit requests of many documents each, encoded before the clock starts and filled in as they are sent: the load
-// generator shares the machine with the server, and encoding a million documents takes a while.
+// Commit requests of many documents, encoded before the measurement starts and completed as they are sent. The
+// load generator shares the machine with the server, and encoding a million documents takes long.
 
 import FirestoreProtobuf
 import NIOCore
 import SwiftProtobuf
 
-/// Requests that write the documents of a collection, 500 each. Each owner has 100 of them.
+/// Requests that write the documents of a collection, 500 each. Each owner has 100 documents.
 struct BulkRequests: Sendable {
   static let perRequest = 500
   static let perOwner = 100
 
-  /// Where a document's own bytes begin in the template.
+  /// The offset of a document's own bytes in the template.
   private struct Places {
     var id: Int
     var title: Int
@@ -25,10 +25,10 @@ struct BulkRequests: Sendable {
   private static let idDigits = 20
   private static let titleDigits = 9
   private static let ownerDigits = 6
-  /// Ranks are this and more, so that each takes four bytes.
+  /// The lowest rank; from it on each takes four bytes.
   private static let leastRank = 1 << 21
 
-  /// Requests that write `count` documents, a multiple of 500.
+  /// Makes requests that write `count` documents, a multiple of 500.
   init(count: Int) throws {
     precondition(count % Self.perRequest == 0)
     self.count = count
@@ -56,11 +56,11 @@ struct BulkRequests: Sendable {
       }.serializedBytes()
       func place(behind text: [UInt8], of length: Int) throws -> Int {
         guard let at = write.firstPlace(of: text) else {
-          throw BenchmarkFailure("an encoded document lacks what is to be filled in")
+          throw BenchmarkFailure("an encoded document lacks the bytes to fill in")
         }
         return bytes.count + at + text.count - length
       }
-      // The tag of an integer, and the least rank as protobuf writes it.
+      // The tag of an integer, and the lowest rank in protobuf encoding.
       let rank: [UInt8] = [0x10, 0x80, 0x80, 0x80, 0x01]
       places.append(
         Places(
@@ -74,19 +74,19 @@ struct BulkRequests: Sendable {
     self.places = places
   }
 
-  /// How many requests there are.
+  /// The number of requests.
   var requests: Int { count / Self.perRequest }
 
-  /// How many owners there are.
+  /// The number of owners.
   static func owners(of count: Int) -> Int { count / perOwner }
 
-  /// An owner's name.
+  /// The name of an owner.
   static func owner(_ number: Int) -> String {
     let digits = String(number)
     return "user-" + String(repeating: "0", count: ownerDigits - digits.utf8.count) + digits
   }
 
-  /// One of the requests, framed. Ids do not come in order, as those that clients make do not.
+  /// One framed request. IDs are not in order, like IDs that clients make.
   func request(_ index: Int) -> ByteBuffer {
     var buffer = template
     let frame = buffer.readerIndex + 5
@@ -108,7 +108,7 @@ struct BulkRequests: Sendable {
 }
 
 extension ByteBuffer {
-  /// Writes a number's last digits over what is there.
+  /// Overwrites bytes with the last digits of a number.
   mutating func setDigits(_ number: UInt64, at index: Int, count: Int) {
     var rest = number
     for place in (index..<(index + count)).reversed() {
@@ -119,7 +119,7 @@ extension ByteBuffer {
 }
 
 extension [UInt8] {
-  /// Where some bytes occur first.
+  /// The offset of the first occurrence of some bytes.
   func firstPlace(of pattern: [UInt8]) -> Int? {
     guard count >= pattern.count else { return nil }
     return (0...(count - pattern.count)).first { self[$0..<($0 + pattern.count)].elementsEqual(pattern) }

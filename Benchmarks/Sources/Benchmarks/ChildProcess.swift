@@ -1,8 +1,8 @@
-// A server under test or a reference, as a process of its own.
+// A child process: a server under test or a reference.
 
 import Foundation
 
-/// Prints a line at once, also into a pipe.
+/// Prints a line without buffering, also into a pipe.
 func say(_ line: String) {
   FileHandle.standardOutput.write(Data((line + "\n").utf8))
 }
@@ -14,8 +14,8 @@ final class ChildProcess {
 
   var identifier: Int32 { process.processIdentifier }
 
-  /// Starts a program and waits for the line that tells its port; `portOf` reads it from a line, or returns nil.
-  /// Lines are read until `portOf` has answered and, if `ready` is given, that line was seen.
+  /// Starts a program and waits for the line with its port. `portOf` returns the port of a line, or nil. Reads
+  /// lines until `portOf` has returned a port and, if `ready` is given, that line was printed.
   init(_ path: String, _ arguments: [String], ready: String? = nil, portOf: (String) -> Int?) throws {
     process.executableURL = URL(fileURLWithPath: path)
     process.arguments = arguments
@@ -23,7 +23,7 @@ final class ChildProcess {
     let complaints = Pipe()
     process.standardError = complaints
     try process.run()
-    LeftBehind.note(process: process.processIdentifier)
+    RunCleanup.note(process: process.processIdentifier)
     var found: Int?
     var text = ""
     scan: while true {
@@ -39,12 +39,12 @@ final class ChildProcess {
     }
     guard let found else {
       process.terminate()
-      LeftBehind.forget(process: process.processIdentifier)
+      RunCleanup.forget(process: process.processIdentifier)
       let complaint = String(decoding: complaints.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
       throw BenchmarkFailure("\(path) \(arguments.joined(separator: " ")) did not start: \(text)\(complaint)")
     }
     port = found
-    // Whatever it prints later must not fill the pipes and stop it.
+    // Later output is read too, because full pipes would block the program.
     for pipe in [output, complaints] {
       pipe.fileHandleForReading.readabilityHandler = { handle in
         if handle.availableData.isEmpty { handle.readabilityHandler = nil }
@@ -52,9 +52,10 @@ final class ChildProcess {
     }
   }
 
-  /// Resident memory in bytes.
+  /// The resident memory, in bytes.
   func residentBytes() throws -> Int {
-    // Starting a process while thousands of sockets are open has crashed Foundation; Linux tells it in a file.
+    // Starting a process while thousands of sockets are open has crashed Foundation. Linux has the figure in a
+    // file.
     if let bytes = statusBytes("VmRSS:") { return bytes }
     let ps = Process()
     let pipe = Pipe()
@@ -65,12 +66,12 @@ final class ChildProcess {
     ps.waitUntilExit()
     let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
     guard let kilobytes = Int(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
-      throw BenchmarkFailure("ps told no memory for process \(identifier)")
+      throw BenchmarkFailure("ps reported no memory of process \(identifier)")
     }
     return kilobytes * 1024
   }
 
-  /// The most resident memory it ever had, in bytes; where the system does not tell, what it has now.
+  /// The peak resident memory, in bytes; the current one on systems without that figure.
   func peakBytes() throws -> Int { try statusBytes("VmHWM:") ?? residentBytes() }
 
   private func statusBytes(_ field: String) -> Int? {
@@ -80,12 +81,12 @@ final class ChildProcess {
     return line.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) }.map { $0 * 1024 }
   }
 
-  /// Processor time of all its threads so far, in seconds; nil where the system does not tell it in a file.
+  /// The processor time of all threads so far, in seconds; nil on systems without a file for it.
   func processorSeconds() -> Double? {
     guard let text = try? String(contentsOfFile: "/proc/\(identifier)/stat", encoding: .utf8),
       let end = text.lastIndex(of: ")")
     else { return nil }
-    // The fields behind the name, which stands in brackets: user and system time are the 12th and 13th, in ticks.
+    // The fields after the name, which is in brackets: user and system time are the 12th and 13th, in ticks.
     let fields = text[text.index(after: end)...].split(separator: " ")
     guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else {
       return nil
@@ -93,7 +94,7 @@ final class ChildProcess {
     return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
   }
 
-  /// Waits until it has used next to no processor time for two seconds; at most ten minutes.
+  /// Waits until the process has used almost no processor time for two seconds; at most ten minutes.
   func becomesIdle() async throws {
     var quiet = 0
     for _ in 0..<600 where quiet < 2 {
@@ -104,7 +105,7 @@ final class ChildProcess {
     guard quiet == 2 else { throw BenchmarkFailure("the server was still at work after ten minutes") }
   }
 
-  /// Ends it, and waits until it has gone; one that does not go is not waited for longer than half a minute.
+  /// Ends the process and waits for its end, at most 30 s.
   func stop() {
     process.terminate()
     let deadline = ContinuousClock.now + .seconds(30)
@@ -112,6 +113,6 @@ final class ChildProcess {
       if ContinuousClock.now > deadline { kill(identifier, SIGKILL) }
       Thread.sleep(forTimeInterval: 0.01)
     }
-    LeftBehind.forget(process: identifier)
+    RunCleanup.forget(process: identifier)
   }
 }

@@ -1,16 +1,16 @@
-// Everyone comes at once: connections per second, from nothing to a listen that is answered.
+// Connection storm: connections per second, from the connect to a confirmed listen.
 
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// How many are on their way at the same time.
+/// The number of connections in progress at the same time.
 private let atOnce = 200
 
-/// Connections per second that were greeted, authenticated themselves, and had a listen answered.
+/// Connections per second that were greeted, authenticated, and had a listen confirmed.
 func connectionStorm(_ setting: Setting, connections: Int) async throws -> Double {
   let server = try setting.startHearth(["--ephemeral"], database: true)
   defer { server.stop() }
-  // {"alg":"none","typ":"JWT"} {"sub":"storm","user_id":"storm"}, as the emulator's users have it.
+  // {"alg":"none","typ":"JWT"} {"sub":"storm","user_id":"storm"}, like the emulator's users.
   let token = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJzdWIiOiJzdG9ybSIsInVzZXJfaWQiOiJzdG9ybSJ9."
   return try await storm(server, setting, connections, path: "/.ws?v=5&ns=bench") { text, channel, done in
     let answer: String
@@ -20,7 +20,7 @@ func connectionStorm(_ setting: Setting, connections: Int) async throws -> Doubl
     case 2 where text.contains(#""s":"ok""#): return done()
     case nil where text.contains(#""t":"h""#):
       answer = #"{"t":"d","d":{"r":1,"a":"auth","b":{"cred":"\#(token)"}}}"#
-    // Refused: the connection ends, and the measurement with it.
+    // A rejected request ends the connection and the measurement.
     case .some: return channel.close(promise: nil)
     case nil: return
     }
@@ -71,7 +71,7 @@ private func storm(
     return held
   }
   let elapsed = (ContinuousClock.now - start).seconds
-  processor.leave(calls: count, in: setting)
+  processor.report(calls: count, in: setting)
   await close(held)
   return Double(count) / elapsed
 }

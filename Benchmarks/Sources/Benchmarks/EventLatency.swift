@@ -1,11 +1,12 @@
-// From a write to the event of another client that listens, at a steady rate.
+// Event latency: the time from a write to the event of another listening client, at a steady rate.
 
 import CRocksDB
 import Foundation
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// The median and the 99th percentile of the time from sending a write to another client's event, in microseconds.
+/// The median and the 99th percentile of the time from sending a write to another client's event, in
+/// microseconds.
 func eventLatency(_ setting: Setting, perSecond: Int) async throws -> [Double] {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -33,7 +34,7 @@ func eventLatency(_ setting: Setting, perSecond: Int) async throws -> [Double] {
   let loop = setting.group.any()
   let begin = NIODeadline.now()
   let clients = writers
-  // As many as are due, so that late ticks do not lower the rate.
+  // Sends all writes that are due, so that late ticks do not lower the rate.
   let ticks = loop.scheduleRepeatedTask(initialDelay: .zero, delay: .microseconds(200)) { _ in
     let due = Int((NIODeadline.now() - begin).nanoseconds) * perSecond / 1_000_000_000
     while true {
@@ -57,7 +58,7 @@ func eventLatency(_ setting: Setting, perSecond: Int) async throws -> [Double] {
   return [percentile(measured, 0.5), percentile(measured, 0.99)]
 }
 
-/// The same of a small record appended and synced by RocksDB, at the same rate.
+/// The same times for a small record appended and synced by RocksDB, at the same rate.
 func bareAppendLatency(_ setting: Setting, perSecond: Int) async throws -> [Double] {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -66,9 +67,9 @@ func bareAppendLatency(_ setting: Setting, perSecond: Int) async throws -> [Doub
 }
 
 extension ByteBuffer {
-  /// The digits behind the first occurrence of `text`.
-  func number(after text: String) -> Int? {
-    let needle = Array(text.utf8)
+  /// The digits after the first occurrence of `prefix`.
+  func number(after prefix: String) -> Int? {
+    let needle = Array(prefix.utf8)
     return withUnsafeReadableBytes { bytes in
       guard bytes.count > needle.count else { return nil }
       for start in 0..<(bytes.count - needle.count)

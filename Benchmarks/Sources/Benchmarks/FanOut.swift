@@ -1,10 +1,10 @@
-// Fan-out: what one writer writes, told to many listeners.
+// Fan-out: the writes of one client, delivered to many listeners.
 
 import Foundation
 import NIOCore
 
-/// Messages per second delivered to `listeners` connections that listen to one path, one writer with four writes in
-/// flight.
+/// Messages per second delivered to `listeners` connections that listen to one path. One writer has four writes
+/// in flight.
 func fanOut(_ setting: Setting, listeners: Int) async throws -> Double {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }

@@ -1,4 +1,4 @@
-// Cloud Firestore: durable commits and reads over gRPC.
+// Cloud Firestore measurements: durable commits and reads over gRPC.
 
 import Foundation
 import NIOConcurrencyHelpers
@@ -25,7 +25,7 @@ func unaryRate(
   try await Task.sleep(for: .seconds(setting.seconds))
   let count = tally.done.value - before
   let elapsed = (ContinuousClock.now - start).seconds
-  processor.leave(calls: count, in: setting)
+  processor.report(calls: count, in: setting)
   tally.stop()
   for client in clients { await client.close() }
   if tally.failed.value > 0 {
@@ -46,7 +46,7 @@ func durableCommits(_ setting: Setting) async throws -> Double {
 /// Durable commits per second of one new document each, by 64 clients.
 func commitRate(_ server: ChildProcess, _ setting: Setting) async throws -> Double {
   let requests = try CommitRequests(count: 512)
-  // Other documents than those of an earlier run on the same directory.
+  // Other documents than in an earlier run on the same directory.
   let run = Int.random(in: 0..<(1 << 20)) << 42
   return try await unaryRate(
     server, setting: setting, connections: 64, depth: 1, path: "/google.firestore.v1.Firestore/Commit"
@@ -60,7 +60,7 @@ func bareEngine(_ setting: Setting) async throws -> Double {
   return try BareEngine.documentsPerSecond(directory: directory, seconds: setting.seconds)
 }
 
-/// GetDocument calls per second, 8 connections of 16 calls in flight.
+/// GetDocument calls per second, 8 connections with 16 calls in flight each.
 func getDocument(_ setting: Setting) async throws -> Double {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }

@@ -1,5 +1,5 @@
-// A gRPC client that does nothing but load: one connection a client, calls over NIOHTTP2 whose answers are kept as they
-// come, and streams whose messages are handed over.
+// A gRPC load generator: one connection for each client, unary calls over NIOHTTP2 that collect their
+// responses, and streams that deliver their messages.
 
 import NIOConcurrencyHelpers
 import NIOCore
@@ -7,20 +7,20 @@ import NIOHPACK
 import NIOHTTP2
 import NIOPosix
 
-/// The answer to one call: the gRPC status, and the messages with their frames.
+/// The response to one call: the gRPC status, and the framed messages.
 struct UnaryAnswer: Sendable {
-  /// Negative if there was none.
+  /// Negative if there was no status.
   var status: Int
   var text = ""
   var body: ByteBuffer
 
-  /// What a measurement that fails says of it.
+  /// The message of a measurement that fails.
   var failure: String {
     status < 0 ? "no answer, the connection is gone" : "status \(status)\(text.isEmpty ? "" : ": " + text)"
   }
 }
 
-/// A connection that issues calls, some number at a time, and holds streams open.
+/// A connection that issues a number of concurrent calls, and keeps streams open.
 final class GRPCConnection: Sendable {
   private let channel: any Channel
   private let multiplexer: NIOHTTP2Handler.StreamMultiplexer
@@ -51,7 +51,7 @@ final class GRPCConnection: Sendable {
     return GRPCConnection(channel: channel, multiplexer: multiplexer)
   }
 
-  /// Sends one request; must be called on the connection's event loop for speed, works from anywhere.
+  /// Sends one request. Call it on the connection's event loop for speed; it works from any thread.
   func call(path: String, body: ByteBuffer) -> EventLoopFuture<UnaryAnswer> {
     let promise = channel.eventLoop.makePromise(of: UnaryAnswer.self)
     let opened = multiplexer.createStreamChannel { stream in
@@ -63,7 +63,7 @@ final class GRPCConnection: Sendable {
     return promise.futureResult
   }
 
-  /// Opens a stream that is sent to as one likes. `onEnd` hears how it ended, if the server ends it.
+  /// Opens a stream for any number of messages. `onEnd` receives the result if the server ends the stream.
   func open(
     path: String, onMessage: @escaping @Sendable (ByteBuffer) -> Void,
     onEnd: @escaping @Sendable (String) -> Void
@@ -86,7 +86,7 @@ final class GRPCConnection: Sendable {
   }
 }
 
-/// A stream that stays open.
+/// An open stream.
 struct GRPCStream: Sendable {
   fileprivate let channel: any Channel
 
@@ -104,7 +104,7 @@ func requestHeaders(_ path: String) -> HPACKHeaders {
   ]
 }
 
-/// The handler of a call: sends headers and one length-prefixed message, gathers the answer.
+/// The handler of a unary call: sends headers and one length-prefixed message, collects the response.
 private final class UnaryCall: ChannelInboundHandler {
   typealias InboundIn = HTTP2Frame.FramePayload
   typealias OutboundOut = HTTP2Frame.FramePayload
@@ -150,7 +150,7 @@ private final class UnaryCall: ChannelInboundHandler {
   }
 }
 
-/// The handler of a stream that stays open: sends headers, hands over messages.
+/// The handler of a stream: sends headers, delivers messages.
 private final class StreamedCall: ChannelInboundHandler {
   typealias InboundIn = HTTP2Frame.FramePayload
   typealias OutboundOut = HTTP2Frame.FramePayload
@@ -198,7 +198,7 @@ private final class StreamedCall: ChannelInboundHandler {
 }
 
 extension ByteBuffer {
-  /// The next whole message behind its frame's length.
+  /// The next complete message, without its frame header.
   mutating func readGRPCMessage() -> ByteBuffer? {
     guard let length = getInteger(at: readerIndex + 1, as: UInt32.self), readableBytes >= 5 + Int(length)
     else {
@@ -209,7 +209,7 @@ extension ByteBuffer {
   }
 }
 
-/// Prefixes a message as gRPC does: not compressed, then its length.
+/// Adds gRPC's frame header to a message: not compressed, then its length.
 func framed(_ message: [UInt8]) -> ByteBuffer {
   var buffer = ByteBuffer()
   buffer.reserveCapacity(message.count + 5)

@@ -1,11 +1,12 @@
-// An HTTP/1.1 client that sends a body piece by piece, as the server takes it, and counts what it is answered.
+// An HTTP/1.1 client that sends a body in chunks as the server accepts it, and counts the response's bytes.
 
 import NIOCore
 import NIOHTTP1
 import NIOPosix
 
 enum HTTPTransfer {
-  /// PUTs a body; gives the status.
+  /// Sends a PUT with a body.
+  /// - Returns: the status.
   static func put(
     _ uri: String, port: Int, on group: any EventLoopGroup, pieces: some Sequence<ByteBuffer>
   ) async throws -> Int {
@@ -20,7 +21,8 @@ enum HTTPTransfer {
     return try await answer.get().status
   }
 
-  /// GETs; gives the status and how many bytes the body had.
+  /// Sends a GET.
+  /// - Returns: the status, and the number of bytes of the body.
   static func get(
     _ uri: String, port: Int, on group: any EventLoopGroup
   ) async throws -> (status: Int, bytes: Int) {

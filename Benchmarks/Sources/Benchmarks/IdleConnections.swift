@@ -1,4 +1,4 @@
-// What a connection costs that does nothing but listen.
+// Idle connections: the cost of a connection that only listens.
 
 import NIOCore
 
@@ -37,7 +37,7 @@ private func idleBytes(
       subscribe == nil || answered.value >= count
     }
   }
-  // The first connections pay for what is shared: they are not counted.
+  // The first connections allocate shared memory, so they are not counted.
   try await open(200)
   let before = try server.residentBytes()
   try await open(count)

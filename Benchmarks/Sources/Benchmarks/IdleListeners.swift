@@ -1,11 +1,11 @@
-// What those that only listen cost: the server's memory, and other clients' writes.
+// Idle listeners: their cost in the server's memory, and in the writes of other clients.
 
 import Foundation
 import NIOCore
 
-/// Durable commits per second in a large collection, while so many targets wait for other documents of it, a thousand on a
-/// stream.
-func commitsBesideListeners(_ setting: Setting, documents: Int, listeners: Int) async throws -> Double {
+/// Durable commits per second in a large collection, while this number of targets listens to other documents of it,
+/// 1,000 on each stream.
+func commitsWithIdleListeners(_ setting: Setting, documents: Int, listeners: Int) async throws -> Double {
   let directory = try await loadedDirectory(setting, documents: documents)
   let server = try setting.startHearth(["--data", directory], database: false)
   defer { server.stop() }
@@ -16,7 +16,7 @@ func commitsBesideListeners(_ setting: Setting, documents: Int, listeners: Int) 
     let targets = opened..<min(opened + perStream, listeners)
     try await load.open(stream: opened / perStream, targets: targets)
     opened = targets.upperBound
-    // What is asked for is answered before more is.
+    // Each request is answered before the next is sent.
     try await load.wait(for: opened)
   }
   let rate = try await commitRate(server, setting)
@@ -42,7 +42,7 @@ func bareIdleStream(_ setting: Setting, streams: Int) async throws -> Double {
 private func idleStreamBytes(_ server: ChildProcess, _ setting: Setting, _ count: Int) async throws -> Double
 {
   let load = try await ListenLoad.connect(server, setting, connections: 20)
-  // The first streams pay for what is shared: they are not counted.
+  // The first streams allocate shared memory, so they are not counted.
   let first = 200
   for number in 0..<first { try await load.open(stream: number, targets: number..<(number + 1)) }
   try await load.wait(for: first)

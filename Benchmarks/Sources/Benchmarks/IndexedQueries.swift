@@ -1,4 +1,4 @@
-// Queries of 100 documents by an index.
+// Indexed queries of 100 documents.
 
 import FirestoreProtobuf
 import Foundation
@@ -6,7 +6,7 @@ import NIOConcurrencyHelpers
 import NIOCore
 import SwiftProtobuf
 
-/// Documents of the collection that the rates are taken on.
+/// The documents of the collection for throughput measurements.
 private let documents = 10_000
 
 /// Queries per second, each of 100 documents: 8 connections with two in flight each.
@@ -29,8 +29,8 @@ func bareQueryRate(_ setting: Setting) async throws -> Double {
   return try BareEngine.queriesPerSecond(directory: directory, documents: documents, seconds: setting.seconds)
 }
 
-/// Microseconds that a query of 100 documents takes, one at a time, in a collection of some size: of ten queries again and
-/// again, and of queries for any of its documents. The median.
+/// The median latency of a query of 100 documents, one at a time, in a collection of a given size, in
+/// microseconds: for ten repeated queries, and for queries of any documents.
 func queryTimes(_ setting: Setting, documents: Int) async throws -> [Double] {
   let directory = try await loadedDirectory(setting, documents: documents)
   let server = try setting.startHearth(["--data", directory], database: false)
@@ -45,7 +45,7 @@ func queryTimes(_ setting: Setting, documents: Int) async throws -> [Double] {
     let start = ContinuousClock.now
     var number = 0
     while (ContinuousClock.now - start).seconds < setting.seconds {
-      // Neighbours in number are no neighbours in place.
+      // Adjacent numbers are not adjacent on disk.
       let request = requests[number * 7919 % requests.count]
       let before = ContinuousClock.now
       let answer = try await client.call(
@@ -70,7 +70,7 @@ private func ownerQuery(_ number: Int) throws -> ByteBuffer {
   return framed(try request.serializedBytes())
 }
 
-/// Sees to it that a query finds what it should: a rate of empty answers would be no measurement.
+/// Checks that a query returns its documents: a throughput of empty responses would not be a measurement.
 private func checkQuery(_ request: ByteBuffer, _ server: ChildProcess, _ setting: Setting) async throws {
   let client = try await GRPCConnection.connect(port: server.port, on: setting.group)
   let answer = try await client.call(path: "/google.firestore.v1.Firestore/RunQuery", body: request).get()

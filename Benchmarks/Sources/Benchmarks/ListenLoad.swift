@@ -1,11 +1,11 @@
-// Listen streams that do nothing but wait, many on a connection.
+// Idle Listen streams, many on a connection.
 
 import FirestoreProtobuf
 import NIOConcurrencyHelpers
 import NIOCore
 import SwiftProtobuf
 
-/// The targets of many Listen streams, and how far they have got.
+/// The targets of many Listen streams, and the number that is current.
 final class ListenLoad: Sendable {
   private struct State {
     var current = 0
@@ -26,13 +26,13 @@ final class ListenLoad: Sendable {
     return ListenLoad(opened)
   }
 
-  /// Opens one more stream, and asks for the targets with these numbers: each has a filter that nobody else has and that
-  /// nothing matches. Its connection is the next in turn.
+  /// Opens one more stream on the next connection, and adds targets with these numbers. Each has a filter that
+  /// no other target has and that matches nothing.
   func open(stream number: Int, targets: Range<Int>) async throws {
     let stream = try await connections[number % connections.count].open(
       path: "/google.firestore.v1.Firestore/Listen",
       onMessage: { [state] in
-        // A target change that says CURRENT: field 2 of the answer, whose field 1 is 3.
+        // A target change with CURRENT: field 2 of the response, whose field 1 is 3.
         let bytes = $0.readableBytesView
         guard let first = bytes.first, first == 0x12, bytes.count >= 4 else { return }
         if bytes[bytes.startIndex + 2] == 0x08, bytes[bytes.startIndex + 3] == 0x03 {
@@ -43,7 +43,7 @@ final class ListenLoad: Sendable {
     for number in targets { stream.send(try Self.request(target: number)) }
   }
 
-  /// Waits until so many targets are current.
+  /// Waits until this number of targets is current.
   func wait(for targets: Int) async throws {
     try await waitUntil(
       "\(state.withLockedValue { $0.current }) of \(targets) targets became current", seconds: 240

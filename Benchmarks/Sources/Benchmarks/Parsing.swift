@@ -1,4 +1,4 @@
-// What a message costs before anyone has looked at it: our readers beside the stock decoders, in this process, on one
+// Parsing: the cost of decoding a message, by our readers and by the stock decoders, in this process, on one
 // thread.
 
 import FirestoreProtobuf
@@ -7,7 +7,7 @@ import Foundation
 import RealtimeWire
 import SwiftProtobuf
 
-/// Commit requests of one document read per second, into the model.
+/// Commit requests of one document decoded per second, into the model.
 func readCommits(_ setting: Setting) throws -> Double {
   let request = try BenchmarkDocument.commit(id: "one", seed: 1)
   return try perSecond(setting) {
@@ -23,7 +23,7 @@ func stockReadCommits(_ setting: Setting) throws -> Double {
   }
 }
 
-/// RunQuery requests read per second, into the model.
+/// RunQuery requests decoded per second, into the model.
 func readQueries(_ setting: Setting) throws -> Double {
   let request = try queryRequest()
   return try perSecond(setting) {
@@ -39,7 +39,7 @@ func stockReadQueries(_ setting: Setting) throws -> Double {
   }
 }
 
-/// Messages of the Realtime Database that put a record, read per second, into a request and a tree.
+/// Messages of the Realtime Database that put a record, decoded per second, into a request and a tree.
 func readPuts(_ setting: Setting) throws -> Double {
   let message = Array(putMessage.utf8)
   return try perSecond(setting) {
@@ -76,8 +76,8 @@ private func queryRequest() throws -> [UInt8] {
   return try request.serializedBytes()
 }
 
-/// How often something is done per second of the processor's time, which others on the machine do not share. It gives back
-/// some of what it read, so that it cannot be left out.
+/// The rate of a repeated operation per second of processor time, which other processes do not affect. The
+/// operation returns part of its result, so that the compiler cannot remove it.
 private func perSecond(_ setting: Setting, _ work: () throws -> Int) throws -> Double {
   let seconds = min(1, setting.seconds)
   var done = 0

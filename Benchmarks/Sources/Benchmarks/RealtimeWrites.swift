@@ -1,13 +1,13 @@
-// Writes to the Realtime Database: how many a second, and what a growing database or a crowd of listeners costs them.
+// Realtime Database writes: their throughput, also in a growing database and with many listeners.
 
 import Foundation
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// Requests that each connection of a load of writes has in flight.
+/// The number of requests in flight on each writing connection.
 private let writesInFlight = 8
 
-/// Durable writes per second by so many connections, each to keys of its own.
+/// Durable writes per second by `connections` connections, each to its own keys.
 func durableWrites(_ setting: Setting, connections: Int) async throws -> Double {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -18,7 +18,7 @@ func durableWrites(_ setting: Setting, connections: Int) async throws -> Double 
   }
 }
 
-/// Text frames per second that a bare WebSocket echo sends back, for the same messages.
+/// Text frames per second that a bare WebSocket echo returns, for the same messages.
 func bareEcho(_ setting: Setting, connections: Int) async throws -> Double {
   let server = try setting.startBare("bare-echo")
   defer { server.stop() }
@@ -27,8 +27,8 @@ func bareEcho(_ setting: Setting, connections: Int) async throws -> Double {
   ) { client, n in write(n, at: "/bench/c\(client)/k\(n % 1000)") }
 }
 
-/// Durable writes per second while connections listen to other locations, one each.
-func writesBesideListeners(_ setting: Setting, listeners: Int) async throws -> Double {
+/// Durable writes per second while other connections listen to other locations, one each.
+func writesWithOtherListeners(_ setting: Setting, listeners: Int) async throws -> Double {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
   let server = try setting.startHearth(["--data", directory], database: true)
@@ -50,12 +50,12 @@ func writesBesideListeners(_ setting: Setting, listeners: Int) async throws -> D
   return rate
 }
 
-/// Durable writes per second to leaves all over a database of some size.
+/// Durable writes per second to leaves all over a database of a given size.
 func writesToDatabase(_ setting: Setting, megabytes: Int) async throws -> Double {
-  let directory = try await filledDirectory(setting, megabytes: megabytes)
+  let directory = try await loadedJSONDirectory(setting, megabytes: megabytes)
   let server = try setting.startHearth(["--data", directory], database: true)
   defer { server.stop() }
-  // What the import left for the background is no cost of these writes.
+  // Background work of the import is not counted.
   try await server.becomesIdle()
   let records = JSONRecords.count(megabytes: megabytes)
   return try await hearthWrites(server, setting, connections: 100) { client, n in
@@ -77,7 +77,7 @@ private func hearthWrites(
   ) { client, n in write(n, at: path(client, n)) }
 }
 
-/// Messages that are answered, per second.
+/// Answered messages per second.
 private func writeRate(
   _ server: ChildProcess, _ setting: Setting, path: String, connections: Int, acknowledgement: String,
   message: @escaping @Sendable (_ client: Int, _ number: Int) -> String
@@ -117,11 +117,11 @@ private func writeRate(
   try await Task.sleep(for: .seconds(setting.seconds))
   let count = done.value - before
   let elapsed = (ContinuousClock.now - start).seconds
-  processor.leave(calls: count, in: setting)
+  processor.report(calls: count, in: setting)
   await close(clients)
-  // The server's greeting has an "s" too, the session's name, and no request's number.
+  // The server's greeting also has an "s", the session's name, but no request number.
   if let text = refused.withLockedValue({ $0 }), text.contains(#""r":"#) {
-    throw BenchmarkFailure("a write was refused: \(text.prefix(200))")
+    throw BenchmarkFailure("a write was rejected: \(text.prefix(200))")
   }
   return Double(count) / elapsed
 }

@@ -1,10 +1,10 @@
-// A client that comes back: what it is sent of a large listen of which little has changed.
+// Resuming a client: the bytes it receives of a large listen of which little has changed.
 
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// The bytes that a listen is sent until it is answered, and how long that takes in microseconds: with the hashes of what
-/// the client held before one child changed, or without any.
+/// The bytes received by a listen until it is confirmed, and the time in microseconds: with the hashes of the
+/// client's data before one child changed, or without hashes.
 func resume(_ setting: Setting, children: Int, withHashes: Bool) async throws -> [Double] {
   let server = try setting.startHearth(["--ephemeral"], database: true)
   defer { server.stop() }
@@ -39,7 +39,7 @@ func resume(_ setting: Setting, children: Int, withHashes: Bool) async throws ->
   return [Double(bytes.value), time]
 }
 
-/// The compound hash of an object of texts, by the rules of the product's clients.
+/// The compound hash of an object of strings, by the rules of the official clients.
 private struct RangeHashes {
   /// The member `ch` of a listen.
   let json: String

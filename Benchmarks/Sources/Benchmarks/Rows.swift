@@ -1,6 +1,7 @@
-// Every promise that is measured, beside its reference and its goal (docs/benchmarks.md says what each does).
+// The rows of the benchmark tables: every measured promise, with its reference and its goal (see
+// docs/benchmarks.md).
 
-/// All rows; those that take long with so many documents and listeners of Cloud Firestore.
+/// All rows. Those with this number of documents and listeners of Cloud Firestore take long.
 func rows(documents: Int, listeners: Int) -> [Row] {
   firestoreRows + parsingRows + realtimeRows
     + longFirestoreRows(documents: documents, listeners: listeners) + longRealtimeRows
@@ -65,7 +66,7 @@ private let realtimeRows = [
     reference: { try await bareAppendLatency($0, perSecond: 1000) }),
 ]
 
-/// They share one database of so many documents, which the first of them loads.
+/// The rows share one database of this number of documents, which the first row loads.
 private func longFirestoreRows(documents: Int, listeners: Int) -> [Row] {
   let many = grouped(Double(documents))
   let waiting = grouped(Double(listeners))
@@ -77,7 +78,7 @@ private func longFirestoreRows(documents: Int, listeners: Int) -> [Row] {
         "the same, memory before", "the same, memory at its peak", "the same, memory at the end",
       ],
       goals: ["", "", "1.30", "1.30"], units: ["documents/s", "MiB", "MiB", "MiB"], in: .firestore,
-      mostRounds: 1, measure: { try await bulkLoad($0, documents: documents) },
+      maximumRounds: 1, measure: { try await bulkLoad($0, documents: documents) },
       reference: { try await bulkLoad($0, documents: fewer) }),
     Row(
       [
@@ -89,9 +90,9 @@ private func longFirestoreRows(documents: Int, listeners: Int) -> [Row] {
       reference: { try await queryTimes($0, documents: 1000) }),
     Row(
       "durable commits beside \(waiting) idle listeners / beside one", goal: "0.83", unit: "documents/s",
-      in: .firestore, mostRounds: 3,
-      measure: { try await commitsBesideListeners($0, documents: documents, listeners: listeners) },
-      reference: { try await commitsBesideListeners($0, documents: documents, listeners: 1) }),
+      in: .firestore, maximumRounds: 3,
+      measure: { try await commitsWithIdleListeners($0, documents: documents, listeners: listeners) },
+      reference: { try await commitsWithIdleListeners($0, documents: documents, listeners: 1) }),
     Row(
       ["start to first answer, \(many) documents / empty directory", "the same, memory when idle"],
       goals: ["", ""], units: ["ms", "MiB"], in: .firestore,
@@ -116,8 +117,8 @@ private let longRealtimeRows = [
     reference: { try await bareConnectionStorm($0, connections: 10_000) }),
   Row(
     "writes with 18,800 listeners elsewhere / with one", goal: "0.83", unit: "writes/s", in: .realtime,
-    measure: { try await writesBesideListeners($0, listeners: 18_800) },
-    reference: { try await writesBesideListeners($0, listeners: 1) }),
+    measure: { try await writesWithOtherListeners($0, listeners: 18_800) },
+    reference: { try await writesWithOtherListeners($0, listeners: 1) }),
   Row(
     [
       "resume of a listen on 50,000 children of which one changed: bytes sent / of a listen without hashes",
@@ -128,12 +129,12 @@ private let longRealtimeRows = [
     reference: { try await resume($0, children: 50_000, withHashes: false) }),
   Row(
     ["import of 1 GB by REST / of 64 MB", "the same, memory at its peak beyond that before"],
-    goals: ["", "1.30"], units: ["MB/s", "MB"], in: .realtime, mostRounds: 1,
+    goals: ["", "1.30"], units: ["MB/s", "MB"], in: .realtime, maximumRounds: 1,
     measure: { try await importing($0, megabytes: 1024) },
     reference: { try await importing($0, megabytes: 64) }),
   Row(
     ["export of 1 GB by REST / of 64 MB", "the same, memory at its peak beyond that before"],
-    goals: ["", "1.30"], units: ["MB/s", "MB"], in: .realtime, mostRounds: 1,
+    goals: ["", "1.30"], units: ["MB/s", "MB"], in: .realtime, maximumRounds: 1,
     measure: { try await exporting($0, megabytes: 1024) },
     reference: { try await exporting($0, megabytes: 64) }),
   Row(

@@ -1,9 +1,9 @@
-// SHA-1 (RFC 3174), which the protocol's hashes are made with; written out so that the measurements need no library.
+// SHA-1 (RFC 3174), which the protocol's hashes use, written out so that the benchmarks need no library.
 
 import Foundation
 
 enum SHA1 {
-  /// Base64 of the digest.
+  /// The digest in Base64.
   static func base64(_ input: [UInt8]) -> String {
     var message = input + [0x80]
     while message.count % 64 != 56 { message.append(0) }

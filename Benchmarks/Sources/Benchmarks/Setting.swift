@@ -1,21 +1,21 @@
-// What every measurement is given: binaries, times, a place for data, and servers to measure.
+// The setting of a measurement: binaries, durations, a data directory, and servers to measure.
 
 import Foundation
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// Where the binaries are and how long one run lasts.
+/// The binaries, and the duration of one run.
 struct Setting: Sendable {
   var hearth: String
   var own: String
   var seconds: Double
   var group: any EventLoopGroup
-  /// Where measurements leave the server's processor time for one call, in microseconds.
+  /// The server's processor time for one call in microseconds, as measurements report it.
   let processorTimes = NIOLockedValueBox<[Double]>([])
-  /// Databases that are filled once, for all rounds.
-  var databases = FilledDatabases()
+  /// Databases that are loaded once, for all rounds.
+  var databases = LoadedDatabases()
 
-  /// Takes the processor times that were left.
+  /// Removes and returns the reported processor times.
   func takeProcessorTimes() -> [Double] {
     processorTimes.withLockedValue { times in
       defer { times.removeAll() }
@@ -23,7 +23,8 @@ struct Setting: Sendable {
     }
   }
 
-  /// Starts Hearth on free ports; returns the process and the port of the asked-for database.
+  /// Starts Hearth on free ports.
+  /// - Returns: the process, and the port of the requested database.
   func startHearth(_ storage: [String], database: Bool) throws -> ChildProcess {
     let ports = [
       "--host", "127.0.0.1", "--firestore-port", "0", "--database-port", "0", "--log-level", "error",
@@ -36,7 +37,7 @@ struct Setting: Sendable {
     }
   }
 
-  /// Starts one of this program's own bare servers.
+  /// Starts one of this program's bare servers.
   func startBare(_ command: String) throws -> ChildProcess {
     try ChildProcess(own, [command]) { line in line.hasPrefix("port ") ? Int(line.dropFirst(5)) : nil }
   }
@@ -44,12 +45,12 @@ struct Setting: Sendable {
   func temporaryDirectory() throws -> String {
     let path = NSTemporaryDirectory() + "hearth-bench-\(UInt64.random(in: 0...UInt64.max))"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    LeftBehind.note(directory: path)
+    RunCleanup.note(directory: path)
     return path
   }
 }
 
-/// The server's processor time of so many calls, left for the table.
+/// Reports the server's processor time for `calls` calls.
 struct ProcessorTime {
   private let server: ChildProcess
   private let before: Double?
@@ -59,7 +60,7 @@ struct ProcessorTime {
     before = server.processorSeconds()
   }
 
-  func leave(calls: Int, in setting: Setting) {
+  func report(calls: Int, in setting: Setting) {
     guard let before, let now = server.processorSeconds(), calls > 0 else { return }
     setting.processorTimes.withLockedValue { $0.append((now - before) / Double(calls) * 1e6) }
   }
@@ -72,11 +73,11 @@ final class ManagedAtomicCount: Sendable {
   var value: Int { box.withLockedValue { $0 } }
 }
 
-/// Waits until something holds, for half a minute at most unless it is given more time.
-func waitUntil(_ what: @autoclosure () -> String, seconds: Int = 30, _ holds: () -> Bool) async throws {
+/// Waits until a condition holds, by default for 30 s.
+func waitUntil(_ event: @autoclosure () -> String, seconds: Int = 30, _ condition: () -> Bool) async throws {
   let deadline = ContinuousClock.now + .seconds(seconds)
-  while !holds() {
-    if ContinuousClock.now > deadline { throw BenchmarkFailure(what()) }
+  while !condition() {
+    if ContinuousClock.now > deadline { throw BenchmarkFailure(event()) }
     try await Task.sleep(for: .milliseconds(20))
   }
 }

@@ -1,27 +1,27 @@
-// From nothing to the first answer, and the memory that a server takes before it is given anything to do.
+// Start time: from the start of the process to the first response, and the memory of an idle server.
 
 import Foundation
 import NIOCore
 
-/// What others published of Google's Firestore emulator: milliseconds to its first answer, MiB when idle, MiB after 1,000
-/// documents.
+/// Published figures of Google's Firestore emulator: milliseconds to the first response, MiB when idle, MiB
+/// after 1,000 documents.
 let publishedEmulator: [Double] = [740, 95, 456]
 
-/// Milliseconds from starting the server on an empty directory to its first answer over gRPC, and its memory in MiB: when
-/// idle, and after 1,000 documents.
+/// Milliseconds from starting the server on an empty directory to the first response over gRPC, and its memory
+/// in MiB: when idle, and after 1,000 documents.
 func startEmpty(_ setting: Setting) async throws -> [Double] {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
   let (server, time) = try await start(on: directory, setting)
   defer { server.stop() }
-  // What is done once at the start is over by then.
+  // One-time work of the start is complete by then.
   try await Task.sleep(for: .milliseconds(500))
   let idle = try server.residentBytes()
   try await fill(server, documents: 1000, setting)
   return [time, mebibytes(idle), mebibytes(try server.residentBytes())]
 }
 
-/// The same time and idle memory on a directory with so many documents.
+/// The same time and idle memory on a directory with `documents` documents.
 func startLoaded(_ setting: Setting, documents: Int) async throws -> [Double] {
   let directory = try await loadedDirectory(setting, documents: documents)
   let (server, time) = try await start(on: directory, setting)
@@ -41,7 +41,7 @@ private func start(on directory: String, _ setting: Setting) async throws -> (Ch
     ).get()
     let time = (ContinuousClock.now - start).seconds * 1000
     await client.close()
-    // NOT_FOUND: it has looked.
+    // NOT_FOUND: the server has read the store.
     guard answer.status == 5 else { throw BenchmarkFailure("the first answer was \(answer.failure)") }
     return (server, time)
   } catch {

@@ -1,19 +1,19 @@
-// The table that `make bench` prints: interleaved rounds of each measurement and its reference, medians, and the ratio
-// beside its goal.
+// The table of `make bench`: interleaved rounds of each measurement and its reference, medians, and the ratio
+// to the reference with its goal.
 
 import NIOConcurrencyHelpers
 
-/// A measurement and its reference. What one run gives may be several figures; each has a line of its own.
+/// A measurement and its reference. One run may return several figures, each with its own line.
 struct Row {
-  /// Which command prints it.
+  /// The command that prints the row.
   enum Suite: String {
     /// `make bench`.
     case standard
-    /// `make bench-firestore`: what takes minutes.
+    /// `make bench-firestore`: rows that take minutes.
     case firestore
-    /// `make bench-realtime`: what takes minutes.
+    /// `make bench-realtime`: rows that take minutes.
     case realtime
-    /// `make bench-large`: what takes a large disk.
+    /// `make bench-large`: rows that need a large disk.
     case large
   }
 
@@ -21,14 +21,14 @@ struct Row {
   var names: [String]
   var goals: [String]
   var units: [String]
-  /// Longer rows are run fewer times, whatever the arguments say.
-  var mostRounds = Int.max
+  /// The maximum number of rounds of a long row, whatever the arguments are.
+  var maximumRounds = Int.max
   var measure: @Sendable (Setting) async throws -> [Double]
   var reference: @Sendable (Setting) async throws -> [Double]
 
-  /// A row of one figure.
+  /// Makes a row of one figure.
   init(
-    _ name: String, goal: String, unit: String, in suite: Suite = .standard, mostRounds: Int = .max,
+    _ name: String, goal: String, unit: String, in suite: Suite = .standard, maximumRounds: Int = .max,
     measure: @escaping @Sendable (Setting) async throws -> Double,
     reference: @escaping @Sendable (Setting) async throws -> Double
   ) {
@@ -36,14 +36,15 @@ struct Row {
     names = [name]
     goals = [goal]
     units = [unit]
-    self.mostRounds = mostRounds
+    self.maximumRounds = maximumRounds
     self.measure = { [try await measure($0)] }
     self.reference = { [try await reference($0)] }
   }
 
-  /// A row of several figures.
+  /// Makes a row of several figures.
   init(
-    _ names: [String], goals: [String], units: [String], in suite: Suite = .standard, mostRounds: Int = .max,
+    _ names: [String], goals: [String], units: [String], in suite: Suite = .standard,
+    maximumRounds: Int = .max,
     measure: @escaping @Sendable (Setting) async throws -> [Double],
     reference: @escaping @Sendable (Setting) async throws -> [Double]
   ) {
@@ -51,12 +52,13 @@ struct Row {
     self.names = names
     self.goals = goals
     self.units = units
-    self.mostRounds = mostRounds
+    self.maximumRounds = maximumRounds
     self.measure = measure
     self.reference = reference
   }
 
-  /// Runs the rounds and prints a line for each figure, or one that says why there are none; false then.
+  /// Runs the rounds and prints a line for each figure, or one with the failure.
+  /// - Returns: whether the row succeeded.
   func print(_ setting: Setting, rounds: Int, referenceOnly: Bool) async -> Bool {
     do {
       try await run(setting, rounds: rounds, referenceOnly: referenceOnly)
@@ -73,7 +75,7 @@ struct Row {
     var references = measured
     var times: [Double] = []
     var referenceTimes: [Double] = []
-    for _ in 0..<min(rounds, mostRounds) {
+    for _ in 0..<min(rounds, maximumRounds) {
       setting.processorTimes.withLockedValue { $0.removeAll() }
       if !referenceOnly {
         for (index, value) in try await measure(setting).enumerated() { measured[index].append(value) }
@@ -99,7 +101,7 @@ func median(_ values: [Double]) -> Double {
   return sorted.isEmpty ? 0 : sorted[sorted.count / 2]
 }
 
-/// The value below which so many of the values lie.
+/// A percentile of the values.
 func percentile(_ values: [Double], _ share: Double) -> Double {
   let sorted = values.sorted()
   return sorted.isEmpty ? 0 : sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
@@ -115,7 +117,7 @@ func grouped(_ value: Double) -> String {
   return digits
 }
 
-/// Two digits behind the point.
+/// The number with two decimals.
 private func formatted(_ value: Double) -> String {
   let hundredths = Int((value * 100).rounded())
   let rest = hundredths % 100

@@ -1,9 +1,9 @@
-// Whole databases in and out as JSON over REST.
+// Transfer of complete databases as JSON over REST.
 
 import Foundation
 import NIOCore
 
-/// Megabytes per second of an import, and the server's memory at its peak beyond that before, in megabytes.
+/// Megabytes per second of an import, and the server's peak memory above the memory before, in megabytes.
 func importing(_ setting: Setting, megabytes: Int) async throws -> [Double] {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -18,7 +18,7 @@ func importing(_ setting: Setting, megabytes: Int) async throws -> [Double] {
 
 /// The same of an export.
 func exporting(_ setting: Setting, megabytes: Int) async throws -> [Double] {
-  let directory = try await filledDirectory(setting, megabytes: megabytes)
+  let directory = try await loadedJSONDirectory(setting, megabytes: megabytes)
   let server = try setting.startHearth(["--data", directory], database: true)
   defer { server.stop() }
   let before = try server.residentBytes()
@@ -32,8 +32,8 @@ func exporting(_ setting: Setting, megabytes: Int) async throws -> [Double] {
   return [rate, Double(try server.peakBytes() - before) / 1e6]
 }
 
-/// The directory of a database of that much JSON, filled if no other measurement has done so.
-func filledDirectory(_ setting: Setting, megabytes: Int) async throws -> String {
+/// The directory of a database with a given amount of JSON, loaded if no other measurement has done so.
+func loadedJSONDirectory(_ setting: Setting, megabytes: Int) async throws -> String {
   try await setting.databases.directory("realtime-\(megabytes)", setting) { directory in
     let server = try setting.startHearth(["--data", directory], database: true)
     defer { server.stop() }
@@ -49,7 +49,7 @@ private func fill(_ server: ChildProcess, megabytes: Int, _ setting: Setting) as
   guard status == 204 else { throw BenchmarkFailure("the import answered \(status)") }
 }
 
-/// The JSON text of many records in groups of a thousand, in pieces.
+/// The JSON of many records in groups of a thousand, in chunks.
 struct JSONRecords: Sequence, IteratorProtocol {
   private static let text = String(repeating: "What is written here takes space. ", count: 4)
   private static let recordBytes = 205

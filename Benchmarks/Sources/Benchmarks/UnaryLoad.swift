@@ -1,13 +1,13 @@
-// A gRPC client that costs as little as can be: unary calls one behind the other, HTTP/2's frames written and read by
-// hand. The load generator shares the processors with the server, so that what it takes is missing there; NIOHTTP2's
-// client, with a channel for each call, took a third of what the server did.
+// A gRPC client with minimal cost: consecutive unary calls, with HTTP/2 frames written and read by hand. The
+// load generator shares the processors with the server and reduces its throughput. NIOHTTP2's client, with a
+// channel for each call, took a third of the server's processor time.
 
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOHPACK
 import NIOPosix
 
-/// What the connections of one measurement count.
+/// The counters of the connections of one measurement.
 final class UnaryTally: Sendable {
   let done = ManagedAtomicCount()
   let failed = ManagedAtomicCount()
@@ -17,7 +17,7 @@ final class UnaryTally: Sendable {
   var failure: String { first.withLockedValue { $0 } }
   var stopped: Bool { isStopped.withLockedValue { $0 } }
 
-  /// No call is begun after this.
+  /// No call starts after this time.
   func stop() { isStopped.withLockedValue { $0 = true } }
 
   func fail(_ reason: String) {
@@ -30,7 +30,7 @@ final class UnaryTally: Sendable {
 struct UnaryLoad: Sendable {
   private let channel: any Channel
 
-  /// Connects and begins. `body` gives the framed request of each call, by its number on this connection.
+  /// Connects and starts. `body` returns the framed request of each call, by its number on this connection.
   static func start(
     port: Int, on group: any EventLoopGroup, path: String, depth: Int, tally: UnaryTally,
     body: @escaping @Sendable (_ call: Int) -> ByteBuffer
@@ -50,13 +50,13 @@ struct UnaryLoad: Sendable {
   func close() async { try? await channel.close() }
 }
 
-/// RFC 9113 as far as a client of short calls needs it.
+/// The part of RFC 9113 that a client of short calls needs.
 private final class UnaryLoadHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
   private static let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-  /// The largest window there is: answers are never held back.
+  /// The maximum window, so that responses are never held back.
   private static let window = UInt32(Int32.max)
   private static let received = 1 << 20
 
@@ -76,17 +76,17 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
   private let body: @Sendable (Int) -> ByteBuffer
   private var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
   private var decoder = HPACKDecoder(allocator: ByteBufferAllocator())
-  /// The headers of every call but the first: they stand in the table by then.
+  /// The headers of every call but the first; they are in the dynamic table by then.
   private var repeatedHeaders: ByteBuffer?
-  /// What header blocks of table entries alone say, while the table stays as it is.
+  /// The meaning of header blocks that only reference table entries, while the table does not change.
   private var statusOfBlock: [[UInt8]: String?] = [:]
   private var input = ByteBuffer()
   private var output = ByteBuffer()
   private var nextStream: UInt32 = 1
   private var calls = 0
-  /// What the server may still be sent.
+  /// The remaining flow-control window for requests.
   private var sendWindow = 65_535
-  /// What was received and not yet given back.
+  /// The received bytes that no WINDOW_UPDATE has returned yet.
   private var unreturned = 0
 
   init(path: String, depth: Int, tally: UnaryTally, body: @escaping @Sendable (Int) -> ByteBuffer) {
@@ -151,7 +151,8 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
     output.writeInteger(UInt32(bytes))
   }
 
-  /// The headers of the next call. Those of the first fill the table, those of the second are kept for all others.
+  /// The headers of the next call. The first call's headers fill the table; those of the second are reused for
+  /// all others.
   private func headers() throws -> ByteBuffer {
     if let repeatedHeaders { return repeatedHeaders }
     var block = ByteBuffer()
@@ -176,7 +177,8 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
     nextStream += 2
   }
 
-  /// Reads one frame; false if it is not there yet.
+  /// Reads one frame.
+  /// - Returns: false if it is incomplete.
   private func readFrame() throws -> Bool {
     guard let head = input.getInteger(at: input.readerIndex, as: UInt32.self),
       let flags = input.getInteger(at: input.readerIndex + 4, as: UInt8.self)
@@ -215,7 +217,7 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
     return true
   }
 
-  /// The call's status, with its message unless it is 0, or nil if the headers have none.
+  /// The status of the call, with its message unless it is 0; nil if the headers contain none.
   private func status(in block: inout ByteBuffer) throws -> String? {
     let isRepeated = block.readableBytesView.allSatisfy { $0 >= 0x80 }
     let key = isRepeated ? Array(block.readableBytesView) : []

@@ -1,11 +1,11 @@
-// WebSocket clients that do nothing but load: many listeners that count what they get, and one writer.
+// WebSocket load generators: many listeners that count messages, and one writer.
 
 import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOWebSocket
 
-/// One WebSocket connection: sends text, counts or hands on the text frames it gets.
+/// One WebSocket connection: sends strings, and counts or delivers received text frames.
 final class WebSocketConnection: Sendable {
   let channel: any Channel
   private init(channel: any Channel) { self.channel = channel }
@@ -38,9 +38,9 @@ final class WebSocketConnection: Sendable {
     return WebSocketConnection(channel: try await upgraded.futureResult.get())
   }
 
-  func send(_ text: String) {
-    var bytes = channel.allocator.buffer(capacity: text.utf8.count)
-    bytes.writeString(text)
+  func send(_ string: String) {
+    var bytes = channel.allocator.buffer(capacity: string.utf8.count)
+    bytes.writeString(string)
     channel.writeAndFlush(
       WebSocketFrame(fin: true, opcode: .text, maskKey: .random(), data: bytes), promise: nil)
   }
@@ -71,22 +71,22 @@ private final class TextReceiver: ChannelInboundHandler {
 }
 
 enum WebSocketFrameFactory {
-  /// A masked text frame, as a client must send it.
+  /// A masked text frame, as required of clients.
   static func text(_ bytes: ByteBuffer) -> WebSocketFrame {
     WebSocketFrame(fin: true, opcode: .text, maskKey: .random(), data: bytes)
   }
 }
 
-/// Closes connections and waits until they are: their files are needed by the next.
+/// Closes connections and waits until they are closed: the next measurement needs their file descriptors.
 func close(_ connections: [WebSocketConnection]) async {
   for connection in connections { connection.close() }
   for connection in connections { try? await connection.channel.closeFuture.get() }
 }
 
 extension ByteBuffer {
-  /// Whether the readable bytes contain `text`.
-  func contains(_ text: String) -> Bool {
-    let needle = Array(text.utf8)
+  /// Whether the readable bytes contain `string`.
+  func contains(_ string: String) -> Bool {
+    let needle = Array(string.utf8)
     return withUnsafeReadableBytes { bytes in
       guard bytes.count >= needle.count, let first = needle.first else { return false }
       for start in 0...(bytes.count - needle.count) where bytes[start] == first {

@@ -1,4 +1,5 @@
-// `make bench`, `make bench-firestore`, `make bench-realtime`, `make bench-large`: see the rows for what each measures.
+// `make bench`, `make bench-firestore`, `make bench-realtime`, `make bench-large`: see Rows.swift for the
+// measurements.
 
 import Foundation
 import NIOPosix
@@ -10,7 +11,8 @@ func option(_ name: String, _ fallback: String) -> String {
   return arguments[at + 1]
 }
 
-/// Prints the table. A row that fails says why, and the others go on; false if any did.
+/// Prints the table. A row that fails prints its reason, and the others continue.
+/// - Returns: false if any row failed.
 func printTable() async throws -> Bool {
   let name = option("--suite", "standard")
   let suite = Row.Suite(rawValue: name)
@@ -18,7 +20,7 @@ func printTable() async throws -> Bool {
     throw BenchmarkFailure("--suite is standard, firestore, realtime, large, or all for all but large")
   }
   let only = option("--only", "")
-  // Small numbers try the rows out; the goals are for these.
+  // Smaller numbers are for trying rows out. The goals apply to these numbers.
   guard let documents = Int(option("--documents", "1000000")), documents >= 5000, documents % 1000 == 0,
     let listeners = Int(option("--listeners", "100000")), listeners > 0
   else {
@@ -32,10 +34,10 @@ func printTable() async throws -> Bool {
   var setting = Setting(
     hearth: option("--hearth", "../.build/release/hearth"), own: arguments[0],
     seconds: Double(option("--seconds", "3")) ?? 3, group: MultiThreadedEventLoopGroup(numberOfThreads: 1))
-  if arguments.contains("--keep") { setting.databases = FilledDatabases(keptIn: option("--keep", "kept")) }
+  if arguments.contains("--keep") { setting.databases = LoadedDatabases(keptIn: option("--keep", "kept")) }
   let databases = setting.databases
   defer { databases.removeAll() }
-  let signals = LeftBehind.clearOnSignals()
+  let signals = RunCleanup.clearOnSignals()
   defer { for source in signals { source.cancel() } }
   let rounds = Int(option("--rounds", "5")) ?? 5
   let referenceOnly = arguments.contains("--reference-only")
@@ -48,7 +50,7 @@ func printTable() async throws -> Bool {
   return allSucceeded
 }
 
-// A server of this program's own ends as others do, whatever the run that started it does about signals.
+// One of this program's own servers ends on signals, although the run that started it handles them.
 signal(SIGTERM, SIG_DFL)
 
 do {

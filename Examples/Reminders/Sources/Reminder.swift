@@ -1,15 +1,15 @@
-// One reminder, as the app and the database both know it.
+// A reminder, as the app and the database share it.
 
 import FirebaseFirestore
 import Foundation
 
 /// A task of the list.
 struct Reminder: Codable {
-  /// The document's name, filled in when it is read.
+  /// The document's name, set when the document is read.
   @DocumentID var id: String?
   var title: String
   var isDone = false
-  /// Set by the server, so that every terminal shows the same order.
+  /// Set by the server, so every terminal shows the same order.
   @FirebaseFirestore.ServerTimestamp var created: Date?
 
   /// The reminder as a line of the list.

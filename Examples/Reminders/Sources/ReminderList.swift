@@ -1,5 +1,4 @@
-// The list in the database: reading, changing, and watching it. Everything a client of Firestore needs
-// for an app like this is on this page.
+// The list of reminders in Cloud Firestore: reads it, changes it and listens to it.
 
 import FirebaseFirestore
 import Foundation
@@ -14,12 +13,12 @@ struct ReminderList: Sendable {
 
   private var inOrder: Query { collection.order(by: "created") }
 
-  /// The reminders as they are now, oldest first.
+  /// Returns the current reminders, oldest first.
   func all() async throws -> [Reminder] {
     try await inOrder.getDocuments().documents.map { try $0.data(as: Reminder.self) }
   }
 
-  /// Adds a reminder; returns when the server has it.
+  /// Adds a reminder; returns when the server has acknowledged it.
   func add(_ title: String) async throws {
     let values = try Firestore.Encoder().encode(Reminder(title: title))
     _ = try await collection.addDocument(data: values)
@@ -37,7 +36,7 @@ struct ReminderList: Sendable {
     try await collection.document(id).delete()
   }
 
-  /// What happens to the list from now on, first what is there, one line a change.
+  /// Returns a stream with one line per change, beginning with the current reminders.
   func changes() -> AsyncThrowingStream<String, any Error> {
     AsyncThrowingStream { continuation in
       let listener = inOrder.addSnapshotListener { snapshot, error in

@@ -1,9 +1,9 @@
-// A list of reminders in the terminal. Start it twice and watch one terminal follow the other:
+// A list of reminders in the terminal. Start it in two terminals: each shows the changes of the other.
 //
 //   hearth serve --ephemeral --emulator
-//   Reminders            (in two terminals)
+//   Reminders
 //
-// FIRESTORE_EMULATOR_HOST names another server than 127.0.0.1:8080.
+// FIRESTORE_EMULATOR_HOST overrides the server's address, 127.0.0.1:8080.
 
 import FirebaseCore
 import FirebaseFirestore
@@ -46,7 +46,7 @@ struct Reminders {
     database.useEmulator(
       withHost: parts.first.map(String.init) ?? "127.0.0.1", port: parts.last.flatMap { Int($0) } ?? 8080)
     let settings = database.settings
-    // What the server has not taken when this program ends is lost, which a terminal can live with.
+    // A memory cache loses unacknowledged writes when the program ends. That is acceptable here.
     settings.cacheSettings = MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings())
     database.settings = settings
     return ReminderList(database, name: "groceries")
@@ -82,7 +82,7 @@ struct Reminders {
     }
   }
 
-  /// The reminder of a number that the user typed.
+  /// Returns the reminder with the number that the user typed.
   static func pick(_ number: String, from list: ReminderList) async throws -> Reminder? {
     let reminders = try await list.all()
     guard let index = Int(number), reminders.indices.contains(index - 1) else {

@@ -1,9 +1,9 @@
-// Lines from and to the terminal. Reading blocks, so it has a thread of its own.
+// Terminal input and output by lines. Reading blocks, so it uses a dedicated thread.
 
 import Foundation
 
 enum Terminal {
-  /// Prints a line at once, also into a pipe.
+  /// Prints a line without buffering, also into a pipe.
   static func say(_ line: String) {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
   }

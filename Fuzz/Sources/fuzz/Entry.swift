@@ -1,5 +1,5 @@
-// Runs one target, which HEARTH_FUZZ_TARGET names, under libFuzzer, whose runtime holds `main`. A property that does not
-// hold ends the process, which libFuzzer turns into a file that reproduces it.
+// Runs one fuzz target under libFuzzer, whose runtime contains `main`. HEARTH_FUZZ_TARGET names the target. A
+// violated property ends the process, and libFuzzer writes the input to a file.
 
 #if canImport(Glibc)
   import Glibc
@@ -16,13 +16,13 @@ private let chosen: FuzzTarget = {
   return target
 }()
 
-/// What libFuzzer calls with every input.
+/// The function that libFuzzer calls with every input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   do {
     try chosen.run(UnsafeRawBufferPointer(start: data, count: count))
   } catch {
-    // Not through a buffer, which an abort would lose.
+    // Written without a buffer, which an abort would lose.
     let line = "property does not hold: \(error)\n"
     _ = line.withCString { write(2, $0, strlen($0)) }
     abort()

@@ -1,6 +1,5 @@
-// What `import Firebase` gives of the Realtime Database. Type by type, because both databases have a
-// `ServerTimestamp`: exporting both modules whole would make that name ambiguous. As with Apple's
-// umbrella, an explicit import of one product decides which of the two is meant.
+// Exports the Realtime Database from `import Firebase`, type by type. Both databases have a `ServerTimestamp`, which
+// exporting both modules would make ambiguous. As with Apple's umbrella, an explicit import of one product resolves it.
 
 @_exported import FirebaseCore
 @_exported import class FirebaseDatabase.DataSnapshot

@@ -1,5 +1,5 @@
-// What `import Firebase` gives of Cloud Firestore, type by type for the same reason as with the
-// Realtime Database. Both databases' `ServerTimestamp` stay out, since their names are the same.
+// Exports Cloud Firestore from `import Firebase`, type by type, for the same reason as the Realtime Database. Neither
+// `ServerTimestamp` is exported, since their names are the same.
 
 @_exported import class FirebaseFirestore.AggregateField
 @_exported import class FirebaseFirestore.AggregateQuery

@@ -1,5 +1,5 @@
-// Matching errors against Firestore's codes for files that import `Firebase` alone: an operator cannot be
-// exported by name, so this module has one of its own, which gives way where FirebaseFirestore's is seen too.
+// Matches errors against Firestore's codes in files that import only `Firebase`. An operator cannot be exported by
+// name, so this module declares its own, which yields to FirebaseFirestore's operator where both are visible.
 
 import Foundation
 

@@ -1,6 +1,7 @@
-// Turns the loosely typed structure that the products' snapshots hand out into any Decodable.
-// Invariant: a boolean is never read from a number nor a number from a boolean, and a number that
-// does not fit the asked type exactly is an error, never a silent change.
+// Decodes any Decodable from the loosely typed structure of the products' snapshots.
+//
+// Invariant: a boolean never decodes from a number, nor a number from a boolean. A number that does not fit the
+// requested type exactly is an error.
 
 public import Foundation
 
@@ -34,7 +35,7 @@ open class FirebaseDataDecoder {
     case custom((_ decoder: any Swift.Decoder) throws -> Data)
   }
 
-  /// Whether strings stand for NaN and the infinities.
+  /// Whether strings represent NaN and the infinities.
   public enum NonConformingFloatDecodingStrategy {
     /// They do not.
     case `throw`
@@ -56,7 +57,7 @@ open class FirebaseDataDecoder {
   open var dateDecodingStrategy: DateDecodingStrategy = .deferredToDate
   /// How data is read; `.base64` unless set.
   open var dataDecodingStrategy: DataDecodingStrategy = .base64
-  /// Whether strings stand for NaN and the infinities; `.throw` unless set.
+  /// Whether strings represent NaN and the infinities; `.throw` by default.
   open var nonConformingFloatDecodingStrategy: NonConformingFloatDecodingStrategy = .throw
   /// How field names become coding keys; `.useDefaultKeys` unless set.
   open var keyDecodingStrategy: KeyDecodingStrategy = .useDefaultKeys

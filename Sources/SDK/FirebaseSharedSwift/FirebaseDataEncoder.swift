@@ -1,7 +1,8 @@
-// Turns any Encodable into the loosely typed structure that the products' write methods take:
-// NSNumber, String, NSNull, arrays and string-keyed dictionaries, plus the types a product passes
-// through untouched. Invariant: what comes out holds no Swift number, so that reading it back
-// with `as? Int` or `as? Double` behaves on Linux as it does on Apple's platforms.
+// Encodes any Encodable as the loosely typed structure of the products' write methods: NSNumber, String, NSNull, arrays
+// and string-keyed dictionaries, plus the types that a product passes through.
+//
+// Invariant: the result contains no Swift numbers, so that `as? Int` and `as? Double` behave on Linux as on Apple's
+// platforms.
 
 public import Foundation
 
@@ -53,7 +54,7 @@ open class FirebaseDataEncoder {
     case custom((Data, any Swift.Encoder) throws -> Void)
   }
 
-  /// What happens to NaN and the infinities.
+  /// The encoding of NaN and the infinities.
   public enum NonConformingFloatEncodingStrategy {
     /// They are refused with `EncodingError.invalidValue`.
     case `throw`
@@ -75,7 +76,7 @@ open class FirebaseDataEncoder {
   open var dateEncodingStrategy: DateEncodingStrategy = .deferredToDate
   /// How data is stored; `.base64` unless set.
   open var dataEncodingStrategy: DataEncodingStrategy = .base64
-  /// What happens to NaN and the infinities; `.throw` unless set.
+  /// The encoding of NaN and the infinities; `.throw` by default.
   open var nonConformingFloatEncodingStrategy: NonConformingFloatEncodingStrategy = .throw
   /// How coding keys become field names; `.useDefaultKeys` unless set.
   open var keyEncodingStrategy: KeyEncodingStrategy = .useDefaultKeys

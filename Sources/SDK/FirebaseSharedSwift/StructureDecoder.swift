@@ -1,5 +1,4 @@
-// The decoder behind FirebaseDataDecoder: one value of the structure and the rules by which it
-// becomes a Swift value.
+// The decoder of FirebaseDataDecoder: converts one value of the structure to a Swift value.
 
 package import Foundation
 

@@ -1,5 +1,5 @@
-// The encoder behind FirebaseDataEncoder. It grows a tree of nodes, because a container handed to
-// an `encode(to:)` may be written to after its siblings; the tree becomes a structure at the end.
+// The encoder of FirebaseDataEncoder. It builds a tree of nodes, since an `encode(to:)` may write to a container after
+// its siblings. The tree becomes a structure at the end.
 
 import Foundation
 

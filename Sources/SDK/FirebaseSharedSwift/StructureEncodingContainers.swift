@@ -1,4 +1,4 @@
-// The three containers of StructureEncoder. Each writes straight into its node of the tree.
+// The three containers of StructureEncoder. Each writes directly into its node of the tree.
 
 import Foundation
 

@@ -1,4 +1,4 @@
-// What the system's C library lets a program ask of its allocator beside standard C, where it is the GNU C library.
+// The allocator functions of the GNU C library beyond standard C.
 #if defined(__linux__)
 #include_next <malloc.h>
 #endif

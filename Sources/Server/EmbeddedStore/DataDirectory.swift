@@ -1,7 +1,7 @@
-// The directory of one store, held by one process at a time.
+// The data directory of one store, locked by one process at a time.
 //
-// Invariant: whoever has a DataDirectory holds a lock on its file `holder`, which the kernel lets go when the process
-// ends in whatever way. The file tells the next comer who holds it.
+// Invariant: a DataDirectory holds a lock on its file `holder` while it exists. The kernel releases the lock when the process
+// ends, however it ends. The file contains the process ID of the lock's owner.
 
 #if canImport(Darwin)
   internal import Darwin
@@ -14,41 +14,42 @@ internal import OrderedStore
 
 /// A locked data directory.
 final class DataDirectory: Sendable {
-  /// Its path.
+  /// The path of the directory.
   let path: String
   private let descriptor: Int32
 
-  /// Creates the directory if need be and locks it.
-  /// - Throws: ``StoreError`` of code `locked` naming the holder, or `unavailable` with the system's reason.
+  /// Creates the directory if it does not exist, and locks it.
+  /// - Throws: ``StoreError`` of code `locked` with the owner's process ID, or `unavailable` with the system's reason.
   init(_ path: String) throws {
     self.path = path
     try DataDirectory.create(path)
-    // Not `lock`: RocksDB locks a file `LOCK`, which is the same file where case does not count.
+    // Not `lock`: RocksDB locks a file `LOCK`, which is the same file on a case-insensitive file system.
     let file = path + "/holder"
     let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw DataDirectory.failure("cannot open \(file)") }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       let code = errno
-      let holder = DataDirectory.holder(descriptor)
+      let owner = DataDirectory.owner(descriptor)
       close(descriptor)
       guard code == EWOULDBLOCK else { throw DataDirectory.failure("cannot lock \(file)", code) }
       throw StoreError(
-        .locked, "the data directory \(path) is in use by \(holder); one process at a time may open it")
+        .locked, "the data directory \(path) is in use by \(owner); one process at a time may open it")
     }
-    let text = "\(getpid())\n"
+    let processID = "\(getpid())\n"
     _ = ftruncate(descriptor, 0)
-    _ = text.utf8.withContiguousStorageIfAvailable { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
+    _ = processID.utf8.withContiguousStorageIfAvailable { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
     self.descriptor = descriptor
-    try probe()
+    try checkWritable()
   }
 
   deinit { close(descriptor) }
 
-  /// Lets others have the directory, from before this object has gone.
+  /// Releases the lock before this object is released.
   func unlock() { flock(descriptor, LOCK_UN) }
 
-  /// Writes a little and takes it away again: a directory that cannot be written to is refused here, with the reason.
-  private func probe() throws {
+  /// Writes and removes a small file.
+  /// - Throws: ``StoreError`` with the system's reason if the directory cannot be written to.
+  private func checkWritable() throws {
     let file = path + "/probe"
     let descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw DataDirectory.failure("cannot create \(file)") }
@@ -60,14 +61,14 @@ final class DataDirectory: Sendable {
     if code != 0 { throw DataDirectory.failure("cannot write to \(path)", code) }
   }
 
-  private static func holder(_ descriptor: Int32) -> String {
+  private static func owner(_ descriptor: Int32) -> String {
     var buffer = [UInt8](repeating: 0, count: 20)
     let count = pread(descriptor, &buffer, buffer.count, 0)
     let digits = buffer.prefix(max(count, 0)).prefix { $0 >= 48 && $0 <= 57 }
     return digits.isEmpty ? "another process" : "process \(String(decoding: digits, as: UTF8.self))"
   }
 
-  /// Makes a directory and those above it; each new one is synced into its parent, else a power cut could take it away.
+  /// Makes a directory and its missing parents. Syncs the parent of each new directory, so that it survives a power cut.
   private static func create(_ path: String) throws {
     var status = stat()
     if stat(path, &status) == 0 {
@@ -93,7 +94,7 @@ final class DataDirectory: Sendable {
     return bytes.isEmpty ? "." : String(decoding: bytes, as: UTF8.self)
   }
 
-  private static func failure(_ what: String, _ code: Int32 = errno) -> StoreError {
-    StoreError.unavailable("\(what): \(String(cString: strerror(code)))")
+  private static func failure(_ action: String, _ code: Int32 = errno) -> StoreError {
+    StoreError.unavailable("\(action): \(String(cString: strerror(code)))")
   }
 }

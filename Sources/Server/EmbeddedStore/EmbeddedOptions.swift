@@ -1,19 +1,20 @@
 public import OrderedStore
 
-/// How the embedded store uses the machine.
+/// The options of an embedded store.
 public struct EmbeddedOptions: Sendable {
-  /// What every store takes: the clock, where reports go.
+  /// The options of every store: clock, trimming, reports.
   public var store: StoreOptions
-  /// The bytes of stored blocks kept in memory; nil for a quarter of what the process may use.
+  /// The size of the cache of stored blocks, in bytes; nil for a quarter of the memory that the process may use.
   public var blockCacheBytes: Int?
-  /// The bytes of new rows kept in memory before they are sorted to disk. A start after a kill replays about as much.
+  /// The size of a memtable, in bytes: new rows in memory before they are sorted to disk. A start after a kill replays about
+  /// as much.
   public var memtableBytes: Int
-  /// The threads that serve reads which memory cannot.
+  /// The number of threads for reads that memory cannot serve.
   public var readerThreads: Int
-  /// Whether commits are synced. Only the durability tests turn it off, to show that they would notice.
+  /// Whether commits are synced. The durability tests turn it off to prove that they detect a missing sync.
   package var syncsCommits = true
-  /// The tables that may be open; nil for the store's share of what the process may open. Only tests set it.
-  package var openTables: Int?
+  /// The maximum number of open tables; nil for ``OpenFileBudget/tables``. Set by tests only.
+  package var maximumOpenTables: Int?
 
   /// Makes options.
   public init(

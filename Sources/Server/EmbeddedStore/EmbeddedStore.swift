@@ -1,5 +1,5 @@
-// The store that keeps everything on this machine's disk: RocksDB under the machinery of OrderedStore. One process
-// opens a directory at a time.
+// The embedded store keeps its data on this machine's disk: an ``EngineStore`` on RocksDB. One process at a time opens a
+// directory.
 
 public import OrderedStore
 
@@ -7,17 +7,17 @@ public import OrderedStore
 ///
 /// ```swift
 /// let store = try await EmbeddedStore.open(directory: "/var/lib/hearth")
-/// let database = try await store.database(named: "realtime/app", history: .openReads)
+/// let database = try await store.database(named: "realtime/app", history: .activeReadersOnly)
 /// ```
 public final class EmbeddedStore: OrderedStore {
   private let store: EngineStore
 
   private init(_ store: EngineStore) { self.store = store }
 
-  /// Opens a directory, creating it if need be, and replays what the last process had not sorted to disk yet.
+  /// Opens a directory, creates it if it does not exist, and replays the write-ahead log of the last process.
   ///
-  /// - Throws: ``StoreError`` of code `locked` if another process holds the directory (the message names it),
-  ///   `corrupted` if what lies there is damaged or of another format, `unavailable` with the system's reason.
+  /// - Throws: ``StoreError`` of code `locked` if another process has the directory open (the message has its ID),
+  ///   `corrupted` if the data is damaged or of another format, `unavailable` with the system's reason.
   public static func open(
     directory: String, _ options: EmbeddedOptions = EmbeddedOptions()
   ) async throws -> EmbeddedStore {
@@ -32,12 +32,12 @@ public final class EmbeddedStore: OrderedStore {
     }
   }
 
-  /// Opens a database by its name in the catalogue, numbering it if it is new.
+  /// Opens a database by its name in the catalogue. A new database gets the next number.
   public func database(named name: String, history: HistoryWindow) async throws -> any OrderedDatabase {
     try await store.database(named: name, history: history)
   }
 
-  /// Whether the catalogue has a database of this name.
+  /// Whether the catalogue contains a database of this name.
   public func databaseExists(named name: String) async throws -> Bool {
     try await store.databaseExists(named: name)
   }
@@ -48,9 +48,9 @@ public final class EmbeddedStore: OrderedStore {
   /// Removes every row, log record and version of a database from the catalogue and the disk.
   public func removeDatabase(named name: String) async throws { try await store.removeDatabase(named: name) }
 
-  /// Finishes what is in flight, makes it durable, and releases the directory.
+  /// Makes every call in flight durable and releases the directory.
   public func close() async throws { try await store.close() }
 
-  /// Removes what lies below the history windows now; for tests and tools.
+  /// Deletes the rows below the history windows now. For tests and tools.
   package func trimNow() async throws { try await store.trimNow() }
 }

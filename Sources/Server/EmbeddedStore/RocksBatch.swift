@@ -1,17 +1,17 @@
-// RocksDB's write batch, its rows in the order of their keys. A group of commits brings rows from all over the key
-// space; RocksDB sorts them into a list in memory one by one, and finds the place of a row several times faster when
-// the row before it lies close by.
+// A write batch of RocksDB with its rows in key order. A group of commits changes rows all over the key space. RocksDB inserts
+// them one by one into its memtable, and finds a position several times faster if the previous row is close.
 //
-// Invariant: of several changes of one key the last asked for is the last in the batch, and a removed range keeps its
-// place among all changes.
+// Invariants
+//   1. Changes reach RocksDB in ascending key order. Changes of the same key keep the order in which they were added.
+//   2. A removed range keeps its position among all changes.
 
 internal import CRocksDB
 internal import OrderedStore
 
-/// Changes gathered for RocksDB.
-// Safety: the store guards a batch with the lock of the group it belongs to.
+/// A batch of changes for RocksDB.
+// SAFETY: the store accesses a batch under the lock of the group that it belongs to.
 final class RocksBatch: EngineBatch, @unchecked Sendable {
-  /// One change; its key and value lie one behind the other in `bytes`.
+  /// One change. Its key and value are adjacent in `bytes`.
   private struct Change {
     enum Kind { case put, delete }
 
@@ -24,8 +24,8 @@ final class RocksBatch: EngineBatch, @unchecked Sendable {
   private let batch: OpaquePointer?
   private var changes: [Change] = []
   private var bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 << 10, alignment: 8)
-  private var used = 0
-  private var rangesBytes = 0
+  private var usedBytes = 0
+  private var rangeBytes = 0
 
   init() { batch = rocksdb_writebatch_create() }
 
@@ -34,13 +34,13 @@ final class RocksBatch: EngineBatch, @unchecked Sendable {
     bytes.deallocate()
   }
 
-  var byteCount: Int { used + rangesBytes }
+  var byteCount: Int { usedBytes + rangeBytes }
 
-  var isEmpty: Bool { changes.isEmpty && rangesBytes == 0 }
+  var isEmpty: Bool { changes.isEmpty && rangeBytes == 0 }
 
   func put(_ key: UnsafeRawBufferPointer, _ head: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
     let valueCount = head.count + value.count
-    changes.append(Change(kind: .put, start: used, keyCount: key.count, valueCount: valueCount))
+    changes.append(Change(kind: .put, start: usedBytes, keyCount: key.count, valueCount: valueCount))
     reserve(key.count + valueCount)
     append(key)
     append(head)
@@ -48,43 +48,54 @@ final class RocksBatch: EngineBatch, @unchecked Sendable {
   }
 
   func delete(_ key: UnsafeRawBufferPointer) {
-    changes.append(Change(kind: .delete, start: used, keyCount: key.count, valueCount: 0))
+    changes.append(Change(kind: .delete, start: usedBytes, keyCount: key.count, valueCount: 0))
     reserve(key.count)
     append(key)
   }
 
   func deleteRange(from start: UnsafeRawBufferPointer, to end: UnsafeRawBufferPointer) {
     flush()
-    rangesBytes += start.count + end.count + 1
+    rangeBytes += start.count + end.count + 1
     rocksdb_writebatch_delete_range(batch, start.characters, start.count, end.characters, end.count)
   }
 
   func removeAll() {
     rocksdb_writebatch_clear(batch)
     changes.removeAll(keepingCapacity: true)
-    used = 0
-    rangesBytes = 0
+    usedBytes = 0
+    rangeBytes = 0
   }
 
-  /// Everything gathered, for RocksDB to write.
-  func inKeyOrder() -> OpaquePointer? {
+  /// The batch in the form of RocksDB, with all changes.
+  func rocksBatch() -> OpaquePointer? {
     flush()
     return batch
   }
 
-  /// Hands what was gathered to RocksDB, in key order.
+  /// Passes the added changes to RocksDB, in key order.
   private func flush() {
     guard !changes.isEmpty, let start = bytes.baseAddress else { return }
     let base = UnsafeRawPointer(start)
     changes.withUnsafeMutableBufferPointer { changes in
-      // Equal keys keep their order: they lie in `bytes` in the order they were asked for.
+      // `start` orders changes of the same key as they were added.
       changes.sort { a, b in
         let order = compareBytes(
           UnsafeRawBufferPointer(start: base + a.start, count: a.keyCount),
           UnsafeRawBufferPointer(start: base + b.start, count: b.keyCount))
         return order != 0 ? order < 0 : a.start < b.start
       }
+      assert(
+        changes.indices.dropFirst().allSatisfy { index in
+          let (previous, next) = (changes[index - 1], changes[index])
+          let order = compareBytes(
+            UnsafeRawBufferPointer(start: base + previous.start, count: previous.keyCount),
+            UnsafeRawBufferPointer(start: base + next.start, count: next.keyCount))
+          return order < 0 || (order == 0 && previous.start < next.start)
+        }, "invariant: a batch reaches the engine in key order")
       for change in changes {
+        precondition(
+          change.start + change.keyCount + change.valueCount <= usedBytes,
+          "invariant: a change of a batch is within its bytes")
         let key = (base + change.start).assumingMemoryBound(to: CChar.self)
         switch change.kind {
         case .put:
@@ -97,17 +108,17 @@ final class RocksBatch: EngineBatch, @unchecked Sendable {
   }
 
   private func reserve(_ count: Int) {
-    guard used + count > bytes.count else { return }
+    guard usedBytes + count > bytes.count else { return }
     let larger = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: max(bytes.count * 2, used + count), alignment: 8)
-    larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<used]))
+      byteCount: max(bytes.count * 2, usedBytes + count), alignment: 8)
+    larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<usedBytes]))
     bytes.deallocate()
     bytes = larger
   }
 
   private func append(_ part: UnsafeRawBufferPointer) {
     guard !part.isEmpty else { return }
-    UnsafeMutableRawBufferPointer(rebasing: bytes[used...]).copyMemory(from: part)
-    used += part.count
+    UnsafeMutableRawBufferPointer(rebasing: bytes[usedBytes...]).copyMemory(from: part)
+    usedBytes += part.count
   }
 }

@@ -1,74 +1,85 @@
-// RocksDB as a storage engine: batches are its write batches, snapshots its snapshots.
+// The RocksDB storage engine: its batches are RocksDB's write batches, its snapshots RocksDB's snapshots.
+//
+// Snapshots and cursors retain the ``RocksDatabase``, which is closed when the last of them is released.
 
 internal import CRocksDB
+import Locking
 internal import OrderedStore
 
-/// The engine on disk.
+/// The storage engine on disk.
 final class RocksEngine: StorageEngine {
-  private let handle: Guarded<RocksHandle?>
-  private let closed = Guarded(false)
+  /// The maximum time that ``close()`` waits for reads in progress, in milliseconds.
+  private static let closeTimeout = 10_000
+
+  /// The open database; nil once the engine is closed.
+  private let database: Guarded<RocksDatabase?>
+  /// Whether RocksDB has been closed.
+  private let isReleased = Guarded(false)
 
   /// Opens the engine of a directory. Blocks.
   init(_ directory: DataDirectory, _ options: EmbeddedOptions) throws {
-    handle = Guarded(try RocksHandle(directory, options, closed: closed))
+    database = Guarded(try RocksDatabase(directory, options, isReleased: isReleased))
   }
 
   func snapshot() -> any EngineSnapshot {
-    guard let handle = handle.withLock({ $0 }) else { return ClosedSnapshot() }
-    return RocksSnapshot(handle)
+    guard let database = database.withLock({ $0 }) else { return ClosedSnapshot() }
+    return RocksSnapshot(database)
   }
 
   func makeBatch() -> any EngineBatch { RocksBatch() }
 
   func commit(_ batch: any EngineBatch) throws {
-    guard let batch = batch as? RocksBatch else { throw StoreError(.corrupted, "a batch of another engine") }
-    guard let handle = handle.withLock({ $0 }) else { throw RocksEngine.isClosed }
-    RocksHandle.countNothing()
+    guard let batch = batch as? RocksBatch else {
+      preconditionFailure("invariant: a batch is committed to the engine that made it")
+    }
+    guard let database = database.withLock({ $0 }) else { throw RocksEngine.closed }
+    RocksDatabase.disablePerfCounters()
     try RocksError.check("writing") { error in
-      rocksdb_write(handle.database, handle.synced, batch.inKeyOrder(), error)
+      rocksdb_write(database.handle, database.syncedWrite, batch.rocksBatch(), error)
     }
   }
 
   func reclaim(from start: Key, to end: Key) {
-    guard let handle = handle.withLock({ $0 }) else { return }
+    guard let database = database.withLock({ $0 }) else { return }
     start.withUnsafeBytes { start in
       end.withUnsafeBytes { end in
         var error: UnsafeMutablePointer<CChar>?
         rocksdb_delete_file_in_range(
-          handle.database, start.characters, start.count, end.characters, end.count, &error)
+          database.handle, start.characters, start.count, end.characters, end.count, &error)
         // A hint that failed costs space until the next compaction, nothing else.
         if let error { rocksdb_free(error) }
       }
     }
   }
 
-  /// Lets go of the database, and waits for reads that still hold it.
+  /// Releases the database and waits for reads in progress.
   func close() {
-    handle.withLock { handle -> RocksHandle? in
-      defer { handle = nil }
-      return handle
-    }.map { _ in () }
-    _ = closed.wait(milliseconds: 10_000) { $0 ? true : nil }
+    // The closure returns the last reference, so that RocksDB is closed outside the lock.
+    _ = database.withLock { database -> RocksDatabase? in
+      defer { database = nil }
+      return database
+    }
+    _ = isReleased.wait(milliseconds: RocksEngine.closeTimeout) { $0 ? true : nil }
   }
 
-  static let isClosed = StoreError.unavailable("the store is closed")
+  static let closed = StoreError.unavailable("the store is closed")
 }
 
-/// What a closed engine shows: nothing can be read.
+/// The snapshot of a closed engine. Every read fails.
 private final class ClosedSnapshot: EngineSnapshot {
-  func get(_ key: UnsafeRawBufferPointer, _ tier: ReadTier, _ use: (UnsafeRawBufferPointer) -> Void) throws
+  func get(_ key: UnsafeRawBufferPointer, _ tier: ReadTier, _ body: (UnsafeRawBufferPointer) -> Void) throws
     -> Bool
   {
-    throw RocksEngine.isClosed
+    throw RocksEngine.closed
   }
 
   func cursor(from start: Key, to end: Key, _ tier: ReadTier) throws -> any EngineCursor {
-    throw RocksEngine.isClosed
+    throw RocksEngine.closed
   }
 }
 
 extension UnsafeRawBufferPointer {
-  /// The bytes as RocksDB wants them.
+  /// The bytes in the form of RocksDB's C interface.
   @inline(__always)
   var characters: UnsafePointer<CChar>? { baseAddress?.assumingMemoryBound(to: CChar.self) }
 }

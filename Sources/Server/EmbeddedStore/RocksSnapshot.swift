@@ -1,54 +1,54 @@
-// A snapshot of RocksDB and the walks over it.
+// A snapshot of RocksDB and its cursors.
 
 internal import CRocksDB
 internal import OrderedStore
 
-/// One state of the database.
-// Safety: snapshots and read options are only read after they were made, which RocksDB allows from any thread.
+/// An immutable state of the database.
+// SAFETY: snapshots and read options do not change after they were made, and RocksDB allows reading them from any thread.
 final class RocksSnapshot: EngineSnapshot, @unchecked Sendable {
-  fileprivate let handle: RocksHandle
+  fileprivate let database: RocksDatabase
   fileprivate let snapshot: OpaquePointer?
-  private let fromMemory: OpaquePointer?
-  private let fromDisk: OpaquePointer?
+  private let memoryOptions: OpaquePointer?
+  private let diskOptions: OpaquePointer?
 
-  init(_ handle: RocksHandle) {
-    self.handle = handle
-    snapshot = rocksdb_create_snapshot(handle.database)
-    fromMemory = RocksSnapshot.options(snapshot, .memory)
-    fromDisk = RocksSnapshot.options(snapshot, .disk)
+  init(_ database: RocksDatabase) {
+    self.database = database
+    snapshot = rocksdb_create_snapshot(database.handle)
+    memoryOptions = RocksSnapshot.options(snapshot, .memory)
+    diskOptions = RocksSnapshot.options(snapshot, .disk)
   }
 
   deinit {
-    rocksdb_readoptions_destroy(fromMemory)
-    rocksdb_readoptions_destroy(fromDisk)
-    rocksdb_release_snapshot(handle.database, snapshot)
+    rocksdb_readoptions_destroy(memoryOptions)
+    rocksdb_readoptions_destroy(diskOptions)
+    rocksdb_release_snapshot(database.handle, snapshot)
   }
 
   fileprivate static func options(_ snapshot: OpaquePointer?, _ tier: ReadTier) -> OpaquePointer? {
     let options = rocksdb_readoptions_create()
     rocksdb_readoptions_set_snapshot(options, snapshot)
-    // RocksDB's tier 1 is its block cache and memtables.
+    // RocksDB's read tier 1 is its block cache and memtables.
     if tier == .memory { rocksdb_readoptions_set_read_tier(options, 1) }
-    if tier == .passing { rocksdb_readoptions_set_fill_cache(options, 0) }
+    if tier == .withoutCacheFill { rocksdb_readoptions_set_fill_cache(options, 0) }
     return options
   }
 
-  func get(_ key: UnsafeRawBufferPointer, _ tier: ReadTier, _ use: (UnsafeRawBufferPointer) -> Void) throws
+  func get(_ key: UnsafeRawBufferPointer, _ tier: ReadTier, _ body: (UnsafeRawBufferPointer) -> Void) throws
     -> Bool
   {
     var error: UnsafeMutablePointer<CChar>?
-    // One row is not worth options of its own.
-    let options = tier == .memory ? fromMemory : fromDisk
-    let slice = rocksdb_get_pinned(handle.database, options, key.characters, key.count, &error)
+    // A single row does not justify dedicated options without cache fill.
+    let options = tier == .memory ? memoryOptions : diskOptions
+    let slice = rocksdb_get_pinned(database.handle, options, key.characters, key.count, &error)
     if let error { throw RocksError.error("reading", error) }
     guard let slice else { return false }
     defer { rocksdb_pinnableslice_destroy(slice) }
     var size = 0
     let bytes = rocksdb_pinnableslice_value(slice, &size)
-    // Of a table that is not open RocksDB knows in memory only that the key may be there, and gives an empty value for
-    // it without an error. After a start that is all tables but the first 16.
-    if size == 0, tier == .memory { throw NotAtOnce() }
-    use(UnsafeRawBufferPointer(start: bytes, count: size))
+    // If a table is not open, RocksDB's memory tier cannot exclude the key and returns an empty value without an error. After a
+    // start this applies to all tables but the first 16.
+    if size == 0, tier == .memory { throw MemoryTierMiss() }
+    body(UnsafeRawBufferPointer(start: bytes, count: size))
     return true
   }
 
@@ -57,12 +57,12 @@ final class RocksSnapshot: EngineSnapshot, @unchecked Sendable {
   }
 }
 
-/// A walk over a snapshot, inside bounds that RocksDB knows too, so that it does not read beyond them.
+/// A cursor over a range of a snapshot. RocksDB knows the bounds, so it does not read beyond them.
 final class RocksCursor: EngineCursor {
   private let snapshot: RocksSnapshot
   private let options: OpaquePointer?
   private let iterator: OpaquePointer?
-  /// The bounds' bytes, which RocksDB refers to as long as the iterator lives.
+  /// The bytes of the bounds, which RocksDB references while the iterator exists.
   private let bounds: UnsafeMutableRawBufferPointer
   private let lower: UnsafeRawBufferPointer
   private let upper: UnsafeRawBufferPointer
@@ -76,11 +76,11 @@ final class RocksCursor: EngineCursor {
     lower = UnsafeRawBufferPointer(rebasing: bounds[0..<start.count])
     upper = UnsafeRawBufferPointer(rebasing: bounds[start.count..<(start.count + end.count)])
     options = RocksSnapshot.options(snapshot.snapshot, tier)
-    // Rows removed and not yet compacted away are walked over unseen: not far on a caller's thread.
+    // The iterator steps over removed rows that are not compacted yet. On a caller's thread it stops after 256 of them.
     if tier == .memory { rocksdb_readoptions_set_max_skippable_internal_keys(options, 256) }
     rocksdb_readoptions_set_iterate_lower_bound(options, lower.characters, lower.count)
     rocksdb_readoptions_set_iterate_upper_bound(options, upper.characters, upper.count)
-    iterator = rocksdb_create_iterator(snapshot.handle.database, options)
+    iterator = rocksdb_create_iterator(snapshot.database.handle, options)
   }
 
   deinit {
@@ -104,43 +104,44 @@ final class RocksCursor: EngineCursor {
   func seekToFirst() throws {
     guard compareBytes(lower, upper) < 0 else { return }
     rocksdb_iter_seek_to_first(iterator)
-    try settle()
+    try updateValidity()
   }
 
   func seekToLast() throws {
     guard compareBytes(lower, upper) < 0 else { return }
     rocksdb_iter_seek_to_last(iterator)
-    try settle()
+    try updateValidity()
   }
 
   func seek(_ key: UnsafeRawBufferPointer) throws {
     guard compareBytes(lower, upper) < 0 else { return }
     let target = compareBytes(lower, key) > 0 ? lower : key
     rocksdb_iter_seek(iterator, target.characters, target.count)
-    try settle()
+    try updateValidity()
   }
 
   func seekBelow(_ key: UnsafeRawBufferPointer) throws {
     guard compareBytes(lower, upper) < 0 else { return }
     guard compareBytes(key, upper) < 0 else { return try seekToLast() }
     rocksdb_iter_seek_for_prev(iterator, key.characters, key.count)
-    try settle()
+    try updateValidity()
     if isValid, compareBytes(self.key, key) == 0 { try previous() }
   }
 
   func next() throws {
     rocksdb_iter_next(iterator)
-    try settle()
+    try updateValidity()
   }
 
   func previous() throws {
     rocksdb_iter_prev(iterator)
-    try settle()
+    try updateValidity()
   }
 
-  /// Notes whether the iterator stands on a row, and throws if it stopped for another reason than the end.
+  /// Updates ``isValid``.
+  /// - Throws: RocksDB's error if the iterator stopped before the end.
   @inline(__always)
-  private func settle() throws {
+  private func updateValidity() throws {
     isValid = rocksdb_iter_valid(iterator) != 0
     guard !isValid else { return }
     try RocksError.check("reading") { rocksdb_iter_get_error(iterator, $0) }

@@ -6,9 +6,9 @@
   internal import Glibc
 #endif
 
-/// The memory this process may use: the machine's, or its control group's if that is less.
+/// The memory that this process may use: the machine's memory, or the limit of its control group if that is lower.
 public enum SystemMemory {
-  /// Bytes.
+  /// The size in bytes.
   public static var bytes: Int {
     let physical = sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE))
     guard let limit = controlGroupLimit, limit < physical else { return max(physical, 256 << 20) }

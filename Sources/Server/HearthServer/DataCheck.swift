@@ -1,5 +1,5 @@
-// Checks a data directory that no server has open: whether Firestore's rows agree with each other, and whether the trees
-// of the Realtime Database can be read.
+// Checks a data directory that no server has open: whether Firestore's rows agree with each other, and whether
+// the trees of the Realtime Database are readable.
 
 import EmbeddedStore
 public import FirestoreEngine
@@ -10,27 +10,27 @@ public import RealtimeEngine
 
 /// Checks data directories.
 public enum DataCheck {
-  /// What was found in one database.
+  /// The result of one Firestore database.
   public struct Finding: Sendable {
     /// `projects/P/databases/D`.
     public var database: String
-    /// What was found.
+    /// The result of the check.
     public var report: ConsistencyReport
   }
 
-  /// What was found in a directory.
+  /// The results of a directory.
   public struct Findings: Sendable {
-    /// In each database of Cloud Firestore.
+    /// The results of each Firestore database.
     public var firestore: [Finding]
-    /// In each database of the Realtime Database.
+    /// The results of each Realtime Database namespace.
     public var realtime: [TreeReport]
-    /// Whether nothing is wrong.
+    /// Whether no problem was found.
     public var areConsistent: Bool {
       firestore.allSatisfy(\.report.isConsistent) && realtime.allSatisfy(\.isConsistent)
     }
   }
 
-  /// Checks every database in a directory; nothing is changed but what a start would clean up.
+  /// Checks every database in a directory. It changes only what a server start would clean up.
   /// - Throws: ``HearthError`` if there is no such directory, a server has it open, or it cannot be read.
   public static func run(directory: String) async throws(HearthError) -> Findings {
     guard FileManager.default.fileExists(atPath: directory + "/CURRENT") else {

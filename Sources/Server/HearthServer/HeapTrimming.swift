@@ -1,8 +1,8 @@
-// Gives memory back to the system when there is time. The GNU C library keeps what was freed between allocations that still
-// stand: after a large load, listen or flood the process would look as large as it ever was, until it ends.
+// Heap trimming returns free memory to the system. The GNU C library retains freed memory between live
+// allocations. Without trimming, a process stays as large as after its largest load until it ends.
 //
-// Invariant: a server that is at work is never held up. Each piece of the heap is locked while it is trimmed, so that it
-// is done only after five seconds of next to no work, and once until there is work again.
+// Invariant: trimming never delays a busy server. The library locks each part of the heap while it is trimmed.
+// A trim therefore runs only after five seconds of almost no work, and once until there is work again.
 
 import OrderedStore
 
@@ -13,22 +13,22 @@ import OrderedStore
 
 /// The trimming of this process's heap.
 enum HeapTrimming {
-  /// How long the process has to be idle, in seconds.
-  private static let interval = 5
-  /// Processor time within that, in seconds, up to which it counts as idle.
-  private static let idle = 0.1
-  /// Processor time since the last trimming from which on there may be something to give back, in seconds.
-  private static let work = 0.5
+  /// The time that the process must be idle before a trim, in seconds.
+  private static let idleSeconds = 5
+  /// The processor time within ``idleSeconds`` up to which the process counts as idle, in seconds.
+  private static let maximumIdleProcessorSeconds = 0.1
+  /// The processor time since the last trim from which another trim is useful, in seconds.
+  private static let minimumWorkProcessorSeconds = 0.5
 
-  /// Trims whenever there was work and then none. Returns when its task is cancelled, and at once where the system's
-  /// allocator gives memory back by itself.
+  /// Trims the heap after each phase of work. Returns when its task is cancelled, and immediately if the
+  /// system's allocator returns memory by itself.
   static func run() async {
     #if canImport(Glibc)
       var trimmed = 0.0
       var last = processorSeconds
-      while (try? await Task.sleep(for: .seconds(interval))) != nil {
+      while (try? await Task.sleep(for: .seconds(idleSeconds))) != nil {
         let now = processorSeconds
-        if now - last < idle, now - trimmed > work {
+        if now - last < maximumIdleProcessorSeconds, now - trimmed > minimumWorkProcessorSeconds {
           await trim()
           trimmed = processorSeconds
         }
@@ -37,7 +37,7 @@ enum HeapTrimming {
     #endif
   }
 
-  /// Gives back what is free, on a thread of its own: it may take a tenth of a second for a gigabyte.
+  /// Trims on a dedicated thread: it may take 0.1 s for each gigabyte.
   static func trim() async {
     #if canImport(Glibc)
       await withCheckedContinuation { continuation in

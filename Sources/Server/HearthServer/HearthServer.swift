@@ -1,9 +1,9 @@
-// A whole server in one object: it opens the store, puts the engines and ports over it, and takes them down again.
+// A complete Hearth server in one object: it opens the store, adds engines and ports, and closes them again.
 //
 // Invariants
-//   1. `start` either serves on every address, or throws and holds nothing: no port, no directory.
-//   2. `stop` accepts nothing new, lets what is in flight finish within the grace period, then closes the store and
-//      with it gives the directory up; every acknowledged write is on disk before that.
+//   1. `start` either serves on every address, or throws and leaves nothing open: no port, no directory.
+//   2. `stop` accepts nothing new, lets requests in flight finish within the grace period, then closes the
+//      store and releases the directory. Every acknowledged write is on disk before.
 
 import EmbeddedStore
 import Endpoints
@@ -19,13 +19,13 @@ import OrderedStore
 public final class HearthServer: Sendable {
   /// An address that the server listens on.
   public struct Listener: Sendable, Equatable {
-    /// What listens: `Cloud Firestore`, `Realtime Database` or `Emulator hub`.
+    /// The service: `Cloud Firestore`, `Realtime Database` or `Emulator hub`.
     public var product: String
-    /// The address, as bound.
+    /// The bound address.
     public var host: String
-    /// The port, as bound.
+    /// The bound port.
     public var port: Int
-    /// Whether it speaks TLS.
+    /// Whether the port uses TLS.
     public var tls: Bool
 
     /// The address as a URL, such as `http://127.0.0.1:8080`.
@@ -35,7 +35,7 @@ public final class HearthServer: Sendable {
     }
   }
 
-  /// Everything that runs while the server does.
+  /// The parts of a running server.
   private struct Running: Sendable {
     var store: any OrderedStore
     var firestore: FirestoreEngine
@@ -52,12 +52,12 @@ public final class HearthServer: Sendable {
     case stopped
   }
 
-  /// What the server was made with.
+  /// The configuration of the server.
   public let configuration: HearthConfiguration
   private let log: Logger
   private let phase = NIOLockedValueBox(Phase.idle)
 
-  /// Makes a server; nothing is opened before ``start()``.
+  /// Makes a server. Nothing is opened before ``start()``.
   public init(_ configuration: HearthConfiguration, log: Logger? = nil) {
     self.configuration = configuration
     self.log =
@@ -71,8 +71,9 @@ public final class HearthServer: Sendable {
 
   /// Opens the store and every port.
   /// - Returns: the addresses, Firestore first.
-  /// - Throws: ``HearthError`` that says what to change; nothing stays open then. Also if it was started before, or its
-  ///   task is cancelled meanwhile: nothing is exported then, since half of an import would take the place of the whole.
+  /// - Throws: ``HearthError`` with advice; nothing stays open then. Also if the server was started before, or
+  ///   if its task is cancelled. No export is written then, because a partial import would replace a complete
+  ///   export.
   @discardableResult
   public func start() async throws(HearthError) -> [Listener] {
     let mayStart = phase.withLockedValue { phase in
@@ -91,7 +92,7 @@ public final class HearthServer: Sendable {
     }
   }
 
-  /// The addresses the server listens on; empty while it does not run.
+  /// The addresses of the server; empty while it does not run.
   public var listeners: [Listener] {
     phase.withLockedValue { phase in
       if case .running(let running) = phase { running.ports.map(\.listener) } else { [] }
@@ -101,25 +102,27 @@ public final class HearthServer: Sendable {
   /// The port of Cloud Firestore; nil while the server does not run.
   public var firestorePort: Int? { listeners.first { $0.product == Self.firestoreName }?.port }
 
-  /// The port of the emulators' hub; nil while the server does not run or has none.
+  /// The port of the emulator hub; nil while the server does not run or has none.
   public var hubPort: Int? { listeners.first { $0.product == Self.hubName }?.port }
 
   /// The port of the Realtime Database; nil while the server does not run or does not serve it.
   public var databasePort: Int? { listeners.first { $0.product == Self.databaseName }?.port }
 
-  /// Stops: drains every port, closes the store. Returns when everything is closed; later calls do nothing.
+  /// Stops the server: drains every port and closes the store. Returns when everything is closed. Later calls
+  /// do nothing.
   public func stop() async {
     do throws(HearthError) { try await stopAndExport() } catch { log.error("\(error)") }
   }
 
-  /// As ``stop()``, for a server that nobody was told of: what lies where it would export stays.
+  /// Stops like ``stop()``, but does not export. For a server whose start was never reported: an earlier export
+  /// must stay.
   func stopWithoutExport() async {
-    guard let running = takeRunning() else { return }
+    guard let running = markStopped() else { return }
     await drain(running)
     await close(running)
   }
 
-  private func takeRunning() -> Running? {
+  private func markStopped() -> Running? {
     phase.withLockedValue { phase in
       guard case .running(let running) = phase else { return nil }
       phase = .stopped
@@ -127,9 +130,10 @@ public final class HearthServer: Sendable {
     }
   }
 
-  /// As ``stop()``; tells whether an export at the end failed.
+  /// Stops like ``stop()``, with the export at exit.
+  /// - Throws: ``HearthError`` if the export fails.
   func stopAndExport() async throws(HearthError) {
-    guard let running = takeRunning() else { return }
+    guard let running = markStopped() else { return }
     await drain(running)
     var failure: HearthError?
     if let suite = running.suite, let path = configuration.exportOnExit {
@@ -141,24 +145,24 @@ public final class HearthServer: Sendable {
     if let failure { throw failure }
   }
 
-  /// Reads the index files again and builds what is new. What is wrong in any file is logged, and changes nothing.
+  /// Reads the index files again and builds new indexes. Errors in any file are logged and change nothing.
   public func reloadIndexes() async {
     let engine: FirestoreEngine? = phase.withLockedValue { phase in
       if case .running(let running) = phase { running.firestore } else { nil }
     }
     guard let engine else { return }
-    let indexes: [(database: String, indexes: IndexConfiguration)]
+    let indexes: [(database: String, indexes: DatabaseIndexConfiguration)]
     do {
       indexes = try configuration.readIndexes(log: log)
       try engine.validate(indexes)
     } catch {
-      return log.error("the indexes stay as they are: \(error)")
+      return log.error("the indexes stay unchanged: \(error)")
     }
     do {
       try await engine.setIndexes(indexes)
       log.notice("the index files were read again", metadata: ["files": "\(configuration.indexFiles.count)"])
     } catch {
-      log.error("the index files were read again, but not all could be done: \(error)")
+      log.error("the index files were read again, but not all indexes could be set: \(error)")
     }
   }
 
@@ -166,7 +170,7 @@ public final class HearthServer: Sendable {
   static let databaseName = "Realtime Database"
   static let hubName = "Emulator hub"
 
-  /// The version of this server, as tools are told it.
+  /// The version of this server, as it reports it to tools.
   static let version = "0.1.0"
 
   private func open() async throws(HearthError) -> Running {
@@ -177,7 +181,7 @@ public final class HearthServer: Sendable {
     var options = FirestoreEngine.Options(createsDatabases: configuration.emulator)
     options.requiresIndexes = configuration.indexes == .strict
     options.limits = configuration.limits.firestore
-    options.sortMemory = max(SystemMemory.bytes / 8, EngineLimits.sortBytes)
+    options.sortMemory = max(SystemMemory.bytes / 8, EngineLimits.maximumSortBytes)
     let raised = configuration.limits.raised
     if !raised.isEmpty {
       log.notice("limits are raised", metadata: ["limits": "\(raised.joined(separator: " "))"])
@@ -185,30 +189,31 @@ public final class HearthServer: Sendable {
     options.report = { [log] in log.notice("\($0)") }
     let engine = FirestoreEngine(store: store, policy: policy, options: options)
     var limits = PortLimits()
-    limits.memory = PeerMemory(limit: SystemMemory.bytes / 4)
-    // Each port may take them all.
-    limits.maximumConnections = OpenFiles.current.connections
+    limits.memory = MemoryBudget(limit: SystemMemory.bytes / 4)
+    // Each port may use all of them.
+    limits.maximumConnections = OpenFileBudget.current.connections
     limits.connections = ConnectionBudget(limits.maximumConnections)
     let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime)
     do throws(HearthError) {
       try await realtime.reportUnenforcedRules(log)
       try await engine.setIndexes(indexes)
-      try Self.goOn()
+      try Self.checkCancellation()
       if configuration.emulator {
         let suite = EmulatorSuite(
           firestore: engine, realtime: configuration.database == nil ? nil : realtime.engine,
           project: configuration.project, version: Self.version, log: log)
         running.suite = suite
-        // Before there is anything that would be lost at the end.
+        // This check runs before there is data that an invalid export directory would lose.
         if let path = configuration.exportOnExit { try await checkExport(to: path, suite) }
-        // Before anyone is served, so that nobody sees half of it.
+        // The import runs before the ports open, so that no client sees a partial import.
         if let path = configuration.importedDirectory { try await load(path, suite) }
-        try Self.goOn()
+        try Self.checkCancellation()
       }
       let tls = try tls()
       let protocols = PortProtocols.firestore(
-        engine, authentication: configuration.emulator ? .emulator : .refuseAll, limits: limits, log: log)
+        engine, authentication: configuration.emulator ? .emulator : .refuseAll, limits: limits,
+        handlers: configuration.emulator ? [FirestoreEmulator(engine, log: log)] : [], log: log)
       try await listen(
         configuration.firestore, protocols, tls, limits, Self.firestoreName, flag: "--firestore-port",
         in: &running)
@@ -217,20 +222,20 @@ public final class HearthServer: Sendable {
           address, realtime.protocols, tls, limits, Self.databaseName, flag: "--database-port", in: &running)
       }
       if configuration.emulator, let address = configuration.hub {
-        // In clear also where the databases speak TLS: tools ask it before they know anything of this server.
+        // The hub never uses TLS: tools contact it before they know this server.
         try await listen(
           address, hub(running).protocols(limits), nil, limits, Self.hubName, flag: "--hub-port",
           in: &running,
-          orAnyPort: !configuration.hubPortIsFixed)
+          fallsBackToAnyPort: !configuration.hubPortIsFixed)
         if let hub = running.ports.last?.listener {
           running.locator = HubLocator(
             project: configuration.project, host: hub.host, port: hub.port, version: Self.version, log: log)
         }
       }
-      try Self.goOn()
+      try Self.checkCancellation()
       return running
     } catch {
-      // In a task of its own: that of the start may be cancelled, and what is open has to be closed all the same.
+      // The task of the start may be cancelled. Closing runs in its own task, which is not.
       let opened = running
       await Task {
         await drain(opened)
@@ -240,15 +245,16 @@ public final class HearthServer: Sendable {
     }
   }
 
-  /// Ends a start that nobody waits for any more.
-  private static func goOn() throws(HearthError) {
+  /// Throws if the start was cancelled.
+  private static func checkCancellation() throws(HearthError) {
     if Task.isCancelled { throw HearthError("The start was cancelled.") }
   }
 
-  /// A directory that is made by the export at the end may be missing: so that the first start needs no other options.
+  /// Imports a directory. It may be missing if the export at exit creates it, so that the first start needs no
+  /// other options.
   private func load(_ path: String, _ suite: EmulatorSuite) async throws(HearthError) {
-    let isYetToCome = path == configuration.exportOnExit
-    do { try await suite.load(from: path, mayBeMissing: isYetToCome) } catch {
+    let isCreatedAtExit = path == configuration.exportOnExit
+    do { try await suite.load(from: path, mayBeMissing: isCreatedAtExit) } catch {
       throw HearthError("\(error) (--import)")
     }
   }
@@ -257,7 +263,7 @@ public final class HearthServer: Sendable {
     do { try await suite.checkExport(to: path) } catch { throw HearthError("\(error) (--export-on-exit)") }
   }
 
-  /// The hub that tells where the ports are which listen already.
+  /// The hub, which lists the ports that listen already.
   private func hub(_ running: Running) -> EmulatorHub {
     let emulators = running.ports.map { running in
       EmulatorHub.Emulator(
@@ -278,18 +284,19 @@ public final class HearthServer: Sendable {
 
   private func listen(
     _ address: HearthConfiguration.Address, _ protocols: PortProtocols, _ tls: PortTLS?,
-    _ limits: PortLimits, _ product: String, flag: String, in running: inout Running, orAnyPort: Bool = false
+    _ limits: PortLimits, _ product: String, flag: String, in running: inout Running,
+    fallsBackToAnyPort: Bool = false
   ) async throws(HearthError) {
     do {
       let port = try await ListeningPort.bind(
         host: address.host, port: address.port, protocols: protocols, tls: tls, limits: limits,
-        group: EventLoops.shared, log: log)
+        group: MultiThreadedEventLoopGroup.singleton, log: log)
       let listener = Listener(product: product, host: port.host, port: port.port, tls: tls != nil)
       running.ports.append((listener, port))
     } catch {
-      if orAnyPort, error.reason == .addressInUse, address.port != 0 {
-        let other = HearthConfiguration.Address(host: address.host, port: 0)
-        return try await listen(other, protocols, tls, limits, product, flag: flag, in: &running)
+      if fallsBackToAnyPort, error.reason == .addressInUse, address.port != 0 {
+        let anyPort = HearthConfiguration.Address(host: address.host, port: 0)
+        return try await listen(anyPort, protocols, tls, limits, product, flag: flag, in: &running)
       }
       let advice =
         switch error.reason {

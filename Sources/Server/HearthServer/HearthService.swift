@@ -1,50 +1,52 @@
-// Runs a server until the process is told to stop: what `hearth serve` does.
+// Runs a server until a signal stops the process. This is `hearth serve`.
 
 import EmbeddedStore
 import Logging
 
 extension HearthServer {
-  /// Why a server that was asked to stop while it started never served.
+  /// The error of a server that was stopped by a signal before it was ready.
   public struct StoppedBeforeReady: Error, Sendable, CustomStringConvertible {
-    /// The signal that asked.
+    /// The signal that stopped the start.
     public var signal: Int32
 
-    /// The code that the process should end with: 128 and the signal's number, as shells tell of a signal.
+    /// The exit code of the process: 128 plus the signal's number, as shells expect.
     public var exitCode: Int32 { Self.exitCode(of: signal) }
 
-    /// The text of the error.
-    public var description: String { Self.text }
+    /// The message of the error.
+    public var description: String { Self.message }
 
-    static let text = "stopped before it was ready"
+    static let message = "stopped before it was ready"
 
     static func exitCode(of signal: Int32) -> Int32 { 128 + signal }
   }
 
-  /// Starts the server, calls `ready` with its addresses, and serves until SIGTERM or SIGINT; then drains and stops.
+  /// Starts the server, calls `ready` with its addresses, and serves until SIGTERM or SIGINT. Then drains and
+  /// stops.
   ///
-  /// Returns within ten seconds of the signal; with an export at the end, within ten minutes. A second signal ends the
-  /// process at once.
-  /// - Throws: ``HearthError`` if it does not start, or its export at the end fails; ``StoppedBeforeReady``.
+  /// Returns within ten seconds of the signal, or within ten minutes if it exports at exit. A second signal
+  /// ends the process immediately.
+  /// - Throws: ``HearthError`` if the server does not start or its export fails; ``StoppedBeforeReady``.
   public static func serve(
     _ configuration: HearthConfiguration, ready: @escaping @Sendable ([Listener]) -> Void
   ) async throws {
     var log = Logger(label: "hearth") { StreamLogHandler.standardError(label: $0) }
     log.logLevel = configuration.logLevel
-    // Before anything is opened: no signal may end what was begun on its way.
+    // Signals are handled before anything is opened, so that none interrupts an open.
     let signals = ProcessSignals(isExporting: configuration.exportOnExit != nil, log: log)
-    OpenFiles.raiseLimit()
+    OpenFileBudget.raiseLimit()
     let server = HearthServer(configuration, log: log)
     let listeners = try await start(server, signals)
     try await serve(server, listeners, signals, ready: ready)
   }
 
-  /// Serves with a server that has started until the process is told to stop.
+  /// Serves with a started server until a signal stops the process.
   static func serve(
     _ server: HearthServer, _ listeners: [Listener], _ signals: ProcessSignals,
     ready: @escaping @Sendable ([Listener]) -> Void
   ) async throws {
     if let signal = signals.becomeReady() {
-      // The start was over before it heard of the signal. The time to leave is that of a start, too short for an export.
+      // The start had completed before it noticed the signal. The deadline is that of a start, which is too
+      // short for an export.
       await server.stopWithoutExport()
       throw StoppedBeforeReady(signal: signal)
     }
@@ -63,7 +65,7 @@ extension HearthServer {
     try await server.stopAndExport()
   }
 
-  /// Starts the server, or gives that up as soon as the process is asked to leave.
+  /// Starts the server. Cancels the start when a signal stops the process.
   private static func start(_ server: HearthServer, _ signals: ProcessSignals) async throws -> [Listener] {
     let starting = Task { try await server.start() }
     signals.whenStopped { starting.cancel() }

@@ -1,7 +1,10 @@
-// What the process is told by signals, from before its start to its end.
+// The signals of the process, handled from before its start to its end.
 //
-// Invariants: from the first SIGTERM or SIGINT on it is gone within the time that was promised; a second one ends it at
-// once; SIGHUP never ends it. All of that on a queue of its own, since the pools may be what is stuck.
+// Invariants
+//   1. After the first SIGTERM or SIGINT the process ends within the promised time. A second one ends it
+//      immediately.
+//   2. SIGHUP never ends the process.
+//   3. Signals are handled on a dedicated queue, because the thread pools may be blocked.
 
 import Dispatch
 import Logging
@@ -16,26 +19,26 @@ import NIOCore
   import Darwin
 #endif
 
-/// The signals of this process, heard from its making on.
-///
-/// `@unchecked Sendable`: the sources are touched while it is made and when it goes, all else is locked.
+/// The signals of this process, from the creation of this object on.
+// SAFETY: the sources are accessed only during init and deinit; all other mutable state is locked.
 final class ProcessSignals: @unchecked Sendable {
   private struct State {
     var isReady = false
-    /// The signal that asked the process to leave.
+    /// The signal that stops the process.
     var stop: Int32?
-    var lastHeard: NIODeadline?
+    var lastSignal: NIODeadline?
     var onStop: [@Sendable () -> Void] = []
   }
 
-  /// How long a server may take to leave that has nothing to export.
-  private static let secondsToLeave = 9.5
-  /// And one that has.
-  private static let secondsToExport = 599.5
-  /// A terminal and the tools between pass on one and the same signal: nobody asks twice within that.
-  private static let echo = TimeAmount.milliseconds(100)
+  /// The deadline to stop a server without an export, in seconds.
+  private static let stopSeconds = 9.5
+  /// The deadline to stop a server with an export, in seconds.
+  private static let exportSeconds = 599.5
+  /// The time within which repeated signals count as one: a terminal and the tools around may each forward the
+  /// same signal.
+  private static let echoWindow = TimeAmount.milliseconds(100)
 
-  /// Each SIGHUP; those that come while one is seen to are one.
+  /// One element for each SIGHUP. Signals during the handling of another are merged into one.
   let hangups: AsyncStream<Void>
 
   private let hangup: AsyncStream<Void>.Continuation
@@ -46,28 +49,29 @@ final class ProcessSignals: @unchecked Sendable {
   private let exit: @Sendable (Int32) -> Void
   private var sources: [any DispatchSourceSignal] = []
 
+  /// Starts to handle signals.
   /// - Parameters:
-  ///   - isExporting: whether leaving includes an export.
-  ///   - exit: ends the process at once.
+  ///   - isExporting: whether stopping includes an export.
+  ///   - exit: ends the process immediately.
   init(isExporting: Bool, log: Logger, exit: @escaping @Sendable (Int32) -> Void = { _exit($0) }) {
     self.isExporting = isExporting
     self.log = log
     self.exit = exit
     (hangups, hangup) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-    let registered = DispatchGroup()
+    let registrations = DispatchGroup()
     for number in [SIGTERM, SIGINT, SIGHUP] {
       #if canImport(Darwin)
-        // The system's own answer to it would come first.
+        // Otherwise the system's default action would come first.
         signal(number, SIG_IGN)
       #endif
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
       source.setEventHandler { [weak self] in self?.receive(number) }
-      registered.enter()
-      source.setRegistrationHandler { registered.leave() }
+      registrations.enter()
+      source.setRegistrationHandler { registrations.leave() }
       source.resume()
       sources.append(source)
     }
-    _ = registered.wait(timeout: .now() + 1)
+    _ = registrations.wait(timeout: .now() + 1)
   }
 
   deinit {
@@ -75,11 +79,11 @@ final class ProcessSignals: @unchecked Sendable {
     for source in sources { source.cancel() }
   }
 
-  /// The signal that asked the process to leave; nil if none did.
+  /// The signal that stops the process; nil if none was received.
   var stop: Int32? { state.withLockedValue { $0.stop } }
 
-  /// From here on the server serves, and leaving is stopping it.
-  /// - Returns: the signal that has asked the process to leave before; then it is leaving a start, as was promised.
+  /// Marks the server as ready. From now on a signal stops a running server, not a start.
+  /// - Returns: the signal that was received before. It stops the start, with the deadline of a start.
   func becomeReady() -> Int32? {
     state.withLockedValue { state in
       if state.stop == nil { state.isReady = true }
@@ -87,7 +91,7 @@ final class ProcessSignals: @unchecked Sendable {
     }
   }
 
-  /// Does something once the process is asked to leave: now, if it was.
+  /// Calls `body` when a signal stops the process, or immediately if one was received.
   func whenStopped(_ body: @escaping @Sendable () -> Void) {
     let isStopped = state.withLockedValue { state in
       if state.stop == nil { state.onStop.append(body) }
@@ -96,57 +100,59 @@ final class ProcessSignals: @unchecked Sendable {
     if isStopped { body() }
   }
 
-  private enum Demand {
-    case nothing
-    case leave([@Sendable () -> Void], isReady: Bool)
-    case end(isReady: Bool)
+  private enum Action {
+    case ignore
+    case stop([@Sendable () -> Void], isReady: Bool)
+    case exitNow(isReady: Bool)
   }
 
-  /// Hears a signal.
+  /// Handles a signal.
   func receive(_ number: Int32) {
     if number == SIGHUP {
       hangup.yield()
       return
     }
     let now = NIODeadline.now()
-    let demand = state.withLockedValue { state -> Demand in
-      if let last = state.lastHeard, now - last < Self.echo { return .nothing }
-      state.lastHeard = now
-      guard state.stop == nil else { return .end(isReady: state.isReady) }
+    let action = state.withLockedValue { state -> Action in
+      if let last = state.lastSignal, now - last < Self.echoWindow { return .ignore }
+      state.lastSignal = now
+      guard state.stop == nil else { return .exitNow(isReady: state.isReady) }
       state.stop = number
       defer { state.onStop = [] }
-      return .leave(state.onStop, isReady: state.isReady)
+      return .stop(state.onStop, isReady: state.isReady)
     }
-    switch demand {
-    case .nothing: return
-    case .leave(let bodies, let isReady):
-      limit(number, to: isReady && isExporting ? Self.secondsToExport : Self.secondsToLeave)
+    switch action {
+    case .ignore: return
+    case .stop(let bodies, let isReady):
+      setDeadline(number, isReady && isExporting ? Self.exportSeconds : Self.stopSeconds)
       for body in bodies { body() }
-    case .end(let isReady):
-      log.error(isReady ? "ended at once by a second signal: \(remains)" : "\(Self.stoppedEarly)")
+    case .exitNow(let isReady):
+      log.error(
+        isReady
+          ? "a second signal ended the process immediately: \(durability)" : "\(Self.stoppedBeforeReady)")
       exit(StoppedBeforeReady.exitCode(of: number))
     }
   }
 
-  /// What was acknowledged is on disk, so leaving is safe at any moment; a long scan or a stuck client may not hold the
-  /// process beyond what its operator was promised.
-  private func limit(_ number: Int32, to seconds: Double) {
+  /// Ends the process at its deadline. Acknowledged writes are on disk, so this is safe at any moment. A long
+  /// scan or a stuck client cannot delay the end beyond the promised time.
+  private func setDeadline(_ number: Int32, _ seconds: Double) {
     queue.asyncAfter(deadline: .now() + seconds) { [self] in
       guard state.withLockedValue({ $0.isReady }) else {
-        log.error("\(Self.stoppedEarly)")
+        log.error("\(Self.stoppedBeforeReady)")
         return exit(StoppedBeforeReady.exitCode(of: number))
       }
-      log.error("leaving took more than \(seconds) s: the process ends now; \(remains)")
+      log.error("stopping took more than \(seconds) s: the process ends now; \(durability)")
       exit(1)
     }
   }
 
   private typealias StoppedBeforeReady = HearthServer.StoppedBeforeReady
-  private static let stoppedEarly = StoppedBeforeReady.text
+  private static let stoppedBeforeReady = StoppedBeforeReady.message
 
-  private var remains: Logger.Message {
+  private var durability: Logger.Message {
     isExporting
-      ? "everything acknowledged is on disk; an export that is not whole is dropped, and the one before it stays"
-      : "everything acknowledged is on disk"
+      ? "every acknowledged write is on disk; an incomplete export is discarded, and the export before it stays"
+      : "every acknowledged write is on disk"
   }
 }

@@ -1,5 +1,5 @@
-// The store that lives in memory and ends with the process: `--ephemeral`, tests, and the reference that other
-// engines are compared with. It starts in well under a millisecond and keeps the whole contract but for durability.
+// The store in memory, which ends with the process. `--ephemeral` and tests use it, and tests compare other engines with it.
+// It starts in well under a millisecond and implements the complete contract except durability.
 
 /// A store in memory.
 public final class MemoryStore: OrderedStore {
@@ -10,17 +10,17 @@ public final class MemoryStore: OrderedStore {
     try self.init(MemoryEngine(), options)
   }
 
-  /// Makes a store over what another left in memory, as a restart would find it.
+  /// Makes a store over the contents of an earlier store, like a restart.
   package init(_ engine: MemoryEngine, _ options: StoreOptions) throws {
     store = try EngineStore(engine, options)
   }
 
-  /// Opens a database by its name in the catalogue, numbering it if it is new.
+  /// Opens a database by its name in the catalogue. A new database gets the next number.
   public func database(named name: String, history: HistoryWindow) async throws -> any OrderedDatabase {
     try await store.database(named: name, history: history)
   }
 
-  /// Whether the catalogue has a database of this name.
+  /// Whether the catalogue contains a database of this name.
   public func databaseExists(named name: String) async throws -> Bool {
     try await store.databaseExists(named: name)
   }
@@ -31,9 +31,9 @@ public final class MemoryStore: OrderedStore {
   /// Removes every row, log record and version of a database.
   public func removeDatabase(named name: String) async throws { try await store.removeDatabase(named: name) }
 
-  /// Finishes what is in flight and ends the store's threads. Later calls throw ``StoreError``.
+  /// Completes every call in flight and ends the store's threads. Later calls throw ``StoreError``.
   public func close() async throws { try await store.close() }
 
-  /// Removes what lies below the history windows now; for tests and tools.
+  /// Deletes the rows below the history windows now. For tests and tools.
   package func trimNow() async throws { try await store.trimNow() }
 }

@@ -1,4 +1,4 @@
-// `hearth check`: reads a data directory that no server has open, and says whether it is consistent.
+// `hearth check`: reads a data directory that no server has open, and reports whether it is consistent.
 
 import ArgumentParser
 import FirestoreEngine
@@ -9,10 +9,10 @@ import RealtimeEngine
 struct Check: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract:
-      "Check that every document has its index entries and every index entry its document, and that trees can be read.",
+      "Check that documents and index entries agree, and that Realtime Database trees are readable.",
     discussion: """
-      The server must be stopped. Ends with 0 if everything is consistent, with 2 if something is not, and with 1 if \
-      the directory cannot be checked.
+      The server must be stopped. The exit code is 0 if all data is consistent, 2 if not, and 1 if the directory \
+      cannot be checked.
       """)
 
   @Option(help: ArgumentHelp("The data directory.", valueName: "dir"))
@@ -31,7 +31,7 @@ struct Check: AsyncParsableCommand {
       print(
         "\(finding.database): \(report.documents) documents, \(report.automaticEntries) automatic and "
           + "\(report.compositeEntries) composite index entries, \(report.problemCount) problems")
-      for problem in report.problems { print("  \(problem.fault.rawValue): \(problem.place)") }
+      for problem in report.problems { print("  \(problem.fault.rawValue): \(problem.location)") }
       let rest = report.problemCount - report.problems.count
       if rest > 0 { print("  and \(rest) more") }
     }

@@ -1,4 +1,4 @@
-// The command `hearth`; each of its commands has a file of its own.
+// The command `hearth`. Each subcommand has its own file.
 
 import ArgumentParser
 

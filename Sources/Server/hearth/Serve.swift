@@ -1,4 +1,4 @@
-// `hearth serve`: reads the options, starts a server, says where it listens, and runs until it is told to stop.
+// `hearth serve`: parses the options, starts a server, prints its addresses, and runs until a signal stops it.
 
 import ArgumentParser
 import Foundation
@@ -9,29 +9,29 @@ struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Serve Cloud Firestore and the Realtime Database.",
     discussion: """
-      Prints one line for each address it listens on, then "ready". SIGTERM and SIGINT let open requests finish and \
-      end the process within ten seconds; an export at the end may take ten minutes. A second signal ends it at once: \
-      everything acknowledged is on disk, and of an export that is not whole nothing is kept, so that the one before it \
-      stays. A start that is not "ready" yet is given up, with nothing exported. Either ends with 128 and the signal's \
-      number.
+      Prints one line for each listening address, then "ready". On SIGTERM or SIGINT, open requests finish and the \
+      process ends within ten seconds, or within ten minutes if it exports at exit. A second signal ends it immediately: \
+      every acknowledged write is on disk, an incomplete export is discarded, and the export before it stays. A signal \
+      before "ready" cancels the start, without an export. Both end with exit code 128 plus the signal's number.
 
-      Each option may also be set by a variable, HEARTH_ and its name in capitals (HEARTH_FIRESTORE_PORT), or, where \
-      it says so, by firebase.json. A flag goes before a variable, a variable before firebase.json.
+      Each option can also be set by an environment variable, HEARTH_ and its name in capitals (HEARTH_FIRESTORE_PORT), \
+      or, where documented below, by firebase.json. A flag overrides a variable, and a variable overrides firebase.json.
 
-      The index files that firebase.json names are read again on SIGHUP, which never ends the process.
+      SIGHUP reloads the index files that firebase.json names. It never ends the process.
 
-      Without --emulator every request for data is answered UNAUTHENTICATED: this version knows no accounts yet.
+      Without --emulator every request for data fails with UNAUTHENTICATED: this version has no accounts yet.
       """)
 
-  @Option(help: ArgumentHelp("Keep data in this directory, made if missing.", valueName: "dir"))
+  @Option(
+    help: ArgumentHelp("Keep data in this directory, which is created if it is missing.", valueName: "dir"))
   var data: String?
 
-  @Flag(help: "Keep data in memory and forget it at the end, in place of --data.")
+  @Flag(help: "Keep data in memory instead of --data, and lose it at the end.")
   var ephemeral = false
 
   @Option(
     help: ArgumentHelp(
-      "The project of database namespaces that name none. (default: demo-project)", valueName: "id"))
+      "The project of database namespaces that name no project. (default: demo-project)", valueName: "id"))
   var project: String?
 
   @Option(
@@ -42,43 +42,44 @@ struct Serve: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Cloud Firestore's port, 0 for any free one; also emulators.firestore.port. (default: 8080)",
+      "Cloud Firestore's port, 0 for any free port; also emulators.firestore.port. (default: 8080)",
       valueName: "port"))
   var firestorePort: Int?
 
   @Option(
     help: ArgumentHelp(
-      "The Realtime Database's port, 0 for any free one; also emulators.database.port. (default: 9000)",
+      "The Realtime Database's port, 0 for any free port; also emulators.database.port. (default: 9000)",
       valueName: "port"))
   var databasePort: Int?
 
   @Option(
     help: ArgumentHelp(
-      "The port of the emulators' hub, with --emulator; also emulators.hub.port. (default: 4400, or any free one)",
+      "The port of the emulator hub, with --emulator; also emulators.hub.port. (default: 4400, or any free port)",
       valueName: "port"))
   var hubPort: Int?
 
   @Flag(
     help: """
-      Trust every caller, as the emulator suite does: no token, unsigned tokens and 'owner' are accepted, and any \
-      project or database springs into being. Refuses to listen beyond this machine.
+      Trust every caller like the emulator suite: accept missing tokens, unsigned tokens and 'owner', and create \
+      projects and databases on first use. Listens on this machine only.
       """)
   var emulator = false
 
-  @Flag(help: "Let --emulator listen beyond this machine: whoever reaches it may read and change all data.")
+  @Flag(
+    help: "Let --emulator listen beyond this machine: everyone who reaches it may read and change all data.")
   var allowRemoteEmulator = false
 
   @Option(
     name: .customLong("import"),
     help: ArgumentHelp(
-      "With --emulator: read this directory before serving, an export of the emulator suite or of this server. A directory "
-        + "that is missing is read as empty where --export-on-exit names it, too.", valueName: "dir"))
+      "With --emulator: import this directory before serving, an export of the emulator suite or of this server. It may "
+        + "be missing if --export-on-exit names the same directory.", valueName: "dir"))
   var importedDirectory: String?
 
   @Option(
     help: ArgumentHelp(
-      "With --emulator: export all data to this directory at the end, as the emulator suite does. It may be missing or "
-        + "empty, or hold an export, which is replaced; the server does not start with another.",
+      "With --emulator: export all data to this directory at the end, like the emulator suite. It must be missing, empty, "
+        + "or an export, which is replaced; otherwise the server does not start.",
       valueName: "dir"))
   var exportOnExit: String?
 
@@ -90,25 +91,25 @@ struct Serve: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "The project's firebase.json. One that names a rules file is refused, since rules are not enforced yet. "
-        + "(default: firebase.json in the working directory, if there is one)", valueName: "file"))
+      "The project's firebase.json. A file that names rules is rejected, because rules are not enforced yet. "
+        + "(default: firebase.json in the working directory, if it exists)", valueName: "file"))
   var config: String?
 
   @Option(
     help: ArgumentHelp(
-      "automatic: answer every valid query; strict: refuse those for which the hosted product would ask for an index. "
+      "automatic: run every valid query; strict: reject queries for which the hosted product requires an index. "
         + "(default: automatic)", valueName: "mode"))
   var indexes: String?
 
   @Option(
     help: ArgumentHelp(
-      "A JSON file of limits to raise above the products' own, such as {\"firestore\": {\"documentBytes\": 4194304}}; "
+      "A JSON file of limits to raise above the products' limits, such as {\"firestore\": {\"documentBytes\": 4194304}}; "
         + "docs/limits.md lists them.", valueName: "file"))
   var limits: String?
 
   @Option(
     help: ArgumentHelp(
-      "What to log to standard error: trace, debug, info, notice, warning, error or critical. (default: notice)",
+      "The minimum level of log messages on standard error: trace, debug, info, notice, warning, error or critical. (default: notice)",
       valueName: "level"))
   var logLevel: String?
 

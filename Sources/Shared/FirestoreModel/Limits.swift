@@ -1,52 +1,53 @@
-// Every limit that the data model itself sets. Requests, transactions and time have theirs in the engine.
+// The limits of the data model. Limits of requests, transactions and time are in the engine.
 
-/// The limits of names and of what an index keeps. They are part of the rows on disk, of exports and of what clients take
-/// for a name, so that no server can have others.
+/// The limits of names and of indexed values. No server can change them, since rows on disk, exports and clients depend
+/// on them.
 public enum Limits {
-  /// Longest collection id or document id, in bytes of UTF-8.
+  /// The maximum length of a collection id or document id, in bytes of UTF-8.
   public static let resourceIDBytes = 1500
-  /// Longest full document name, in bytes.
+  /// The maximum length of a full document name, in bytes of UTF-8.
   public static let documentNameBytes = 6 * 1024
-  /// Most levels of collections in one path.
+  /// The maximum levels of collections in one path.
   public static let collectionDepth = 100
-  /// Longest field name, in bytes of UTF-8.
+  /// The maximum length of a field name, in bytes of UTF-8.
   public static let fieldNameBytes = 1500
-  /// Longest field path, in bytes: its names and the dots between them, without quotes and backslashes.
+  /// The maximum length of a field path, in bytes of UTF-8: names and the dots between them, without quotes and
+  /// backslashes.
   public static let fieldPathBytes = 1500
-  /// Bytes of a text or bytes value that an index keeps.
+  /// The length at which an index truncates a text or bytes value, in bytes.
   public static let indexedValueBytes = 1500
-  /// Most levels of maps and arrays that a server may allow in a document, see `FirestoreLimits`.
+  /// The maximum of `FirestoreLimits.valueDepth` that a server may configure.
   public static let greatestValueDepth = 31
 }
 
 /// The limits of documents and queries, which a server may raise. The defaults are the product's own.
 public struct FirestoreLimits: Sendable, Hashable {
-  /// Largest document by the size formula.
+  /// The maximum size of a document in bytes, by the size formula.
   public var documentBytes = 1_048_576
-  /// Longest text or bytes value.
+  /// The maximum size of a text or bytes value, in bytes.
   public var valueBytes = 1_048_487
-  /// Most levels of maps and arrays in a document.
+  /// The maximum levels of maps and arrays in a document.
   public var valueDepth = 20
-  /// Most dimensions of a vector.
+  /// The maximum dimensions of a vector.
   public var vectorDimensions = 2048
-  /// Most field transforms for one document in one commit.
+  /// The maximum field transforms for one document in one commit.
   public var transformsPerDocument = 500
-  /// Most disjunctions of a query after normalisation, and most elements of `in` and `array-contains-any`.
+  /// The maximum disjunctions of a normalized query, and the maximum elements of `in` and `array-contains-any`.
   public var disjunctions = 30
-  /// Most elements of `not-in`.
+  /// The maximum elements of `not-in`.
   public var notInValues = 10
-  /// Most filters and orders of a query together.
+  /// The maximum number of filters and orders of a query together.
   public var filtersAndOrders = 100
-  /// Most fields with a range or inequality in one query.
+  /// The maximum fields with a range or inequality in one query.
   public var inequalityFields = 10
-  /// Most aggregations of one query.
+  /// The maximum aggregations of one query.
   public var aggregations = 5
-  /// Most results of a nearest-neighbour query.
+  /// The maximum results of a nearest-neighbour query.
   public var nearestNeighbours = 1000
 
-  /// The product's own limits.
+  /// Creates the product's limits.
   public init() {}
 
-  /// The product's own limits.
+  /// The product's limits.
   public static let standard = FirestoreLimits()
 }

@@ -1,20 +1,21 @@
-// The client's half of one call as a value: what to send, and what the server's header blocks and bytes mean.
+// The client side of a gRPC stream as a value: builds the request headers, and parses the server's header blocks and
+// data.
 //
-// Invariant: every call ends with exactly one status, whatever the peer or a proxy between sends: trailers,
-// trailers-only, plain HTTP answers, a reset, a lost connection, or broken framing.
+// Invariant: every call ends with exactly one status, whatever the server or a proxy sends: trailers, trailers-only, a
+// plain HTTP response, a reset, a lost connection, or malformed framing.
 
 public import NIOCore
 public import NIOHPACK
 
 /// The client side of one gRPC stream.
 public struct GRPCClientStream: Sendable {
-  /// What the server sent, in order.
+  /// An event of the response, in order.
   public enum Event: Sendable, Equatable {
-    /// The answer's first header block; at most once, and not at all for a trailers-only answer.
+    /// The first header block of the response. It occurs at most once, and never for a trailers-only response.
     case metadata(HPACKHeaders)
-    /// A whole response message.
+    /// A response message.
     case message(ByteBuffer)
-    /// The end of the call, with the trailers it came in; nothing follows.
+    /// The end of the call, with its trailers. It is the last event.
     case end(GRPCStatus, HPACKHeaders)
   }
 
@@ -25,7 +26,9 @@ public struct GRPCClientStream: Sendable {
   private var trailers: HPACKHeaders?
   private var metadata: HPACKHeaders?
 
-  /// Makes the state of a fresh stream.
+  /// Creates a stream.
+  ///
+  /// - Parameter maximumMessageSize: the maximum bytes of a message.
   public init(maximumMessageSize: Int = GRPCMessageParser.defaultMaximumMessageSize) {
     parser = GRPCMessageParser(maximumMessageSize: maximumMessageSize)
   }
@@ -34,10 +37,11 @@ public struct GRPCClientStream: Sendable {
   public var isEnded: Bool { phase == .ended }
 
   /// The header block that opens a call.
+  ///
   /// - Parameters:
-  ///   - path: such as `/google.firestore.v1.Firestore/Listen`.
+  ///   - path: the method, such as `/google.firestore.v1.Firestore/Listen`.
   ///   - scheme: `http` or `https`.
-  ///   - metadata: further headers, lower-case names.
+  ///   - metadata: additional headers with lower-case names.
   public static func requestHeaders(
     path: String, authority: String, scheme: String, timeout: GRPCTimeout? = nil,
     metadata: [(String, String)] = []
@@ -56,7 +60,7 @@ public struct GRPCClientStream: Sendable {
     return headers
   }
 
-  /// Takes a header block from the server.
+  /// Receives a header block.
   public mutating func receive(headers: HPACKHeaders, endStream: Bool) {
     guard phase != .ended, trailers == nil else { return }
     if phase == .awaitingHead {
@@ -80,7 +84,7 @@ public struct GRPCClientStream: Sendable {
     }
   }
 
-  /// Takes bytes of the answer's body.
+  /// Receives data of the response body.
   public mutating func receive(data: ByteBuffer, endStream: Bool) {
     guard phase != .ended, trailers == nil else { return }
     guard phase == .streaming else {
@@ -93,21 +97,21 @@ public struct GRPCClientStream: Sendable {
     }
   }
 
-  /// Takes the end of the stream by RST_STREAM.
+  /// Receives a RST_STREAM frame.
   public mutating func receiveReset(http2Code: UInt32) {
     guard phase != .ended, trailers == nil else { return }
     trailers = Self.synthetic(
       GRPCStatus(.init(resetWithHTTP2Code: http2Code), "The stream was reset with HTTP/2 code \(http2Code)."))
   }
 
-  /// Takes the loss of the connection, or a failure to make one.
+  /// Records that the connection was lost or could not be made.
   public mutating func receiveConnectionLoss(_ reason: String) {
     guard phase != .ended, trailers == nil else { return }
     trailers = Self.synthetic(GRPCStatus(.unavailable, reason))
   }
 
-  /// The next event; nil if more input is needed. Messages come before the end they arrived with; a framing error
-  /// is the end.
+  /// The next event; nil if more input is needed. Messages precede the end that arrived with them. A framing error ends
+  /// the call.
   public mutating func next() -> Event? {
     guard phase != .ended else { return nil }
     if let head = metadata {
@@ -123,7 +127,7 @@ public struct GRPCClientStream: Sendable {
     guard let trailers else { return nil }
     phase = .ended
     var status = Self.status(of: trailers)
-    if parser.holdsPartialMessage, status.code == .ok {
+    if parser.hasPartialMessage, status.code == .ok {
       status = GRPCStatus(.internal, "The answer ended within a message.")
     }
     return .end(status, trailers)

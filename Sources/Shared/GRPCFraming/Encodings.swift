@@ -1,27 +1,27 @@
-// The encodings of messages that an end accepts, by name. Unpacking is the business of whoever gets the messages, so that
-// this module, which apps build too, needs no library for it.
+// The encodings that a server accepts for messages, by name. The receiver of the messages decompresses them, so that
+// this module, which apps also build, depends on no compression library.
 
 import NIOHPACK
 
-/// The compressions that the server side of calls accepts.
+/// The message compressions that a server accepts.
 public final class GRPCEncodings: Sendable {
-  /// None.
+  /// No compression.
   public static let identity = GRPCEncodings([])
 
   static let header = "grpc-accept-encoding"
 
   let names: [String]
-  /// As the header tells the peer.
-  let announcement: String
-  /// What starts an answer.
+  /// The value of the header `grpc-accept-encoding`.
+  let acceptEncoding: String
+  /// The header block that starts a response.
   let responseHeaders: HPACKHeaders
 
-  /// Names what is accepted beside messages that are not compressed, the preferred first.
+  /// Creates a list of the accepted encodings, the preferred first. Uncompressed messages are always accepted.
   public init(_ names: [String]) {
     self.names = names
-    announcement = (names + ["identity"]).joined(separator: ",")
+    acceptEncoding = (names + ["identity"]).joined(separator: ",")
     var headers = GRPCServerStream.responseHeaders
-    headers.add(name: Self.header, value: announcement)
+    headers.add(name: Self.header, value: acceptEncoding)
     responseHeaders = headers
   }
 }

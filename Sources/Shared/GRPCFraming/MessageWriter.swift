@@ -1,13 +1,12 @@
-// The other direction of MessageParser: the five bytes before a message. What is encoded once for many streams
-// is framed once too, since the prefix depends on the message alone.
+// Writes length-prefixed messages, the inverse of GRPCMessageParser. The prefix depends only on the message, so a
+// message for many streams is framed once.
 
 public import NIOCore
 
 extension ByteBuffer {
-  /// Appends a message with its prefix, uncompressed. `body` writes the message itself.
+  /// Appends an uncompressed message with its prefix. `body` writes the message.
   ///
-  /// - Throws: what `body` throws, and RESOURCE_EXHAUSTED if it wrote more than a prefix can name (4 GiB); in both
-  ///   cases the buffer is as it was.
+  /// - Throws: errors of `body`, and RESOURCE_EXHAUSTED for a message of 4 GiB or more. The buffer is then unchanged.
   public mutating func writeGRPCMessage<Failure: Error>(
     _ body: (inout ByteBuffer) throws(Failure) -> Void
   ) throws {
@@ -26,13 +25,13 @@ extension ByteBuffer {
     }
   }
 
-  /// Appends the prefix of an uncompressed message of `length` bytes; the caller writes exactly these next.
+  /// Appends the prefix of an uncompressed message. The caller must write `length` bytes next.
   public mutating func writeGRPCPrefix(length: UInt32) {
     writeInteger(UInt8(0))
     writeInteger(length)
   }
 
-  /// Appends a message with its prefix, uncompressed.
+  /// Appends an uncompressed message with its prefix.
   public mutating func writeGRPCMessage(bytes: some Collection<UInt8>) {
     reserveCapacity(minimumWritableBytes: bytes.count + GRPCMessageParser.prefixLength)
     writeGRPCPrefix(length: UInt32(clamping: bytes.count))

@@ -1,5 +1,4 @@
-// A gRPC request's headers, checked: what the server side needs to dispatch a call, and the exact answer to
-// headers that are not a valid gRPC request.
+// The head of a gRPC request: validates the headers of a call, and builds the response to invalid headers.
 
 public import NIOHPACK
 
@@ -7,24 +6,24 @@ public import NIOHPACK
 public struct GRPCRequestHead: Sendable {
   /// The full method path, such as `/google.firestore.v1.Firestore/Commit`.
   public var path: String
-  /// How long the caller waits; nil for ever.
+  /// The timeout of the call; nil for none.
   public var timeout: GRPCTimeout?
-  /// How messages that are marked as compressed are; nil if none may be.
+  /// The encoding of compressed messages; nil if messages must not be compressed.
   public var encoding: String?
   /// All headers as received, for metadata such as `authorization`.
   public var headers: HPACKHeaders
 
-  /// Makes a head, as tests and other front ends do.
+  /// Creates a head.
   public init(path: String, timeout: GRPCTimeout? = nil, headers: HPACKHeaders = [:]) {
     self.path = path
     self.timeout = timeout
     self.headers = headers
   }
 
-  /// The path's service, without slashes; empty if the path has no two parts.
+  /// The path's service, without slashes; empty if the path has only one part.
   public var service: Substring { parts.service }
 
-  /// The path's method; empty if the path has no two parts.
+  /// The path's method; empty if the path has only one part.
   public var method: Substring { parts.method }
 
   private var parts: (service: Substring, method: Substring) {
@@ -33,13 +32,13 @@ public struct GRPCRequestHead: Sendable {
     return (trimmed[..<slash], trimmed[trimmed.index(after: slash)...])
   }
 
-  /// The first value of a metadata key, by its lower-case name.
+  /// The first value of a metadata key with a lower-case name.
   public func metadata(_ name: String) -> String? {
     headers.first(name: name)
   }
 
-  /// Whether headers announce gRPC at all, by their content type: `application/grpc`, with `+proto` or parameters.
-  /// gRPC-Web is another protocol and is not meant.
+  /// Whether the content type is gRPC: `application/grpc`, optionally with `+proto` or parameters. gRPC-Web is another
+  /// protocol.
   public static func isGRPC(_ headers: HPACKHeaders) -> Bool {
     guard let type = headers.first(name: "content-type") else { return false }
     return isGRPC(contentType: type)
@@ -56,8 +55,9 @@ public struct GRPCRequestHead: Sendable {
     return rest.hasPrefix(";") || rest == "+proto" || rest.hasPrefix("+proto;")
   }
 
-  /// Reads and checks request headers.
-  /// - Throws: the whole answer to give instead, when they are no valid gRPC request.
+  /// Parses and validates request headers.
+  ///
+  /// - Throws: the complete response to headers that are not a valid gRPC request.
   public static func parse(
     _ headers: HPACKHeaders, accepting encodings: GRPCEncodings = .identity
   ) throws(GRPCRejection) -> GRPCRequestHead {
@@ -86,11 +86,11 @@ public struct GRPCRequestHead: Sendable {
   }
 }
 
-/// The answer to headers that are not a valid gRPC request: one header block that ends the stream.
+/// The response to headers that are not a valid gRPC request: one header block that ends the stream.
 public struct GRPCRejection: Error, Sendable, Equatable {
   /// The header block to send, with the end of the stream.
   public var headers: HPACKHeaders
-  /// The status a gRPC client will report.
+  /// The status that a gRPC client reports.
   public var status: GRPCStatus
 
   static func status(_ status: GRPCStatus) -> GRPCRejection {
@@ -99,7 +99,7 @@ public struct GRPCRejection: Error, Sendable, Equatable {
 
   static func http(_ code: Int, _ message: String) -> GRPCRejection {
     let status = GRPCStatus(.init(answeredByHTTPStatus: code), message)
-    // The pseudo-header comes first: a block in any other order is not HTTP/2 and must not be sent.
+    // HTTP/2 requires the pseudo-header to come first.
     var headers: HPACKHeaders = [":status": String(code)]
     for (name, value, _) in GRPCServerStream.trailersOnly(status) where name != ":status" {
       headers.add(name: name, value: value)
@@ -111,9 +111,9 @@ public struct GRPCRejection: Error, Sendable, Equatable {
   static func unsupportedEncoding(_ name: String, _ encodings: GRPCEncodings) -> GRPCRejection {
     let status = GRPCStatus(
       .unimplemented,
-      "The encoding '\(name.prefix(40))' is not supported; send one of: \(encodings.announcement).")
+      "The encoding '\(name.prefix(40))' is not supported; send one of: \(encodings.acceptEncoding).")
     var headers = GRPCServerStream.trailersOnly(status)
-    headers.add(name: GRPCEncodings.header, value: encodings.announcement)
+    headers.add(name: GRPCEncodings.header, value: encodings.acceptEncoding)
     return GRPCRejection(headers: headers, status: status)
   }
 

@@ -1,24 +1,26 @@
-// The server's half of one call as a value: bytes and header blocks in, messages out; and which header blocks
-// frame an answer. It does no I/O; the caller moves the bytes.
+// The server side of a gRPC stream as a value: parses header blocks and data into messages, and builds the header
+// blocks of the response. It does no I/O.
 //
-// States of the request: awaitingHead -> open -> halfClosed. States of the answer: idle -> started -> finished.
-// An answer that finishes before it started is one header block (trailers-only).
+// States of the request: awaitingHead -> open -> halfClosed -> delivered. States of the response: idle -> started ->
+// finished. A response that finishes before it starts is a single header block (trailers-only).
+//
+// Invariant: every call gets exactly one final header block.
 
 public import NIOCore
 public import NIOHPACK
 
 /// The server side of one gRPC stream.
 public struct GRPCServerStream: Sendable {
-  /// What the client sent, in order.
+  /// An event of the request, in order.
   public enum Event: Sendable, Equatable {
-    /// A whole request message.
+    /// A request message.
     case message(ByteBuffer)
-    /// A whole request message, compressed as the request's head says.
-    case packedMessage(ByteBuffer)
-    /// A message of so many bytes, as its prefix says, which is more than the limit. It is the last event: the rest of the
-    /// request is dropped as it comes.
+    /// A request message, compressed with the encoding in the request's head.
+    case compressedMessage(ByteBuffer)
+    /// A message over the limit, with the bytes that its prefix announces. It is the last event; the rest of the
+    /// request is discarded.
     case oversizedMessage(Int)
-    /// The client will send nothing more.
+    /// The end of the request.
     case halfClose
   }
 
@@ -31,11 +33,12 @@ public struct GRPCServerStream: Sendable {
   private let maximumHeaderListSize: Int
   private let encodings: GRPCEncodings
 
-  /// Makes the state of a fresh stream.
+  /// Creates a stream.
+  ///
   /// - Parameters:
-  ///   - maximumMessageSize: of a message as it comes; whoever unpacks it keeps the limit of what it holds.
-  ///   - maximumHeaderListSize: of a request's headers, as HTTP/2 counts them.
-  ///   - encodings: how messages may be compressed.
+  ///   - maximumMessageSize: the maximum bytes of a message on the wire. The caller limits its decompressed size.
+  ///   - maximumHeaderListSize: the maximum size of a request's headers, as HTTP/2 counts them.
+  ///   - encodings: the accepted compressions.
   public init(
     maximumMessageSize: Int = GRPCMessageParser.defaultMaximumMessageSize,
     maximumHeaderListSize: Int = .max, encodings: GRPCEncodings = .identity
@@ -45,21 +48,22 @@ public struct GRPCServerStream: Sendable {
     self.encodings = encodings
   }
 
-  /// Whether the answer's final headers have been produced; whatever arrives later is of no interest.
+  /// Whether ``finish(_:)`` was called. Later input is discarded.
   public var isFinished: Bool { answer == .finished }
 
-  /// Bytes that arrived and are not yet delivered as messages.
+  /// The bytes received and not yet delivered as messages.
   public var bufferedBytes: Int { parser.bufferedBytes }
 
-  /// Takes the request's headers.
-  /// - Throws: the answer to give when they are not a valid gRPC request; the stream is then finished.
+  /// Receives the request's headers.
+  ///
+  /// - Throws: the response to headers that are not a valid gRPC request. The stream is then finished.
   public mutating func receive(
     headers: HPACKHeaders, endStream: Bool
   ) throws(GRPCRejection) -> GRPCRequestHead {
     do throws(GRPCRejection) {
       guard headers.listSize <= maximumHeaderListSize else { throw .tooManyHeaders(maximumHeaderListSize) }
       let head = try GRPCRequestHead.parse(headers, accepting: encodings)
-      if head.encoding != nil { parser.acceptsPacked = true }
+      if head.encoding != nil { parser.acceptsCompressed = true }
       request = endStream ? .halfClosed : .open
       return head
     } catch {
@@ -69,53 +73,54 @@ public struct GRPCServerStream: Sendable {
     }
   }
 
-  /// Takes bytes of the request's body. What arrives after the answer has ended is dropped.
+  /// Receives data of the request body. Data after the end of the response is discarded.
   public mutating func receive(data: ByteBuffer, endStream: Bool) {
     guard request == .open, answer != .finished else { return }
     parser.append(data)
     if endStream { request = .halfClosed }
   }
 
-  /// Takes the end of the request when it arrives in a header block (trailers) of its own.
+  /// Receives the end of the request, if it arrives as a separate header block (trailers).
   public mutating func receiveEnd() {
     if request == .open { request = .halfClosed }
   }
 
-  /// Drops what has come of the request and was not delivered, and whatever is still to come.
-  public mutating func dropRest() {
+  /// Discards the undelivered part of the request and all further input.
+  public mutating func discardRequest() {
     request = .delivered
     parser = GRPCMessageParser()
   }
 
-  /// The next thing the client sent; nil if more bytes are needed or everything was delivered.
-  /// - Throws: a framing error, with which the call must be finished.
+  /// The next event; nil if more input is needed or everything was delivered.
+  ///
+  /// - Throws: a framing error, with which the caller must finish the call.
   public mutating func next() throws(GRPCStatus) -> Event? {
     guard answer != .finished, request == .open || request == .halfClosed else { return nil }
     switch try parser.nextFrame() {
     case .message(let message): return .message(message)
-    case .packed(let message): return .packedMessage(message)
+    case .compressed(let message): return .compressedMessage(message)
     case .oversized(let length):
-      dropRest()
+      discardRequest()
       return .oversizedMessage(length)
     case nil: break
     }
     guard request == .halfClosed else { return nil }
+    // From here on `next()` returns nil, so that the half-close is delivered once.
     request = .delivered
-    guard !parser.holdsPartialMessage else {
+    guard !parser.hasPartialMessage else {
       throw GRPCStatus(.internal, "The request ended within a message.")
     }
     return .halfClose
   }
 
-  /// The header block that starts the answer, to be sent before the first message; nil if it was sent already or
-  /// the call is finished.
+  /// The header block that starts the response, before the first message; nil if the response has started or finished.
   public mutating func start() -> HPACKHeaders? {
     guard answer == .idle else { return nil }
     answer = .started
     return encodings.responseHeaders
   }
 
-  /// The header block that ends the answer and the stream; nil if that was produced before.
+  /// The header block that ends the response and the stream; nil if the response has finished.
   public mutating func finish(_ status: GRPCStatus) -> HPACKHeaders? {
     switch answer {
     case .idle:
@@ -134,17 +139,18 @@ public struct GRPCServerStream: Sendable {
   ]
   private static let okTrailers: HPACKHeaders = ["grpc-status": "0"]
 
-  /// The trailers of a call that has sent its response headers: always less than the 8 KiB of headers that clients take,
-  /// and than one frame. A block that needs several is not sent, and ends the connection.
+  /// The trailers of a call that has sent its response headers. They are smaller than 8 KiB, the header limit of
+  /// clients, and than one frame, since a block of several frames would end the connection.
   static func trailers(_ status: GRPCStatus) -> HPACKHeaders {
     if status.code == .ok { return okTrailers }
     var status = status
-    status.message = GRPCStatus.shortened(status.message)
+    status.message = GRPCStatus.truncated(status.message)
     var trailers = HPACKHeaders([("grpc-status", String(status.code.rawValue))])
     if !status.message.isEmpty {
       trailers.add(name: "grpc-message", value: GRPCStatus.percentEncoded(status.message))
     }
     if let details = status.detailsHeader { trailers.add(name: "grpc-status-details-bin", value: details) }
+    precondition(trailers.listSize < 8 << 10, "invariant: trailers are smaller than 8 KiB")
     return trailers
   }
 

@@ -1,13 +1,12 @@
-// How a call ended: a canonical code and a message for people. Both ends carry it in the trailers
-// `grpc-status` and `grpc-message`.
+// The status of a call: a canonical code and a message, in the trailers `grpc-status` and `grpc-message`.
 
 /// The outcome of one gRPC call.
 public struct GRPCStatus: Error, Sendable, Hashable {
   /// The canonical code.
   public var code: Code
-  /// What a person reads; any Unicode text. Percent-encoded on the wire.
+  /// A message for people: any Unicode text, percent-encoded on the wire.
   public var message: String
-  /// What programs read beside the code. Only what a server sends has any: a client leaves them in the trailers.
+  /// Machine-readable details of a server's status. A client does not parse them; they stay in the trailers.
   public var details = Details()
 
   /// Makes a status.
@@ -31,40 +30,40 @@ public struct GRPCStatus: Error, Sendable, Hashable {
 
     /// Success.
     public static let ok = Code(rawValue: 0)
-    /// The caller gave up.
+    /// The caller cancelled the call.
     public static let cancelled = Code(rawValue: 1)
-    /// No better code is known.
+    /// An unknown error.
     public static let unknown = Code(rawValue: 2)
-    /// The request is wrong whatever the state of the system.
+    /// The request is invalid, whatever the state of the system.
     public static let invalidArgument = Code(rawValue: 3)
-    /// The deadline passed first.
+    /// The deadline passed before the call ended.
     public static let deadlineExceeded = Code(rawValue: 4)
-    /// What was asked for does not exist.
+    /// The requested entity does not exist.
     public static let notFound = Code(rawValue: 5)
-    /// What was to be created exists.
+    /// The entity to create exists already.
     public static let alreadyExists = Code(rawValue: 6)
-    /// The caller is known and may not.
+    /// The caller is known but not permitted.
     public static let permissionDenied = Code(rawValue: 7)
-    /// A limit or a quota is reached.
+    /// A quota or limit is exhausted.
     public static let resourceExhausted = Code(rawValue: 8)
     /// The system is not in the state that the call needs.
     public static let failedPrecondition = Code(rawValue: 9)
-    /// A conflict with another call; try again from the start.
+    /// The call conflicts with another; the whole transaction may be retried.
     public static let aborted = Code(rawValue: 10)
     /// Past the valid range.
     public static let outOfRange = Code(rawValue: 11)
-    /// The method does not exist here.
+    /// The method is not implemented.
     public static let unimplemented = Code(rawValue: 12)
     /// A broken invariant of the system or of the protocol.
     public static let `internal` = Code(rawValue: 13)
-    /// Not now; try again with back-off.
+    /// The service is temporarily unavailable; the call may be retried after a backoff.
     public static let unavailable = Code(rawValue: 14)
     /// Data is lost or corrupt.
     public static let dataLoss = Code(rawValue: 15)
-    /// The caller has not shown who it is.
+    /// The caller has no valid credentials.
     public static let unauthenticated = Code(rawValue: 16)
 
-    /// The code's canonical name, such as `NOT_FOUND`; `UNKNOWN` for a number that has none.
+    /// The code's canonical name, such as `NOT_FOUND`; `UNKNOWN` for an unknown number.
     public var name: String {
       rawValue < UInt32(Self.names.count) ? Self.names[Int(rawValue)] : "UNKNOWN"
     }

@@ -1,22 +1,18 @@
-// What a status says to programs beside code and message: `google.rpc.Status` in the trailer `grpc-status-details-bin`.
+// The details of a status, for programs: `google.rpc.Status` in the trailer `grpc-status-details-bin`.
 //
 //     1 code | 2 message | 3 details: Any {1 type URL, 2 message}…
 //     BadRequest {1 violations: {1 field, 2 description}…}   ErrorInfo {1 reason, 2 domain}
 
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
+import JSON
 
 extension GRPCStatus {
   /// Details of a status.
   public struct Details: Sendable, Hashable {
-    /// A part of the request that is wrong.
+    /// An invalid field of the request.
     public struct FieldViolation: Sendable, Hashable {
-      /// The path of the message that holds it; empty for the request itself.
+      /// The path of the message that contains the field; empty for the request itself.
       public var field: String
-      /// What is wrong with it.
+      /// The description of the error.
       public var description: String
 
       /// Makes a violation.
@@ -26,11 +22,11 @@ extension GRPCStatus {
       }
     }
 
-    /// What is wrong with the request.
+    /// The invalid fields of the request.
     public var fieldViolations: [FieldViolation]
-    /// The reason as a constant of its domain; empty for none.
+    /// The reason, as a constant of its domain; empty for none.
     public var reason: String
-    /// Whose constant the reason is.
+    /// The domain that defines the reason.
     public var domain: String
 
     /// Makes details.
@@ -40,19 +36,19 @@ extension GRPCStatus {
       self.domain = domain
     }
 
-    /// Whether there is nothing to say.
+    /// Whether there are no details.
     public var isEmpty: Bool { fieldViolations.isEmpty && reason.isEmpty }
 
-    /// The type of what is wrong with a request.
+    /// The type URL of field violations.
     public static let badRequestType = "type.googleapis.com/google.rpc.BadRequest"
-    /// The type of a reason.
+    /// The type URL of a reason.
     public static let errorInfoType = "type.googleapis.com/google.rpc.ErrorInfo"
   }
 
-  /// The longest value of `grpc-status-details-bin`.
+  /// The maximum bytes of the value of `grpc-status-details-bin`.
   static let maximumDetailsBytes = 3 << 10
 
-  /// The value of `grpc-status-details-bin`; nil for a status without details, or with more than are sent.
+  /// The value of `grpc-status-details-bin`; nil for a status without details, or with details over the limit.
   var detailsHeader: String? {
     guard !details.isEmpty else { return nil }
     var status: [UInt8] = [0x08, UInt8(truncatingIfNeeded: code.rawValue & 0x7F)]
@@ -75,8 +71,7 @@ extension GRPCStatus {
     }
     guard status.count <= Self.maximumDetailsBytes / 4 * 3 else { return nil }
     // gRPC writes its binary metadata without padding.
-    let text = Data(status).base64EncodedString()
-    return String(text.prefix { $0 != "=" })
+    return Base64.encode(status, padded: false)
   }
 
   private static func append(_ type: String, _ message: [UInt8], to status: inout [UInt8]) {
@@ -86,7 +81,7 @@ extension GRPCStatus {
     append(3, any, to: &status)
   }
 
-  /// Appends a field that has a length.
+  /// Appends a length-delimited field.
   private static func append(_ number: UInt8, _ content: [UInt8], to bytes: inout [UInt8]) {
     bytes.append(number << 3 | 2)
     var length = content.count

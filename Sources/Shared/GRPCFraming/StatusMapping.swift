@@ -1,8 +1,8 @@
-// The tables between gRPC codes and the HTTP layers beneath: which HTTP status stands for a code in REST
-// answers, which code stands for an HTTP answer that is not gRPC at all, and which for a reset stream.
+// Maps gRPC codes to HTTP statuses for REST responses, HTTP statuses of responses other than gRPC to codes, and HTTP/2
+// error codes of reset streams to codes.
 
 extension GRPCStatus.Code {
-  /// The HTTP status of a REST answer that carries this code.
+  /// The HTTP status of a REST response with this code.
   public var httpStatus: Int {
     switch self {
     case .ok: 200
@@ -20,7 +20,7 @@ extension GRPCStatus.Code {
     }
   }
 
-  /// The code a client reports when a peer (often a proxy) answers with an HTTP status and no `grpc-status`.
+  /// The code that a client reports for an HTTP response without `grpc-status`, often from a proxy.
   public init(answeredByHTTPStatus status: Int) {
     switch status {
     case 400: self = .internal
@@ -32,10 +32,10 @@ extension GRPCStatus.Code {
     }
   }
 
-  /// The code a client reports when the server resets the stream with an HTTP/2 error code.
+  /// The code that a client reports when the server resets the stream with an HTTP/2 error code.
   public init(resetWithHTTP2Code code: UInt32) {
     switch code {
-    case 0x7: self = .unavailable  // REFUSED_STREAM: the server did nothing, a retry is safe
+    case 0x7: self = .unavailable  // REFUSED_STREAM: the server did not process the request, so a retry is safe
     case 0x8: self = .cancelled  // CANCEL
     case 0xb: self = .resourceExhausted  // ENHANCE_YOUR_CALM
     case 0xc: self = .permissionDenied  // INADEQUATE_SECURITY

@@ -1,13 +1,13 @@
-// `grpc-message` on the wire: UTF-8 in which every byte outside the printable ASCII range, and `%`, is written
-// as %XX. Of a long message the beginning is sent. Decoding is lenient: what is not a valid escape stands for itself,
-// so that no message is ever lost.
+// The status message on the wire (`grpc-message`): UTF-8 in which `%` and every byte outside of printable ASCII is
+// written as %XX. Long messages are truncated. Decoding is lenient: an invalid escape decodes to itself, so that no
+// message is lost.
 
 extension GRPCStatus {
-  /// The longest message on the wire, in bytes of its encoded form.
+  /// The maximum bytes of an encoded message.
   static let maximumMessageBytes = 4 << 10
 
-  /// A message, or its beginning and an ellipsis if it would be too long on the wire.
-  static func shortened(_ message: String) -> String {
+  /// A message, truncated with an ellipsis if its encoded form would be too long.
+  static func truncated(_ message: String) -> String {
     if message.utf8.count <= maximumMessageBytes / 3 { return message }
     let scalars = message.unicodeScalars
     let room = maximumMessageBytes - encodedSize("\u{2026}")
@@ -46,7 +46,7 @@ extension GRPCStatus {
     return encoded.map { String(decoding: $0, as: UTF8.self) } ?? message
   }
 
-  /// The text of a header value; broken UTF-8 becomes replacement characters.
+  /// Decodes a header value. Invalid UTF-8 becomes replacement characters.
   static func percentDecoded(_ value: String) -> String {
     guard value.utf8.contains(UInt8(ascii: "%")) else { return value }
     let source = Array(value.utf8)

@@ -1,7 +1,7 @@
-// `grpc-timeout`: at most eight decimal digits and a unit. Held as nanoseconds, saturating, since 99999999H is
-// longer than any process lives.
+// The timeout of a call (`grpc-timeout`): at most eight decimal digits and a unit. It is stored in nanoseconds and
+// saturates: 99999999H exceeds the range.
 
-/// How long a client waits for its call, from the moment the request arrives.
+/// The timeout of a call, from the arrival of its request.
 public struct GRPCTimeout: Sendable, Hashable {
   /// The length in nanoseconds, not negative.
   public var nanoseconds: Int64
@@ -11,7 +11,7 @@ public struct GRPCTimeout: Sendable, Hashable {
     self.nanoseconds = max(0, nanoseconds)
   }
 
-  /// Reads a header value such as `250m` or `10S`; nil if it does not follow the grammar.
+  /// Parses a header value such as `250m` or `10S`; nil if it is malformed.
   public init?(headerValue: String) {
     var value: Int64 = 0
     let bytes = headerValue.utf8
@@ -26,8 +26,8 @@ public struct GRPCTimeout: Sendable, Hashable {
     self.nanoseconds = overflow ? .max : product
   }
 
-  /// The header value: the finest unit in which eight digits suffice, rounded up so that the server never gives
-  /// up before the client does.
+  /// The header value, in the finest unit for which eight digits suffice. It is rounded up, so that the server never
+  /// times out before the client.
   public var headerValue: String {
     for (unit, scale) in Self.units {
       let count = nanoseconds / scale + (nanoseconds % scale == 0 ? 0 : 1)

@@ -1,56 +1,57 @@
-// Every limit of the Realtime Database's data model, in one place. Both ends enforce them: the client before it sends,
-// the server on everything it accepts.
+// The limits of the Realtime Database's data model. Clients enforce them before sending, servers on all input.
 
-/// The limits of paths, keys and values, which a server may raise. The defaults are the product's own.
+public import JSON
+
+/// The limits of paths, keys and values, which a server may raise. The defaults are the product's.
 public struct RealtimeLimits: Sendable, Equatable {
-  /// The most levels a stored value may lie below the root.
+  /// The maximum levels of a stored value below the root.
   public var depth = 32
-  /// The most bytes of UTF-8 in one key.
+  /// The maximum bytes of UTF-8 in one key.
   public var keyBytes = 768
-  /// The most bytes of UTF-8 in one string value.
+  /// The maximum bytes of UTF-8 in one string value.
   public var stringBytes = 10 * 1024 * 1024
-  /// The most bytes one write over the WebSocket protocol may carry, as an estimate of its JSON.
+  /// The maximum estimated JSON bytes of one write over the WebSocket protocol.
   public var socketWriteBytes = 16 * 1024 * 1024
-  /// The most bytes one write over REST may carry, as an estimate of its JSON.
+  /// The maximum estimated JSON bytes of one write over REST.
   public var restWriteBytes = 256 * 1024 * 1024
-  /// The most bytes one read may answer with, as an estimate of its JSON.
+  /// The maximum estimated JSON bytes of one response to a read.
   public var responseBytes = 256 * 1024 * 1024
-  /// The most seconds that one read over REST may take.
+  /// The maximum seconds of one read over REST.
   public var readSeconds = 15 * 60
-  /// The most listens one connection may hold.
+  /// The maximum listens of one connection.
   public var listensPerConnection = 10_000
-  /// The most orders in which one location may be listened to with limits at a time, that by key aside.
+  /// The maximum orderings of one location in listens with limits at a time; order by key does not count.
   public var ordersPerLocation = 1_000
-  /// The most values one connection may have registered for its end.
+  /// The maximum onDisconnect values of one connection.
   public var onDisconnectsPerConnection = 10_000
-  /// The most bytes that writing what one connection registered for its end may take: the rows of its leaves, each with
-  /// its path, and their share of the log. Half of what one commit of the store holds, so that it can always be written.
+  /// The maximum bytes that writing the onDisconnect values of one connection may take: the rows of their leaves, each
+  /// with its path, and the rows of the log. It is half the maximum commit of the store, so that the write always fits.
   public var onDisconnectBytes = 32 * 1024 * 1024
-  /// The most bytes that may wait for one connection to read them.
+  /// The maximum bytes of output queued for one connection.
   public var queuedOutputBytes = 64 * 1024 * 1024
 
-  /// The product's own limits.
+  /// Creates the product's limits.
   public init() {}
 
-  /// The product's own limits.
+  /// The product's limits.
   public static let standard = RealtimeLimits()
 
-  /// The most bytes of all keys on the way to a value, with one for each: what the row of a value has room for. So many
-  /// are there anyway with the product's depth and keys, so that they meet no bound of their own.
+  /// The maximum bytes of all keys on the path to a value, plus one for each: the room in the key of a row. The
+  /// product's depth and key limits imply it.
   public static let pathBytes = 32 * (768 + 1)
 
-  /// Whether a path of so many keys may be longer than ``pathBytes``: only where the limits are raised.
+  /// Whether a path of `keys` keys may be longer than ``pathBytes``, which requires raised limits.
   @inlinable
   public func mayExceedPathBytes(_ keys: Int) -> Bool { keys * (keyBytes + 1) > Self.pathBytes }
 
-  /// What a reader of JSON looks at: never less than the data that these limits let through.
+  /// The limits of the JSON reader: at least as large as the data that these limits permit.
   public var json: JSONLimits {
     let standard = JSONLimits.standard
     return JSONLimits(
       depth: standard.depth, bytes: max(standard.bytes, restWriteBytes, 2 * socketWriteBytes))
   }
 
-  /// The length that the successor arithmetic of range bounds pads keys to. Not the longest key (that is
-  /// ``keyBytes``), but what the product's own clients use, so that bounds look the same on the wire.
+  /// The length to which the successor arithmetic of range bounds pads keys. It differs from ``keyBytes``: the
+  /// product's clients use this length, so that bounds are the same on the wire.
   public static let successorKeyLength = 786
 }

@@ -1,35 +1,35 @@
-// The one error type of the Realtime Database: a status as it stands on the wire and a text for people.
+// The error type of the Realtime Database: the status on the wire and a message.
 
-/// An error with the product's own status string and message.
+/// An error with the product's status string and message.
 public struct RealtimeError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A status as the protocol spells it. A struct, so that statuses can be added.
+  /// A status string of the protocol. It is a struct, so that unknown statuses are kept.
   public struct Status: Hashable, Sendable, RawRepresentable {
-    /// The text on the wire.
+    /// The string on the wire.
     public var rawValue: String
-    /// Wraps a status text.
+    /// Wraps a status string.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// Done.
+    /// The request succeeded.
     public static let ok = Status(rawValue: "ok")
-    /// The rules do not allow it.
+    /// The rules do not permit the request.
     public static let permissionDenied = Status(rawValue: "permission_denied")
-    /// A conditional set found another value than its hash says.
+    /// A conditional set found a value with another hash.
     public static let dataStale = Status(rawValue: "datastale")
-    /// Refused, for the reason in the message.
+    /// The request failed for the reason in the message.
     public static let failure = Status(rawValue: "failure")
     /// The credential cannot be read or verified.
     public static let invalidToken = Status(rawValue: "invalid_token")
     /// The credential has expired.
     public static let expiredToken = Status(rawValue: "expired_token")
-    /// The data asked for is larger than one answer may be.
+    /// The requested data exceeds the limit of one response.
     public static let tooBig = Status(rawValue: "too_big")
-    /// The data to write is larger than one write may be.
+    /// The data exceeds the limit of one write.
     public static let writeTooBig = Status(rawValue: "write_too_big")
-    /// Temporarily impossible; what was asked may or may not have happened.
+    /// The service is temporarily unavailable; the request may or may not have taken effect.
     public static let unavailable = Status(rawValue: "unavailable")
-    /// The connection broke before the answer.
+    /// The connection was lost before the response.
     public static let disconnected = Status(rawValue: "disconnected")
-    /// A transaction was tried as often as is allowed.
+    /// A transaction exceeded its maximum number of attempts.
     public static let maxRetries = Status(rawValue: "maxretry")
     /// A transaction was overridden by a set.
     public static let overriddenBySet = Status(rawValue: "set")
@@ -39,7 +39,7 @@ public struct RealtimeError: Error, Hashable, Sendable, CustomStringConvertible 
 
   /// The status on the wire.
   public var status: Status
-  /// What happened; peers may show it verbatim.
+  /// The description, which peers may show verbatim.
   public var message: String
 
   /// Makes an error.
@@ -48,22 +48,22 @@ public struct RealtimeError: Error, Hashable, Sendable, CustomStringConvertible 
     self.message = message
   }
 
-  /// The rules do not allow it.
+  /// The rules do not permit the request.
   public static let permissionDenied = RealtimeError(.permissionDenied, "Permission denied")
   /// A conditional set found another value.
   public static let dataStale = RealtimeError(.dataStale, "Transaction hash does not match")
-  /// More data in one write than is allowed.
+  /// The data exceeds the limit of one write.
   public static let writeTooBig = RealtimeError(
     .writeTooBig,
     "Data to write exceeds the maximum size that can be modified with a single request.")
-  /// More data in one answer than is allowed.
+  /// The requested data exceeds the limit of one response.
   public static let tooBig = RealtimeError(
     .tooBig, "The specified payload is too large, please request a location with less data.")
   /// Data that cannot be stored.
   public static func invalidData(_ reason: String) -> RealtimeError {
     RealtimeError(.failure, "Invalid data; \(reason)")
   }
-  /// A path that names no location.
+  /// An invalid path.
   public static let invalidPath = RealtimeError(.failure, "Invalid path: Invalid token in path")
   /// A filtered read over a path that no index covers.
   public static func indexNotDefined(_ index: String, path: String) -> RealtimeError {

@@ -1,7 +1,7 @@
-"""Has Google's system tests of its client for Python ask a server of ours what they ask Google's own.
+"""Runs Google's system tests of its Python client against Hearth.
 
-They are not ours to keep here: scripts/system-tests.sh copies them beside this file. Unchanged they leave out, beside an
-emulator, what the published one does not do; here nothing is left out but what LEFT_OUT names, with the reasons.
+The tests are not part of this repository: scripts/system-tests.sh copies them into this folder. With an emulator they skip
+features that Google's emulator lacks. Here only the tests in LEFT_OUT are skipped, each with a reason.
 """
 
 import os
@@ -37,16 +37,16 @@ def pytest_collection_modifyitems(items):
 
 
 def nothing(_):
-    """Compares no query with the pipeline that it could be."""
+    """Does not compare queries with equivalent pipelines."""
 
 
 async def nothing_later(_):
-    """As above."""
+    """Does not compare queries with equivalent pipelines."""
 
 
 @pytest.fixture(scope="session", autouse=True)
 def neighbours():
-    """The documents that the tests of vectors expect to be there."""
+    """The documents that the vector tests require."""
     for database in (None, test__helpers.FIRESTORE_OTHER_DB):
         client = firestore_v1.Client(project=PROJECT, credentials=test__helpers.EMULATOR_CREDS, database=database)
         found = [([1.0, 2.0, 3.0], "red"), ([2.0, 2.0, 3.0], "red"), ([3.0, 4.0, 5.0], "yellow")]

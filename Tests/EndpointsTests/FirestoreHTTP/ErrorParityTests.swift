@@ -1,4 +1,4 @@
-// One fault of a write, over gRPC, REST and WebChannel: the same code, the same message, the same details.
+// Compares the errors of rejected writes over gRPC, REST and WebChannel: code, message and details.
 
 import FirestoreProtobuf
 import Foundation
@@ -9,9 +9,9 @@ import RealtimeModel
 import SwiftProtobuf
 import Testing
 
-@Suite("Errors of all transports", .timeLimit(.minutes(2)))
+@Suite("Errors over gRPC, REST and WebChannel", .timeLimit(.minutes(2)))
 struct ErrorParityTests {
-  /// A write that is refused.
+  /// A rejected write.
   struct Fault: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let write: Proto.Write
@@ -60,7 +60,7 @@ struct ErrorParityTests {
       .set("c/d", ["a": array(20_000)])),
   ]
 
-  @Test("a write that is refused is refused alike over gRPC, REST and WebChannel", arguments: faults)
+  @Test("a rejected write has the same error over gRPC, REST and WebChannel", arguments: faults)
   func writes(fault: Fault) async throws {
     try await FirestoreTestServer.serving { server in
       try await server.client.commit([.set("there/is", [:])])
@@ -94,8 +94,8 @@ struct ErrorParityTests {
     }
   }
 
-  @Test("what cannot be read as a request names the field in the details, over REST and WebChannel")
-  func unreadable() async throws {
+  @Test("an invalid request names its field in the error details, over REST and WebChannel")
+  func invalidPayload() async throws {
     try await FirestoreTestServer.serving { server in
       let message = "Invalid JSON payload received. Unknown name \"x\" at 'writes[0]': Cannot find field."
       let rest = try await server.rest(
@@ -115,8 +115,8 @@ struct ErrorParityTests {
   }
 
   @Test(
-    "the two conversations are for gRPC and WebChannel alone, and answered 400 as the product answers them")
-  func conversations() async throws {
+    "REST requests for the bidirectional streams get 400, as from Firebase")
+  func bidirectionalStreams() async throws {
     try await FirestoreTestServer.serving { server in
       for verb in ["listen", "write"] {
         let reply = try await server.rest("POST", "/v1/\(FirestoreTestServer.documents):\(verb)", "{}")
@@ -127,12 +127,12 @@ struct ErrorParityTests {
     }
   }
 
-  /// How a call ends, and what its trailer of details holds.
+  /// Returns the status of a call, and the details in its trailers.
   private func end(
     of method: String, _ request: some Message, _ server: FirestoreTestServer
   ) async throws -> (GRPCStatus, [UInt8]?) {
     let call = try await server.client.open(method)
-    // The refusal may come before the request has gone out.
+    // The error may arrive before the request was sent.
     try? await call.send(request, endStream: true)
     while true {
       guard case .end(let status, let trailers) = try await call.next() else { continue }

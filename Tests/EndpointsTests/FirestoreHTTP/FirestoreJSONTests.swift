@@ -1,9 +1,10 @@
-// The JSON mapping against an independent one, that of the protobuf runtime, and against the .proto files.
+// Compares the JSON conversion with SwiftProtobuf's, and the schema tables with the .proto files.
 
 import FirestoreModel
 import FirestoreProtobuf
 import FirestoreWire
 import Foundation
+import JSON
 import NIOCore
 import RandomModels
 import RealtimeModel
@@ -12,7 +13,7 @@ import Testing
 
 @testable import Endpoints
 
-@Suite("Firestore's JSON")
+@Suite("Firestore JSON")
 struct FirestoreJSONTests {
   private func json(_ bytes: [UInt8], as name: MessageName) throws -> String {
     var writer = JSONWriter()
@@ -37,7 +38,7 @@ struct FirestoreJSONTests {
   }
 
   @Test(
-    "random values: what is written reads back as itself, here and by the protobuf runtime", arguments: 0..<40
+    "random values survive a round trip, also through SwiftProtobuf", arguments: 0..<40
   )
   func randomValues(seed: UInt64) throws {
     var random = RandomValues(seed: seed)
@@ -55,13 +56,13 @@ struct FirestoreJSONTests {
     }
   }
 
-  @Test("the tables say what the .proto files say")
-  func tables() throws {
+  @Test("the schema tables match the .proto files")
+  func schemaTables() throws {
     let protos = try ProtoFiles()
     #expect(protos.messages.count == MessageName.allCases.count)
     for name in MessageName.allCases {
       let declared = try #require(protos.messages[name.rawValue], "\(name.rawValue)")
-      let shape = MessageShape.of(name)
+      let shape = MessageSchema.of(name)
       let known = Dictionary(uniqueKeysWithValues: shape.fields.map { ($0.name, $0) })
       let carried = declared.filter { !ProtoFiles.omitted.contains($0.type) }
       for field in carried {
@@ -82,7 +83,7 @@ struct FirestoreJSONTests {
   }
 
   @Test(
-    "every spelling of a value is read",
+    "every JSON form of a value is accepted",
     arguments: [
       ("{\"nullValue\":null}", Value.null), ("{\"nullValue\":\"NULL_VALUE\"}", .null),
       ("{\"null_value\":0}", .null),
@@ -114,7 +115,7 @@ struct FirestoreJSONTests {
   }
 
   @Test(
-    "what is wrong is refused by the field's path",
+    "an error names the path of its field",
     arguments: [
       (
         "{\"writes\":[{\"update\":{\"fields\":{\"a\":{\"stringvalue\":\"x\"}}}}]}",
@@ -170,61 +171,61 @@ struct FirestoreJSONTests {
         "[]", "Invalid value at '' (type.googleapis.com/google.firestore.v1.CommitRequest), Starting an array"
       ),
     ])
-  func refusals(json: String, message: String) throws {
+  func errorPaths(json: String, message: String) throws {
     let error = #expect(throws: FirestoreError.self) { _ = try bytes(json, as: .commitRequest) }
     #expect(error?.code == .invalidArgument && error?.message == message)
     #expect(error?.fieldViolations.map(\.description) == [message])
   }
 
   @Test(
-    "what is no JSON is refused, wherever it breaks",
+    "invalid JSON is an error wherever it occurs",
     arguments: ["{", "{\"a\"", "{}x", "{\"database\":\"\\ud800\"}", "nonsense", "{\"database\":}", "\u{0}"])
   func malformed(json: String) throws {
     let error = #expect(throws: FirestoreError.self) { _ = try bytes(json, as: .commitRequest) }
     #expect(error?.code == .invalidArgument)
   }
 
-  @Test("two spellings of a letter are two fields")
-  func spellingsOfOneLetter() throws {
+  @Test("field names are compared by bytes: two encodings of a letter are two fields")
+  func fieldNamesByBytes() throws {
     let json = "{\"fields\":{\"\u{E9}\":{\"integerValue\":1},\"e\u{301}\":{\"integerValue\":2}}}"
     let back = try self.json(try bytes(json, as: .mapValue), as: .mapValue)
     #expect(
       back.utf8.elementsEqual(json.replacing(":1}", with: ":\"1\"}").replacing(":2}", with: ":\"2\"}").utf8))
   }
 
-  @Test("nesting beyond every limit ends in an error, not in the stack")
+  @Test("excessive nesting is an error and does not overflow the stack")
   func depth() throws {
     let deep = String(repeating: "{\"arrayValue\":{\"values\":[", count: 100_000)
     let error = #expect(throws: FirestoreError.self) { _ = try bytes(deep, as: .value) }
     #expect(error?.code == .invalidArgument)
-    // As over gRPC, what is a little too deep is for the model to refuse.
+    // As over gRPC, the model rejects a value that is slightly too deep.
     let open = String(repeating: "{\"mapValue\":{\"fields\":{\"a\":", count: 21)
     _ = try bytes(open + "{\"nullValue\":null}" + String(repeating: "}}}", count: 21), as: .value)
   }
 
   @Test(
-    "times have 0, 3, 6 or 9 digits of a second",
+    "timestamps have 0, 3, 6 or 9 digits of a second",
     arguments: [
       (0, "1970-01-01T00:00:00Z"), (500_000_000, "1970-01-01T00:00:00.500Z"),
       (1_000, "1970-01-01T00:00:00.000001Z"),
       (1, "1970-01-01T00:00:00.000000001Z"),
     ])
   func fractions(nanoseconds: Int32, text: String) {
-    #expect(Timestamp(seconds: 0, nanoseconds: nanoseconds).text == text)
+    #expect(Timestamp(seconds: 0, nanoseconds: nanoseconds).rfc3339 == text)
   }
 
-  @Test("random times read back as themselves")
+  @Test("random timestamps survive a round trip")
   func times() {
     var random = SeededGenerator(seed: 1)
     for _ in 0..<2000 {
       let seconds = Int64.random(in: Timestamp.minimum.seconds...Timestamp.maximum.seconds, using: &random)
       let time = Timestamp(seconds: seconds, nanoseconds: Int32(random.below(1_000_000_000)))
-      #expect(Timestamp(text: time.text) == time)
+      #expect(Timestamp(rfc3339: time.rfc3339) == time)
     }
   }
 
   @Test(
-    "what is no time is refused",
+    "an invalid timestamp is rejected",
     arguments: [
       "", "2000-01-01", "2000-01-01T00:00:00", "2000-02-30T00:00:00Z", "2001-02-29T00:00:00Z",
       "0000-01-01T00:00:00Z",
@@ -234,10 +235,10 @@ struct FirestoreJSONTests {
       "2000-01-01T00:00:00Zx",
       "2000-01-01t00:00:00Z", "20000-01-01T00:00:00Z",
     ])
-  func noTimes(text: String) { #expect(Timestamp(text: text) == nil) }
+  func invalidTimestamps(text: String) { #expect(Timestamp(rfc3339: text) == nil) }
 
-  @Test("random bytes never crash the reader of JSON, nor damaged requests")
-  func damage() throws {
+  @Test("damaged JSON never crashes the reader")
+  func damagedJSON() throws {
     var random = SeededGenerator(seed: 7)
     let sample = Array(
       "{\"writes\":[{\"update\":{\"name\":\"n\",\"fields\":{\"a\":{\"mapValue\":{\"fields\":{\"b\":{\"doubleValue\":1e5}}}}}},\"updateMask\":{\"fieldPaths\":[\"a\"]}}]}"

@@ -1,9 +1,9 @@
-// Requests to Firestore's REST interface that are too much or too slow, answers that are long or not read, and clients
-// that go.
+// Limits of Firestore's REST interface: large or slow requests, unread responses, and clients that disconnect.
 
 import Endpoints
 import FirestoreProtobuf
 import GRPCFraming
+import JSON
 import NIOCore
 import NIOHTTP1
 import OrderedStore
@@ -32,13 +32,13 @@ struct FirestoreRESTLimitTests {
 
   private let query = "{\"structuredQuery\":{\"from\":[{\"collectionId\":\"fat\"}]}}"
 
-  @Test("a long answer is streamed, and whole")
-  func longAnswer() async throws {
+  @Test("a long response is streamed completely")
+  func longResponse() async throws {
     try await run { port in
       try await fill(port, 10)
       let reply = try await RESTClient.request(port.port.port, "POST", "\(docs):runQuery", body: query)
       #expect(reply.status == 200 && reply.headers["transfer-encoding"] == "chunked")
-      // The end may be told by a message without a document.
+      // The last message may contain no document.
       let found = reply.json.array?.compactMap { $0["document"]["name"].string }
       #expect(found?.count == 10)
       let page = try await RESTClient.request(port.port.port, "GET", "\(docs)/fat?pageSize=100")
@@ -47,17 +47,17 @@ struct FirestoreRESTLimitTests {
   }
 
   @Test(
-    "a peer that reads nothing of its answer is closed, whether that is streamed or whole",
+    "a client that does not read its response is disconnected",
     arguments: [3, 40])
-  func unread(count: Int) async throws {
+  func unreadResponse(count: Int) async throws {
     try await run {
-      $0.answerTimeout = .milliseconds(300)
+      $0.responseTimeout = .milliseconds(300)
     } _: { port in
       try await fill(port, count)
       let silent = try await RawClient.connect(port.port.port)
       try await silent.channel.setOption(.autoRead, value: false).get()
       #expect(try await eventually { port.port.connectionCount == 2 })
-      // What the kernel buffers is not told apart from what is read, so that it takes more than one answer.
+      // Bytes in the kernel's buffers count as read, so several responses are necessary.
       let request =
         "POST \(docs):runQuery HTTP/1.1\r\nHost: h\r\nContent-Length: \(query.utf8.count)\r\n\r\n\(query)"
       try await silent.send(String(repeating: request, count: 10))
@@ -67,22 +67,22 @@ struct FirestoreRESTLimitTests {
     }
   }
 
-  @Test("over HTTP/2 calls wait while answers wait to be read")
-  func waiting() async throws {
+  @Test("over HTTP/2 calls wait while responses are unread")
+  func callsWaitForUnreadResponses() async throws {
     try await run {
-      $0.http2.maximumQueuedAnswerBytes = 1 << 20
+      $0.http2.maximumQueuedResponseBytes = 1 << 20
     } _: { port in
       try await fill(port, 3)
       let client = try await HTTP2Client.open(port.port.port)
       let first = try await client.request(.POST, "\(docs):runQuery", end: false)
       try await first.stream.setOption(.autoRead, value: false).get()
       try await first.send(query, end: true)
-      // Calls are answered until the first answer waits; then one is not.
+      // Calls are served until the first response counts as unread; then one is queued.
       var held: HTTP2Client.Exchange?
       while held == nil {
         let call = try await client.request(.GET, "\(docs)/a/b")
         let answers = try await standstill(of: { call.parts.isEmpty ? 0 : 1 }, below: 1) {
-          // There is no such document, and that is an answer too.
+          // The error for a missing document is a response as well.
           _ = try? await port.client.get("a/b")
         }
         if answers == 0 { held = call }
@@ -95,25 +95,25 @@ struct FirestoreRESTLimitTests {
     }
   }
 
-  @Test("over HTTP/2 no more calls with large answers are under way than allowed, and all are answered")
-  func readingCalls() async throws {
+  @Test("over HTTP/2 the number of running calls with large responses is limited, and all complete")
+  func concurrentLargeResponses() async throws {
     try await run {
-      $0.http2.maximumReadingCalls = 2
+      $0.http2.maximumLargeReads = 2
     } _: { port in
       try await fill(port, 1)
       let client = try await HTTP2Client.open(port.port.port)
       var calls: [HTTP2Client.Exchange] = []
       for _ in 0..<20 { calls.append(try await client.request(.GET, "\(docs)/fat/0?mask.fieldPaths=none")) }
-      // One that is given up makes room, too.
+      // A cancelled call frees its capacity.
       for call in calls.prefix(5) { try? await call.stream.close().get() }
       for call in calls.dropFirst(5) { #expect(try await call.answer().status == "200") }
       await client.close()
     }
   }
 
-  @Test("a client that goes takes its waiting call with it")
+  @Test("a disconnect cancels the client's waiting call")
   func cancellation() async throws {
-    // The wait for the lock would last longer than the test waits for anything.
+    // The lock timeout exceeds every wait of the test.
     try await run(lockWait: 600_000_000) { port in
       let client = port.client
       try await client.commit([.set("l/d", ["n": .int(1)])])
@@ -130,11 +130,11 @@ struct FirestoreRESTLimitTests {
       let caller = try await RawConnection.connect(port: port.port.port)
       #expect(try await eventually { port.port.connectionCount == 2 })
       try await caller.send("DELETE \(docs)/l/d HTTP/1.1\r\nHost: h\r\n\r\n")
-      let answers = try await standstill(of: { caller.hasNews ? 1 : 0 }, below: 1) {
+      let answers = try await standstill(of: { caller.hasUnreadEvents ? 1 : 0 }, below: 1) {
         _ = try? await client.get("l/none")
       }
       #expect(answers == 0, "it waits for the lock")
-      // Had it only finished sending, it would be answered.
+      // After a half-close the call would get its response.
       try await caller.reset()
       #expect(try await eventually { port.port.connectionCount == 1 })
       let _: Google_Protobuf_Empty = try await client.unary(
@@ -148,7 +148,7 @@ struct FirestoreRESTLimitTests {
     }
   }
 
-  @Test("a body that does not come is answered 408, and one that is too large 400, as over gRPC")
+  @Test("an incomplete body gets 408, and a body that is too large 400, as over gRPC")
   func bodies() async throws {
     try await run {
       $0.requestBodyTimeout = .milliseconds(300)
@@ -171,7 +171,7 @@ struct FirestoreRESTLimitTests {
           == .string(
             "Request payload size exceeds the limit: 50000 bytes. (The request has 99999999999 bytes.)"))
 
-      // Of a body that is cut off nobody knows the size.
+      // The size of a truncated body is unknown.
       let endless = try await RawClient.connect(port.port.port)
       let chunk = "C351\r\n" + String(repeating: " ", count: 50_001) + "\r\n"
       try await endless.send(
@@ -182,25 +182,26 @@ struct FirestoreRESTLimitTests {
     }
   }
 
-  @Test("a request above the limit is refused in the same words over gRPC, REST and WebChannel")
-  func words() async throws {
+  @Test("a request above the limit gets the same error over gRPC, REST and WebChannel")
+  func sameErrorText() async throws {
     try await run { port in
       let size = (10 << 20) + 1
-      let words = "Request payload size exceeds the limit: 10485760 bytes. (The request has \(size) bytes.)"
+      let sameErrorText =
+        "Request payload size exceeds the limit: 10485760 bytes. (The request has \(size) bytes.)"
       let call = try await port.client.open("Commit")
       var message = ByteBuffer()
       message.writeGRPCPrefix(length: UInt32(size))
       message.writeRepeatingByte(0, count: size)
       try? await call.send(raw: message, endStream: true)
-      #expect(try await call.status() == GRPCStatus(.invalidArgument, words))
+      #expect(try await call.status() == GRPCStatus(.invalidArgument, sameErrorText))
 
       let plain = try await RawClient.connect(port.port.port)
       try await plain.send(
         "POST \(docs):commit HTTP/1.1\r\nHost: h\r\nContent-Length: \(size)\r\n\r\n")
       let reply = try RESTClient.parse(String(decoding: await plain.readToEnd(), as: UTF8.self))
-      #expect(reply.status == 400 && reply.error["message"] == .string(words))
+      #expect(reply.status == 400 && reply.error["message"] == .string(sameErrorText))
 
-      // A message that WebChannel carries, and a body of more than one may have.
+      // A message over WebChannel, and a body above its limit.
       let (client, _) = try await WebChannelTestClient.handshake(
         port.port.port, "Write", ["{\"database\":\"\(WebChannelTestClient.database)\"}"],
         headers: "Authorization:Bearer owner\r\n")
@@ -228,8 +229,8 @@ struct FirestoreRESTLimitTests {
     }
   }
 
-  @Test("a connection holds no more of bodies than its budget")
-  func budget() async throws {
+  @Test("the bodies of a connection's requests stay within their limit")
+  func connectionBodyLimit() async throws {
     try await run {
       $0.http2.maximumBufferedRequestBytes = 50_000
     } _: { port in

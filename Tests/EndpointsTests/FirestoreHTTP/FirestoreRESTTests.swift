@@ -1,6 +1,7 @@
-// Every binding of Firestore's REST interface, over real sockets.
+// Every path of Firestore's REST interface, over real sockets.
 
 import HearthServer
+import JSON
 import NIOHTTP1
 import RealtimeModel
 import Testing
@@ -12,7 +13,7 @@ struct FirestoreRESTTests {
 
   private func fields(_ text: String) -> String { "{\"fields\":\(text)}" }
 
-  @Test("documents are created, read, listed, changed and deleted")
+  @Test("documents are created, read, listed, updated and deleted")
   func documents() async throws {
     try await FirestoreTestServer.serving { server in
       let created = try await server.rest(
@@ -61,7 +62,7 @@ struct FirestoreRESTTests {
     }
   }
 
-  @Test("a commit, reads of many, queries and aggregates; streams are arrays")
+  @Test("commits, batch reads, queries and aggregations work; streams are arrays")
   func streams() async throws {
     try await FirestoreTestServer.serving { server in
       let writes = (1...3).map {
@@ -101,8 +102,8 @@ struct FirestoreRESTTests {
     }
   }
 
-  @Test("methods under a document, partitions, collections, and writes that fail by themselves")
-  func parents() async throws {
+  @Test("methods of a document, partition queries, collection ids and batch writes work")
+  func nestedResources() async throws {
     try await FirestoreTestServer.serving { server in
       let batch = try await server.rest(
         "POST", "\(docs):batchWrite",
@@ -128,7 +129,7 @@ struct FirestoreRESTTests {
     }
   }
 
-  @Test("a transaction from its beginning to its commit, and one that is given up")
+  @Test("a transaction commits, another one rolls back")
   func transactions() async throws {
     try await FirestoreTestServer.serving { server in
       let begun = try await server.rest(
@@ -137,7 +138,7 @@ struct FirestoreRESTTests {
       let read = try await server.rest(
         "POST", "\(docs):batchGet", "{\"transaction\":\"\(token)\",\"documents\":[\"\(names)/t/a\"]}")
       #expect(read.json[0]["missing"] == .string("\(names)/t/a"))
-      // The web SDKs' own token is in the URL-safe alphabet, without padding.
+      // The tokens of the web SDKs use the URL-safe alphabet without padding.
       let safe = token.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
       let commit = try await server.rest(
         "POST", "\(docs):commit",
@@ -155,7 +156,7 @@ struct FirestoreRESTTests {
     }
   }
 
-  @Test("an error of a method that streams is an array with one element")
+  @Test("the error of a streaming method is an array with one element")
   func errorInArray() async throws {
     try await FirestoreTestServer.serving { server in
       let reply = try await server.rest("POST", "\(docs):runQuery", "{\"structuredQuery\":{\"limit\":-1}}")
@@ -165,7 +166,7 @@ struct FirestoreRESTTests {
   }
 
   @Test(
-    "names are decoded once: encoded slashes split, encoded colons are no verb",
+    "paths are decoded once: encoded slashes separate segments, encoded colons do not begin a verb",
     arguments: [
       ("a%3Ab", "a:b"), ("a:b", "a:b"), ("a%20b%23%C3%A4", "a b#ä"), ("a+b", "a+b"), ("x/y%2Fz", "x/y/z"),
       ("a%3AbatchGet", "a:batchGet"),
@@ -178,7 +179,7 @@ struct FirestoreRESTTests {
   }
 
   @Test(
-    "what is bound to nothing is 404 and no JSON",
+    "an unknown path gets 404 without JSON",
     arguments: [
       ("GET", "/v1/projects/p/databases/d"), ("GET", "/v1/x"),
       ("PUT", "/v1/projects/p/databases/d/documents/a/b"),
@@ -186,7 +187,7 @@ struct FirestoreRESTTests {
       ("POST", "/v1/projects/p/databases/d/documents"),
       ("POST", "/v1/projects/p/databases/d/documents/a/b:commit"), ("GET", "/v2/projects/p"), ("POST", "/"),
     ])
-  func unbound(method: String, path: String) async throws {
+  func unknownPaths(method: String, path: String) async throws {
     try await FirestoreTestServer.serving { server in
       let reply = try await server.rest(method, path, method == "POST" ? "{}" : nil)
       #expect(reply.status == 404 && reply.body == "Not Found\n")
@@ -194,7 +195,7 @@ struct FirestoreRESTTests {
   }
 
   @Test(
-    "parameters that no field takes are refused by their names",
+    "the error of an unknown parameter names it",
     arguments: [
       ("nonsense=1", "Unknown name \"nonsense\": Cannot bind query parameter."),
       ("mask.fieldPaths.x=1", "Unknown name \"mask.fieldPaths.x\""), ("mask=a", "Unknown name \"mask\""),
@@ -211,7 +212,7 @@ struct FirestoreRESTTests {
     }
   }
 
-  @Test("Google's generated clients are answered, which ask for numbers for enumerations")
+  @Test("the format option of Google's generated clients is accepted")
   func generatedClients() async throws {
     try await FirestoreTestServer.serving { server in
       let alt = "$alt=json%3Benum-encoding=int"
@@ -225,7 +226,7 @@ struct FirestoreRESTTests {
     }
   }
 
-  @Test("answers to another origin carry its CORS headers")
+  @Test("responses to another origin have CORS headers")
   func cors() async throws {
     try await FirestoreTestServer.serving { server in
       let origin = ["Origin: https://app.example", "Access-Control-Request-Private-Network: true"]
@@ -242,7 +243,7 @@ struct FirestoreRESTTests {
     }
   }
 
-  @Test("a method may be named in a POST by those who can send no other")
+  @Test("a POST may override its method")
   func methodOverride() async throws {
     try await FirestoreTestServer.serving { server in
       #expect(try await server.rest("POST", "\(docs)/a/b?$httpMethod=PATCH", "{}").status == 200)
@@ -252,8 +253,8 @@ struct FirestoreRESTTests {
     }
   }
 
-  @Test("without --emulator REST refuses as gRPC does")
-  func production() async throws {
+  @Test("without --emulator REST rejects requests as gRPC does")
+  func productionRejectsRequests() async throws {
     try await FirestoreTestServer.serving {
       $0.emulator = false
     } _: { server in
@@ -263,7 +264,7 @@ struct FirestoreRESTTests {
     }
   }
 
-  @Test("REST is served over HTTP/2 as well")
+  @Test("REST is served over HTTP/2")
   func http2() async throws {
     try await FirestoreTestServer.serving { server in
       let client = try await HTTP2Client.open(server.server.firestorePort ?? 0)

@@ -1,11 +1,11 @@
-// REST and WebChannel under TLS: the same answers on the same port that gRPC has.
+// REST and WebChannel over TLS, on the port that serves gRPC.
 
 import HearthServer
 import Testing
 
-@Suite("REST and WebChannel under TLS", .timeLimit(.minutes(1)))
+@Suite("REST and WebChannel over TLS", .timeLimit(.minutes(1)))
 struct FirestoreTLSTests {
-  @Test("what REST writes under TLS a WebChannel under TLS tells, and changes reach it")
+  @Test("a WebChannel listener over TLS receives writes of REST over TLS")
   func both() async throws {
     let files = try TestCertificate.write()
     let tls = try TestCertificate.clientContext(protocols: ["http/1.1"])

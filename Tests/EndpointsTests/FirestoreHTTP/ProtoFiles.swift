@@ -1,4 +1,4 @@
-// What the .proto files declare, read without a compiler: enough of the language for files of ours.
+// Reads the declarations of the .proto files, as far as ours use the language.
 
 import Foundation
 
@@ -13,7 +13,7 @@ struct ProtoFiles {
     var oneof: String?
   }
 
-  /// Types whose fields JSON leaves out: nothing that is served sets them.
+  /// Types whose fields JSON omits: this server never sets them.
   static let omitted: Set<String> = ["google.protobuf.Any", "ExplainStats"]
 
   private(set) var messages: [String: [Field]] = [:]
@@ -30,8 +30,8 @@ struct ProtoFiles {
     }
   }
 
-  /// Whether a declared type is a kind.
-  static func describes(_ type: String, _ kind: MessageShape.Kind) -> Bool {
+  /// Returns whether a declared type matches a schema's type.
+  static func describes(_ type: String, _ kind: MessageSchema.Kind) -> Bool {
     switch kind {
     case .int32: type == "int32"
     case .int64: type == "int64"
@@ -90,7 +90,7 @@ struct ProtoFiles {
     }
   }
 
-  /// A group of one field is none.
+  /// A oneof with one field is not a group.
   private static func withoutLoneGroups(_ fields: [Field]) -> [Field] {
     fields.map { field in
       var field = field

@@ -1,24 +1,25 @@
-// One request to REST over a socket of its own, and the answer taken apart.
+// Sends one REST request over a new connection, and parses the response.
 
 import HearthServer
+import JSON
 import NIOCore
 import NIOSSL
 import RealtimeModel
 
-/// An answer with a body of JSON.
+/// A response with a JSON body.
 struct RESTReply {
   var status: Int
   var headers: [String: String]
   var body: String
 
-  /// The body as JSON; null for what is none.
+  /// The body as JSON; null if it is not JSON.
   var json: JSONTree { JSONTree((try? JSONValue(json: body)) ?? .null) }
 
-  /// The error's object, also of an array with one; null if there is none.
+  /// The error object, also in an array with one element; null without an error.
   var error: JSONTree { (json.array?.first ?? json)["error"] }
 }
 
-/// JSON of which a part that is not there is null.
+/// JSON whose missing members are null.
 struct JSONTree: Equatable {
   let value: JSONValue
 
@@ -55,7 +56,7 @@ enum RESTClient {
     return try parse(try await connection.textUntilClose())
   }
 
-  /// Takes an answer apart.
+  /// Parses a response.
   static func parse(_ text: String) throws -> RESTReply {
     let answer = try RESTAnswer(text)
     return RESTReply(status: answer.status, headers: answer.headers, body: answer.body)
@@ -63,14 +64,14 @@ enum RESTClient {
 }
 
 extension FirestoreTestServer {
-  /// One request to REST.
+  /// Sends one REST request.
   func rest(
     _ method: String, _ target: String, _ body: String? = nil, headers: [String] = []
   ) async throws -> RESTReply {
     try await RESTClient.request(server.firestorePort ?? 0, method, target, body: body, headers: headers)
   }
 
-  /// Runs a test with REST and gRPC against a fresh server.
+  /// Runs a test with REST and gRPC against a new server.
   static func serving(
     _ change: (inout HearthConfiguration) -> Void = { _ in },
     _ body: (FirestoreTestServer) async throws -> Void

@@ -1,4 +1,4 @@
-// One fault, asked for over gRPC and over REST: the same code and the same message.
+// Compares the errors of invalid requests over gRPC and REST: code and message.
 
 import FirestoreProtobuf
 import Foundation
@@ -7,9 +7,9 @@ import RealtimeModel
 import SwiftProtobuf
 import Testing
 
-@Suite("Errors of REST", .timeLimit(.minutes(10)))
+@Suite("REST errors", .timeLimit(.minutes(10)))
 struct RESTErrorTests {
-  /// A request that is at fault.
+  /// An invalid request.
   struct Fault: Sendable, CustomTestStringConvertible {
     let method: String
     let verb: String
@@ -101,12 +101,12 @@ struct RESTErrorTests {
       Google_Firestore_V1_ExecutePipelineRequest.with { $0.database = FirestoreTestServer.database }),
   ]
 
-  @Test("REST and gRPC agree on code and message of every fault", arguments: faults)
+  @Test("REST and gRPC return the same code and message", arguments: faults)
   func parity(fault: Fault) async throws {
     try await FirestoreTestServer.serving { server in
       try await server.client.commit([.set("there/is", [:])])
       let call = try await server.client.open(fault.method)
-      // The refusal may come before the request has gone out.
+      // The error may arrive before the request was sent.
       try? await call.send(fault.request, endStream: true)
       let status = try await call.status()
       let isDocument = fault.verb == "POST" && fault.method == "CreateDocument"

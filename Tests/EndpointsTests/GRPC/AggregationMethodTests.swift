@@ -1,4 +1,4 @@
-// RunAggregationQuery over real sockets: the messages and their shapes.
+// Tests RunAggregationQuery over real sockets: its messages and their fields.
 
 import FirestoreProtobuf
 import Foundation
@@ -27,7 +27,7 @@ struct AggregationMethodTests {
     return request
   }
 
-  @Test("One message with the values by alias and the read time")
+  @Test("The response is one message with the values by alias and the read time")
   func oneMessage() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit((0..<4).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
@@ -53,7 +53,8 @@ struct AggregationMethodTests {
   }
 
   @Test(
-    "A transaction that the call begins comes alone before the result, and a past time is counted as it was")
+    "A transaction that the call begins arrives before the result, and a past read time counts the past state"
+  )
   func consistency() async throws {
     try await FirestoreTestServer.with { client in
       let first = try await client.commit([.set("c/a", ["n": .int(1)])])
@@ -78,10 +79,10 @@ struct AggregationMethodTests {
     }
   }
 
-  @Test("What is wrong is INVALID_ARGUMENT, with the product's words")
-  func refusals() async throws {
+  @Test("Invalid aggregations are INVALID_ARGUMENT, with the official error texts")
+  func invalidAggregations() async throws {
     try await FirestoreTestServer.with { client in
-      func refusal(_ request: Request) async -> GRPCStatus? {
+      func rejection(_ request: Request) async -> GRPCStatus? {
         do {
           let _: [Response] = try await client.stream("RunAggregationQuery", request)
           return nil
@@ -89,24 +90,24 @@ struct AggregationMethodTests {
       }
       var none = request("c")
       none.structuredAggregationQuery.aggregations = []
-      #expect(await refusal(none) == GRPCStatus(.invalidArgument, "Aggregations can not be empty."))
+      #expect(await rejection(none) == GRPCStatus(.invalidArgument, "Aggregations can not be empty."))
       var double = request("c")
       for index in 0..<2 { double.structuredAggregationQuery.aggregations[index].alias = "x" }
       #expect(
-        await refusal(double)
+        await rejection(double)
           == GRPCStatus(.invalidArgument, "Aggregation aliases contain duplicate alias: x."))
       var nameless = request("c")
       nameless.structuredAggregationQuery.aggregations = [.init()]
-      #expect(await refusal(nameless)?.code == .invalidArgument)
+      #expect(await rejection(nameless)?.code == .invalidArgument)
       var queryless = request("c")
       queryless.structuredAggregationQuery.clearQueryType()
-      #expect(await refusal(queryless)?.code == .invalidArgument)
-      #expect(await refusal(Request.with { $0.parent = "nonsense" })?.code == .invalidArgument)
+      #expect(await rejection(queryless)?.code == .invalidArgument)
+      #expect(await rejection(Request.with { $0.parent = "nonsense" })?.code == .invalidArgument)
     }
   }
 }
 
 extension Google_Firestore_V1_StructuredAggregationQuery {
-  /// Leaves out what is aggregated.
+  /// Removes the query that the request aggregates.
   fileprivate mutating func clearQueryType() { queryType = nil }
 }

@@ -1,4 +1,4 @@
-// BatchWrite over a socket: every write for itself, with a status of its own.
+// Tests BatchWrite over a socket: writes are independent, and each has a status.
 
 import FirestoreProtobuf
 import Foundation
@@ -19,7 +19,7 @@ struct BatchWriteTests {
     return try await client.unary("BatchWrite", request)
   }
 
-  @Test("each write has a result and a status of its own; those that fail keep none of the others back")
+  @Test("Each write has a result and a status, and a failed write does not affect the others")
   func statuses() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit([.set("c/there", ["n": .int(1)])])
@@ -54,7 +54,7 @@ struct BatchWriteTests {
     }
   }
 
-  @Test("one document twice is refused before anything happens; two spellings are two documents")
+  @Test("A request with one document twice is rejected before any write; two Unicode forms are two documents")
   func sameDocument() async throws {
     try await FirestoreTestServer.with { client in
       do {
@@ -72,8 +72,8 @@ struct BatchWriteTests {
     }
   }
 
-  @Test("hundreds of writes are all done, and one that meets a lock fails alone")
-  func manyAndLocked() async throws {
+  @Test("Hundreds of writes are committed, and only the write to a locked document fails")
+  func lockedDocument() async throws {
     try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 200_000) { running in
       var read = Google_Firestore_V1_BatchGetDocumentsRequest()
       read.database = FirestoreTestServer.database

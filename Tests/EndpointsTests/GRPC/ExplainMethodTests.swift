@@ -1,4 +1,5 @@
-// Explained queries over real sockets: which messages come, and that the generated code reads them.
+// Tests explained queries over real sockets: which messages arrive, and that the generated code decodes
+// them.
 
 import FirestoreProtobuf
 import Foundation
@@ -8,7 +9,7 @@ import Testing
 
 @Suite("Explained queries over gRPC", .timeLimit(.minutes(10)))
 struct ExplainMethodTests {
-  @Test("A plan comes alone; an analysis after the results, in a message of its own")
+  @Test("A plan arrives alone; an analysis arrives after the results, in a separate message")
   func queries() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit((0..<4).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
@@ -38,7 +39,7 @@ struct ExplainMethodTests {
     }
   }
 
-  @Test("An aggregation's one message has its values and their explanation, or the plan alone")
+  @Test("The message of an aggregation has the values and their explanation, or only the plan")
   func aggregations() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit((0..<4).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
@@ -65,7 +66,7 @@ struct ExplainMethodTests {
     }
   }
 
-  @Test("Neighbours come with their distance, from the map that marks a vector on the wire")
+  @Test("Nearest neighbours arrive with their distance, from the map that encodes a vector")
   func neighbours() async throws {
     func vector(_ numbers: [Double]) -> Google_Firestore_V1_Value {
       .with { value in

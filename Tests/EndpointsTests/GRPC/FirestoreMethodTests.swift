@@ -1,4 +1,4 @@
-// The unary and server-streaming methods over real sockets: what comes back, and what bad input gets.
+// Tests the unary and server-streaming methods over real sockets, with valid and invalid input.
 
 import FirestoreProtobuf
 import Foundation
@@ -70,7 +70,7 @@ struct FirestoreMethodTests {
     }
   }
 
-  @Test("BatchGetDocuments answers each name once, found or missing, all at one read time")
+  @Test("BatchGetDocuments returns each name once, found or missing, at one read time")
   func batchGet() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit((0..<600).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
@@ -87,7 +87,7 @@ struct FirestoreMethodTests {
     }
   }
 
-  @Test("A transaction begun by a read comes in the first message, and commits")
+  @Test("A transaction that a read begins arrives in the first message, and commits")
   func newTransaction() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit([.set("c/d", ["n": .int(1)])])
@@ -106,7 +106,7 @@ struct FirestoreMethodTests {
     }
   }
 
-  @Test("BeginTransaction and Rollback release what was read")
+  @Test("Rollback releases the documents that a transaction read")
   func rollback() async throws {
     try await FirestoreTestServer.with { client in
       var begin = Google_Firestore_V1_BeginTransactionRequest()
@@ -127,7 +127,7 @@ struct FirestoreMethodTests {
     }
   }
 
-  @Test("RunQuery answers its documents with one read time, and an empty result with one message")
+  @Test("RunQuery returns its documents with one read time, and an empty result with one message")
   func query() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit(
@@ -148,7 +148,7 @@ struct FirestoreMethodTests {
     }
   }
 
-  @Test("An empty commit is OK and names no time")
+  @Test("An empty commit succeeds without a commit time")
   func emptyCommit() async throws {
     try await FirestoreTestServer.with { client in
       let response = try await client.commit([])
@@ -158,7 +158,7 @@ struct FirestoreMethodTests {
   }
 
   @Test(
-    "Methods of the service that are not served are UNIMPLEMENTED by name",
+    "Unsupported methods of the service are UNIMPLEMENTED, with their names",
     arguments: ["NoSuchMethod"])
   func unimplemented(method: String) async throws {
     try await FirestoreTestServer.with { client in
@@ -169,10 +169,10 @@ struct FirestoreMethodTests {
     }
   }
 
-  @Test("A pipeline is refused for the edition of the database, once the database's name could be read")
+  @Test("A pipeline is rejected because of the database's edition, after the database's name is checked")
   func pipeline() async throws {
     try await FirestoreTestServer.with { client in
-      func refusal(_ database: String) async throws -> GRPCStatus {
+      func rejection(_ database: String) async throws -> GRPCStatus {
         let call = try await client.open("ExecutePipeline")
         try? await call.send(
           Google_Firestore_V1_ExecutePipelineRequest.with { $0.database = database }, endStream: true)
@@ -180,13 +180,13 @@ struct FirestoreMethodTests {
       }
       let edition = GRPCStatus(
         .invalidArgument, "ExecutePipeline requires the Database Edition to be `enterprise`.")
-      #expect(try await refusal(FirestoreTestServer.database) == edition)
-      let unnamed = try await refusal("nonsense")
+      #expect(try await rejection(FirestoreTestServer.database) == edition)
+      let unnamed = try await rejection("nonsense")
       #expect(unnamed.code == .invalidArgument && unnamed.message != edition.message)
     }
   }
 
-  @Test("Malformed protobuf is INVALID_ARGUMENT to that call alone, for every method")
+  @Test("Malformed protobuf is INVALID_ARGUMENT for that call only, in every method")
   func malformedProtobuf() async throws {
     try await FirestoreTestServer.with { client in
       var bytes = ByteBuffer()
@@ -205,7 +205,7 @@ struct FirestoreMethodTests {
     }
   }
 
-  @Test("Random bytes as requests never harm the server or another client", arguments: 0..<20)
+  @Test("Random request bytes affect neither the server nor another client", arguments: 0..<20)
   func randomRequests(seed: UInt64) async throws {
     try await FirestoreTestServer.with { client in
       var state = seed &* 0x9e37_79b9_7f4a_7c15 | 1
@@ -233,7 +233,7 @@ struct FirestoreMethodTests {
   }
 
   @Test(
-    "Names that are wrong are INVALID_ARGUMENT",
+    "Invalid names are INVALID_ARGUMENT",
     arguments: [
       "", "x", "projects/p/databases/d/documents", "projects/p/databases/d/documents/c",
       "projects/p/databases/d/documents/c/__x__",
@@ -248,15 +248,15 @@ struct FirestoreMethodTests {
     }
   }
 
-  @Test("A request above 10 MiB is INVALID_ARGUMENT and names the limit")
+  @Test("A request above 10 MiB is INVALID_ARGUMENT, and the error names the limit")
   func largeRequest() async throws {
     try await FirestoreTestServer.with { client in
       let text = String(repeating: "x", count: 1 << 20)
-      let refused = await status {
+      let rejected = await status {
         try await client.commit((0..<11).map { .set("c/d\($0)", ["t": .text(String(text.dropLast(100)))]) })
       }
-      #expect(refused.code == .invalidArgument)
-      #expect(refused.message.contains("10485760"))
+      #expect(rejected.code == .invalidArgument)
+      #expect(rejected.message.contains("10485760"))
     }
   }
 
@@ -279,7 +279,7 @@ struct FirestoreMethodTests {
     }
   }
 
-  @Test("An emulator takes no token, owner, and unsigned tokens; not what is no token")
+  @Test("The emulator accepts no token, the owner token and unsigned tokens, and rejects malformed tokens")
   func emulatorTokens() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit([.set("c/d", ["n": .int(1)])])

@@ -1,5 +1,5 @@
-// Every limit on what is written, over a socket, at its bound: what is at the limit passes, one more is refused with the
-// product's code and words.
+// Tests every limit on writes over a socket. A value at the limit passes; a larger one is rejected with the
+// official code and text.
 
 import FirestoreEngine
 import FirestoreModel
@@ -11,12 +11,12 @@ import NIOCore
 import SwiftProtobuf
 import Testing
 
-/// One limit: a request at it, and one beyond.
+/// One limit, with a request at the limit and one above it.
 struct LimitCase: Sendable, CustomTestStringConvertible {
   var testDescription: String
-  /// A request that is `excess` beyond the limit.
+  /// Makes a request that is `excess` above the limit.
   var commit: @Sendable (_ excess: Int) throws -> Google_Firestore_V1_CommitRequest
-  /// A part of the refusal's message.
+  /// A part of the error message.
   var message: String
 
   init(
@@ -28,14 +28,14 @@ struct LimitCase: Sendable, CustomTestStringConvertible {
     self.commit = commit
   }
 
-  /// A limit on what one document may hold.
+  /// Makes a limit on the contents of one document.
   init(_ description: String, _ message: String, fields: @escaping @Sendable (Int) -> MapValue) {
     self.init(description, message) { excess in
       Self.request([Write(.update(try Self.name("c/d"), fields: fields(excess)))])
     }
   }
 
-  /// A limit on one write as a client sends it.
+  /// Makes a limit on one write.
   init(_ description: String, _ message: String, write: @escaping @Sendable (Int) -> Proto.Write) {
     self.init(description, message) { excess in
       var request = Google_Firestore_V1_CommitRequest()
@@ -45,12 +45,12 @@ struct LimitCase: Sendable, CustomTestStringConvertible {
     }
   }
 
-  /// A limit on a document's name.
+  /// Makes a limit on a document's name.
   init(_ description: String, _ message: String, path: @escaping @Sendable (Int) -> String) {
     self.init(description, message) { excess in
       var request = Google_Firestore_V1_CommitRequest()
       request.database = FirestoreTestServer.database
-      // Without fields, whose index entries would be too large long before a name is.
+      // The document has no fields: their index entries would exceed a limit before the name does.
       request.writes = [.set(path(excess), [:])]
       return request
     }
@@ -69,16 +69,17 @@ struct LimitCase: Sendable, CustomTestStringConvertible {
 
   static func text(_ count: Int) -> String { String(repeating: "x", count: count) }
 
-  /// A value with so many levels of maps and arrays.
+  /// A value with `depth` levels of maps and arrays.
   static func nested(_ depth: Int) -> Value {
     var value: Value = 1
     for level in 0..<depth { value = level.isMultiple(of: 2) ? .array([value]) : .map(["m": value]) }
     return value
   }
 
-  /// Fields that make `c/d` a document of so many bytes.
+  /// Fields that make the document `c/d` exactly `size` bytes long.
   static func document(of size: Int) -> MapValue {
-    // The name takes 2 + 2 + 16, the document 32, each field its name and 1, a text its bytes and 1.
+    // The name counts 2 + 2 + 16 bytes, the document 32, each field its name and 1, a string its bytes and
+    // 1.
     ["a": .string(text(500_000)), "b": .bytes([UInt8](repeating: 1, count: size - 52 - 2 - 500_001 - 2))]
   }
 
@@ -96,17 +97,17 @@ struct LimitTests {
       fields: { LimitCase.document(of: FirestoreLimits.standard.documentBytes + $0) }),
     LimitCase("a document's size, by a mask", "exceeds the maximum allowed size of 1,048,576 bytes") {
       excess in
-      var whole = LimitCase.document(of: FirestoreLimits.standard.documentBytes + excess)
-      let second = whole["b"] ?? 0
-      whole["b"] = nil
+      var documentFields = LimitCase.document(of: FirestoreLimits.standard.documentBytes + excess)
+      let second = documentFields["b"] ?? 0
+      documentFields["b"] = nil
       return LimitCase.request([
-        Write(.update(try LimitCase.name("c/d"), fields: whole)),
+        Write(.update(try LimitCase.name("c/d"), fields: documentFields)),
         Write(.update(try LimitCase.name("c/d"), fields: ["b": second]), mask: [FieldPath(field: "b")]),
       ])
     },
     LimitCase("a document's size, by a transform", "exceeds the maximum allowed size of 1,048,576 bytes") {
       excess in
-      // Eight bytes for the number, and its name.
+      // A number counts eight bytes and its name.
       let fields = LimitCase.document(of: FirestoreLimits.standard.documentBytes - 10 + excess)
       return LimitCase.request([
         Write(
@@ -196,21 +197,25 @@ struct LimitTests {
         Write(.transform(try LimitCase.name("c/d"), LimitCase.increments(250 + excess, in: 250..<251))),
       ])
     },
-    // Each distinct element counts twice, so does the array.
+    // Each distinct element counts twice, and the array counts twice.
     LimitCase(
       "index entries", "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED",
       fields: {
-        ["a": .array((0..<(EngineLimits.standard.indexEntries / 2 - 1 + $0)).map { .integer(Int64($0)) })]
+        [
+          "a": .array(
+            (0..<(EngineLimits.standard.maximumIndexEntries / 2 - 1 + $0)).map { .integer(Int64($0)) })
+        ]
       }),
     LimitCase(
       "index entries of many fields", "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED",
       fields: {
-        MapValue((0..<(EngineLimits.standard.indexEntries / 2 + $0)).map { ("f\($0)", 1) })
+        MapValue((0..<(EngineLimits.standard.maximumIndexEntries / 2 + $0)).map { ("f\($0)", 1) })
       }),
     LimitCase(
       "an index entry", "has 7681 bytes, more than the maximum of 7680 bytes",
       write: { excess in
-        // The names take 4 * 1,001 + 16 and 2 * 1,001 + 16, the field 2, the value what is indexed of it, the entry 32.
+        // The names count 4 * 1,001 + 16 and 2 * 1,001 + 16 bytes, the field 2, the value its indexed part,
+        // the entry 32.
         let long = LimitCase.text(1_000)
         let id = LimitCase.text(7_680 - 1_500 - 2 - 32 - 2_018 - 3_019 - 1 + excess)
         return .set("\(long)/\(long)/\(long)/\(id)", ["t": .text(LimitCase.text(5_000))])
@@ -220,7 +225,8 @@ struct LimitTests {
       write: { excess in
         let long = LimitCase.text(1_299)
         var value = Proto.Value.int(1)
-        // c/d counts 20, the entry 32, the number 8; five names count 1,300 each, and one more.
+        // c/d counts 20 bytes, the entry 32, the number 8, each of five names 1,300, and the last name the
+        // rest.
         value.mapValue.fields = [LimitCase.text(7_680 - 20 - 32 - 8 - 6_500 - 1 + excess): .int(1)]
         for _ in 0..<4 {
           var outer = Proto.Value()
@@ -231,7 +237,7 @@ struct LimitTests {
       }),
     LimitCase("a request", "Request payload size exceeds the limit: 10485760 bytes.") { excess in
       var request = LimitCase.request([Write(.update(try LimitCase.name("c/d"), fields: ["n": 1]))])
-      // Filled up by what changes nothing: a tag takes its bytes and the heads of two fields.
+      // A tag that changes nothing fills the request. It takes its bytes and the keys of two fields.
       let size: [UInt8] = try request.serializedBytes()
       request.requestOptions.requestTags = [LimitCase.text((10 << 20) - size.count - 10 + excess)]
       let filled: [UInt8] = try request.serializedBytes()
@@ -240,16 +246,16 @@ struct LimitTests {
     },
   ]
 
-  @Test("at the limit passes, one beyond is refused and leaves nothing", arguments: cases)
+  @Test("A request at the limit passes; one above it is rejected and writes nothing", arguments: cases)
   func bounds(limit: LimitCase) async throws {
     try await FirestoreTestServer.with { client in
-      let beyond = try limit.commit(1)
-      let name = beyond.writes[0].update.name
+      let aboveLimit = try limit.commit(1)
+      let name = aboveLimit.writes[0].update.name
       var get = Google_Firestore_V1_GetDocumentRequest()
       get.name = name
       do {
-        let _: Google_Firestore_V1_CommitResponse = try await client.unary("Commit", beyond)
-        Issue.record("beyond the limit was taken: \(limit.testDescription)")
+        let _: Google_Firestore_V1_CommitResponse = try await client.unary("Commit", aboveLimit)
+        Issue.record("a request above the limit succeeded: \(limit.testDescription)")
       } catch let status as GRPCStatus {
         #expect(status.code == .invalidArgument, "\(status)")
         #expect(status.message.contains(limit.message), "\(status.message.prefix(300))")
@@ -259,12 +265,12 @@ struct LimitTests {
       #expect(response.writeResults.count == passing.writes.count)
       get.name = passing.writes[0].update.name
       let stored: Google_Firestore_V1_Document = try await client.unary("GetDocument", get)
-      // Created by the second commit, so that the first has left nothing.
+      // The second commit created the document: the first wrote nothing.
       #expect(stored.createTime == response.commitTime)
     }
   }
 
-  @Test("a request of more than 10 MiB ends a Write stream in the same words, and one far beyond its call")
+  @Test("A request above 10 MiB ends a Write stream or a call with the same text")
   func streams() async throws {
     try await FirestoreTestServer.with { client in
       let call = try await client.open("Write")
@@ -283,13 +289,13 @@ struct LimitTests {
       try? await huge.send(
         Google_Firestore_V1_CommitRequest.with { $0.requestOptions.requestTags = [LimitCase.text(18 << 20)] },
         endStream: true)
-      let refused = try await huge.status()
-      #expect(refused.code == .invalidArgument)
-      #expect(refused.message.contains("Request payload size exceeds the limit: 10485760 bytes."))
+      let rejected = try await huge.status()
+      #expect(rejected.code == .invalidArgument)
+      #expect(rejected.message.contains("Request payload size exceeds the limit: 10485760 bytes."))
     }
   }
 
-  @Test("CreateDocument holds its names to the same limits as every other write")
+  @Test("CreateDocument has the same limits on names as every other write")
   func createDocument() async throws {
     try await FirestoreTestServer.with { client in
       func create(_ collection: String, _ id: String, under parent: String = "") async -> GRPCStatus {

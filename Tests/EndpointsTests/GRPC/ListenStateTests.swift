@@ -1,5 +1,5 @@
-// Listen where state is lost, hidden or old: tokens past their window, documents that may not be shown any more, targets
-// taken away, targets asked for once, and streams that a restart cut off.
+// Tests Listen when state is lost, hidden or old: expired tokens, documents that rules hide, removed
+// targets, one-time targets, and streams that a restart interrupts.
 
 import FirestoreEngine
 import FirestoreModel
@@ -18,7 +18,7 @@ struct ListenStateTests {
   // MARK: Resuming
 
   @Test(
-    "A token past its window gets ADD, RESET, all documents, and an existence filter that holds their names")
+    "An expired token gets ADD, RESET, all documents and an existence filter with their names")
   func resumePastWindow() async throws {
     try await EnginePort.with { port in
       try await port.write((0..<10).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
@@ -29,7 +29,7 @@ struct ListenStateTests {
       try await first.call.reset()
       try await port.write([.delete("c/d3"), .set("c/d4", ["n": .int(44)])])
 
-      // Within half an hour the difference is enough.
+      // Within half an hour the server sends only the difference.
       try await port.advance(minutes: 29)
       let early = try await ListenClient(port.client)
       try await early.add(2, .collection("c"), resuming: token, expected: 10)
@@ -63,7 +63,7 @@ struct ListenStateTests {
     }
   }
 
-  @Test("A target resumes from a read time, with what changed since alone")
+  @Test("A target that resumes from a read time gets only later changes")
   func resumeFromReadTime() async throws {
     try await FirestoreTestServer.with { client in
       let commit = try await client.commit((0..<5).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
@@ -81,8 +81,8 @@ struct ListenStateTests {
     }
   }
 
-  @Test("Three targets resume over a restart that cut off a commit to two of them; the third hears nothing")
-  func severalTargetsOverRestart() async throws {
+  @Test("Three targets resume after a restart during a commit to two of them; the third gets no change")
+  func targetsAfterRestart() async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     var known: ListenClient.Snapshot?
@@ -120,9 +120,9 @@ struct ListenStateTests {
       let all: [String: Int64] = ["c/d0": 0, "c/d1": 1, "c/d2": 2, "c/d9": 9]
       let resumed = try await listen.snapshot { _ in listen.targets.values.allSatisfy(\.isCurrent) }
       #expect(resumed.targets == [2: all, 4: ["c/d2": 2, "c/d9": 9], 6: ["other/o": 1]])
-      // A change and a delete for each of the two, nothing for the third.
+      // Two targets get a change and a delete each; the third gets none.
       #expect(listen.kinds.sorted() == ["change", "change", "delete", "delete"])
-      // One commit to two of them again, as one snapshot.
+      // One more commit to two targets arrives as one snapshot.
       try await client.commit([.set("c/d0", ["n": .int(50)]), .set("other/o", ["n": .int(2)])])
       let next = try await listen.snapshot { $0.targets != resumed.targets }
       #expect(next.targets[6] == ["other/o": 2])
@@ -131,10 +131,10 @@ struct ListenStateTests {
     }
   }
 
-  // MARK: Leaving
+  // MARK: Removal
 
   @Test(
-    "A deleted document is document_delete; one that left is document_remove where its new contents are not for all"
+    "A deleted document is document_delete; a document that leaves the query with hidden contents is document_remove"
   )
   func deleteAndRemove() async throws {
     try await EnginePort.with(policy: SwitchPolicy()) { port in
@@ -151,14 +151,14 @@ struct ListenStateTests {
         try await port.write([.delete("c/a")])
         _ = try await listen.snapshot { $0.targets[2]?.count == 1 }
         #expect(listen.kinds.last == "delete")
-        // Someone whom rules judge does not see what became of a document that left the query.
+        // A client under rules does not see the new contents of a document that left the query.
         try await port.write([.set("c/b", ["n": .int(77)])])
         _ = try await listen.snapshot { $0.targets[2]?.isEmpty == true }
         #expect(listen.kinds.last == "remove")
         try await listen.call.reset()
       }
     }
-    // An administrator gets the document itself.
+    // An administrator gets the document.
     try await FirestoreTestServer.with { client in
       try await client.commit([.set("c/b", ["n": .int(1)])])
       let listen = try await ListenClient(client)
@@ -170,15 +170,16 @@ struct ListenStateTests {
     }
   }
 
-  @Test("A permission that goes takes its targets away with cause 7; what it depends on is never shown")
-  func removedWithCause() async throws {
+  @Test(
+    "A revoked permission removes its targets with cause 7; the documents that the rule reads stay hidden")
+  func revokedPermission() async throws {
     try await EnginePort.with(policy: SwitchPolicy()) { port in
       try await port.write([.set("access/open", ["on": .int(1)]), .set("c/a", ["n": .int(1)])])
       let listen = try await ListenClient(port.client)
       try await listen.add(2, .collection("c"))
       try await listen.add(4, documents: ["c/a"])
       _ = try await listen.snapshot { $0.targets[2]?.count == 1 && $0.targets[4]?.count == 1 }
-      // The permission's own document changes, and still allows.
+      // The permission's document changes and still allows.
       try await port.write([.set("access/open", ["on": .int(1), "secret": .text("s")])])
       try await port.write([.set("c/b", ["n": .int(2)])])
       let next = try await listen.snapshot { $0.targets[2]?.count != 1 }
@@ -191,14 +192,14 @@ struct ListenStateTests {
       }
       try await listen.add(6, .collection("c"))
       #expect(try await listen.removal(of: 6).code == 7)
-      // The stream goes on.
+      // The stream continues.
       try await port.write([.set("access/open", ["on": .int(1)])])
       try await listen.add(2, .collection("c"))
       #expect(try await listen.snapshot { $0.targets[2]?.count == 2 }.targets[2] == ["c/a": 1, "c/b": 2])
     }
   }
 
-  @Test("A target asked for once ends after its first snapshot, and others go on")
+  @Test("A one-time target ends after its first snapshot, and other targets continue")
   func once() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit([.set("c/a", ["n": .int(1)])])
@@ -216,7 +217,7 @@ struct ListenStateTests {
       try await client.commit([.set("c/b", ["n": .int(2)])])
       let next = try await listen.snapshot { $0.targets[2]?.count == 2 }
       #expect(next.targets == [2: ["c/a": 1, "c/b": 2]])
-      // The client may still remove it: one answer for one request.
+      // The client may still remove the target: each request gets one response.
       try await listen.remove(4)
       #expect(try await listen.removal(of: 4).code == 0)
     }
@@ -225,8 +226,8 @@ struct ListenStateTests {
   // MARK: Slow readers
 
   @Test(
-    "A client that stops reading while documents of 16 KB are written reads on and has the query's result")
-  func stoppedReader() async throws {
+    "A client that pauses while documents of 16 KB are written gets the query's result when it reads again")
+  func pausedReader() async throws {
     try await FirestoreTestServer.with { client in
       let text = String(repeating: "x", count: 16_000)
       let listen = try await ListenClient(client)
@@ -256,7 +257,8 @@ struct ListenStateTests {
   // MARK: Reads in the past
 
   @Test(
-    "Reads at a past time give its state; before history they are FAILED_PRECONDITION, in the future INVALID")
+    "Reads at a past time return its state; times before the history are FAILED_PRECONDITION, future times INVALID"
+  )
   func pastReads() async throws {
     try await EnginePort.with { port in
       let first = try await port.write([.set("c/a", ["n": .int(1)]), .set("c/b", ["n": .int(1)])]).commitTime
@@ -284,43 +286,43 @@ struct ListenStateTests {
       try await port.advance(minutes: 50)
       #expect(try await values(at: first) == [1, 2])
       try await port.advance(minutes: 20)
-      func refusal(_ body: () async throws -> Void) async -> GRPCStatus? {
+      func rejection(_ body: () async throws -> Void) async -> GRPCStatus? {
         do {
           try await body()
           return nil
         } catch { return error as? GRPCStatus }
       }
-      let late = await refusal { _ = try await values(at: first) }
+      let late = await rejection { _ = try await values(at: first) }
       #expect(late?.code == .failedPrecondition)
       #expect(late?.message == "The requested snapshot version is too old.")
       var query = Google_Firestore_V1_RunQueryRequest.collection("c")
       query.readTime = first
-      let lateQuery = await refusal { [query] in _ = try await port.client.query(query) }
+      let lateQuery = await rejection { [query] in _ = try await port.client.query(query) }
       #expect(lateQuery?.code == .failedPrecondition)
       var begin = Google_Firestore_V1_RunQueryRequest.collection("c")
       begin.newTransaction.readOnly.readTime = first
-      let lateBegin = await refusal { [begin] in _ = try await port.client.query(begin) }
+      let lateBegin = await rejection { [begin] in _ = try await port.client.query(begin) }
       #expect(lateBegin?.code == .failedPrecondition)
       query.readTime.seconds += 100_000_000
-      let future = await refusal { [query] in _ = try await port.client.query(query) }
+      let future = await rejection { [query] in _ = try await port.client.query(query) }
       #expect(future?.code == .invalidArgument)
       #expect(future?.message == "The requested 'read_time' cannot be in the future.")
       query.readTime = first
       query.readTime.nanos += 7
-      let fraction = await refusal { [query] in _ = try await port.client.query(query) }
+      let fraction = await rejection { [query] in _ = try await port.client.query(query) }
       #expect(fraction?.code == .invalidArgument)
     }
   }
 
-  @Test("The number of filters is checked before anything that costs more than counting them")
-  func filterLimitFirst() async throws {
+  @Test("The limit on the number of filters is checked before more expensive checks")
+  func filterLimit() async throws {
     try await FirestoreTestServer.with { client in
       func query(_ count: Int) -> Google_Firestore_V1_RunQueryRequest {
         var request = Google_Firestore_V1_RunQueryRequest.collection("c")
         request.structuredQuery.where.compositeFilter.op = .and
         request.structuredQuery.where.compositeFilter.filters = (0..<count).map { _ in
           .with { filter in
-            // Each is wrong by itself: an empty list.
+            // Each filter is invalid: its list is empty.
             filter.fieldFilter.field.fieldPath = "n"
             filter.fieldFilter.op = .in
             filter.fieldFilter.value.arrayValue = .init()
@@ -339,7 +341,7 @@ struct ListenStateTests {
           #expect(status.message.contains(words), "\(status.message)")
         }
       }
-      // A composite without parts says nothing, and is asked of every document all the same.
+      // A composite filter without parts matches every document, and is still evaluated for each.
       var request = query(0)
       let empty = Google_Firestore_V1_StructuredQuery.Filter.with { $0.compositeFilter.op = .and }
       request.structuredQuery.where.compositeFilter.filters = .init(repeating: empty, count: 100_000)
@@ -353,7 +355,7 @@ struct ListenStateTests {
   }
 }
 
-/// Everyone may do everything while `access/open` says so, and is judged by it.
+/// A policy that allows everything while `access/open` does, and that depends on this document.
 private struct SwitchPolicy: AccessPolicy {
   func allowsEverything(_ caller: Caller) -> Bool { caller == .administrator }
 

@@ -1,5 +1,5 @@
-// Listen beyond what one client library does: several targets on one stream, commits that touch some of them,
-// removal, bad targets, resume within a process and over a restart on disk.
+// Tests Listen features that no single SDK covers: several targets on one stream, commits that affect some
+// of them, removal, invalid targets, and resuming within a process and after a restart.
 
 import FirestoreProtobuf
 import Foundation
@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Listen over gRPC", .timeLimit(.minutes(10)))
 struct ListenTests {
-  @Test("Three targets on one stream see one commit that touches two of them in one snapshot")
+  @Test("One commit that affects two of three targets arrives as one snapshot")
   func threeTargets() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit([
@@ -26,7 +26,8 @@ struct ListenTests {
       let first = try await listen.snapshot { $0.targets[6] == ["users/u": 3] && $0.targets[2]?.count == 2 }
       #expect(first.targets == [2: ["rooms/a": 1, "rooms/b": 2], 4: ["rooms/a": 1], 6: ["users/u": 3]])
 
-      // One commit: a document leaves target 4 and stays in 2, and one is new in both; target 6 is untouched.
+      // In one commit, a document leaves target 4 and stays in 2, and another enters both. Target 6 does
+      // not change.
       let commit = try await client.commit([
         .set("rooms/a", ["n": .int(10), "kind": .text("blue")]),
         .set("rooms/c", ["n": .int(11), "kind": .text("red")]),
@@ -50,7 +51,7 @@ struct ListenTests {
     }
   }
 
-  @Test("Every snapshot is the state at one commit while clients write at once")
+  @Test("Every snapshot is the state at one commit, also during concurrent writes")
   func consistentSnapshots() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit([.set("pairs/a", ["n": .int(0)]), .set("pairs/b", ["n": .int(0)])])
@@ -80,7 +81,7 @@ struct ListenTests {
     }
   }
 
-  @Test("A removed target is acknowledged once and its id may be used again")
+  @Test("The removal of a target is acknowledged once, and its id may be reused")
   func removeAndAddAgain() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit([.set("c/a", ["n": .int(1)])])
@@ -95,7 +96,7 @@ struct ListenTests {
     }
   }
 
-  @Test("A target that is wrong is removed with its cause, and the others go on")
+  @Test("An invalid target is removed with its cause, and the other targets continue")
   func invalidTargets() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit([.set("c/a", ["n": .int(1)])])
@@ -124,7 +125,7 @@ struct ListenTests {
     }
   }
 
-  @Test("A resumed target gets only what changed since its token")
+  @Test("A resumed target gets only the changes since its token")
   func resume() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit((0..<10).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
@@ -149,8 +150,8 @@ struct ListenTests {
     }
   }
 
-  @Test("A target resumes after a restart of the server on disk, with nothing missed and nothing doubled")
-  func resumeOverRestart() async throws {
+  @Test("A target resumes after a restart on disk, without missing or repeated changes")
+  func resumeAfterRestart() async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     var known: ListenClient.Snapshot?
@@ -162,7 +163,7 @@ struct ListenTests {
       try await listen.add(4, documents: ["c/d1"])
       known = try await listen.snapshot { $0.targets[2]?.count == 10 && $0.targets[4]?.count == 1 }
       token = try #require(listen.targets[2]?.resumeToken)
-      // After the token, before the restart.
+      // These writes commit after the token and before the restart.
       try await client.commit([.set("c/d1", ["n": .int(100)])])
     }
     let before = try #require(known)
@@ -179,14 +180,14 @@ struct ListenTests {
       let resumed = try await listen.snapshot { $0.targets == [2: expected, 4: ["c/d1": 100]] }
       #expect(resumed.targets == [2: expected, 4: ["c/d1": 100]])
       #expect(resumed.readTime > before.readTime)
-      // And it goes on from there.
+      // The target continues after the resume.
       try await client.commit([.set("c/d5", ["n": .int(55)])])
       expected["c/d5"] = 55
       #expect(try await listen.snapshot { $0.targets[2] != resumed.targets[2] }.targets[2] == expected)
     }
   }
 
-  @Test("A token that is not one starts the target from nothing, after a RESET")
+  @Test("An invalid token causes a RESET and a full snapshot")
   func unusableToken() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit([.set("c/a", ["n": .int(1)])])
@@ -198,7 +199,7 @@ struct ListenTests {
     }
   }
 
-  @Test("A malformed request, one that asks nothing, or another database ends the stream INVALID_ARGUMENT")
+  @Test("A malformed request, an empty request or another database ends the stream with INVALID_ARGUMENT")
   func malformedRequests() async throws {
     try await FirestoreTestServer.with { client in
       let garbage = try await client.open("Listen")
@@ -227,7 +228,7 @@ struct ListenTests {
     }
   }
 
-  @Test("Shutting the server down ends streams with UNAVAILABLE, never OK")
+  @Test("Shutdown ends streams with UNAVAILABLE, never OK")
   func shutdown() async throws {
     let running = try await FirestoreTestServer.start()
     let listen = try await ListenClient(running.client)

@@ -1,7 +1,8 @@
-// Listeners over sockets whose server is killed again and again in the middle of writes: after each resume, every
-// snapshot is every query's result at its time, whether the answers to the last writes were lost or not.
+// Tests listeners whose server is killed repeatedly during writes. After each resume, every snapshot is the
+// result of every query at its time, also if responses to writes were lost.
 //
-// HEARTH_LISTENER_PROGRAMS sets the number of kills, a tenth of it, and three at least; HEARTH_SEED the choices.
+// HEARTH_LISTENER_PROGRAMS sets the number of kills to a tenth of its value, at least three. HEARTH_SEED
+// sets the random choices.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -11,14 +12,14 @@ import NIOCore
 import SwiftProtobuf
 import Testing
 
-@Suite("Listeners over kills", .serialized, .timeLimit(.minutes(60)))
+@Suite("Listeners and killed servers", .serialized, .timeLimit(.minutes(60)))
 struct ListenerKillTests {
   private static let environment = ProcessInfo.processInfo.environment
   private static let kills = max(3, (environment["HEARTH_LISTENER_PROGRAMS"].flatMap { Int($0) } ?? 0) / 10)
   private static let seed = environment["HEARTH_SEED"].flatMap { UInt64($0) } ?? 1
   private static let listeners = 3
 
-  @Test("every snapshot is every query's result at its time, over kills and resumes")
+  @Test("Every snapshot is every query's result at its time, across kills and resumes")
   func kills() async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -99,7 +100,7 @@ struct ListenerKillTests {
     },
   ]
 
-  /// What a target holds in a state.
+  /// The documents of a target in a state.
   private static func result(of id: Int32, _ state: [String: Int64]) -> [String: Int64] {
     switch id {
     case 4: state.filter { $0.value % 3 == 1 }
@@ -110,7 +111,7 @@ struct ListenerKillTests {
     }
   }
 
-  /// Listens, over streams that go on from what the one before knew at its last snapshot.
+  /// Listens until the test is done. Each stream resumes from the previous stream's last snapshot.
   private static func listen(
     _ port: Int, _ log: NIOLockedValueBox<ListenerLog>, isDone: @Sendable () -> Bool
   ) async {
@@ -138,17 +139,17 @@ struct ListenerKillTests {
         }
         await connection.close()
       } catch {
-        // The server is away: it is not asked again at once.
+        // The server is down: the client waits before the next attempt.
         try? await Task.sleep(for: .milliseconds(10))
       }
     }
   }
 
-  private static func eventually(_ what: String, _ holds: () -> Bool) async throws {
+  private static func eventually(_ description: String, _ holds: () -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(180)
     while !holds() {
       guard ContinuousClock.now < deadline else {
-        Issue.record("never happened: \(what)")
+        Issue.record("never happened: \(description)")
         throw CancellationError()
       }
       try await Task.sleep(for: .milliseconds(5))
@@ -156,17 +157,17 @@ struct ListenerKillTests {
   }
 }
 
-/// The one writer, and what its writes made of the documents.
+/// The only writer, with the history of its writes.
 private final class HistoryWriter: Sendable {
-  /// A state, and between which times it may have begun: one time, where the answer came.
+  /// A sequence of states. A state's start is a range of times; it is one time if the response arrived.
   struct History {
-    var entries: [(from: Int64, by: Int64, state: [String: Int64])] = [(0, 0, [:])]
+    var entries: [(earliest: Int64, latest: Int64, state: [String: Int64])] = [(0, 0, [:])]
 
-    /// The states that there may have been at a time.
+    /// The possible states at a time.
     func states(at time: Int64) -> [[String: Int64]] {
       var states: [[String: Int64]] = []
-      for entry in entries where entry.from <= time {
-        if entry.by <= time { states = [] }
+      for entry in entries where entry.earliest <= time {
+        if entry.latest <= time { states = [] }
         states.append(entry.state)
       }
       return states
@@ -184,9 +185,9 @@ private final class HistoryWriter: Sendable {
 
   var commits: Int { state.withLockedValue { $0.commits } }
   var history: History { state.withLockedValue { $0.history } }
-  var lastTime: Int64 { history.entries.last?.by ?? 0 }
+  var lastTime: Int64 { history.entries.last?.latest ?? 0 }
 
-  /// Sets and deletes documents one after the other; each set has a number that no other has.
+  /// Sets and deletes documents in sequence. Each set writes a unique number.
   func run(isDone: @Sendable () -> Bool) async {
     var random = WorkloadRandom(seed: seed)
     var number: Int64 = 0
@@ -202,38 +203,39 @@ private final class HistoryWriter: Sendable {
       do {
         let time = try await lists.commit(
           [Write(isDelete ? .delete(name) : .update(name, fields: fields))], nil)
-        note(time, time, after)
+        record(time, time, after)
       } catch {
-        // The answer is lost, or the server was away: what is there says which.
-        guard let found = await look(name, isDone) else { return }
+        // The response is lost, or the server is down: the stored document shows whether the write
+        // committed.
+        guard let found = await storedDocument(name, isDone) else { return }
         let value: Int64? = found.document.flatMap { document in
           if case .integer(let value)? = document.fields["n"] { value } else { nil }
         }
         if value == after[path], let document = found.document {
-          note(document.updateTime.microseconds, document.updateTime.microseconds, after)
+          record(document.updateTime.microseconds, document.updateTime.microseconds, after)
         } else if value == nil, isDelete {
-          note((history.entries.last?.by ?? 0) + 1, found.time, after)
+          record((history.entries.last?.latest ?? 0) + 1, found.time, after)
         }
       }
     }
     await lists.close()
   }
 
-  private func note(_ from: Int64, _ by: Int64, _ after: [String: Int64]) {
+  private func record(_ earliest: Int64, _ latest: Int64, _ after: [String: Int64]) {
     state.withLockedValue { state in
-      state.history.entries.append((from, by, after))
+      state.history.entries.append((earliest, latest, after))
       state.commits += 1
     }
   }
 
-  /// A document as it is once the server is there again, and a time by which it was so.
-  private func look(
+  /// Returns the document after the server restarts, and a later time.
+  private func storedDocument(
     _ name: DocumentName, _ isDone: @Sendable () -> Bool
   ) async -> (document: Document?, time: Int64)? {
     while true {
       do {
         let document = try await lists.get([name], nil).first
-        // A commit of nothing gives a time behind everything so far.
+        // An empty commit returns a time after all earlier commits.
         return (document, try await lists.commit([], nil))
       } catch {
         if isDone() { return nil }

@@ -1,4 +1,5 @@
-// PartitionQuery over real sockets: whatever the points, the parts between them are the whole.
+// Tests PartitionQuery over real sockets: the parts between the partition points contain the complete
+// result.
 
 import FirestoreProtobuf
 import Foundation
@@ -31,7 +32,7 @@ struct PartitionQueryTests {
     }
   }
 
-  /// All points, page by page.
+  /// Returns all partition points, page by page.
   private func points(_ client: GRPCTestClient, _ request: Request) async throws -> [Point] {
     var request = request
     var points: [Point] = []
@@ -44,7 +45,7 @@ struct PartitionQueryTests {
     return points
   }
 
-  /// Documents in collections of one id at three depths, and some beside them.
+  /// Writes documents in collections of one id at three depths, and some in other collections.
   private func fill(_ client: GRPCTestClient) async throws {
     try await client.commit(
       (0..<400).map { .set("g/d\($0)", [:]) } + (0..<300).map { .set("a/\($0 % 7)/g/d\($0)", [:]) }
@@ -52,36 +53,36 @@ struct PartitionQueryTests {
   }
 
   @Test(
-    "The parts reconstruct the group, each document once and in order, at any page size",
+    "The parts contain each document of the group once and in order, at any page size",
     arguments: [0, 1, 3])
   func reconstruct(pageSize: Int32) async throws {
     try await FirestoreTestServer.with { client in
       try await fill(client)
-      var whole = Google_Firestore_V1_RunQueryRequest()
-      whole.parent = FirestoreTestServer.documents
-      whole.structuredQuery = request(1).structuredQuery
-      let expected = try await client.query(whole).map(\.document.name)
+      var groupQuery = Google_Firestore_V1_RunQueryRequest()
+      groupQuery.parent = FirestoreTestServer.documents
+      groupQuery.structuredQuery = request(1).structuredQuery
+      let expected = try await client.query(groupQuery).map(\.document.name)
       #expect(expected.count == 900)
 
-      var asked = request(7)
-      asked.pageSize = pageSize
-      let points = try await points(client, asked)
+      var pagedRequest = request(7)
+      pagedRequest.pageSize = pageSize
+      let points = try await points(client, pagedRequest)
       #expect(points.count == 7)
       #expect(points.allSatisfy { $0.before && $0.values.count == 1 })
       var found: [String] = []
       for index in 0...points.count {
-        var part = whole
+        var part = groupQuery
         if index > 0 { part.structuredQuery.startAt = points[index - 1] }
         if index < points.count { part.structuredQuery.endAt = points[index] }
         let names = try await client.query(part).filter(\.hasDocument).map(\.document.name)
-        #expect(abs(names.count - 900 / 8) <= 1, "parts of one size")
+        #expect(abs(names.count - 900 / 8) <= 1, "the parts have one size")
         found += names
       }
       #expect(found == expected)
     }
   }
 
-  @Test("Few documents are not worth splitting, and no more points come than make sense")
+  @Test("A few documents are not split, and the number of points has a maximum")
   func fewDocuments() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit((0..<5).map { .set("g/d\($0)", [:]) })
@@ -94,17 +95,17 @@ struct PartitionQueryTests {
     }
   }
 
-  @Test("Pages show one state, whatever is written between them; a read time shows a past one")
-  func oneState() async throws {
+  @Test("Pages show one state, also during writes; a read time shows a past state")
+  func consistentPages() async throws {
     try await FirestoreTestServer.with { client in
       try await fill(client)
-      var asked = request(7)
-      let before = try await points(client, asked)
-      asked.pageSize = 3
-      let first: Response = try await client.unary("PartitionQuery", asked)
+      var pagedRequest = request(7)
+      let before = try await points(client, pagedRequest)
+      pagedRequest.pageSize = 3
+      let first: Response = try await client.unary("PartitionQuery", pagedRequest)
       let time = try await client.commit((0..<500).map { .delete("g/d\($0)") }).commitTime
-      asked.pageToken = first.nextPageToken
-      let second: Response = try await client.unary("PartitionQuery", asked)
+      pagedRequest.pageToken = first.nextPageToken
+      let second: Response = try await client.unary("PartitionQuery", pagedRequest)
       #expect(first.partitions + second.partitions == Array(before.prefix(6)))
 
       var after = request(7)
@@ -120,8 +121,8 @@ struct PartitionQueryTests {
     }
   }
 
-  @Test("What cannot be partitioned is INVALID_ARGUMENT with a word on why")
-  func refusals() async throws {
+  @Test("Queries that cannot be partitioned are INVALID_ARGUMENT, with the reason")
+  func invalidQueries() async throws {
     let cases: [(String, (inout Request) -> Void)] = [
       ("count must be positive", { $0.partitionCount = 0 }),
       ("count must be positive", { $0.partitionCount = -3 }),
@@ -147,15 +148,15 @@ struct PartitionQueryTests {
       ("future", { $0.readTime.seconds = 250_000_000_000 }),
     ]
     try await FirestoreTestServer.with { client in
-      for (words, change) in cases {
-        var asked = request(3)
-        change(&asked)
+      for (expectedText, change) in cases {
+        var pagedRequest = request(3)
+        change(&pagedRequest)
         do {
-          let _: Response = try await client.unary("PartitionQuery", asked)
-          Issue.record("no error where \(words)")
+          let _: Response = try await client.unary("PartitionQuery", pagedRequest)
+          Issue.record("no error with: \(expectedText)")
         } catch let status as GRPCStatus {
           #expect(status.code == .invalidArgument, "\(status)")
-          #expect(status.message.contains(words), "\(status.message)")
+          #expect(status.message.contains(expectedText), "\(status.message)")
         }
       }
     }

@@ -1,5 +1,6 @@
-// Limits raised as far as they go, over a socket and to a directory: what is at the ceiling is stored, read back, queried,
-// listened to, exported and imported; one beyond is refused in the same words as ever, with the new number.
+// Tests the limits at their highest values, over a socket and with a directory. A value at the limit is
+// stored, read, queried, listened to, exported and imported. A larger one is rejected with the usual text
+// and the new number.
 
 import FirestoreEngine
 import FirestoreModel
@@ -8,13 +9,15 @@ import FirestoreWire
 import Foundation
 import GRPCFraming
 import HearthServer
+import JSON
 import RealtimeModel
 import SwiftProtobuf
 import Testing
 
 @Suite("Raised limits over gRPC", .timeLimit(.minutes(20)))
 struct RaisedLimitTests {
-  /// Every limit of Cloud Firestore at its ceiling, which `LimitsJSONTests/bounds` knows to be one.
+  /// Raises every limit of Cloud Firestore to its maximum. `LimitsJSONTests/bounds` tests that these are
+  /// the maximums.
   static func raise(_ configuration: inout HearthConfiguration) {
     configuration.limits.firestore.data.documentBytes = 10 << 20
     configuration.limits.firestore.data.valueBytes = (10 << 20) - 89
@@ -27,10 +30,10 @@ struct RaisedLimitTests {
     configuration.limits.firestore.data.inequalityFields = 100
     configuration.limits.firestore.data.aggregations = 100
     configuration.limits.firestore.data.nearestNeighbours = 10_000
-    configuration.limits.firestore.requestBytes = 16 << 20
-    configuration.limits.firestore.indexEntries = 200_000
-    configuration.limits.firestore.indexEntryBytes = 16_384
-    configuration.limits.firestore.indexEntriesBytes = 16 << 20
+    configuration.limits.firestore.maximumRequestBytes = 16 << 20
+    configuration.limits.firestore.maximumIndexEntries = 200_000
+    configuration.limits.firestore.maximumIndexEntryBytes = 16_384
+    configuration.limits.firestore.maximumIndexEntriesBytes = 16 << 20
   }
 
   static let cases: [LimitCase] = [
@@ -60,7 +63,8 @@ struct RaisedLimitTests {
     LimitCase(
       "bytes of all index entries", "The document's index entries are larger than 16777216 bytes in all."
     ) { excess in
-      // Each entry of an element has the field's name, the number, and 18 bytes more. Far beyond, and far below.
+      // Each entry of an element has the field's name, the number and 18 bytes. The counts are far from the
+      // limit.
       let elements = (0..<(excess > 0 ? 13_000 : 5_000)).map { Value.integer($0) }
       return LimitCase.request([
         Write(
@@ -79,14 +83,16 @@ struct RaisedLimitTests {
     },
   ]
 
-  @Test("at the ceiling passes and reads back, one beyond is refused with the number", arguments: cases)
+  @Test(
+    "A request at the raised limit passes and is read back; one above it is rejected with the number",
+    arguments: cases)
   func bounds(limit: LimitCase) async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     try await FirestoreTestServer.with(.directory(directory), Self.raise) { client in
       do {
         let _: Google_Firestore_V1_CommitResponse = try await client.unary("Commit", try limit.commit(1))
-        Issue.record("beyond the limit was taken: \(limit.testDescription)")
+        Issue.record("a request above the limit succeeded: \(limit.testDescription)")
       } catch let status as GRPCStatus {
         #expect(status.code == .invalidArgument, "\(status)")
         #expect(status.message.contains(limit.message), "\(status.message.prefix(300))")
@@ -97,13 +103,13 @@ struct RaisedLimitTests {
       if passing.writes[0].updateTransforms.isEmpty {
         #expect(stored.fields == passing.writes[0].update.fields)
       }
-      // Over itself, so that old and new entries go into one commit.
+      // The write replaces the same document: old and new entries are part of one commit.
       let _: Google_Firestore_V1_CommitResponse = try await client.unary("Commit", passing)
       try await client.commit([.delete("c/d")])
     }
   }
 
-  @Test("a value at the ceiling of depth is queried, listened to, served by REST, exported and imported")
+  @Test("A value at the maximum depth is queried, listened to, served by REST, exported and imported")
   func depth() async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -130,7 +136,7 @@ struct RaisedLimitTests {
     try await check(server.client)
     let get = try await server.rest("GET", "/v1/\(FirestoreTestServer.documents)/c/d")
     #expect(get.status == 200)
-    // What REST gives, it takes.
+    // REST accepts the JSON that it returns.
     let patch = try await server.rest(
       "PATCH", "/v1/\(FirestoreTestServer.documents)/c/e",
       "{\"fields\":\(String(decoding: get.json["fields"].value.json(), as: UTF8.self))}")
@@ -152,7 +158,7 @@ struct RaisedLimitTests {
     try await check(other.client)
     await other.stop()
 
-    // A server with the product's own limits reads what was stored, and takes no more of it.
+    // A server with the default limits reads the stored value and accepts no new one.
     try await FirestoreTestServer.with(.directory("\(directory)/data")) { client in
       try await check(client)
       await #expect(throws: GRPCStatus.self) { try await client.commit([Proto.Write(write)]) }
@@ -161,7 +167,7 @@ struct RaisedLimitTests {
   }
 
   @Test(
-    "the largest document is read, queried, listened to and exported, and its row does not outgrow the store")
+    "The largest document is read, queried, listened to and exported, and its row fits the store")
   func largest() async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -185,7 +191,8 @@ struct RaisedLimitTests {
         #expect(reply.status == 200, "\(reply.body)")
       }
       #expect(try await client.get("c/d").fields["t"]?.stringValue.utf8.count == (10 << 20) - 100)
-      // A negative number counts eight bytes and takes thirteen in the row: the store's bound comes first, and says so.
+      // A negative number counts eight bytes and takes thirteen in the row: the store's limit applies
+      // first.
       var status = GRPCStatus.ok
       for field in 0..<2 {
         let fields: MapValue = ["f\(field)": .array([Value](repeating: -1, count: 650_000))]
@@ -201,7 +208,7 @@ struct RaisedLimitTests {
     }
   }
 
-  @Test("queries at the ceilings are answered, those beyond refused with the number")
+  @Test("Queries at the raised limits are answered; those above are rejected with the number")
   func queries() async throws {
     try await FirestoreTestServer.with(.ephemeral, Self.raise) { client in
       try await client.commit((0..<600).map { .set("c/d\($0)", ["n": .int(Int64($0)), "z": .int(0)]) })
@@ -270,13 +277,13 @@ struct RaisedLimitTests {
         #expect(try await run(filter(0)) == count, "\(name)")
         do {
           _ = try await run(filter(1))
-          Issue.record("beyond the limit was answered: \(name)")
+          Issue.record("a query above the limit succeeded: \(name)")
         } catch let status as GRPCStatus {
           #expect(status.code == .invalidArgument && status.message.contains(message), "\(name): \(status)")
         }
       }
 
-      // In a transaction and to a listener as well.
+      // The limits also apply in a transaction and to a listener.
       let begun: Google_Firestore_V1_BeginTransactionResponse = try await client.unary(
         "BeginTransaction",
         Google_Firestore_V1_BeginTransactionRequest.with { $0.database = FirestoreTestServer.database })
@@ -293,7 +300,7 @@ struct RaisedLimitTests {
       try await client.commit([.delete("c/d7")])
       #expect(try await listener.snapshot().targets[1]?.count == 498)
 
-      // Aggregations and neighbours.
+      // The limits also apply to aggregations and nearest neighbours.
       func aggregate(_ count: Int) async throws -> Int {
         var request = Google_Firestore_V1_RunAggregationQueryRequest()
         request.parent = FirestoreTestServer.documents
@@ -301,9 +308,9 @@ struct RaisedLimitTests {
         request.structuredAggregationQuery.aggregations = (0..<count).map { _ in
           .with { $0.sum.field.fieldPath = "z" }
         }
-        let answers: [Google_Firestore_V1_RunAggregationQueryResponse] = try await client.stream(
+        let responses: [Google_Firestore_V1_RunAggregationQueryResponse] = try await client.stream(
           "RunAggregationQuery", request)
-        return try #require(answers.first).result.aggregateFields.count
+        return try #require(responses.first).result.aggregateFields.count
       }
       #expect(try await aggregate(100) == 100)
       let many = try await status { _ = try await aggregate(101) }
@@ -323,9 +330,10 @@ struct RaisedLimitTests {
       }
       try await client.commit([.set("v/d", ["v": Google_Firestore_V1_Value(.vector([1, 1]))])])
       #expect(try await nearest(10_000) == 1)
-      let beyond = try await status { _ = try await nearest(10_001) }
+      let aboveLimit = try await status { _ = try await nearest(10_001) }
       #expect(
-        beyond.code == .invalidArgument && beyond.message.contains("a limit of 1 to 10000"), "\(beyond)")
+        aboveLimit.code == .invalidArgument && aboveLimit.message.contains("a limit of 1 to 10000"),
+        "\(aboveLimit)")
     }
   }
 

@@ -1,16 +1,16 @@
-// Masks of reads that are there and empty. Google's server SDKs list documents with one, to be sent names without fields;
-// no mask at all asks for everything.
+// Tests empty read masks. Google's server SDKs list documents with an empty mask to get only the names.
+// Without a mask, a read returns all fields.
 
 import FirestoreProtobuf
 import SwiftProtobuf
 import Testing
 
-@Suite("Masks of reads", .timeLimit(.minutes(1)))
+@Suite("Read masks", .timeLimit(.minutes(1)))
 struct ReadMaskTests {
   private let documents = FirestoreTestServer.documents
   private let fields: [String: Proto.Value] = ["a": .int(1)]
 
-  @Test("an empty mask brings names and times without fields, and no mask brings all, over gRPC")
+  @Test("Over gRPC, an empty mask returns names and times, and no mask returns all fields")
   func overGRPC() async throws {
     try await FirestoreTestServer.with { client in
       for isMasked in [true, false] {
@@ -63,7 +63,7 @@ struct ReadMaskTests {
     }
   }
 
-  @Test("an empty mask brings no fields, and null stands for none, over REST")
+  @Test("Over REST, an empty mask returns no fields, and null is the same as no mask")
   func overREST() async throws {
     try await FirestoreTestServer.serving { server in
       try await server.client.commit([.set("c/d", fields)])

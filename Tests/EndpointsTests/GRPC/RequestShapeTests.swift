@@ -1,4 +1,4 @@
-// What single requests may say and what their answers show, over real sockets.
+// Tests the fields of single requests and of their responses, over real sockets.
 
 import FirestoreProtobuf
 import Foundation
@@ -7,11 +7,11 @@ import NIOCore
 import SwiftProtobuf
 import Testing
 
-@Suite("Shapes of Firestore requests over gRPC", .timeLimit(.minutes(10)))
+@Suite("Fields of Firestore requests over gRPC", .timeLimit(.minutes(10)))
 struct RequestShapeTests {
   private let documents = FirestoreTestServer.documents
 
-  private func refusal(_ body: () async throws -> Void) async throws -> GRPCStatus {
+  private func rejection(_ body: () async throws -> Void) async throws -> GRPCStatus {
     do {
       try await body()
     } catch let status as GRPCStatus {
@@ -20,7 +20,7 @@ struct RequestShapeTests {
     return .ok
   }
 
-  @Test("A commit has a result for each write: when the document changed last, and nothing for a delete")
+  @Test("A commit has a result for each write: the update time of the document, and nothing for a delete")
   func writeResults() async throws {
     try await FirestoreTestServer.with { client in
       let first = try await client.commit([.set("c/old", ["n": .int(1)]), .set("c/gone", [:])])
@@ -61,7 +61,7 @@ struct RequestShapeTests {
     }
   }
 
-  @Test("A created document gets the id that was given, or one of twenty letters and digits; never a name")
+  @Test("A created document gets the given id or 20 random letters and digits; a name is rejected")
   func createdNames() async throws {
     try await FirestoreTestServer.with { client in
       var request = Google_Firestore_V1_CreateDocumentRequest()
@@ -84,7 +84,7 @@ struct RequestShapeTests {
       request.documentID = "other"
       for name in ["\(documents)/a/b/c/other", "x"] {
         request.document.name = name
-        let status = try await refusal {
+        let status = try await rejection {
           let _: Proto.Document = try await client.unary("CreateDocument", request)
         }
         #expect(status.code == .invalidArgument)
@@ -94,7 +94,7 @@ struct RequestShapeTests {
     }
   }
 
-  @Test("A transaction that a read begins without saying how is read-only, and its token comes first")
+  @Test("A transaction that a read begins is read-only by default, and its token arrives first")
   func newTransactionsAreReadOnly() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit((0..<3).map { .set("c/d\($0)", ["n": .int(1)]) })
@@ -112,7 +112,7 @@ struct RequestShapeTests {
       #expect(found.map(\.transaction.isEmpty) == [false, true, true, true])
       #expect(found.map(\.hasDocument) == [false, true, true, true])
 
-      // It holds nothing up, and goes on showing its snapshot.
+      // The transaction holds no lock and keeps its snapshot.
       try await client.commit([.set("c/d0", ["n": .int(2)])])
       for token in [got.first?.transaction, found.first?.transaction] {
         let token = try #require(token)
@@ -121,7 +121,7 @@ struct RequestShapeTests {
         again.transaction = token
         let seen: Proto.Document = try await client.unary("GetDocument", again)
         #expect(seen.fields == ["n": .int(1)])
-        let status = try await refusal {
+        let status = try await rejection {
           try await client.commit([.set("c/d1", ["n": .int(3)])], transaction: token)
         }
         #expect(status.code == .invalidArgument)
@@ -131,8 +131,8 @@ struct RequestShapeTests {
     }
   }
 
-  @Test("Of two consistency selectors in one message the last holds, as with any choice in protobuf")
-  func lastSelectorHolds() async throws {
+  @Test("The last of two consistency selectors applies, as in any protobuf oneof")
+  func lastSelector() async throws {
     try await FirestoreTestServer.with { client in
       let time = try await client.commit([.set("c/d", ["n": .int(1)])]).commitTime
       try await client.commit([.set("c/d", ["n": .int(2)])])

@@ -1,4 +1,5 @@
-// gRPC over real sockets: what happens to good, bad, slow, vanishing and flooding clients, on a small echo service.
+// Tests gRPC over real sockets with a small echo service: valid, invalid, slow, disconnecting and abusive
+// clients.
 
 import GRPCFraming
 import NIOCore
@@ -39,7 +40,7 @@ struct TransportTests {
     try await client.open(method, service: EchoPort.service, timeout: timeout)
   }
 
-  /// Shows that the connection still serves.
+  /// Expects that the connection still serves calls.
   private func expectEcho(_ client: GRPCTestClient) async throws {
     let call = try await open(client, "Echo")
     try await call.send(raw: framed([1, 2, 3]), endStream: true)
@@ -48,25 +49,25 @@ struct TransportTests {
     #expect(try await call.status() == .ok)
   }
 
-  @Test("A unary call answers with metadata, message and OK")
+  @Test("A unary call returns metadata, a message and OK")
   func unary() async throws {
     try await withEcho { _, client in try await expectEcho(client) }
   }
 
-  @Test("A message of several megabytes goes both ways through flow control")
+  @Test("A message of several megabytes passes flow control in both directions")
   func largeMessages() async throws {
     try await withEcho { _, client in
       let bytes = (0..<(5 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) }
       let call = try await open(client, "Echo")
       try await call.send(raw: framed(bytes), endStream: true)
       guard case .metadata = try await call.next() else { throw DeadlinePassed() }
-      guard case .message(let answer) = try await call.next() else { throw DeadlinePassed() }
-      #expect(answer == ByteBuffer(bytes: bytes))
+      guard case .message(let response) = try await call.next() else { throw DeadlinePassed() }
+      #expect(response == ByteBuffer(bytes: bytes))
       #expect(try await call.status() == .ok)
     }
   }
 
-  @Test("Many calls at once on one connection are all answered")
+  @Test("Many concurrent calls on one connection are answered")
   func concurrentCalls() async throws {
     try await withEcho { _, client in
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -77,7 +78,7 @@ struct TransportTests {
   }
 
   @Test(
-    "A method's status reaches the client with its text; an unexpected error is INTERNAL and tells nothing")
+    "A method's status reaches the client with its text; an unexpected error is INTERNAL without details")
   func statuses() async throws {
     try await withEcho { _, client in
       let failing = try await open(client, "Fail")
@@ -92,7 +93,7 @@ struct TransportTests {
     }
   }
 
-  @Test("An unknown method and an unknown service are UNIMPLEMENTED by name")
+  @Test("An unknown method and an unknown service are UNIMPLEMENTED, with their names")
   func unknownMethods() async throws {
     try await withEcho { _, client in
       let method = try await (try await open(client, "Nothing")).status()
@@ -105,7 +106,7 @@ struct TransportTests {
     }
   }
 
-  @Test("Broken framing ends its own stream alone")
+  @Test("Invalid framing ends only its stream")
   func brokenFraming() async throws {
     try await withEcho { _, client in
       for (bytes, code) in [
@@ -120,7 +121,7 @@ struct TransportTests {
     }
   }
 
-  @Test("A message above the limit is refused as the service says as soon as its length is known")
+  @Test("A message above the limit is rejected with the service's error when its length is known")
   func oversized() async throws {
     try await withEcho { _, client in
       let call = try await open(client, "Echo")
@@ -131,7 +132,7 @@ struct TransportTests {
     }
   }
 
-  @Test("Incomplete requests of one connection share a budget")
+  @Test("Incomplete requests of one connection share a memory limit")
   func requestBudget() async throws {
     var limits = PortLimits()
     limits.http2.maximumBufferedRequestBytes = 100_000
@@ -161,8 +162,8 @@ struct TransportTests {
     }
   }
 
-  @Test("A deadline that has passed with the request's head lets nothing begin")
-  func deadlineOfNothing() async throws {
+  @Test("A call whose deadline has passed when it arrives never starts")
+  func expiredDeadline() async throws {
     try await withEcho { echo, client in
       let call = try await open(client, "Hang", timeout: GRPCTimeout(nanoseconds: 0))
       try await call.send(raw: framed([]), endStream: true)
@@ -170,14 +171,14 @@ struct TransportTests {
       let next = try await open(client, "Hang", timeout: GRPCTimeout(nanoseconds: 300_000_000))
       try await next.send(raw: framed([]), endStream: true)
       #expect(try await next.status().code == .deadlineExceeded)
-      // The second call's.
+      // This is the event of the second call.
       #expect(try await echo.events.next() == .started("Hang"))
       #expect(try await echo.events.next() == .cancelled("Hang"))
     }
   }
 
-  @Test("A deadline passes also while the request is incomplete")
-  func deadlineOfAnIncompleteRequest() async throws {
+  @Test("A deadline also ends an incomplete request")
+  func deadlineOfIncompleteRequest() async throws {
     try await withEcho { _, client in
       let call = try await open(client, "Echo", timeout: GRPCTimeout(nanoseconds: 50_000_000))
       try await call.send(raw: ByteBuffer(bytes: [0, 0, 0]))
@@ -185,7 +186,7 @@ struct TransportTests {
     }
   }
 
-  @Test("A request that stays incomplete is given up, and its connection goes on")
+  @Test("An incomplete request is cancelled after a timeout, and its connection continues")
   func slowRequest() async throws {
     var limits = PortLimits()
     limits.http2.requestTimeout = .seconds(2)
@@ -204,14 +205,14 @@ struct TransportTests {
     limits.http2.keepAliveTimeout = .seconds(2)
     try await withEcho(limits) { echo, client in
       let dead = try await RawConnection.connect(port: echo.port.port)
-      // The preface and an empty SETTINGS frame, then silence.
+      // The client sends the preface and an empty SETTINGS frame, and then nothing.
       try await dead.send(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0])
       _ = try await dead.textUntilClose()
       try await expectEcho(client)
     }
   }
 
-  @Test("Frames that break HTTP/2 end their connection and no other")
+  @Test("Invalid HTTP/2 frames end only their connection")
   func brokenFrames() async throws {
     try await withEcho { echo, client in
       let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
@@ -246,19 +247,19 @@ struct TransportTests {
     }
   }
 
-  @Test("A writer waits for a client that does not read, and is cancelled when it goes")
+  @Test("A writer waits for a client that does not read, and is cancelled when the client disconnects")
   func backPressure() async throws {
     try await withEcho(window: 64 << 10) { echo, client in
       let call = try await open(client, "Flood")
-      // Nothing is read from the stream, so its window stays shut.
+      // The client does not read from the stream: its window stays closed.
       try await call.channel.setOption(.autoRead, value: false).get()
       try await call.send(raw: framed([]), endStream: true)
       guard case .sent(var sent) = try await echo.events.next() else { throw DeadlinePassed() }
       _ = try await standstill(of: {
-        for case .sent(let count) in echo.events.takeAll() { sent = count }
+        for case .sent(let count) in echo.events.removeAll() { sent = count }
         return sent
       }) { try await expectEcho(client) }
-      // The window, the high watermark, and one message beyond it.
+      // The sent bytes are the window, the high watermark and one more message.
       #expect(sent > 0)
       #expect(sent * (16 << 10) < 512 << 10)
       try await call.reset()
@@ -266,7 +267,7 @@ struct TransportTests {
     }
   }
 
-  @Test("A conversation goes on until the client half-closes, then ends OK")
+  @Test("A bidirectional stream continues until the client half-closes, then ends OK")
   func conversation() async throws {
     try await withEcho { echo, client in
       let call = try await open(client, "Converse")
@@ -282,7 +283,7 @@ struct TransportTests {
     }
   }
 
-  @Test("Requests that are not gRPC get plain HTTP answers on the same connection")
+  @Test("Requests that are not gRPC get plain HTTP responses on the same connection")
   func plainHTTPOverHTTP2() async throws {
     try await withEcho { _, client in
       let headers: HPACKHeaders = [
@@ -291,13 +292,15 @@ struct TransportTests {
       ]
       let call = try await client.open(headers: headers, endStream: true)
       let status = try await call.status()
-      #expect(status.code == .unknown)  // HTTP 501 has no code of its own
+      #expect(status.code == .unknown)  // gRPC has no code for HTTP 501.
       #expect(status.message.contains("501"))
       try await expectEcho(client)
     }
   }
 
-  @Test("A gRPC request that is no POST is answered, and its connection goes on", arguments: [true, false])
+  @Test(
+    "A gRPC request with another method than POST is answered, and its connection continues",
+    arguments: [true, false])
   func wrongMethod(endStream: Bool) async throws {
     try await withEcho { _, client in
       let headers: HPACKHeaders = [
@@ -310,7 +313,7 @@ struct TransportTests {
     }
   }
 
-  @Test("A drain ends conversations with UNAVAILABLE, lets calls finish, and closes the connection")
+  @Test("A drain ends bidirectional streams with UNAVAILABLE, lets calls finish, and closes the connection")
   func drain() async throws {
     let echo = try await EchoPort.start()
     let client = try await echo.connect()
@@ -319,7 +322,7 @@ struct TransportTests {
     guard case .metadata = try await conversation.next() else { throw DeadlinePassed() }
     let call = try await open(client, "Echo")
     try await call.send(raw: ByteBuffer(bytes: [0, 0, 0]))
-    // An answer on the same connection shows that the call has arrived.
+    // A response on the same connection shows that the call has arrived.
     try await expectEcho(client)
     async let stopped: Void = echo.port.drain(grace: .seconds(60))
     #expect(try await conversation.status().code == .unavailable)
@@ -332,7 +335,7 @@ struct TransportTests {
     try await client.channel.closeFuture.get()
   }
 
-  @Test("Keep-alive pings by the hundred are answered and never punished")
+  @Test("Hundreds of keep-alive pings are answered")
   func pings() async throws {
     try await withEcho { _, client in
       for index in 0..<500 {

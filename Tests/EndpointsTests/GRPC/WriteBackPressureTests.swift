@@ -1,4 +1,5 @@
-// A client that sends writes faster than they commit: what waits in the server is bounded in bytes, and nothing is lost.
+// Tests a client that sends writes faster than they commit: the server's queue is bounded in bytes, and
+// every write commits.
 
 import FirestoreProtobuf
 import Foundation
@@ -17,15 +18,15 @@ struct WriteBackPressureTests {
   private typealias Request = Google_Firestore_V1_WriteRequest
   private typealias Response = Google_Firestore_V1_WriteResponse
 
-  /// Holds a document's lock, so that a write to it does not commit until the transaction ends.
+  /// Locks a document: a write to it does not commit until the transaction ends.
   private func lock(_ path: String, _ client: GRPCTestClient) async throws -> Data {
     var read = Google_Firestore_V1_BatchGetDocumentsRequest()
     read.database = FirestoreTestServer.database
     read.documents = ["\(FirestoreTestServer.documents)/\(path)"]
     read.newTransaction.readWrite = .init()
-    let answers: [Google_Firestore_V1_BatchGetDocumentsResponse] = try await client.stream(
+    let responses: [Google_Firestore_V1_BatchGetDocumentsResponse] = try await client.stream(
       "BatchGetDocuments", read)
-    return try #require(answers.first).transaction
+    return try #require(responses.first).transaction
   }
 
   private func release(_ transaction: Data, _ client: GRPCTestClient) async throws {
@@ -36,12 +37,12 @@ struct WriteBackPressureTests {
   }
 
   @Test(
-    "while a commit is under way the server takes in a bounded number of bytes, then everything is committed")
-  func bytesAreBounded() async throws {
+    "During a commit the server reads a bounded number of bytes, then commits everything")
+  func boundedQueue() async throws {
     try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 50_000_000) { running in
       let client = running.client
       let transaction = try await lock("w/locked", client)
-      // A stream window larger than all, so that only the server holds the client back.
+      // The stream's window is larger than all messages: only the server limits the client.
       let call = try await client.open("Write")
       try await call.send(Request.with { $0.database = FirestoreTestServer.database })
       let _: Response = try await call.message()
@@ -58,13 +59,15 @@ struct WriteBackPressureTests {
         call.channel.writeAndFlush(HTTP2Frame.FramePayload.data(.init(data: .byteBuffer(buffer))))
           .whenSuccess { accepted.withLockedValue { $0 += 1 } }
       }
-      // Once nothing more is taken in, little was.
+      // When the server stops reading, it has read only a few messages.
       let last = try await standstill(of: { accepted.withLockedValue { $0 } }, below: count) {
-        // There is no such document, and that is an answer too.
+        // The document does not exist; the error is a response as well.
         _ = try? await client.get("w/none")
       }
-      // What waits, what is in the window, and the message that crosses the bound.
-      #expect(last * size <= FirestoreRequestLimits.waitingBytes + (256 << 10) + 2 * size, "\(last) messages")
+      // The bound is the queue's limit, the window, and the messages that cross the limit.
+      #expect(
+        last * size <= FirestoreRequestLimits.maximumPendingBytes + (256 << 10) + 2 * size, "\(last) messages"
+      )
       #expect(last < count)
       try await release(transaction, client)
       for _ in 0...count {
@@ -77,8 +80,8 @@ struct WriteBackPressureTests {
     }
   }
 
-  @Test("messages that wait in all streams of a connection count against what the connection may hold")
-  func connectionIsBounded() async throws {
+  @Test("Queued messages of all streams count against the limit of their connection")
+  func boundedConnection() async throws {
     var limits = PortLimits()
     limits.http2.maximumBufferedRequestBytes = 3 << 20
     try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 50_000_000, limits: limits) {
@@ -91,13 +94,13 @@ struct WriteBackPressureTests {
         try await call.send(Request.with { $0.database = FirestoreTestServer.database })
         let _: Response = try await call.message()
         let text = Proto.Value.text(String(repeating: "x", count: 700_000))
-        // One that is refused may end before all of it is sent.
+        // A rejected stream may end before all of its messages are sent.
         try? await call.send(
           Request.with { $0.writes = [.set("w/locked", ["n": .int(Int64(stream)), "t": text])] })
         calls.append(call)
       }
       try await release(transaction, other)
-      var refused = 0
+      var rejected = 0
       for call in calls {
         do {
           let _: Response = try await call.message()
@@ -105,11 +108,11 @@ struct WriteBackPressureTests {
           #expect(try await call.status() == .ok)
         } catch let status as GRPCStatus {
           #expect(status.code == .resourceExhausted, "\(status)")
-          refused += 1
+          rejected += 1
         }
       }
-      #expect(refused >= 3 && refused <= 5, "\(refused)")
-      // What was held has been given back: the connection works on.
+      #expect(rejected >= 3 && rejected <= 5, "\(rejected)")
+      // The memory is released: the connection still works.
       let call = try await running.client.open("Write")
       try await call.send(Request.with { $0.database = FirestoreTestServer.database })
       let _: Response = try await call.message()

@@ -1,4 +1,4 @@
-// The Write stream: handshake, pipelined batches, and the ways it ends.
+// Tests the Write stream: handshake, pipelined batches, and each kind of end.
 
 import FirestoreProtobuf
 import Foundation
@@ -20,7 +20,7 @@ struct WriteStreamTests {
     return (call, try await call.message())
   }
 
-  @Test("The handshake answers with a stream id and a token, and nothing else")
+  @Test("The response to the handshake has only a stream id and a token")
   func handshakeAnswer() async throws {
     try await FirestoreTestServer.with { client in
       let (_, response) = try await handshake(client)
@@ -31,7 +31,7 @@ struct WriteStreamTests {
     }
   }
 
-  @Test("Ten batches in flight are committed and answered in order, each whole")
+  @Test("Ten batches in flight are committed and answered in order, each atomically")
   func pipelining() async throws {
     try await FirestoreTestServer.with { client in
       let (call, first) = try await handshake(client)
@@ -59,7 +59,7 @@ struct WriteStreamTests {
     }
   }
 
-  @Test("A batch that fails ends the stream with its error; later batches are not applied, earlier ones are")
+  @Test("A failed batch ends the stream with its error; earlier batches are applied, later ones are not")
   func failingBatch() async throws {
     try await FirestoreTestServer.with { client in
       let (call, first) = try await handshake(client)
@@ -86,13 +86,13 @@ struct WriteStreamTests {
   }
 
   @Test(
-    "A handshake that is none ends the stream with the product's words",
+    "An invalid handshake ends the stream with the official error text",
     arguments: [
       "'database' must be set", "'writes' must not be set", "do not set stream ID",
       "'stream_token' must not be set",
       "lacks",
     ])
-  func badHandshakes(words: String) async throws {
+  func invalidHandshakes(words: String) async throws {
     var request = Request.with { $0.database = FirestoreTestServer.database }
     switch words {
     case "'database' must be set": request.database = ""
@@ -110,8 +110,8 @@ struct WriteStreamTests {
     }
   }
 
-  @Test("An empty batch is the client's goodbye: a token, then OK")
-  func goodbye() async throws {
+  @Test("An empty batch ends the stream with a token and OK")
+  func emptyBatch() async throws {
     try await FirestoreTestServer.with { client in
       let (call, first) = try await handshake(client)
       try await call.send(Request.with { $0.streamToken = first.streamToken })
@@ -135,7 +135,7 @@ struct WriteStreamTests {
   }
 
   @Test(
-    "A batch that another transaction's lock holds up waits, then ends the stream with ABORTED; tried again later it passes"
+    "A batch that waits too long for a lock ends the stream with ABORTED, and succeeds when retried"
   )
   func lockWait() async throws {
     try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 100_000) { running in
@@ -166,7 +166,7 @@ struct WriteStreamTests {
     }
   }
 
-  @Test("Shutting down ends an idle stream with UNAVAILABLE")
+  @Test("Shutdown ends an idle stream with UNAVAILABLE")
   func shutdown() async throws {
     let running = try await FirestoreTestServer.start()
     let (call, _) = try await handshake(running.client)

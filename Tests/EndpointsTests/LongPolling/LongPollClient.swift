@@ -1,19 +1,21 @@
-// A client of long polling as a browser's page is one: scripts by GET, at most two under way, batches put in order.
+// Implements a long-polling client like a browser's page: scripts by GET, at most two in flight, batches put
+// in order.
 
 import Endpoints
+import JSON
 import RealtimeModel
 import RealtimeWire
 import Testing
 
 @testable import Endpoints
 
-/// What a script calls, in order.
+/// The calls of a script, in order.
 enum ScriptCall: Equatable {
   case start(id: String, password: String)
   case close(after: Int?)
   case batch(Int, [String])
 
-  /// The calls of a script, without the functions that it defines.
+  /// Parses the calls of a script, without the functions that it defines.
   static func calls(of script: String) throws -> [ScriptCall] {
     try script.split(separator: "\n").compactMap { line in
       if line.hasPrefix("pLPCommand('start','") {
@@ -65,8 +67,8 @@ struct LongPollClient {
     hello = try #require(messages.first)
   }
 
-  /// The parameters of a message's pieces, each of at most `size` characters.
-  mutating func pieces(of message: String, size: Int = 1840) -> [String] {
+  /// The parameters of a message's segments, each of at most `size` characters.
+  mutating func segments(of message: String, size: Int = 1840) -> [String] {
     let text = Array(Self.base64(Array(message.utf8)))
     let starts = Array(stride(from: 0, to: text.count, by: size))
     return starts.map { start in
@@ -75,10 +77,10 @@ struct LongPollClient {
     }
   }
 
-  /// Polls, with a piece or none.
-  mutating func poll(_ piece: String = "") async throws -> [ScriptCall] {
+  /// Polls, with a segment or none.
+  mutating func poll(_ segment: String = "") async throws -> [ScriptCall] {
     serial += 1
-    return try await Self.get(server, "/.lp?id=\(id)&pw=\(password)&ser=\(serial)&ns=demo\(piece)")
+    return try await Self.get(server, "/.lp?id=\(id)&pw=\(password)&ser=\(serial)&ns=demo\(segment)")
   }
 
   static func get(_ server: RealtimeTestServer, _ target: String) async throws -> [ScriptCall] {
@@ -87,21 +89,22 @@ struct LongPollClient {
     return try ScriptCall.calls(of: answer.body)
   }
 
-  /// Sends messages' pieces and polls, two at a time, until so many messages have come; they are put in order.
+  /// Sends the segments of messages and polls, two at a time, until `count` messages have arrived. Returns
+  /// them in order.
   mutating func send(_ messages: [String], awaiting count: Int) async throws -> [String] {
-    var pieces = messages.flatMap { self.pieces(of: $0) }[...]
+    var segments = messages.flatMap { self.segments(of: $0) }[...]
     let server = server
     let target = "/.lp?id=\(id)&pw=\(password)&ns=demo&ser="
     var batches: [Int: [String]] = [:]
     var serial = serial
     try await withThrowingTaskGroup(of: [ScriptCall].self) { group in
       var underWay = 0
-      while batches.values.reduce(0, { $0 + $1.count }) < count || !pieces.isEmpty {
-        while underWay < (pieces.isEmpty ? 1 : 2) {
+      while batches.values.reduce(0, { $0 + $1.count }) < count || !segments.isEmpty {
+        while underWay < (segments.isEmpty ? 1 : 2) {
           serial += 1
           underWay += 1
-          let piece = pieces.popFirst() ?? ""
-          group.addTask { [serial] in try await Self.get(server, target + String(serial) + piece) }
+          let segment = segments.popFirst() ?? ""
+          group.addTask { [serial] in try await Self.get(server, target + String(serial) + segment) }
         }
         for case .batch(let number, let messages) in try await group.next() ?? [] {
           #expect(batches[number] == nil, "batch \(number) came twice")

@@ -1,4 +1,4 @@
-// The move of a session from polls to a WebSocket.
+// Tests moving a long-polling session to a WebSocket.
 
 import NIOCore
 import RandomModels
@@ -11,7 +11,7 @@ import Testing
 struct LongPollUpgradeTests {
   static let end = #"{"t":"c","d":{"t":"n","d":{}}}"#
 
-  /// Opens a WebSocket to go on with a session.
+  /// Opens a WebSocket to continue a session.
   static func upgrade(_ server: RealtimeTestServer, _ session: String) async throws -> (RawClient, String) {
     let client = try await RawClient.connect(server.port.port)
     try await client.send(RawSocket.request(server, "v=5&ns=demo&s=\(session)"))
@@ -27,14 +27,14 @@ struct LongPollUpgradeTests {
     try await client.send(RawSocket.frame(1, Array(text.utf8)))
   }
 
-  @Test("messages keep their order both ways, though those on the WebSocket may come first", arguments: 1...6)
+  @Test("messages keep their order both ways, also if those on the WebSocket arrive first", arguments: 1...6)
   func order(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     var limits = RealtimeEndpointLimits.standard
     limits.longPollHold = .milliseconds(300)
     try await RealtimeTestServer.run(limits: limits) { server in
       var client = try await LongPollClient(server)
-      var told = try await client.send(
+      var received = try await client.send(
         [LongPollTests.data(#"{"r":0,"a":"q","b":{"p":"/log","h":""}}"#)], awaiting: 1)
       let (socket, first) = try await Self.upgrade(server, client.session)
       #expect(first == #"{"t":"c","d":{"t":"a","d":{}}}"#)
@@ -47,8 +47,8 @@ struct LongPollUpgradeTests {
       func write(_ number: Int) -> String {
         LongPollTests.data(#"{"r":\#(number),"a":"p","b":{"p":"/log","d":\#(number)}}"#)
       }
-      // The client turns to the WebSocket, while pieces of what it said before are under way.
-      let pieces = (1...before).flatMap { client.pieces(of: write($0)) } + client.pieces(of: Self.end)
+      // The client switches to the WebSocket while segments of earlier messages are in flight.
+      let segments = (1...before).flatMap { client.segments(of: write($0)) } + client.segments(of: Self.end)
       try await Self.send(socket, #"{"t":"c","d":{"t":"a","d":{}}}"#)
       for number in before + 1...before + after { try await Self.send(socket, write(number)) }
       // Two polls at a time, in any order.
@@ -56,9 +56,9 @@ struct LongPollUpgradeTests {
       let target = "/.lp?id=\(client.id)&pw=\(client.password)&ns=demo&ser="
       try await withThrowingTaskGroup(of: [ScriptCall].self) { group in
         var running = 0
-        for (serial, piece) in pieces.enumerated() {
+        for (serial, segment) in segments.enumerated() {
           if running == 2, let done = try await group.next() { calls += done } else { running += 1 }
-          group.addTask { try await LongPollClient.get(server, target + String(1000 + serial) + piece) }
+          group.addTask { try await LongPollClient.get(server, target + String(1000 + serial) + segment) }
         }
         while let done = try await group.next() { calls += done }
       }
@@ -69,22 +69,22 @@ struct LongPollUpgradeTests {
         numbers == Array((numbers.first ?? 0)..<(numbers.first ?? 0) + numbers.count),
         "batches follow each other")
       #expect(calls.contains(.close(after: numbers.last)))
-      told += numbers.flatMap { batches[$0] ?? [] }
-      #expect(told.last == Self.end, "the last batch says that nothing follows")
-      told.removeLast()
-      // Each write is told and acknowledged.
-      while told.count < 1 + 2 * (before + after) { told.append(try await Self.text(socket)) }
-      let pushes = told.filter { $0.contains(#""a":"d""#) }
+      received += numbers.flatMap { batches[$0] ?? [] }
+      #expect(received.last == Self.end, "the last batch says that nothing follows")
+      received.removeLast()
+      // Each write causes a push and an acknowledgement.
+      while received.count < 1 + 2 * (before + after) { received.append(try await Self.text(socket)) }
+      let pushes = received.filter { $0.contains(#""a":"d""#) }
       #expect(
         pushes == (1...before + after).map { LongPollTests.data(#"{"a":"d","b":{"p":"log","d":\#($0)}}"#) })
       #expect(
-        told.filter { $0.contains(#""r":"#) } == [LongPollTests.ok(0, "{}")]
+        received.filter { $0.contains(#""r":"#) } == [LongPollTests.ok(0, "{}")]
           + (1...before + after).map { LongPollTests.ok($0) })
       await socket.close()
     }
   }
 
-  @Test("moving fires no onDisconnect, nor does the old page's end; the WebSocket's end does")
+  @Test("neither the move nor the end of the old page runs onDisconnect; the end of the WebSocket does")
   func onDisconnect() async throws {
     try await RealtimeTestServer.run { server in
       let watcher = try await RawSocket.open(server)
@@ -94,7 +94,7 @@ struct LongPollUpgradeTests {
       _ = try await client.send(
         [LongPollTests.data(#"{"r":1,"a":"o","b":{"p":"/s","d":"gone"}}"#)], awaiting: 1)
       let (socket, _) = try await Self.upgrade(server, client.session)
-      let calls = try await client.poll(try #require(client.pieces(of: Self.end).first))
+      let calls = try await client.poll(try #require(client.segments(of: Self.end).first))
       #expect(calls == [.batch(2, [Self.end]), .close(after: 2)])
       _ = try await LongPollClient.get(server, "/.lp?disconn=t&id=\(client.id)&pw=\(client.password)")
       try await Self.send(socket, LongPollTests.data(#"{"r":2,"a":"p","b":{"p":"/s","d":"here"}}"#))
@@ -106,24 +106,24 @@ struct LongPollUpgradeTests {
   }
 
   @Test(
-    "a WebSocket that ends before it was needed leaves the session with its polls; a second one is told to start anew"
+    "a WebSocket that ends before the move leaves the session polling; a second one is rejected"
   )
-  func abandoned() async throws {
+  func closedBeforeMove() async throws {
     try await RealtimeTestServer.run { server in
       var client = try await LongPollClient(server)
       let (first, accepted) = try await Self.upgrade(server, client.session)
       #expect(accepted.contains(#""t":"a""#))
       let (second, refused) = try await Self.upgrade(server, client.session)
       #expect(refused.contains(#""t":"r""#))
-      // The refused one's end is not the session's.
+      // The end of the rejected WebSocket does not end the session.
       await second.close()
       let (third, refusedToo) = try await Self.upgrade(server, client.session)
       #expect(refusedToo.contains(#""t":"r""#))
       await first.close()
       await third.close()
-      let told = try await client.send(
+      let received = try await client.send(
         [LongPollTests.data(#"{"r":1,"a":"p","b":{"p":"/a","d":1}}"#)], awaiting: 1)
-      #expect(told == [LongPollTests.ok(1)])
+      #expect(received == [LongPollTests.ok(1)])
     }
   }
 }

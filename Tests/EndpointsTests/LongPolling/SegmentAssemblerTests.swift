@@ -1,4 +1,4 @@
-// Pieces of messages in any order, more than once, and wrong.
+// Tests the assembly of segments: in any order, repeated, and invalid.
 
 import RandomModels
 import RealtimeWire
@@ -6,9 +6,9 @@ import Testing
 
 @testable import Endpoints
 
-@Suite("Pieces of messages that browsers send as parameters")
+@Suite("Segments of messages from browsers")
 struct SegmentAssemblerTests {
-  /// Messages cut into pieces of random sizes.
+  /// Splits messages into segments of random sizes.
   static func segments(of messages: [[UInt8]], _ random: inout SeededGenerator) -> [Segment] {
     var segments: [Segment] = []
     for message in messages {
@@ -26,14 +26,14 @@ struct SegmentAssemblerTests {
   }
 
   @Test(
-    "pieces that overtake each other, and come twice, give each message once and in order", arguments: 1...40)
+    "segments out of order and repeated yield each message once and in order", arguments: 1...40)
   func anyOrder(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let messages = (0..<Int.random(in: 1...30, using: &random)).map { _ in
       (0..<Int.random(in: 1...200, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
     }
     var segments = Self.segments(of: messages, &random)
-    // Each moves by a few places, and some come again.
+    // Each moves by a few positions, and some are repeated.
     var keyed = segments.map { (Double($0.number) + .random(in: 0...8, using: &random), $0) }
     keyed += segments.filter { _ in .random(using: &random) }
       .map { (Double($0.number) + .random(in: 0...20, using: &random), $0) }
@@ -46,7 +46,7 @@ struct SegmentAssemblerTests {
     #expect(received == messages)
   }
 
-  @Test("a message beyond the limit is counted to its end, and the next one is whole")
+  @Test("a message beyond the limit is counted to its end, and the next one is complete")
   func oversized() throws {
     var random = SeededGenerator(seed: 5)
     let large =
@@ -59,8 +59,8 @@ struct SegmentAssemblerTests {
     #expect(received == [.oversized(request: 7), .assembled(Array("next".utf8))])
   }
 
-  @Test("the limit is kept to the byte, however the last characters are filled up", arguments: [9, 10, 11])
-  func exactly(count: Int) throws {
+  @Test("the limit is exact to the byte, for any padding", arguments: [9, 10, 11])
+  func exactLimit(count: Int) throws {
     let message = [UInt8](repeating: 0x61, count: count)
     let text = Array(LongPollClient.base64(message).utf8)
     let starts = Array(stride(from: 0, to: text.count, by: 4))
@@ -81,7 +81,7 @@ struct SegmentAssemblerTests {
     }
   }
 
-  @Test("pieces too far ahead, too many bytes of them, contradictions and other alphabets are told apart")
+  @Test("segments too far ahead, too many bytes, contradictions and other alphabets have different errors")
   func faults() {
     var window = SegmentAssembler(maximumBytes: 100, window: 4)
     #expect(throws: SegmentAssembler.Fault.tooFarAhead) {
@@ -105,8 +105,8 @@ struct SegmentAssemblerTests {
     }
   }
 
-  @Test("small pieces that wait count as what they take up, until they are put together")
-  func held() throws {
+  @Test("kept segments count with their overhead until they are assembled")
+  func keptSegments() throws {
     var assembler = SegmentAssembler(maximumBytes: 1 << 20, window: 1024)
     for number in 1...1000 { _ = try assembler.receive(Segment(number: number, total: 1, text: "QUJD")) }
     #expect(assembler.heldBytes >= 100_000)

@@ -1,12 +1,12 @@
-// Peers that have finished sending when they are answered, as scripts do that pipe a request into a connection: they are
-// answered on every port, in clear and under TLS, and then closed.
+// Tests clients that half-close before they receive the response, as scripts that pipe a request do. Every
+// port responds, in clear and under TLS, and then closes the connection.
 
 import FirestoreProtobuf
 import HearthServer
 import NIOSSL
 import Testing
 
-@Suite("Peers that have finished sending", .timeLimit(.minutes(2)))
+@Suite("Half-closed connections", .timeLimit(.minutes(2)))
 struct HalfCloseTests {
   private static let documents = "/v1/\(FirestoreTestServer.documents)"
 
@@ -14,8 +14,8 @@ struct HalfCloseTests {
     "\(line) HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
   }
 
-  /// Sends, ends its direction, and reads to the end.
-  private func ask(_ port: Int?, _ text: String, _ tls: NIOSSLContext? = nil) async throws -> String {
+  /// Sends a text, half-closes, and returns everything that arrives until the close.
+  private func response(_ port: Int?, _ text: String, _ tls: NIOSSLContext? = nil) async throws -> String {
     let connection = try await RawConnection.connect(port: port ?? 0, tls: tls)
     if !text.isEmpty { try await connection.send(text) }
     try await connection.finishSending()
@@ -48,38 +48,40 @@ struct HalfCloseTests {
     }
   }
 
-  @Test("REST, the emulator's own paths and both databases answer who has finished sending, then close")
-  func answered() async throws {
+  @Test("REST, the emulator's paths and both databases respond to a half-closed client, then close")
+  func responses() async throws {
     try await serving { server, tls in
       let port = server.server.firestorePort
       let created = Self.request(
         "POST \(Self.documents)/c?documentId=a", #"{"fields":{"n":{"integerValue":"7"}}}"#)
-      #expect(try await ask(port, created, tls).hasPrefix("HTTP/1.1 200 "))
-      let read = try RESTClient.parse(try await ask(port, Self.request("GET \(Self.documents)/c/a"), tls))
+      #expect(try await response(port, created, tls).hasPrefix("HTTP/1.1 200 "))
+      let read = try RESTClient.parse(
+        try await response(port, Self.request("GET \(Self.documents)/c/a"), tls))
       #expect(read.status == 200 && read.json["fields"]["n"]["integerValue"] == .string("7"))
-      // An answer in chunks is whole, too.
+      // A chunked response is also complete.
       let query = Self.request(
         "POST \(Self.documents):runQuery", #"{"structuredQuery":{"from":[{"collectionId":"c"}]}}"#)
-      let found = try RESTClient.parse(try await ask(port, query, tls))
+      let found = try RESTClient.parse(try await response(port, query, tls))
       #expect(found.status == 200 && found.body.contains(#""integerValue":"7""#), "\(found.body)")
-      let refused = try await ask(port, Self.request("GET \(Self.documents)/none/none"), tls)
-      #expect(refused.hasPrefix("HTTP/1.1 404 "))
+      let rejected = try await response(port, Self.request("GET \(Self.documents)/none/none"), tls)
+      #expect(rejected.hasPrefix("HTTP/1.1 404 "))
       let cleared = Self.request("DELETE /emulator/v1/\(FirestoreTestServer.documents)")
-      #expect(try await ask(port, cleared, tls).hasPrefix("HTTP/1.1 200 "))
-      #expect(try await ask(port, Self.request("GET \(Self.documents)/c/a"), tls).hasPrefix("HTTP/1.1 404 "))
+      #expect(try await response(port, cleared, tls).hasPrefix("HTTP/1.1 200 "))
+      #expect(
+        try await response(port, Self.request("GET \(Self.documents)/c/a"), tls).hasPrefix("HTTP/1.1 404 "))
       let put = Self.request("PUT /a.json?ns=demo", "7")
-      #expect(try await ask(server.server.databasePort, put, tls).hasPrefix("HTTP/1.1 200 "))
+      #expect(try await response(server.server.databasePort, put, tls).hasPrefix("HTTP/1.1 200 "))
     }
   }
 
-  @Test("the hub answers who has finished sending, also when it takes a while")
+  @Test("The hub responds to a half-closed client, also after a slow request")
   func hub() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     try await FirestoreTestServer.servingSuite { server in
       try await server.fill()
       let port = server.server.hubPort
-      #expect(try await ask(port, Self.request("GET /emulators")).contains("firestore"))
-      let exported = try await ask(port, Self.request("POST /_admin/export", "{\"path\":\"\(path)\"}"))
+      #expect(try await response(port, Self.request("GET /emulators")).contains("firestore"))
+      let exported = try await response(port, Self.request("POST /_admin/export", "{\"path\":\"\(path)\"}"))
       #expect(exported.hasPrefix("HTTP/1.1 200 "), "\(exported)")
     }
     try await FirestoreTestServer.servingSuite({ $0.importedDirectory = path }) {
@@ -87,15 +89,15 @@ struct HalfCloseTests {
     }
   }
 
-  @Test("all that was asked is answered in order", arguments: [2, 30])
+  @Test("Pipelined requests are answered in order", arguments: [2, 30])
   func pipelined(count: Int) async throws {
     try await serving { server, tls in
       let port = server.server.firestorePort
       let text = (0..<count).map { Self.request("GET \(Self.documents)/none/\($0)") }.joined()
-      let answer = try await ask(port, text, tls)
+      let answer = try await response(port, text, tls)
       #expect(self.count("HTTP/1.1 404 ", in: answer) == count, "\(answer)")
-      // What is not whole behind it takes nothing from what was.
-      let more = try await ask(
+      // An incomplete request does not affect the response to the request before it.
+      let more = try await response(
         port, Self.request("POST \(Self.documents):runQuery", #"{"structuredQuery":{}}"#) + "GET /v1/pro", tls
       )
       #expect(more.hasPrefix("HTTP/1.1 "), "\(more)")
@@ -103,15 +105,15 @@ struct HalfCloseTests {
   }
 
   @Test(
-    "who has asked nothing whole is closed",
+    "A client without a complete request is closed",
     arguments: [
       "", "GET /v1/x HTTP/1.1\r\nHo", "PRI * HTTP/2.0\r\n",
       "POST /v1/projects/demo-test/databases/(default)/documents:commit HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{",
     ])
-  func nothing(_ text: String) async throws {
+  func incompleteRequest(_ text: String) async throws {
     try await serving { server, tls in
-      // That it comes to an end is what counts.
-      let answer = try await ask(server.server.firestorePort, text, tls)
+      // The test expects only that the connection is closed.
+      let answer = try await response(server.server.firestorePort, text, tls)
       #expect(!answer.contains("HTTP/1.1 200 "))
       let idle = try await RawConnection.connect(port: server.server.firestorePort ?? 0, tls: tls)
       try await idle.send(Self.request("GET \(Self.documents)/c/a"))
@@ -121,7 +123,7 @@ struct HalfCloseTests {
     }
   }
 
-  @Test("a back channel ends with its peer's direction")
+  @Test("A back channel ends when its client half-closes")
   func backChannel() async throws {
     try await serving { server, tls in
       let (client, opened) = try await WebChannelTestClient.handshake(
@@ -135,8 +137,8 @@ struct HalfCloseTests {
     }
   }
 
-  @Test("under TLS a connection that ends without saying so is closed, and nobody takes it for an end")
-  func truncated() async throws {
+  @Test("Under TLS, a connection without a closing alert is closed")
+  func missingAlert() async throws {
     try await serving { server, tls in
       guard let tls else { return }
       let connection = try await RawConnection.connect(port: server.server.firestorePort ?? 0, tls: tls)

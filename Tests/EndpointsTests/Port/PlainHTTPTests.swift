@@ -1,6 +1,7 @@
-// The Firestore port's answers to plain HTTP/1.1.
+// Tests the responses of the Firestore port to plain HTTP/1.1.
 
 import Foundation
+import JSON
 import RealtimeModel
 import Testing
 
@@ -8,46 +9,46 @@ import Testing
 
 @Suite("Plain HTTP on the Firestore port", .timeLimit(.minutes(10)))
 struct PlainHTTPTests {
-  private func answer(to request: String) async throws -> String {
+  private func response(to request: String) async throws -> String {
     let echo = try await EchoPort.start()
     let connection = try await RawConnection.connect(port: echo.port.port)
     try await connection.send(request)
-    let answer = try await connection.textUntilClose()
+    let response = try await connection.textUntilClose()
     await echo.stop()
-    return answer
+    return response
   }
 
-  @Test("GET / answers Ok, as tools that wait for an emulator expect")
+  @Test("GET / returns Ok, as tools that wait for an emulator expect")
   func health() async throws {
-    let text = try await answer(to: "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    let text = try await response(to: "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     #expect(text.hasPrefix("HTTP/1.1 200 OK"))
     #expect(text.hasSuffix("\r\n\r\nOk\n"))
   }
 
   @Test("HEAD / has no body")
   func head() async throws {
-    let text = try await answer(to: "HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    let text = try await response(to: "HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     #expect(text.hasPrefix("HTTP/1.1 200 OK"))
     #expect(text.hasSuffix("\r\n\r\n"))
   }
 
-  @Test("Over HTTP/1.0 the connection ends behind the answer, also where it was to be kept")
+  @Test("Over HTTP/1.0 the connection closes after the response, also with keep-alive")
   func oldVersion() async throws {
-    let text = try await answer(to: "GET / HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n\r\n")
+    let text = try await response(to: "GET / HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n\r\n")
     #expect(text.hasPrefix("HTTP/1.0 200 OK") && text.contains("\r\nconnection: close\r\n"))
     #expect(text.hasSuffix("\r\n\r\nOk\n"))
   }
 
-  @Test("Other paths answer 404")
+  @Test("Other paths return 404")
   func unknownPath() async throws {
-    let text = try await answer(to: "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    let text = try await response(to: "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     #expect(text.hasPrefix("HTTP/1.1 404 Not Found"))
     #expect(text.hasSuffix("Not Found\n"))
   }
 
-  @Test("A preflight is answered 200 for its origin, with the headers it asks for")
+  @Test("A preflight request returns 200 for its origin, with the headers that it requests")
   func preflight() async throws {
-    let text = try await answer(
+    let text = try await response(
       to: """
         OPTIONS /anything HTTP/1.1\r
         Host: x\r
@@ -63,7 +64,7 @@ struct PlainHTTPTests {
   }
 
   @Test(
-    "Bytes that are no HTTP/1.1 get the product's error, which says what is wrong, and the connection ends",
+    "Invalid HTTP/1.1 gets the official error with the reason, and the connection closes",
     arguments: [
       ("\u{1}\u{2}nonsense\r\n\r\n", "method"), ("NONSENSE / HTTP/1.1\r\n\r\n", "method"),
       ("GET /\u{1} HTTP/1.1\r\n\r\n", "target"), ("GET / HTTP/3.1\r\n\r\n", "version"),
@@ -75,23 +76,24 @@ struct PlainHTTPTests {
         "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "Transfer-Encoding"
       ),
-      // Within a body, and behind a request that is answered first.
+      // The error is within a body, or after a request that is answered first.
       ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\nzz\r\n", "chunk"),
       ("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET\u{1}\r\n\r\n", "method"),
     ])
-  func garbage(request: String, says: String) async throws {
-    let text = try await answer(to: request)
+  func invalidBytes(request: String, reason: String) async throws {
+    let text = try await response(to: request)
     let body = try #require(text.components(separatedBy: "HTTP/1.1 400 Bad Request\r\n").last, "\(text)")
     let json = try #require(body.components(separatedBy: "\r\n\r\n").last)
     let error = try JSONValue(json: Array(json.utf8)).object?["error"]?.object
     #expect(error?["status"] == .string("INVALID_ARGUMENT") && error?["code"] == .int(400), "\(text)")
     let message = try #require(error?["message"]?.string)
-    #expect(message.hasPrefix("The request is not valid HTTP/1.1: ") && message.contains(says), "\(message)")
+    #expect(
+      message.hasPrefix("The request is not valid HTTP/1.1: ") && message.contains(reason), "\(message)")
     #expect(body.lowercased().contains("connection: close\r\n"))
     #expect(text.hasPrefix("HTTP/1.1 200 OK") == request.contains("Host: x"))
   }
 
-  @Test("A body above the limit is refused as over gRPC")
+  @Test("A body above the limit is rejected as over gRPC")
   func largeBody() async throws {
     var limits = PortLimits()
     limits.maximumRequestBody = 1000

@@ -1,4 +1,4 @@
-// How a connection's first bytes choose its protocol, whatever the pieces they come in.
+// Tests how a connection's first bytes select its protocol, independent of how the bytes are divided.
 
 import NIOCore
 import Testing
@@ -9,7 +9,7 @@ import Testing
 struct SnifferTests {
   private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
-  @Test("Every true prefix of the HTTP/2 preface waits; the whole of it is HTTP/2")
+  @Test("A proper prefix of the HTTP/2 preface is undecided; the complete preface is HTTP/2")
   func preface() {
     for length in 0..<Self.preface.count {
       #expect(SniffedProtocol(firstBytes: Self.preface.prefix(length)) == nil)
@@ -18,7 +18,7 @@ struct SnifferTests {
     #expect(SniffedProtocol(firstBytes: Self.preface + [0, 0, 0]) == .http2)
   }
 
-  @Test("A byte that differs anywhere is HTTP/1.1")
+  @Test("A byte that differs from the preface selects HTTP/1.1")
   func otherBytes() {
     for index in Self.preface.indices {
       var bytes = Array(Self.preface.prefix(index + 1))
@@ -35,13 +35,13 @@ struct SnifferTests {
     for byte in "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".utf8 {
       try await connection.send([byte])
     }
-    let answer = try await connection.textUntilClose()
-    #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
-    #expect(answer.hasSuffix("\r\n\r\nOk\n"))
+    let response = try await connection.textUntilClose()
+    #expect(response.hasPrefix("HTTP/1.1 200 OK\r\n"))
+    #expect(response.hasSuffix("\r\n\r\nOk\n"))
     await echo.stop()
   }
 
-  @Test("A connection that stays silent, or stops within the preface, is closed after the handshake timeout")
+  @Test("A connection that is silent, or stops within the preface, is closed after the handshake timeout")
   func handshakeTimeout() async throws {
     var limits = PortLimits()
     limits.handshakeTimeout = .seconds(1)
@@ -55,34 +55,34 @@ struct SnifferTests {
   }
 
   @Test(
-    "A request head that drips in is answered 408 at its deadline; who has sent none is closed without an answer"
+    "An incomplete request head gets 408 at its deadline; an idle connection is closed without a response"
   )
   func slowHead() async throws {
     var limits = PortLimits()
     limits.requestHeadTimeout = .seconds(1)
     let echo = try await EchoPort.start(limits: limits)
-    let whole = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+    let complete = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
     let slow = try await RawConnection.connect(port: echo.port.port)
     try await slow.send("GET / HTTP/1.1\r\nX-A: ")
     let second = try await RawConnection.connect(port: echo.port.port)
-    try await second.send(whole)
+    try await second.send(complete)
     #expect(try await second.text(until: "Ok\n").hasPrefix("HTTP/1.1 200 "))
     try await second.send("GET / HTTP/1.1\r\nX-A: ")
     for late in [slow, second] {
-      let answer = try await late.textUntilClose()
-      #expect(answer.hasPrefix("HTTP/1.1 408 Request Timeout\r\n"))
-      #expect(answer.contains("\r\nconnection: close\r\n"))
-      #expect(answer.hasSuffix("\r\n\r\nThe request's head did not arrive whole in time.\n"))
+      let response = try await late.textUntilClose()
+      #expect(response.hasPrefix("HTTP/1.1 408 Request Timeout\r\n"))
+      #expect(response.contains("\r\nconnection: close\r\n"))
+      #expect(response.hasSuffix("\r\n\r\nThe request's head did not arrive whole in time.\n"))
     }
     let idle = try await RawConnection.connect(port: echo.port.port)
-    try await idle.send(whole)
+    try await idle.send(complete)
     #expect(try await idle.text(until: "Ok\n").hasPrefix("HTTP/1.1 200 "))
     #expect(try await idle.textUntilClose().isEmpty)
     await echo.stop()
   }
 
-  @Test("Connections beyond the budget are closed at once; a freed place is given again")
-  func connectionBudget() async throws {
+  @Test("Connections above the limit are closed at once; a closed connection makes room for another")
+  func connectionLimit() async throws {
     var limits = PortLimits()
     limits.maximumConnections = 2
     let echo = try await EchoPort.start(limits: limits)
@@ -96,7 +96,7 @@ struct SnifferTests {
     #expect(try await third.textUntilClose().isEmpty)
     try await first.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     _ = try await first.textUntilClose()
-    // The place is free a moment after its holder has seen the end.
+    // The server's count falls shortly after the client sees the close.
     #expect(try await eventually { echo.port.connectionCount == 1 })
     let fourth = try await RawConnection.connect(port: echo.port.port)
     try await fourth.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")

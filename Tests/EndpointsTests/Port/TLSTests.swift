@@ -1,4 +1,4 @@
-// The same port under TLS: gRPC with ALPN, plain HTTP without it, and files that cannot be used.
+// Tests a port under TLS: gRPC with ALPN, plain HTTP without it, and unusable files.
 
 import Foundation
 import GRPCFraming
@@ -51,7 +51,7 @@ struct TLSTests {
     await echo.stop()
   }
 
-  @Test("Clear text on a TLS port gets nothing, and others go on")
+  @Test("Clear text on a TLS port gets no response, and other connections continue")
   func clearText() async throws {
     let echo = try await start()
     let clear = try await RawConnection.connect(port: echo.port.port)
@@ -69,7 +69,7 @@ struct TLSTests {
   }
 
   @Test(
-    "A client that reads nothing holds up a stop for a second at most, idle or in the middle of a request",
+    "A client that does not read delays shutdown by one second at most, idle or during a request",
     arguments: [false, true])
   func stalledClient(isIdle: Bool) async throws {
     let files = try TestCertificate.write()
@@ -95,7 +95,7 @@ struct TLSTests {
     await client.close()
   }
 
-  @Test("Files that are missing or no PEM are refused by their names")
+  @Test("Files that are missing or not PEM are rejected, and the error names them")
   func unusableFiles() throws {
     let files = try TestCertificate.write()
     for (certificate, key, named) in [

@@ -1,6 +1,8 @@
-// How the web and iOS clients apply what they are told: a replacement at its place; the places of a merge one after the
-// other, for each child of the listened location (those that have a value first) in the order of the keys' text. iOS
-// takes priorities last below that. See ViewProcessor and ImmutableTree, FViewProcessor and FCompoundWrite.
+// Models how the web and iOS clients apply pushes.
+//
+// A set replaces the value at its path. The paths of a merge are applied one after the other, child by child of the
+// listened location. Children with a value come first, and otherwise keys are in UTF-16 order. iOS applies priorities
+// last. See ViewProcessor and ImmutableTree, FViewProcessor and FCompoundWrite.
 
 import RealtimeEngine
 import RealtimeModel
@@ -55,7 +57,9 @@ struct ClientModel {
     }
   }
 
-  private func isBefore(_ a: Key, _ b: Key) -> Bool { a.text.utf16.lexicographicallyPrecedes(b.text.utf16) }
+  private func isBefore(_ a: ChildKey, _ b: ChildKey) -> Bool {
+    a.text.utf16.lexicographicallyPrecedes(b.text.utf16)
+  }
 
   private func comesBefore(_ a: Path, _ b: Path) -> Bool {
     for (x, y) in zip(a.keys, b.keys) where x != y {

@@ -1,8 +1,8 @@
-// Kills of the real server in the middle of everything, again and again on one directory: what was acknowledged is there,
-// what belongs together is there together, and what a session registered for its end has happened once.
+// Tests repeated kills of the real server on one directory: acknowledged writes persist, atomic writes stay
+// atomic, and onDisconnect operations run exactly once.
 //
-// `make kills N=100 SEED=7` kills it more often: HEARTH_KILLS times from HEARTH_KILLS_SEED on. Each run prints what it
-// checked.
+// `make kills N=100 SEED=7` kills it more often: HEARTH_KILLS times from HEARTH_KILLS_SEED on. Each run
+// prints the checked counts.
 
 import Foundation
 import NIOConcurrencyHelpers
@@ -17,7 +17,7 @@ struct CrashLoopTests {
     ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
   }
 
-  @Test("what was acknowledged is there, and what was registered for a session's end happened once")
+  @Test("acknowledged writes persist, and onDisconnect operations ran once")
   func kills() async throws {
     let rounds = Self.number("HEARTH_KILLS") ?? 4
     let seed = UInt64(Self.number("HEARTH_KILLS_SEED") ?? 1)
@@ -37,7 +37,7 @@ struct CrashLoopTests {
       await withTaskGroup(of: Void.self) { clients in
         for (client, seed) in seeds.enumerated() {
           clients.addTask {
-            // Whatever ends a client is the end of its server.
+            // Every error of a client means that its server was killed.
             var client = CrashLoopClient(round, client, port, log, seed)
             try? await client.run()
           }
@@ -58,7 +58,7 @@ struct CrashLoopTests {
         + "\(log.sessions) sessions with something for their end, each happened once")
   }
 
-  /// Holds what the database says against what clients were told.
+  /// Compares the database with the clients' acknowledgements.
   private func verify(_ log: AcknowledgementLog, _ port: Int, _ place: String) async throws {
     var found: Node?
     let deadline = ContinuousClock.now + .seconds(60)
@@ -72,7 +72,7 @@ struct CrashLoopTests {
       #expect(tree.descendant(Path(path)) == .leaf(.int(value)), "\(place): \(path) was acknowledged")
     }
     tree.child("log").forEachChild { client, entries in
-      // One write adds an entry and counts it.
+      // One write adds an entry and increments the count.
       let count = tree.child("counters").child(client).leafValue
       #expect(
         count == .int(Int64(entries.childCount)),
@@ -81,7 +81,7 @@ struct CrashLoopTests {
     }
     for session in known.registered {
       #expect(
-        tree.child("ends").child(Key(session)) == .leaf(.int(1)),
+        tree.child("ends").child(ChildKey(session)) == .leaf(.int(1)),
         "\(place): the end of \(session) was registered")
     }
     tree.child("ends").forEachChild { session, count in
@@ -103,12 +103,12 @@ struct CrashLoopTests {
   }
 }
 
-/// What clients were told, and what they asked for.
+/// The clients' acknowledgements and requests.
 private final class AcknowledgementLog: Sendable {
   struct Known {
     /// Acknowledged writes.
     var written: [String: Int64] = [:]
-    /// Sessions that were told that something is registered for their end, and all that asked.
+    /// Sessions with an acknowledged onDisconnect operation, and all sessions that requested one.
     var registered: Set<String> = []
     var asked: Set<String> = []
   }
@@ -124,7 +124,7 @@ private final class AcknowledgementLog: Sendable {
   func wrote(_ path: String, _ value: Int64) { state.withLockedValue { $0.written[path] = value } }
 }
 
-/// One client: sessions one after the other, each with something for its end, writing until the server is gone.
+/// One client: consecutive sessions, each with an onDisconnect operation, writing until the server is killed.
 private struct CrashLoopClient {
   private let round: Int
   private let client: Int
@@ -140,13 +140,13 @@ private struct CrashLoopClient {
     dice = RandomNodes(seed: seed)
   }
 
-  /// Runs until an error says that the server is gone.
+  /// Runs until an error shows that the server was killed.
   mutating func run() async throws {
     var last: String?
     var written = 0
     for number in 0... {
       var parameters = "v=5&ns=crash"
-      // A client that comes back names its last session; one that was left open ends by that.
+      // A reconnecting client names its last session, which ends if it was still open.
       if let last { parameters += "&ls=\(last)" }
       let socket = try await RawSocket.open(port: port, host: "127.0.0.1:\(port)", parameters)
       last = socket.session

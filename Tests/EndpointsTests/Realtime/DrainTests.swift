@@ -1,4 +1,4 @@
-// Connections that are just opening while the port drains: each gets an answer or an end, and none is left behind.
+// Tests connections that open while the port drains: each gets a response or its end, and none remains.
 
 import Endpoints
 import NIOCore
@@ -9,10 +9,10 @@ import Testing
 
 @Suite("Draining the Realtime Database's port", .timeLimit(.minutes(10)))
 struct DrainTests {
-  /// Far longer than a drain takes that waits for nobody.
+  /// Far longer than a drain takes if it does not wait for clients.
   private static let grace = TimeAmount.seconds(90)
 
-  @Test("an event stream ends with the drain, not with its grace")
+  @Test("an event stream ends at the start of the drain, not at the end of its grace period")
   func eventStream() async throws {
     try await RealtimeTestServer.run { server in
       let client = try await RawClient.connect(server.port.port)
@@ -20,16 +20,16 @@ struct DrainTests {
       _ = try await client.read(through: "\n\n")
       let started = ContinuousClock.now
       async let drained: Void = server.port.drain(grace: Self.grace)
-      // The last chunk: the stream is whole, as far as it went.
+      // The last chunk: the stream ends correctly.
       #expect(String(decoding: await client.readToEnd(), as: UTF8.self).hasSuffix("0\r\n\r\n"))
       await drained
       #expect(ContinuousClock.now - started < .seconds(60))
-      try await noNames(server.engine)
+      try await expectNoOpenNamespaces(server.engine)
     }
   }
 
   @Test(
-    "streams and sockets that open while the port drains are ended, and leave no listener", arguments: 0..<8)
+    "streams and sockets that open during a drain are ended, and leave no listener", arguments: 0..<8)
   func opening(round: Int) async throws {
     try await RealtimeTestServer.run { server in
       let started = ContinuousClock.now
@@ -37,7 +37,7 @@ struct DrainTests {
         for index in 0..<60 {
           group.addTask {
             guard let client = try? await RawClient.connect(server.port.port) else { return }
-            // Names of their own, so that each is opened first: that takes a while.
+            // Separate namespaces, each of which has to be opened first, which takes time.
             let request =
               index % 3 == 0
               ? RawSocket.request(server, "v=5&ns=n\(index)")
@@ -47,7 +47,7 @@ struct DrainTests {
           }
         }
         group.addTask {
-          // Somewhere among the openings, elsewhere in every round.
+          // At another point of the openings in every round.
           for _ in 0..<(round * 40) { await Task.yield() }
           await server.port.drain(grace: Self.grace)
         }
@@ -55,12 +55,12 @@ struct DrainTests {
       }
       #expect(ContinuousClock.now - started < .seconds(60))
       #expect(server.port.connectionCount == 0)
-      try await noNames(server.engine)
+      try await expectNoOpenNamespaces(server.engine)
     }
   }
 
-  /// Names that nobody wrote to are held by their connections alone.
-  private func noNames(_ engine: RealtimeEngine) async throws {
+  /// Checks that no namespace is open: only connections hold namespaces without writes.
+  private func expectNoOpenNamespaces(_ engine: RealtimeEngine) async throws {
     #expect(try await eventually { engine.openCount == 0 }, "\(engine.openCount) are open")
   }
 }

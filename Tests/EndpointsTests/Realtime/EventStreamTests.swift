@@ -18,10 +18,10 @@ struct EventStreamTests {
       return Stream(client: client, head: try await client.read(through: "\r\n\r\n"))
     }
 
-    /// The next event as the client sees it, chunked encoding undone.
+    /// The next event, without chunked encoding.
     func next() async throws -> String {
       let size = try await client.read(through: "\r\n")
-      // A line's end is one character to Swift.
+      // Swift treats a line end as one character.
       let count = try #require(Int(size.dropLast(), radix: 16))
       let event = String(decoding: try await client.read(count), as: UTF8.self)
       _ = try await client.read(2)
@@ -33,7 +33,7 @@ struct EventStreamTests {
     "event: put\ndata: {\"path\":\"\(path)\",\"data\":\(data)}\n\n"
   }
 
-  @Test("the whole value comes first, then every change with its relative path")
+  @Test("the complete value is first, followed by every change with its relative path")
   func events() async throws {
     try await RealtimeTestServer.run { server in
       #expect(try await server.rest("PUT", "/a/b.json", body: #"{"x":[1,2]}"#).status == 200)
@@ -54,7 +54,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("a priority's stream shows the priority, and what becomes of it")
+  @Test("the stream of a priority shows the priority and its changes")
   func priority() async throws {
     try await RealtimeTestServer.run { server in
       _ = try await server.rest("PUT", "/p.json", body: #"{".priority":5,"a":1}"#)
@@ -72,7 +72,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("an empty location begins with null")
+  @Test("an empty location starts with null")
   func empty() async throws {
     try await RealtimeTestServer.run { server in
       let stream = try await Stream.open(server, "/nothing.json")
@@ -80,7 +80,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("a query's stream follows its window")
+  @Test("the stream of a query follows its window")
   func query() async throws {
     try await RealtimeTestServer.run { server in
       _ = try await server.rest("PUT", "/log.json", body: #"{"k1":1,"k2":2,"k3":3}"#)
@@ -95,7 +95,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("streams of one location in different formats each see their own")
+  @Test("streams of one location in different formats each get their own")
   func formats() async throws {
     try await RealtimeTestServer.run { server in
       let plain = try await Stream.open(server, "/a.json")
@@ -113,7 +113,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("a quiet stream says that it is alive")
+  @Test("an idle stream sends keep-alive events")
   func keepAlive() async throws {
     var limits = RealtimeEndpointLimits()
     limits.eventStreamKeepAlive = .milliseconds(30)
@@ -124,7 +124,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("a client that goes away ends its listen; draining ends streams")
+  @Test("a disconnected client's listen ends; draining ends streams")
   func ends() async throws {
     try await RealtimeTestServer.run { server in
       let leaver = try await Stream.open(server, "/a.json")

@@ -1,4 +1,5 @@
-// An HTTP/2 client that shows every part of an answer as it came, and may send a request in pieces or not to its end.
+// Implements an HTTP/2 client that reports every part of a response, and may send a request in parts or
+// incompletely.
 
 import NIOCore
 import NIOHTTP1
@@ -6,10 +7,10 @@ import NIOHTTP2
 import NIOSSL
 
 struct HTTP2Client {
-  /// One request's stream.
+  /// The stream of one request.
   struct Exchange {
     let stream: any Channel
-    /// The status, the pieces of the body, and at the end `end` or, for a stream that was broken off, `reset`.
+    /// The status, the chunks of the body, and at the end `end`, or `reset` for a stream that was reset.
     let parts: Mailbox<String>
 
     func send(_ body: String, end: Bool = false) async throws {
@@ -19,7 +20,7 @@ struct HTTP2Client {
 
     func next() async throws -> String { try await parts.next() }
 
-    /// The status and the whole body; a stream that is broken off behind its end is whole.
+    /// The status and the complete body. A stream that is reset after its end counts as complete.
     func answer() async throws -> (status: String, body: String) {
       let status = try await next()
       var body = ""
@@ -57,14 +58,14 @@ struct HTTP2Client {
   let channel: any Channel
   let multiplexer: NIOHTTP2Handler.StreamMultiplexer
 
-  /// - Parameter window: what a stream may send ahead of its reader.
+  /// - Parameter window: the initial window of a stream, in bytes.
   static func open(_ port: Int, tls: NIOSSLContext? = nil, window: Int = 1 << 16) async throws -> HTTP2Client
   {
     let (channel, multiplexer) = try await HTTP2Connection.open(port, tls: tls, window: window)
     return HTTP2Client(channel: channel, multiplexer: multiplexer)
   }
 
-  /// Sends a request's head, and what there is of its body.
+  /// Sends a request's head and its body, if there is one.
   func request(
     _ method: HTTPMethod, _ target: String, body: String? = nil, headers: HTTPHeaders = [:], end: Bool = true
   ) async throws -> Exchange {

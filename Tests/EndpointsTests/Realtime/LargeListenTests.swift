@@ -1,4 +1,5 @@
-// Listens whose value, or a change of it, needs more pieces than a client can count: they end, and nothing else does.
+// Tests listens whose value, or a change of it, needs more frames than a client can count: only these listens
+// end.
 
 import NIOCore
 import RandomModels
@@ -10,7 +11,7 @@ import Testing
 
 @Suite("Listens too large for a socket", .timeLimit(.minutes(5)))
 struct LargeListenTests {
-  /// Four pieces, of 16,384 characters each, are the most.
+  /// At most four frames, of 16,384 characters each.
   private static var limits: RealtimeEndpointLimits {
     var limits = RealtimeEndpointLimits.standard
     limits.socketPieces = 4
@@ -25,8 +26,9 @@ struct LargeListenTests {
     #expect(answer.status == 204, "\(answer)")
   }
 
-  @Test("a listen on what no message can hold is answered so by its number, and everything else goes on")
-  func first() async throws {
+  @Test(
+    "a listen to a value too large for a message is rejected by its number, and everything else continues")
+  func tooLargeFirstValue() async throws {
     try await RealtimeTestServer.run(limits: Self.limits) { server in
       try await Self.put(server, "big/x", Self.large)
       let socket = try await RawSocket.open(server)
@@ -42,7 +44,7 @@ struct LargeListenTests {
           #"{"r":4,\#(Self.tooBig)}"#, #"{"a":"d","b":{"p":"small","d":1}}"#,
           #"{"r":5,"b":{"s":"ok","d":""}}"#,
         ])
-      // Nothing is told of what was refused; once it is smaller it can be listened to.
+      // The rejected listen receives nothing. After the value is smaller a listen succeeds.
       try await Self.put(server, "big", "7")
       try await socket.play(
         [
@@ -57,7 +59,7 @@ struct LargeListenTests {
     }
   }
 
-  @Test("a filtered listen without an index is refused by the size of all of its location")
+  @Test("a filtered listen without an index is rejected by the size of its complete location")
   func unindexed() async throws {
     try await RealtimeTestServer.run(limits: Self.limits) { server in
       try await Self.put(server, "big", "{\"a\":{\"n\":1,\"x\":\(Self.large)},\"b\":{\"n\":2}}")
@@ -70,8 +72,8 @@ struct LargeListenTests {
     }
   }
 
-  @Test("a change that no message can hold ends the listens that it concerns, and no others")
-  func later() async throws {
+  @Test("a change too large for a message ends the listens that it affects, and no others")
+  func tooLargeChange() async throws {
     try await RealtimeTestServer.run(limits: Self.limits) { server in
       let socket = try await RawSocket.open(server)
       let query = #"{"i":".key", "sp":"a"}"#
@@ -82,22 +84,22 @@ struct LargeListenTests {
           #"{"r":3,"a":"q","b":{"p":"/a/other","h":""}}"#, #"{"r":4,"a":"q","b":{"p":"/b","h":""}}"#,
           #"{"r":5,"a":"q","b":{"p":"/b","q":\#(query),"t":2,"h":""}}"#,
         ], expect: (1...5).map { #"{"r":\#($0),"b":{"s":"ok","d":{}}}"# })
-      // Behind it in the same breath: what the listens that end would have been told, and what others are.
+      // Sent directly after it: changes for the ended listens, and for others.
       let writer = try await RawSocket.open(server)
       try await writer.play(
         [
           #"{"r":1,"a":"p","b":{"p":"/a/x","d":\#(Self.large)}}"#,
           #"{"r":2,"a":"p","b":{"p":"/a/other","d":2}}"#, #"{"r":3,"a":"p","b":{"p":"/b/y","d":3}}"#,
         ], expect: (1...3).map { #"{"r":\#($0),"b":{"s":"ok","d":""}}"# })
-      var told: [String] = []
-      for _ in 0..<5 { told.append(try await socket.next()) }
+      var received: [String] = []
+      for _ in 0..<5 { received.append(try await socket.next()) }
       #expect(
-        Set(told) == [
+        Set(received) == [
           #"{"a":"c","b":{"p":"a"}}"#, #"{"a":"c","b":{"p":"a","q":[\#(query)]}}"#,
           #"{"a":"d","b":{"p":"a/other","d":2}}"#, #"{"a":"d","b":{"p":"b/y","d":3}}"#,
           #"{"a":"d","b":{"p":"b","d":{"y":3},"t":2}}"#,
-        ], "\(told.map { $0.prefix(100) })")
-      // The client listens anew, and is refused until the value is smaller.
+        ], "\(received.map { $0.prefix(100) })")
+      // The client listens again, and is rejected until the value is smaller.
       try await socket.play(
         [
           #"{"r":6,"a":"q","b":{"p":"/a","h":""}}"#, #"{"r":7,"a":"p","b":{"p":"/a/x","d":null}}"#,
@@ -111,19 +113,19 @@ struct LargeListenTests {
     }
   }
 
-  @Test("a session that moved from polls to a WebSocket is told so there; polls hold what they did")
-  func moved() async throws {
+  @Test("a session moved from polls to a WebSocket gets the rejection there; polls have no such limit")
+  func movedToSocket() async throws {
     try await RealtimeTestServer.run(limits: Self.limits) { server in
       try await Self.put(server, "big", Self.large)
       var client = try await LongPollClient(server)
-      let told = try await client.send(
+      let received = try await client.send(
         [
           LongPollTests.data(#"{"r":1,"a":"q","b":{"p":"/a","h":""}}"#),
           LongPollTests.data(#"{"r":2,"a":"g","b":{"p":"/big"}}"#),
         ], awaiting: 2)
-      #expect(told == [LongPollTests.ok(1, "{}"), LongPollTests.ok(2, Self.large)])
+      #expect(received == [LongPollTests.ok(1, "{}"), LongPollTests.ok(2, Self.large)])
       let (socket, _) = try await LongPollUpgradeTests.upgrade(server, client.session)
-      _ = try await client.poll(try #require(client.pieces(of: LongPollUpgradeTests.end).first))
+      _ = try await client.poll(try #require(client.segments(of: LongPollUpgradeTests.end).first))
       try await Self.put(server, "a/x", Self.large)
       #expect(
         try await LongPollUpgradeTests.text(socket) == LongPollTests.data(#"{"a":"c","b":{"p":"a"}}"#))
@@ -145,35 +147,35 @@ struct LargeListenTests {
     }
   }
 
-  @Test("the client hears of the end of a listen that it began anew before it heard of that of the old")
-  func anewMeanwhile() {
+  @Test("a client that restarts a listen before it learns of its end also gets the end of the new one")
+  func restartedListen() {
     var listens = SessionListens()
     let (a, b) = (SessionListens.Name(path: "a", tag: nil), SessionListens.Name(path: "b", tag: nil))
     for name in [a, b] { _ = listens.outcome(of: .listen(name, queryText: nil), .listening(warnings: [])) }
     let push = RealtimePush("a/x", .set(.leaf(.int(1))))
-    let told = listens.remove(toldBy: push)
-    #expect(told.map(\.name) == [a])
+    let received = listens.remove(notifiedBy: push)
+    #expect(received.map(\.name) == [a])
     listens.willEnd()
-    #expect(!listens.wants(push))
-    #expect(listens.wants(RealtimePush("b/x", .set(.leaf(.int(1))))))
-    #expect(listens.wants(RealtimePush("a", .set(.leaf(.int(1))), isFirst: true)))
+    #expect(!listens.accepts(push))
+    #expect(listens.accepts(RealtimePush("b/x", .set(.leaf(.int(1))))))
+    #expect(listens.accepts(RealtimePush("a", .set(.leaf(.int(1))), isFirst: true)))
     _ = listens.outcome(of: .listen(a, queryText: nil), .listening(warnings: []))
-    #expect(listens.wants(push))
+    #expect(listens.accepts(push))
     guard case .cancel(a, queryText: nil) = listens.outcome(of: .end(a), .done) else {
-      Issue.record("the client is told of the end")
+      Issue.record("the client is received of the end")
       return
     }
     let (left, stays) = (listens.remove(a), listens.remove(b))
     #expect(left == nil && stays != nil)
   }
 
-  @Test("whom a change concerns is found as by comparing every place with every listen")
-  func concerned() {
+  @Test("the listens affected by a change equal those of comparing every path with every listen")
+  func affectedListens() {
     var random = SeededGenerator(seed: 23)
     func path(_ longest: Int) -> Path {
       Path(
         (0..<random.below(longest + 1)).map { _ in
-          Key(["a", "b", "1", "2"][random.below(4)])
+          ChildKey(["a", "b", "1", "2"][random.below(4)])
         })
     }
     for _ in 0..<2_000 {
@@ -190,14 +192,15 @@ struct LargeListenTests {
       }
       let tag: Int64? = Bool.random(using: &random) ? 1 : nil
       let push = RealtimePush(common, .merge(changes), tag: tag)
-      let concerned = names.filter { name in
+      let affectedListens = names.filter { name in
         name.tag == tag
           && changes.contains { change in
             let place = common.appending(change.path).dataPath
             return place.contains(name.path) || name.path.contains(place)
           }
       }
-      #expect(Set(listens.remove(toldBy: push).map(\.name)) == concerned, "\(names) \(common) \(changes)")
+      #expect(
+        Set(listens.remove(notifiedBy: push).map(\.name)) == affectedListens, "\(names) \(common) \(changes)")
     }
   }
 }

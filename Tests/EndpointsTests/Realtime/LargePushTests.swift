@@ -1,4 +1,4 @@
-// Large messages are encoded beside the event loop; what a connection is told keeps its order all the same.
+// Tests that large messages are encoded off the event loop, and that a connection's outputs keep their order.
 
 import NIOConcurrencyHelpers
 import NIOCore
@@ -12,24 +12,24 @@ import Testing
 
 @Suite("Large pushes of the Realtime Database", .timeLimit(.minutes(10)))
 struct LargePushTests {
-  /// What counts as large. All that a test writes is less than what waits for a reader before changes of one place become
-  /// one, so that each is told however late the reader is.
+  /// The size of a large value. All writes of a test stay below the size at which output is coalesced, so
+  /// that a slow test client still receives each.
   private static let large = 2_000
 
-  /// Takes what it is told, on its loop, and has every third push encoded apart.
-  private final class Receiver: LoopReceiver {
-    let told: Mailbox<String>
+  /// Receives outputs on its loop, and has large ones encoded off the loop.
+  private final class Receiver: OutputReceiver {
+    let received: Mailbox<String>
     let eventLoop: any EventLoop
     let encodedOnLoop = NIOLockedValueBox(0)
 
-    init(_ told: Mailbox<String>, _ eventLoop: any EventLoop) {
-      self.told = told
+    init(_ received: Mailbox<String>, _ eventLoop: any EventLoop) {
+      self.received = received
       self.eventLoop = eventLoop
     }
 
-    let isBehind = false
-    let mostPendingBytes = Int.max
-    func cutOff() {}
+    let isBackpressured = false
+    let maximumQueuedBytes = Int.max
+    func disconnectForOverflow() {}
 
     private func name(_ output: RealtimeOutput) -> String {
       if case .push(let push) = output { push.path.description } else { "?" }
@@ -37,7 +37,7 @@ struct LargePushTests {
 
     func receive(_ outputs: [RealtimeOutput]) {
       eventLoop.preconditionInEventLoop()
-      for output in outputs { told.put(name(output)) }
+      for output in outputs { received.put(name(output)) }
     }
 
     func encoding(of output: RealtimeOutput) -> (@Sendable () -> ByteBuffer?)? {
@@ -52,7 +52,7 @@ struct LargePushTests {
     func receive(_ output: RealtimeOutput, encoded: ByteBuffer?) {
       eventLoop.preconditionInEventLoop()
       #expect(encoded.map { String(buffer: $0) } == name(output))
-      told.put(name(output))
+      received.put(name(output))
     }
   }
 
@@ -66,42 +66,43 @@ struct LargePushTests {
   }
 
   @Test(
-    "outputs keep their order however large and small ones alternate, and large ones leave the loop alone")
+    "outputs keep their order for any mix of sizes, and large ones are encoded off the loop")
   func order() async throws {
     let loop = MultiThreadedEventLoopGroup.singleton.next()
     let group = LoopSinkGroup(loop)
-    let told = Mailbox<String>(loop)
-    let held = try await loop.submit { Held(Receiver(told, loop), group) }.get()
+    let received = Mailbox<String>(loop)
+    let held = try await loop.submit { Held(Receiver(received, loop), group) }.get()
     var random = SystemRandomNumberGenerator()
     var next = 0
     while next < 2000 {
       let outputs = (0..<Int.random(in: 1...9, using: &random)).map { offset in
         RealtimeOutput.push(
           RealtimePush(
-            Path(keys: [Key("\(next + offset)")]),
+            Path(keys: [ChildKey("\(next + offset)")]),
             .set(.leaf(.string(String(repeating: "x", count: Bool.random(using: &random) ? 200 : 1))))))
       }
       next += outputs.count
       group.deliver([RealtimeDelivery(sink: held.sink, outputs: outputs)])
     }
-    for index in 0..<next { #expect(try await told.next() == "\(index)") }
+    for index in 0..<next { #expect(try await received.next() == "\(index)") }
     let onLoop = try await loop.submit { held.receiver.value.encodedOnLoop.withLockedValue { $0 } }.get()
     #expect(onLoop == 0)
-    // Nothing reaches a connection that has ended, also not what was being encoded then.
+    // A closed connection receives nothing, also not the output that was being encoded.
     let late = RealtimePush("late", .set(.leaf(.string(String(repeating: "x", count: 1000)))))
     try await loop.submit {
       held.sink.receive([.push(late), .push(RealtimePush("later", .set(.empty)))])
       held.sink.detach()
     }.get()
-    // One output after the other is encoded, so that nothing of it can follow what is encoded for another connection.
+    // Outputs are encoded one after the other: a later encoding for another connection shows that this one is
+    // done.
     let other = Mailbox<String>(loop)
     let witness = try await loop.submit { Held(Receiver(other, loop), group) }.get()
     group.deliver([RealtimeDelivery(sink: witness.sink, outputs: [.push(late)])])
     #expect(try await other.next() == "late")
-    #expect(told.isEmpty)
+    #expect(received.isEmpty)
   }
 
-  @Test("a socket sees large and small changes in the order of the writes, its own answers behind them")
+  @Test("a socket receives large and small changes in the order of the writes, and its responses after them")
   func socket() async throws {
     var limits = RealtimeEndpointLimits()
     limits.loopEncodingBytes = Self.large / 2
@@ -124,7 +125,7 @@ struct LargePushTests {
         #expect(try await writer.next() == #"{"r":\#(number),"b":{"s":"ok","d":""}}"#)
         #expect(try await reader.next() == push)
       }
-      // A large value read, with small requests before and behind it, answered in order.
+      // A large read between small requests is answered in order.
       try await reader.play(
         [
           #"{"r":1,"a":"g","b":{"p":"/b","q":{}}}"#, #"{"r":2,"a":"g","b":{"p":"/a","q":{}}}"#,
@@ -137,7 +138,7 @@ struct LargePushTests {
     }
   }
 
-  @Test("event streams see large and small changes in the order of the writes")
+  @Test("event streams receive large and small changes in the order of the writes")
   func events() async throws {
     var limits = RealtimeEndpointLimits()
     limits.loopEncodingBytes = Self.large / 2

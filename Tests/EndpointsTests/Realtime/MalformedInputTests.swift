@@ -1,5 +1,5 @@
-// Everything that can be wrong with what a peer sends, over real sockets: each case gets its error, and beside each a
-// healthy client of the same server goes on.
+// Tests every kind of malformed input over real sockets: each gets its error, and a concurrent healthy client
+// of the same server is not affected.
 
 import Endpoints
 import NIOCore
@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Malformed input at the Realtime Database's port", .timeLimit(.minutes(10)))
 struct MalformedInputTests {
-  /// A client that must never notice what others send.
+  /// A client that must not notice the others' input.
   private struct Bystander {
     let socket: RawSocket
     let client: RawClient
@@ -22,7 +22,7 @@ struct MalformedInputTests {
       client = try await RawClient.connect(server.port.port)
     }
 
-    /// Writes over REST and sees it on its socket, both on connections from before.
+    /// Writes over REST and receives the change on its socket, both over existing connections.
     func isWell(_ number: Int, after name: String) async throws {
       let body = "\(number)"
       try await client.send(
@@ -46,7 +46,7 @@ struct MalformedInputTests {
 
   private static func put(_ path: String, _ body: String) -> [UInt8] { put(path, Array(body.utf8)) }
 
-  /// What is sent, the status that comes back (0 for an end without one), and a part of the body.
+  /// The input, the expected status (0 for a closed connection), and a part of the expected body.
   private struct Case: Sendable {
     var name: String
     var bytes: [UInt8]
@@ -184,7 +184,7 @@ struct MalformedInputTests {
       let bystander = try await Bystander(server)
       for (number, bad) in Self.requests.enumerated() {
         let client = try await RawClient.connect(server.port.port)
-        // The server may end it before all is sent.
+        // The server may close it before everything is sent.
         try? await client.send(bad.bytes)
         if bad.name.hasPrefix("HTTP/2") { await client.close() }
         let text = String(decoding: await client.readToEnd(), as: UTF8.self)
@@ -213,7 +213,7 @@ struct MalformedInputTests {
     return bytes
   }
 
-  /// Nothing wrong with it but its frame.
+  /// Valid except for its frame.
   private static let fine = Array(#"{"t":"d","d":{"r":1,"a":"s","b":{}}}"#.utf8)
 
   private static let frames: [(name: String, bytes: [UInt8], code: Int)] = [
@@ -237,7 +237,7 @@ struct MalformedInputTests {
     ("pieces that are not counted down", frame(0x81, Array("999999999999999999999".utf8)), 1002),
   ]
 
-  @Test("every malformed frame ends its own socket with its code, and no other")
+  @Test("every malformed frame closes its own socket with its code, and no other")
   func frames() async throws {
     try await RealtimeTestServer.run { server in
       let bystander = try await Bystander(server)
@@ -245,7 +245,7 @@ struct MalformedInputTests {
         let socket = try await RawSocket.open(server)
         try? await socket.client.send(bad.bytes)
         var close: RawSocket.Frame?
-        // An error message of the protocol may come first.
+        // An error message of the protocol may precede it.
         while close == nil, let frame = try? await socket.readFrame() {
           if frame.opcode == 8 { close = frame }
         }
@@ -281,7 +281,7 @@ struct MalformedInputTests {
     ("a bad credential", #"{"r":1,"a":"auth","b":{"cred":"a.b"}}"#, #""s":"invalid_token""#),
   ]
 
-  @Test("every malformed request on a socket is answered by its number, and the socket goes on")
+  @Test("every malformed request on a socket is answered by its number, and the socket stays open")
   func messages() async throws {
     try await RealtimeTestServer.run { server in
       let bystander = try await Bystander(server)
@@ -299,9 +299,9 @@ struct MalformedInputTests {
   private static let deep = String(repeating: "[", count: 200) + String(repeating: "]", count: 200)
 
   @Test(
-    "a body that is no JSON is answered by its request's number, be that before the body or behind it",
+    "a body that is not JSON is answered by its request's number, before or after the body",
     arguments: ["nan", "-inf", "1e999", #""\ud83d""#, #""\xC3""#, "{\"a\":[1,]}", "\"\u{1}\"", deep])
-  func brokenBodies(value: String) async throws {
+  func invalidBodies(value: String) async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
       let before = #"{"t":"d","d":{"r":1,"a":"p","b":{"d":\#(value),"p":"/x"}}}"#
@@ -313,13 +313,13 @@ struct MalformedInputTests {
         try await socket.play([#"{"r":2,"a":"s","b":{}}"#], expect: [#"{"r":2,"b":{"s":"ok","d":""}}"#])
       }
       #expect(answers[0].hasPrefix(#"{"r":1,"b":{"s":"failure","d":"Invalid data; "#), "\(answers[0])")
-      // Where in the message it is differs.
+      // The position in the message differs.
       #expect(Set(answers.map { $0.filter { !$0.isNumber } }).count == 1, "\(answers)")
     }
   }
 
-  @Test("connections that break off anywhere leave nothing behind")
-  func brokenOff() async throws {
+  @Test("connections that break off anywhere leave no state")
+  func incompleteConnections() async throws {
     try await RealtimeTestServer.run { server in
       let bystander = try await Bystander(server)
       let request = Array(RawSocket.request(server, "v=5&ns=demo").utf8)
@@ -337,7 +337,7 @@ struct MalformedInputTests {
         }
       }
       try await bystander.isWell(1, after: "all of them")
-      // The bystander's connections alone are left.
+      // Only the healthy client's connections remain.
       #expect(try await eventually { server.port.connectionCount <= 2 }, "\(server.port.connectionCount)")
     }
   }

@@ -1,5 +1,5 @@
-// Requests over HTTP/1.1 that come slowly, or that are too much: each is answered in the product's words, on a
-// connection that then ends, and nobody else notices.
+// Tests slow and oversized requests over HTTP/1.1: each gets Firebase's error on a connection that then
+// closes, and no other client notices.
 
 import Endpoints
 import NIOCore
@@ -12,7 +12,7 @@ import Testing
 struct RESTLimitTests {
   private let tooBig = "Data to write exceeds the maximum size that can be modified with a single request."
 
-  @Test("a body that does not come, or comes drop by drop, is answered 408")
+  @Test("a body that stalls, or arrives byte by byte, gets 408")
   func slowBody() async throws {
     var port = PortLimits()
     port.requestBodyTimeout = .seconds(1)
@@ -24,7 +24,7 @@ struct RESTLimitTests {
       try await dripping.send("PUT /b.json HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
       let channel = dripping.channel
       let drops = Task {
-        // A drop now and then, which is far below the rate that is asked for.
+        // A byte now and then is far below the minimum rate.
         while !Task.isCancelled, (try? await channel.writeAndFlush(ByteBuffer(string: "1\r\nx\r\n"))) != nil {
           try? await Task.sleep(for: .milliseconds(20))
         }
@@ -40,8 +40,8 @@ struct RESTLimitTests {
     }
   }
 
-  @Test("a body that comes at a fair rate may take longer than the deadline")
-  func fairBody() async throws {
+  @Test("a body at the minimum rate may take longer than the deadline")
+  func slowSteadyBody() async throws {
     var port = PortLimits()
     port.requestBodyTimeout = .milliseconds(200)
     port.requestBodyRate = 1000
@@ -51,7 +51,8 @@ struct RESTLimitTests {
       try await client.send(
         "PUT /a.json HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: \(text.utf8.count + 2)\r\n\r\n\"\(text)"
       )
-      // Three times the deadline, as others find out, and far within the minute that so many bytes have earned.
+      // Three other clients time out meanwhile (3 × the deadline). 60,000 bytes at 1,000 B/s are allowed 60
+      // s.
       for _ in 0..<3 {
         let silent = try await RawClient.connect(server.port.port)
         try await silent.send("PUT /b.json HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n\"")
@@ -62,7 +63,7 @@ struct RESTLimitTests {
     }
   }
 
-  @Test("a head that never ends is answered 408 and cut off, also the second one of a connection")
+  @Test("an incomplete head gets 408 and a closed connection, also as the second one of a connection")
   func slowHead() async throws {
     var port = PortLimits()
     port.requestHeadTimeout = .seconds(2)
@@ -76,8 +77,8 @@ struct RESTLimitTests {
     }
   }
 
-  @Test("a body that is announced too large is refused before it is sent")
-  func announced() async throws {
+  @Test("an oversized Content-Length is rejected before the body is sent")
+  func oversizedContentLength() async throws {
     try await RealtimeTestServer.run { server in
       let client = try await RawClient.connect(server.port.port)
       try await client.send(
@@ -87,8 +88,8 @@ struct RESTLimitTests {
     }
   }
 
-  @Test("who sends too much reads why, although there was more to send")
-  func tooMuch() async throws {
+  @Test("a client that sends too much receives the reason while it is still sending")
+  func oversizedBody() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.restWriteBytes = 100_000
     try await RealtimeTestServer.run(limits: limits) { server in
@@ -108,7 +109,7 @@ struct RESTLimitTests {
     }
   }
 
-  @Test("a shallow read answers with no more than any other")
+  @Test("a shallow read is limited to the size of any other response")
   func shallow() async throws {
     var limits = RealtimeLimits()
     limits.responseBytes = 10_000
@@ -117,7 +118,7 @@ struct RESTLimitTests {
     let database = try await engine.database("demo")
     let name = String(repeating: "n", count: 100)
     for index in 0..<90 {
-      let child = Node.object([(RealtimeModel.Key(name), .leaf(.int(1)))])
+      let child = Node.object([(RealtimeModel.ChildKey(name), .leaf(.int(1)))])
       _ = try await database.set(Path("l/\(name)\(index)"), to: child, as: .anonymous)
     }
     guard case .children(let keys) = try await database.getShallow("l", as: .anonymous) else {
@@ -133,7 +134,7 @@ struct RESTLimitTests {
     try await store.close()
   }
 
-  @Test("a connection holds no more of bodies than its budget")
+  @Test("a connection buffers no more of bodies than its budget")
   func budget() async throws {
     var limits = RealtimeEndpointLimits()
     limits.connectionBodyBytes = 50_000
@@ -142,7 +143,7 @@ struct RESTLimitTests {
       let answer = try await server.rest("PUT", "/a.json", body: text)
       #expect(answer.status == 503 && answer.body.contains("exceed the limit of 50000 bytes"))
       let client = try await RawClient.connect(server.port.port)
-      // One after the other they have it each for themselves.
+      // One after the other, each has the complete budget.
       let small = "\"" + String(repeating: "x", count: 30_000) + "\""
       for _ in 0..<10 {
         try await client.send(

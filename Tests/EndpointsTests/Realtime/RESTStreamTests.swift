@@ -1,5 +1,7 @@
-// Whole databases over REST: bodies that are written while they arrive, answers that are written while they are read.
+// Tests imports and exports of databases over REST: bodies written while they arrive, responses sent while
+// they are read.
 
+import JSON
 import NIOCore
 import OrderedStore
 import RealtimeEngine
@@ -10,7 +12,7 @@ import Testing
 
 @Suite("Imports and exports over REST", .timeLimit(.minutes(10)))
 struct RESTStreamTests {
-  /// Limits with which small bodies take the way of large ones.
+  /// Limits at which small bodies use the code for large ones.
   private var limits: RealtimeEndpointLimits {
     var limits = RealtimeEndpointLimits()
     limits.arrivingBodyBytes = 1_000
@@ -21,16 +23,17 @@ struct RESTStreamTests {
   private func tree(_ count: Int) -> Node {
     let text = String(repeating: "xyz", count: 60)
     return .object(
-      (0..<count).map { index -> (RealtimeModel.Key, Node) in
+      (0..<count).map { index -> (RealtimeModel.ChildKey, Node) in
         let leaf = Node.leaf(.string("\(index)\(text)"), priority: index % 9 == 0 ? .number(2) : nil)
         let value = Node.object([("v", leaf), ("n", .leaf(.int(Int64(index))))])
-        return (RealtimeModel.Key("k\(index)"), value)
+        return (RealtimeModel.ChildKey("k\(index)"), value)
       })
   }
 
   private func text(_ node: Node) -> String { String(decoding: node.json(.export), as: UTF8.self) }
 
-  @Test("a whole database goes in and comes out, by length and in chunks", arguments: [false, true])
+  @Test(
+    "a complete database is imported and exported, with a length and in chunks", arguments: [false, true])
   func wholeDatabase(isChunked: Bool) async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let node = tree(1_500)
@@ -69,7 +72,7 @@ struct RESTStreamTests {
     }
   }
 
-  /// Makes a value that is larger than one piece of an answer.
+  /// Writes a value that is larger than one chunk of a response.
   private func fill(_ server: RealtimeTestServer) async throws {
     let database = try await server.engine.database("127")
     let text = String(repeating: "x", count: 100_000)
@@ -78,7 +81,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("the head of a large value has no byte of a body behind it, and the next request is answered")
+  @Test("the response to HEAD of a large value has no body, and the next request is answered")
   func head() async throws {
     try await RealtimeTestServer.run { server in
       try await fill(server)
@@ -97,8 +100,8 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("over HTTP/1.0 the end of the connection ends an answer, also where it was to be kept")
-  func oldVersion() async throws {
+  @Test("over HTTP/1.0 the end of the connection ends a response, also with keep-alive")
+  func http10() async throws {
     try await RealtimeTestServer.run { server in
       try await fill(server)
       for (target, count) in [("/fat.json", 200_015), ("/fat/a.json", 100_002), ("/none.json", 4)] {
@@ -113,7 +116,7 @@ struct RESTStreamTests {
   }
 
   @Test(
-    "what is written while it arrives stores what it would store whole, also where names come again",
+    "streaming a body stores the same as parsing it at once, also with repeated names",
     arguments: [
       #"{"p":{"a":1,"a":null,".priority":5},"r":1}"#,
       #"{"p":{"a":1,"b":2,"a":null,".priority":5}}"#,
@@ -134,7 +137,7 @@ struct RESTStreamTests {
       }
       var whole = try await server.rest("GET", "/whole.json?format=export").body
       #expect(try await server.rest("GET", "/streamed.json?format=export").body == whole)
-      // A priority on nothing would show once there is something.
+      // A priority of an empty location would show after the location gets a value.
       for place in ["streamed", "whole"] {
         #expect(try await server.rest("PUT", "/\(place)/x/p/q/new.json", body: "1").status == 200)
       }
@@ -172,19 +175,19 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a form is read the same in pieces of any size")
+  @Test("a form is parsed alike from chunks of any size")
   func formInPieces() throws {
     let file = "\r\n-\r\n--b-\r\n{}\r\n--"
     let text = Array("--b0\r\nA: b\r\n\r\n\(file)\r\n--b0--\r\nmore".utf8)
     for size in 1...text.count {
-      guard var form = FormFile(contentType: "multipart/form-data; boundary=\"b0\"") else {
+      guard var form = FormFileReader(contentType: "multipart/form-data; boundary=\"b0\"") else {
         Issue.record("the type was not taken")
         return
       }
       var rest = text[...]
       var taken: [UInt8] = []
       while !rest.isEmpty {
-        taken += try form.take(Array(rest.prefix(size)))
+        taken += try form.read(Array(rest.prefix(size)))
         rest = rest.dropFirst(size)
       }
       try form.finish()
@@ -192,7 +195,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("what is larger than one write may be says that it is an import, or is refused")
+  @Test("a body above the limit of a write has to be declared as an import, or is rejected")
   func limit() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let body = text(tree(1_500))
@@ -206,8 +209,8 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a body that turns out wrong is answered at once, with the place, and nothing of it stays")
-  func wrong() async throws {
+  @Test("a body that becomes invalid is answered immediately with the position, and nothing of it is stored")
+  func invalidBody() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       _ = try await server.rest("PUT", "/a.json", body: "1")
       let body = "{\"ok\": \"" + String(repeating: "x", count: 5_000) + "\",\n \"b.d\": 1, \"more\": ["
@@ -218,8 +221,8 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a body that breaks off leaves what was there")
-  func brokenOff() async throws {
+  @Test("an incomplete body leaves the existing value")
+  func incompleteBody() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       _ = try await server.rest("PUT", "/a.json", body: "1")
       let body = text(tree(500))
@@ -234,8 +237,10 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("listeners are told an import, others write meanwhile, requests behind it are answered after it")
-  func beside() async throws {
+  @Test(
+    "listeners are notified of an import, other clients write meanwhile, and later requests are answered after it"
+  )
+  func concurrentWrites() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let body = text(tree(500))
       let client = try await RawClient.connect(server.port.port)
@@ -252,10 +257,10 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("who does not read an export is given up, and the state it held is released")
-  func unread() async throws {
+  @Test("an unread export is abandoned, and its pinned state is released")
+  func unreadExport() async throws {
     var port = PortLimits()
-    port.answerTimeout = .milliseconds(300)
+    port.responseTimeout = .milliseconds(300)
     try await RealtimeTestServer.run(port: port) { server in
       let database = try await server.engine.database("127")
       let text = String(repeating: "x", count: 1 << 20)
@@ -268,7 +273,7 @@ struct RESTStreamTests {
       try await client.send("GET /.json?format=export HTTP/1.1\r\nHost: \(server.host)\r\n\r\n")
       #expect(try await eventually { server.port.connectionCount == 0 })
       try await client.channel.setOption(.autoRead, value: true).get()
-      // It ends, and not with the end of the answer.
+      // The response ends, and is incomplete.
       #expect(!String(decoding: await client.readToEnd().suffix(5), as: UTF8.self).hasSuffix("0\r\n\r\n"))
       let after = try await server.rest("GET", "/fat/3.json")
       #expect(after.status == 200, "\(after.body.prefix(200))")

@@ -1,4 +1,5 @@
 import Endpoints
+import JSON
 import NIOCore
 import RealtimeEngine
 import RealtimeModel
@@ -6,7 +7,7 @@ import Testing
 
 @Suite("Realtime Database over REST", .timeLimit(.minutes(10)))
 struct RESTTests {
-  /// One request and what it must be answered.
+  /// One request with its expected response.
   struct Exchange: Sendable {
     var method: String
     var target: String
@@ -46,7 +47,7 @@ struct RESTTests {
 
   private static func error(_ text: String) -> String { "{\n  \"error\" : \"\(text)\"\n}\n" }
 
-  @Test("each method does what it says and answers with the body the product sends")
+  @Test("each method has its effect and Firebase's response body")
   func methods() async throws {
     try await play([
       .init("GET", "/a.json", is: 200, "null"),
@@ -66,7 +67,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("an update whose key names nothing is refused, and leaves the location as it is")
+  @Test("an update with an empty key is rejected, and leaves the location unchanged")
   func emptyUpdateKeys() async throws {
     func refused(_ column: Int) -> String {
       Self.error(
@@ -86,7 +87,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("a post makes a push id and names it")
+  @Test("a post generates a push ID and returns it")
   func post() async throws {
     try await RealtimeTestServer.run { server in
       var names: [String] = []
@@ -99,7 +100,7 @@ struct RESTTests {
     }
   }
 
-  @Test("priorities and server values are written; plain output leaves priorities out, export shows them")
+  @Test("priorities and server values are written; plain output omits priorities, export shows them")
   func exportFormat() async throws {
     try await play([
       .init(
@@ -115,7 +116,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("a shallow read takes a key without quotes as one also where it reads as a number or the like")
+  @Test("a shallow read accepts an unquoted key, also one that looks like a number or boolean")
   func bareKeys() async throws {
     let read = "/l.json?shallow=true"
     try await play([
@@ -132,7 +133,7 @@ struct RESTTests {
       .init("GET", "\(read)&endBefore=12", is: 200, #"{"-5":true,"7":true}"#),
       .init("GET", "\(read)&equalTo=12", is: 200, #"{"12":true}"#),
       .init("GET", "\(read)&startAfter=%2212%22&limitToFirst=1", is: 200, #"{"1e5":true}"#),
-      // No key at all, and where the request itself says what it orders by a value is one.
+      // Without a key, or where the request orders by a value, it is a value.
       .init("GET", "\(read)&startAfter=1.5", is: 400),
       .init("GET", "\(read)&orderBy=%22$key%22&startAfter=12", is: 400),
       .init("GET", "/l.json?orderBy=%22$key%22&startAfter=12", is: 400),
@@ -195,7 +196,7 @@ struct RESTTests {
     }
   }
 
-  @Test("bad queries are refused with the product's words")
+  @Test("invalid queries are rejected with Firebase's messages")
   func badQueries() async throws {
     let missing = Self.error("orderBy must be defined when other query parameters are defined")
     try await play([
@@ -214,7 +215,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("without an index a query is refused by name")
+  @Test("a query without an index is rejected with the index's name")
   func noIndex() async throws {
     let error = Self.error(
       #"Index not defined, add \".indexOn\": \"due\", for path \"/notes\", to the rules"#)
@@ -234,7 +235,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("ETags: hash of the value, null_etag for nothing, conditions on reading and writing")
+  @Test("ETags: the hash of the value, null_etag for an empty location, conditional reads and writes")
   func etags() async throws {
     try await RealtimeTestServer.run { server in
       let absent = try await server.rest("GET", "/e.json", headers: ["X-Firebase-ETag: true"])
@@ -269,7 +270,7 @@ struct RESTTests {
     }
   }
 
-  @Test("bad paths, keys and bodies are refused with the product's words")
+  @Test("invalid paths, keys and bodies are rejected with Firebase's messages")
   func badInput() async throws {
     let path = Self.error("Invalid path: Invalid token in path")
     let json = Self.error("Invalid data; couldn't parse JSON object, array, or value.")
@@ -300,7 +301,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("a database that has not been given to everyone answers strangers with 401")
+  @Test("a database without public access answers anonymous requests with 401")
   func unauthenticated() async throws {
     let denied = Self.error("Permission denied")
     try await play(
@@ -318,7 +319,7 @@ struct RESTTests {
       ], policy: ProductionPolicy(), authentication: .refuseAll)
   }
 
-  @Test("the emulator's owner is known by header and by parameter, and may be somebody else")
+  @Test("the emulator's owner is recognized by header and by parameter, and may act as another user")
   func credentials() async throws {
     try await play(
       [
@@ -333,7 +334,7 @@ struct RESTTests {
       ], policy: ProductionPolicy())
   }
 
-  @Test("where everything is everybody's, nobody has to say who they are to list the databases")
+  @Test("with public access, listing the databases needs no credentials")
   func databases() async throws {
     try await play([
       .init("PUT", "/a.json", "1"),
@@ -343,7 +344,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("scripts of any origin may ask, and preflights say what for")
+  @Test("scripts of any origin may send requests, and preflights get the allowed methods")
   func crossOrigin() async throws {
     try await RealtimeTestServer.run { server in
       let answer = try await server.rest(
@@ -390,7 +391,7 @@ struct RESTTests {
     }
   }
 
-  @Test("a value too large for one answer is refused, on the socket without closing it")
+  @Test("a value too large for a response is rejected; a socket stays open")
   func largeAnswer() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.responseBytes = 1000
@@ -410,7 +411,7 @@ struct RESTTests {
     }
   }
 
-  @Test("a body beyond the limit is refused without being kept")
+  @Test("a body beyond the limit is rejected without being buffered")
   func largeBody() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.restWriteBytes = 1000
@@ -425,7 +426,7 @@ struct RESTTests {
 }
 
 extension String {
-  /// The parts between occurrences of a text.
+  /// The parts between occurrences of a separator.
   fileprivate func components(separatedBy separator: String) -> [Substring] {
     var parts: [Substring] = []
     var rest = self[...]

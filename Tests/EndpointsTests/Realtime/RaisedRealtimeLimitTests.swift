@@ -1,5 +1,6 @@
-// The Realtime Database's limits raised as far as they go, over sockets and to a directory: what is at the ceiling is
-// written, read back, queried, listened to, exported and imported; one beyond is refused as ever, with the new number.
+// Tests the Realtime Database's limits at their maxima, over sockets and on disk. Values at the maximum are
+// written, read, queried, listened to, exported and imported. One more is rejected with the new number in the
+// message.
 
 import Foundation
 import HearthServer
@@ -8,7 +9,7 @@ import Testing
 
 @Suite("Raised limits of the Realtime Database", .timeLimit(.minutes(20)))
 struct RaisedRealtimeLimitTests {
-  /// A server on a directory of its own, or on one that was there before.
+  /// A server on a new directory, or on an existing one.
   private func run(
     _ directory: String, _ change: (inout RealtimeLimits) -> Void,
     _ body: (Int) async throws -> Void
@@ -46,7 +47,7 @@ struct RaisedRealtimeLimitTests {
 
   private static func text(_ count: Int) -> String { String(repeating: "x", count: count) }
 
-  @Test("a value at the ceiling of depth goes every way there is, and one level more goes none")
+  @Test("a value of maximum depth passes on every path, and one more level on none")
   func depth() async throws {
     let directory = directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -68,7 +69,7 @@ struct RaisedRealtimeLimitTests {
           #"{"r":2,"b":{"s":"ok","d":""}}"#, #"{"r":3,"b":{"s":"failure","d":"\#(tooDeep)"}}"#,
           #"{"r":4,"b":{"s":"ok","d":\#(deep)}}"#, #"{"r":5,"b":{"s":"ok","d":""}}"#,
         ])
-      // REST: whole, at its path, by PUT while it arrives, and by PATCH.
+      // Over REST: complete, at its path, by a streamed PUT, and by PATCH.
       #expect(try await rest(port, "GET", "/d.json").body == deep)
       #expect(try await rest(port, "GET", "/e.json").body == deep)
       let path = Array(repeating: "k", count: 99).joined(separator: "/")
@@ -83,7 +84,7 @@ struct RaisedRealtimeLimitTests {
       #expect(try await rest(port, "PATCH", "/.json", "{\"g\":\(deep)}").status == 200)
       #expect(try await rest(port, "PATCH", "/.json", "{\"g\":\(Self.nested(100))}").status == 400)
       #expect(try await rest(port, "DELETE", "/f.json").status == 200)
-      // A query goes over it, and its window moves.
+      // A query covers it, and its window moves.
       let query = #""q":{"i":".key","l":1,"vf":"l"}"#
       try await socket.send(#"{"r":6,"a":"q","b":{"p":"/",\#(query),"t":1,"h":""}}"#)
       #expect(try await socket.next().hasPrefix(#"{"a":"d","b":{"p":"","d":{"d":\#(deep)}"#))
@@ -92,7 +93,8 @@ struct RaisedRealtimeLimitTests {
       await socket.close()
     }
     #expect(exported == "{\"d\":\(deep),\"e\":\(deep),\"g\":\(deep)}")
-    // Another server takes the export. After a restart with the product's own limits all is read, and no more is taken.
+    // Another server imports the export. After a restart with the standard limits everything is readable, and
+    // new values are rejected.
     let other = self.directory()
     defer { try? FileManager.default.removeItem(atPath: other) }
     try await run(other, change) { port in
@@ -116,7 +118,7 @@ struct RaisedRealtimeLimitTests {
     }
   }
 
-  @Test("keys at the ceiling pass everywhere, and all on one way are bounded together")
+  @Test("keys of maximum size pass everywhere, and their sum along a path is limited")
   func keys() async throws {
     let directory = directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -170,7 +172,7 @@ struct RaisedRealtimeLimitTests {
       #expect(try await self.rest(port, "PUT", "/w.json?print=silent", whole(two(room))).status == 204)
       let refused = try await self.rest(port, "PUT", "/w.json", whole(two(room + 1)))
       #expect(refused.status == 400 && refused.body.contains(refusal), "\(refused.body)")
-      // Indexed by a child whose place is the longest there is.
+      // Indexed by a child with the longest possible sort key.
       let rules = try await self.rest(
         port, "PUT", "/.settings/rules.json?auth=owner", #"{"rules":{"i":{".indexOn":".value"}}}"#)
       #expect(rules.status == 200, "\(rules.body)")
@@ -186,7 +188,7 @@ struct RaisedRealtimeLimitTests {
     }
   }
 
-  @Test("strings and writes at their ceilings are stored and read back, by socket and by REST")
+  @Test("strings and writes of maximum size are stored and read, by socket and by REST")
   func sizes() async throws {
     let directory = directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -197,7 +199,7 @@ struct RaisedRealtimeLimitTests {
     } _: { port in
       let socket = try await open(port)
       let text = Self.text(most)
-      // Two of the longest strings: more than a socket takes by default.
+      // Two of the longest strings: more than a socket accepts by default.
       try await socket.send(
         #"{"r":1,"a":"p","b":{"p":"/s","d":{"a":"\#(text)","b":"\#(Self.text(5_000_000))"}}}"#)
       #expect(try await socket.next() == #"{"r":1,"b":{"s":"ok","d":""}}"#)
@@ -206,7 +208,7 @@ struct RaisedRealtimeLimitTests {
         try await socket.next()
           == #"{"r":2,"b":{"s":"failure","d":"Invalid data; string longer than \#(most) bytes"}}"#)
       #expect(try await rest(port, "GET", "/s/a.json").body == "\"\(text)\"")
-      // Over what was there, so that it becomes history of the same size.
+      // Replaces a value, which becomes history of the same size.
       #expect(try await rest(port, "PUT", "/s/a.json?print=silent", "\"\(text.dropLast())y\"").status == 204)
       #expect(try await rest(port, "PUT", "/s/a.json?print=silent", "\"\(text)y\"").status == 400)
       #expect(try await rest(port, "GET", "/s/a.json").body == "\"\(text.dropLast())y\"")
@@ -214,7 +216,7 @@ struct RaisedRealtimeLimitTests {
     }
   }
 
-  @Test("the longest time of a read is what it was raised to")
+  @Test("the maximum time of a read is the raised one")
   func readSeconds() async throws {
     let directory = directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }

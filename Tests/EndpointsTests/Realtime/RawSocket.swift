@@ -1,4 +1,4 @@
-// A WebSocket client in a few lines: it masks, it counts, and it shows every frame as it came.
+// Implements a minimal WebSocket client: it masks, counts frames, and reports every frame as received.
 
 import Endpoints
 import NIOCore
@@ -68,7 +68,7 @@ final class RawSocket {
       bytes += (0..<8).map { UInt8(truncatingIfNeeded: payload.count >> (56 - 8 * $0)) }
     }
     bytes += mask
-    // Masking what is large by zeros is not worth its time.
+    // A mask of zeros saves time for large payloads.
     bytes += mask == [0, 0, 0, 0] ? payload : payload.enumerated().map { $1 ^ mask[$0 % 4] }
     return bytes
   }
@@ -94,13 +94,13 @@ final class RawSocket {
 
   // MARK: Messages
 
-  /// Sends a text as one frame.
+  /// Sends a string as one frame.
   func send(text: String) async throws { try await sendFrame(1, Array(text.utf8)) }
 
   /// Sends a data message, without its envelope.
   func send(_ data: String) async throws { try await send(text: "{\"t\":\"d\",\"d\":\(data)}") }
 
-  /// The next message as its text, put together from pieces.
+  /// The next message as a string, assembled from its frames.
   func text() async throws -> String {
     while true {
       let frame = try await readFrame()

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Realtime Database over HTTP/2", .timeLimit(.minutes(10)))
 struct RealtimeHTTP2Tests {
-  @Test("many requests share a connection, event streams too")
+  @Test("many requests and event streams share a connection")
   func requests() async throws {
     try await RealtimeTestServer.run { server in
       let client = try await HTTP2Client.open(server.port.port)
@@ -25,7 +25,8 @@ struct RealtimeHTTP2Tests {
   }
 
   @Test(
-    "the bodies of a connection's requests share a budget; what goes beyond is refused, the rest is served")
+    "the request bodies of a connection share a budget; requests beyond it are rejected, the others are served"
+  )
   func bodyBudget() async throws {
     var limits = RealtimeEndpointLimits()
     limits.connectionBodyBytes = 100_000
@@ -39,14 +40,14 @@ struct RealtimeHTTP2Tests {
       let refused = try await client.request(.PUT, "/3.json", body: "\"\(text)", end: false).answer()
       #expect(refused.status == "503")
       #expect(refused.body.contains("on this connection exceed the limit of 100000 bytes"), "\(refused.body)")
-      // Another connection has a budget of its own.
+      // Another connection has its own budget.
       let other = try await HTTP2Client.open(server.port.port)
       #expect(try await other.request(.PUT, "/4.json", body: "\"\(text)\"").answer().status == "200")
       for exchange in waiting {
         try await exchange.send("\"", end: true)
         #expect(try await exchange.answer().status == "200")
       }
-      // What was answered is given back.
+      // Answered requests release their share.
       #expect(try await client.request(.PUT, "/3.json", body: "\"\(text)\"").answer().status == "200")
       #expect(try await server.rest("GET", "/3.json?ns=default-ns").body.count == 30_002)
       await client.close()
@@ -54,7 +55,7 @@ struct RealtimeHTTP2Tests {
     }
   }
 
-  @Test("a body that does not come is answered in the end, and holds up no other stream")
+  @Test("a body that stalls is answered after the deadline, and blocks no other stream")
   func slowBody() async throws {
     var port = PortLimits()
     port.requestBodyTimeout = .seconds(3)
@@ -73,7 +74,7 @@ struct RealtimeHTTP2Tests {
     }
   }
 
-  @Test("an event stream whose reader stops is cut off, and no other stream waits for it")
+  @Test("an event stream whose client stops reading is reset, and no other stream waits for it")
   func slowReader() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.queuedOutputBytes = 1_000_000
@@ -96,7 +97,7 @@ struct RealtimeHTTP2Tests {
         while !event.hasSuffix("\n\n") { event += try await quick.next() }
         #expect(event.hasPrefix("event: put\ndata: {\"path\":\"/\(index)\",\"data\":\"\(index)x"))
       }
-      // The slow one got no more than its windows and its budget before it was given up: what it reads now ends.
+      // The slow client got at most its windows and its budget before the reset: reading now ends.
       try await slow.stream.setOption(.autoRead, value: true).get()
       slow.stream.read()
       var bytes = 0
@@ -106,7 +107,7 @@ struct RealtimeHTTP2Tests {
     }
   }
 
-  @Test("draining ends event streams, and what has just been asked")
+  @Test("draining ends event streams, and requests that have just arrived")
   func draining() async throws {
     try await RealtimeTestServer.run { server in
       let client = try await HTTP2Client.open(server.port.port)

@@ -1,4 +1,4 @@
-// A Realtime Database port over an empty store in memory, and raw clients for it: bytes over a real socket.
+// Runs a Realtime Database port on an empty store in memory, with raw clients: bytes over a real socket.
 
 import Endpoints
 import Logging
@@ -8,7 +8,7 @@ import OrderedStore
 import RealtimeEngine
 import RealtimeModel
 
-/// A port of its own for one test.
+/// The port of one test.
 struct RealtimeTestServer {
   let port: ListeningPort
   let engine: RealtimeEngine
@@ -16,7 +16,7 @@ struct RealtimeTestServer {
 
   var host: String { "127.0.0.1:\(port.port)" }
 
-  /// Starts a server, runs the test and takes the server down.
+  /// Starts a server, runs the test and stops the server.
   static func run(
     limits: RealtimeEndpointLimits = .standard, port portLimits: PortLimits = PortLimits(),
     policy: any AccessPolicy = EmulatorPolicy(),
@@ -47,13 +47,13 @@ struct RealtimeTestServer {
     try result.get()
   }
 
-  /// Publishes rules; without a namespace in the one that REST requests to this host are for.
+  /// Publishes rules; by default in the namespace of REST requests to this host.
   func publish(rules: String, in namespace: String = "127") async throws {
     let database = try await engine.database(namespace)
     try await database.setRules(try RulesFile(Array(rules.utf8)), as: .administrator)
   }
 
-  /// One REST request on a connection of its own.
+  /// One REST request on a new connection.
   func rest(
     _ method: String, _ target: String, body: String? = nil, headers: [String] = [], host: String? = nil
   ) async throws -> RESTAnswer {
@@ -66,7 +66,7 @@ struct RealtimeTestServer {
   }
 }
 
-/// A response taken apart.
+/// A parsed response.
 struct RESTAnswer {
   var status: Int
   var headers: [String: String] = [:]
@@ -87,7 +87,7 @@ struct RESTAnswer {
     if headers["transfer-encoding"] == "chunked" { body = try RESTAnswer.unchunked(parts[1].utf8) }
   }
 
-  /// The body that came in chunks; one without its end is not whole.
+  /// Decodes a chunked body; one without its last chunk is an error.
   private static func unchunked(_ bytes: Substring.UTF8View) throws -> String {
     var rest = Array(bytes)[...]
     var body: [UInt8] = []
@@ -163,7 +163,7 @@ final class RawClient {
     return true
   }
 
-  /// Exactly so many bytes.
+  /// Reads exactly `count` bytes.
   func read(_ count: Int) async throws -> [UInt8] {
     while received.count < count {
       guard await more() else { throw Failure.closed }
@@ -172,7 +172,7 @@ final class RawClient {
     return Array(received[..<count])
   }
 
-  /// Everything up to and with a text.
+  /// Reads up to and including a string.
   func read(through end: String) async throws -> String {
     let end = Array(end.utf8)
     var from = 0
@@ -188,7 +188,7 @@ final class RawClient {
     }
   }
 
-  /// Everything until the other side closes.
+  /// Reads until the server closes.
   func readToEnd() async -> [UInt8] {
     while await more() {}
     return received

@@ -1,6 +1,7 @@
-// Settings of a database over REST: rules and the class of its writes.
+// Tests the settings of a database over REST: rules, rulesets, write size limits and function triggers.
 
 import Endpoints
+import JSON
 import NIOCore
 import OrderedStore
 import RealtimeEngine
@@ -21,7 +22,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "Rules are served as they were written, comments and all, or as plain JSON, and outlive the process's memory"
+    "Rules are returned as written, with comments, or as plain JSON, and survive a restart"
   )
   func rules() async throws {
     try await RealtimeTestServer.run { server in
@@ -41,7 +42,7 @@ struct SettingsTests {
         "GET", "/.settings/rules.json?ns=demo&format=strict", headers: Self.owner)
       #expect(
         strict.body == #"{"rules":{"notes":{".indexOn":"due"},".read":"auth != null",".write":true}}"#)
-      // A second engine over the same store, as after a restart; another namespace is not concerned.
+      // A second engine on the same store, like after a restart; other namespaces are not affected.
       let engine = RealtimeEngine(store: server.store, policy: EmulatorPolicy())
       #expect(try await engine.database("demo").rules()?.text == Self.text)
       #expect(try await engine.database("other").rules() == nil)
@@ -50,7 +51,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("Rules that would refuse nothing are taken without a warning")
+  @Test("Rules that allow everything are accepted without a warning")
   func openRules() async throws {
     try await RealtimeTestServer.run { server in
       let answer = try await server.rest(
@@ -67,7 +68,7 @@ struct SettingsTests {
     #expect(error?.description.hasPrefix("1:2: ") == true, "\(String(describing: error))")
   }
 
-  @Test("Bad rules are answered with their places and leave those before in force; a dry run changes nothing")
+  @Test("Invalid rules get their positions and leave the previous rules in force; a dry run changes nothing")
   func badRules() async throws {
     try await RealtimeTestServer.run { server in
       let rules = "/.settings/rules.json"
@@ -108,7 +109,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("What is not there, or not yet, is refused by name")
+  @Test("Missing and unsupported resources are rejected by name")
   func unknown() async throws {
     try await RealtimeTestServer.run { server in
       for (method, target, status, text) in [
@@ -130,7 +131,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("The class of writes and the checking of triggers are kept")
+  @Test("The write size limit and trigger validation are stored")
   func values() async throws {
     try await RealtimeTestServer.run { server in
       for (name, before, value, after) in [
@@ -150,7 +151,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "Rulesets are stored under ids; the one that is labelled stable replaces the rules, at once and durably")
+    "Rulesets are stored by id; labelling one as stable replaces the rules, atomically and durably")
   func rulesets() async throws {
     try await RealtimeTestServer.run { server in
       func ask(_ method: String, _ target: String, _ body: String? = nil) async throws -> (Int, JSONValue) {
@@ -169,7 +170,7 @@ struct SettingsTests {
         try await add(Self.text), try await add(#"{"rules":{".read":true,".write":true}}"#)
       )
       #expect(first != second)
-      // Nothing is in force by being stored.
+      // Storing a ruleset puts nothing into force.
       let database = try await server.engine.database("demo")
       #expect(try await database.rules() == nil)
       let (status, ruleset) = try await ask("GET", "/namespaces/demo/rulesets/\(first)")
@@ -177,18 +178,19 @@ struct SettingsTests {
       #expect(ruleset["createdAt"]?.string?.hasPrefix("20") == true)
       let listed = try await ask("GET", "/namespaces/demo/rulesets").1["rulesets"]?.array ?? []
       #expect(listed.compactMap { $0["id"]?.string } == [first, second])
-      // As the command line tool releases one and tries another.
+      // As the command line tool releases one ruleset and tries another.
       let (released, said) = try await ask("PUT", labels, "{\"stable\":\"\(first)\"}")
       #expect(released == 200 && said["warning"]?.string?.contains("not enforced") == true)
       #expect(try await database.rules()?.text == Self.text)
       #expect(try await database.rules()?.hasIndex(on: .child("due"), at: "notes") == true)
-      let (tried, told) = try await ask("PUT", labels, "{\"stable\":\"\(second)\",\"canary\":\"\(first)\"}")
-      #expect(tried == 200 && told["warning"]?.string?.contains("canary is kept") == true)
+      let (tried, received) = try await ask(
+        "PUT", labels, "{\"stable\":\"\(second)\",\"canary\":\"\(first)\"}")
+      #expect(tried == 200 && received["warning"]?.string?.contains("canary is kept") == true)
       #expect(try await database.rules()?.isOpen == true)
       let both = JSONValue.object(["stable": .string(second), "canary": .string(first)])
       #expect(try await ask("GET", labels).1 == both)
       #expect(try await ask("GET", "/namespaces/demo/ruleset_labels").1 == both)
-      // Another engine over the same store, as after a restart.
+      // Another engine on the same store, like after a restart.
       let engine = RealtimeEngine(store: server.store, policy: EmulatorPolicy())
       let reopened = try await engine.database("demo")
       #expect(
@@ -196,7 +198,7 @@ struct SettingsTests {
       #expect(try await reopened.rulesets(as: .administrator).map(\.source).first == Self.text)
       #expect(try await reopened.rules()?.isOpen == true)
       await engine.shutdown()
-      // Rules that are replaced otherwise are those of no ruleset.
+      // Rules that are replaced in another way belong to no ruleset.
       #expect(
         try await server.rest(
           "PUT", "/.settings/rules.json?ns=demo", body: Self.text, headers: Self.owner
@@ -205,7 +207,9 @@ struct SettingsTests {
     }
   }
 
-  @Test("Bad rulesets, labels of what is not there, and strangers change nothing; the oldest rulesets go")
+  @Test(
+    "Invalid rulesets, labels of missing ones, and unauthorized callers change nothing; the oldest rulesets are removed"
+  )
   func badRulesets() async throws {
     try await RealtimeTestServer.run { server in
       let (rulesets, labels) = ("/.settings/rulesets.json?ns=demo", "/.settings/ruleset_labels.json?ns=demo")
@@ -228,7 +232,7 @@ struct SettingsTests {
         #expect(answer.status == 401, "\(method) \(target): \(answer.body)")
       }
       #expect(try await server.engine.namespaces().isEmpty)
-      // The last stays bounded: what has a label is kept.
+      // The list stays bounded: labelled rulesets remain.
       let database = try await server.engine.database("demo")
       let rules = try RulesFile(Array(Self.text.utf8))
       let first = try await database.addRuleset(rules, as: .administrator)
@@ -241,7 +245,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("Function triggers are kept and told, and nobody is made believe that they run")
+  @Test("Function triggers are stored and listed as not executed")
   func functionTriggers() async throws {
     try await RealtimeTestServer.run { server in
       let target = "/.settings/functionTriggers.json?ns=demo"
@@ -258,7 +262,7 @@ struct SettingsTests {
         let warning = try JSONValue(json: answer.body)["warning"]?.string
         #expect(warning?.contains("nothing runs it") == true)
       }
-      // The same name again replaces.
+      // The same name replaces.
       #expect(try await server.rest("GET", target, headers: Self.owner).body == "[\(v1("/a/{b}")),\(v2)]")
       for bad in [
         "[]", "{}", #"{"name":"n","path":"/","event":"ref.read","topic":"t"}"#,
@@ -277,15 +281,15 @@ struct SettingsTests {
     }
   }
 
-  @Test("A write beyond its class, or the database's, is refused and changes nothing")
+  @Test("A write beyond its size limit, or the database's, is rejected and changes nothing")
   func writeSizeLimit() async throws {
     try await RealtimeTestServer.run { server in
       let most = 100_000
-      let wide = Node.object((0..<most).map { (Key("k\($0)"), .leaf(.int(1))) })
+      let wide = Node.object((0..<most).map { (ChildKey("k\($0)"), .leaf(.int(1))) })
       let database = try await server.engine.database("127")
       _ = try await database.set("wide", to: wide, as: .administrator)
       let tooBig = RealtimeError.writeTooBig.message
-      // The values that go count as well as those that come.
+      // Removed values count like new ones.
       #expect(try await server.rest("DELETE", "/wide.json?writeSizeLimit=tiny").status == 200)
       _ = try await database.set("wide", to: wide, as: .administrator)
       for (method, target, body) in [
@@ -299,7 +303,7 @@ struct SettingsTests {
       }
       #expect(try await database.getShallow("/", as: .administrator) == .children(["wide"]))
       #expect(try await server.rest("PUT", "/wide/k1.json?writeSizeLimit=tiny", body: "2").status == 200)
-      // The database's own class holds where a request names none.
+      // The database's limit applies where a request names none.
       #expect(
         try await server.rest(
           "PUT", "/.settings/defaultWriteSizeLimit.json", body: "\"small\"", headers: Self.owner
@@ -309,11 +313,11 @@ struct SettingsTests {
     }
   }
 
-  @Test("A read that takes longer than its timeout is refused")
+  @Test("A read that exceeds its timeout is rejected")
   func timeout() async throws {
     try await RealtimeTestServer.run { server in
       let database = try await server.engine.database("127")
-      let wide = Node.object((0..<40_000).map { (Key("k\($0)"), .leaf(.string("value \($0)"))) })
+      let wide = Node.object((0..<40_000).map { (ChildKey("k\($0)"), .leaf(.string("value \($0)"))) })
       _ = try await database.set("wide", to: wide, as: .administrator)
       let late = try await server.rest("GET", "/wide.json?timeout=1ms")
       #expect(late.status == 400)

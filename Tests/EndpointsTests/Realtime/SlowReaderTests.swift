@@ -1,4 +1,4 @@
-// Listeners that do not read: they are led to the newest state when they do, and nobody else waits for them.
+// Tests listeners that do not read: they receive the latest values when they do, and block no other client.
 
 import Endpoints
 import NIOCore
@@ -17,7 +17,7 @@ struct SlowReaderTests {
   private let filling = String(repeating: "x", count: 16 << 10)
   private let rounds = 1_500
 
-  /// What a value becomes with a message of the server, or an event: a replacement or a merge at a path.
+  /// Applies a message or event to a value: a replacement or a merge at a path.
   private func apply(_ action: String, _ path: String, _ data: Node, to node: Node) -> Node {
     guard action == "m" || action == "patch" else { return node.setting(Path(path), to: data) }
     var changes: [(Path, Node)] = []
@@ -32,7 +32,8 @@ struct SlowReaderTests {
     if case .string(let text)? = node.leafValue { text } else { "" }
   }
 
-  /// Writes ten places again and again, more than any buffer holds; a listener that reads hears each at once.
+  /// Writes ten values repeatedly, more than any buffer holds. A listener that reads receives each
+  /// immediately.
   private func write(_ server: RealtimeTestServer) async throws -> Node {
     let database = try await server.engine.database("demo")
     let reader = try await RawSocket.open(server)
@@ -47,7 +48,7 @@ struct SlowReaderTests {
     return try await database.get("a", as: .anonymous)
   }
 
-  @Test("over a WebSocket: the newest state, not the history, and the answers in their order")
+  @Test("over a WebSocket: the latest values instead of the history, and the responses in order")
   func socket() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let slow = try await RawSocket.open(server)
@@ -66,13 +67,13 @@ struct SlowReaderTests {
         let body = message.child("b")
         node = apply(text(message.child("a")), text(body.child("p")), body.child("d"), to: node)
       }
-      // Its own write stands before the answer.
+      // Its own write precedes the response.
       #expect(node == Node.empty.setting("a", to: expected).setting("a/10", to: .leaf(.string("mine"))))
       #expect(messages < rounds / 2, "\(messages) messages")
     }
   }
 
-  @Test("over a WebSocket: the session's own answers stand behind the pushes that were there before")
+  @Test("over a WebSocket: the session's own responses follow earlier pushes")
   func ownAnswers() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let slow = try await RawSocket.open(server)
@@ -96,7 +97,7 @@ struct SlowReaderTests {
     }
   }
 
-  @Test("over an event stream: the newest state, not the history")
+  @Test("over an event stream: the latest values instead of the history")
   func eventStream() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let client = try await RawClient.connect(server.port.port)
@@ -119,10 +120,10 @@ struct SlowReaderTests {
     }
   }
 
-  @Test("whose state alone is more than the budget are cut off")
-  func cutOff() async throws {
+  @Test("a client is disconnected if its values alone exceed the queue limit")
+  func disconnected() async throws {
     var limits = limits
-    // Its silence ends no connection here.
+    // Being idle ends no connection here.
     limits.lostAfter = .hours(1)
     try await RealtimeTestServer.run(limits: limits) { server in
       let slow = try await RawSocket.open(server)
@@ -133,17 +134,17 @@ struct SlowReaderTests {
       for round in 0..<rounds {
         _ = try await database.set(Path("a/\(round)"), to: .leaf(.string(filling)), as: .anonymous)
       }
-      // Before it reads again, and so without being told everything.
+      // Before the client reads again, so that it does not receive everything.
       #expect(try await eventually { server.port.connectionCount == 0 })
       try await slow.client.channel.setOption(.autoRead, value: true).get()
       #expect(await slow.client.readToEnd().count < rounds * filling.utf8.count)
     }
   }
 
-  @Test("a long message may take longer than a peer may be silent, as long as it is taken")
+  @Test("a long message may take longer than the idle limit while the client makes progress")
   func slowDownload() async throws {
     var limits = RealtimeEndpointLimits()
-    // Nobody here answers pings.
+    // These clients answer no pings.
     limits.pingAfter = .seconds(7)
     limits.lostAfter = .seconds(8)
     try await RealtimeTestServer.run(limits: limits) { server in
@@ -158,7 +159,7 @@ struct SlowReaderTests {
         try await socket.client.channel.setOption(.autoRead, value: false).get()
         try await socket.send(#"{"r":1,"a":"g","b":{"p":"/a"}}"#)
       }
-      // Who takes nothing is given up, and who takes little by little is not.
+      // The client that reads nothing is disconnected; the slow one is not.
       let start = ContinuousClock.now
       while server.port.connectionCount > 1, ContinuousClock.now - start < .seconds(40) {
         try await Task.sleep(for: .milliseconds(40))

@@ -1,6 +1,7 @@
-// What a connection may have under way: numbers and bytes of requests, and answers that its peer has yet to read.
+// Tests the limits of requests in flight on a connection, by number and by bytes, and of unread responses.
 
 import Endpoints
+import Locking
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1
@@ -9,7 +10,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-/// Lets nothing be written until it is opened, so that requests pile up as behind a slow disk.
+/// Blocks writes until it is opened, so that requests accumulate like behind a slow disk.
 final class GatePolicy: AccessPolicy {
   private let isOpen = Guarded(false)
 
@@ -27,12 +28,12 @@ final class GatePolicy: AccessPolicy {
 
 @Suite("Back-pressure on the Realtime Database's sockets", .timeLimit(.minutes(10)))
 struct SocketBackPressureTests {
-  /// Sends messages without waiting for each, and counts those that have left this side.
+  /// Sends messages without waiting for each, and counts those that were written.
   private func flood(_ socket: RawSocket, _ messages: [String]) -> NIOLockedValueBox<Int> {
     let sent = NIOLockedValueBox(0)
     for message in messages {
       let text = #"{"t":"d","d":\#(message)}"#
-      // A mask of zeros: megabytes need not be masked byte by byte.
+      // A mask of zeros saves masking megabytes byte by byte.
       var frame = ByteBuffer(bytes: [0x81, 0xFF])
       frame.writeInteger(UInt64(text.utf8.count))
       frame.writeInteger(UInt32(0))
@@ -44,7 +45,7 @@ struct SocketBackPressureTests {
     return sent
   }
 
-  /// Waits until a number stands still; whether it does so below a bound.
+  /// Waits until a count no longer changes. Returns whether it is then below a bound.
   private func settles(_ count: NIOLockedValueBox<Int>, below: Int, _ server: RealtimeTestServer) async throws
     -> Bool
   {
@@ -55,7 +56,7 @@ struct SocketBackPressureTests {
     } < below
   }
 
-  @Test("a connection whose large requests wait is not read any further, and all are answered in the end")
+  @Test("a connection with large pending requests is not read further, and all are answered in the end")
   func bytes() async throws {
     let gate = GatePolicy()
     var limits = RealtimeEndpointLimits()
@@ -63,14 +64,14 @@ struct SocketBackPressureTests {
     try await RealtimeTestServer.run(limits: limits, policy: gate) { server in
       let socket = try await RawSocket.open(server)
       let other = try await RawSocket.open(server)
-      // What the kernel's buffers take on both sides is some megabytes; this is far more.
+      // The kernel's buffers on both sides hold some megabytes; this is far more.
       let text = String(repeating: "x", count: 1 << 20)
       let count = 48
       let sent = flood(
         socket, (1...count).map { #"{"r":\#($0),"a":"p","b":{"p":"/x/\#($0)","d":"\#(text)"}}"# })
       let held = try await settles(sent, below: count, server)
       #expect(held, "all \(count) MiB were taken in while none was answered")
-      // Others are read and answered meanwhile, by their own connection at least.
+      // Other connections are read and answered meanwhile.
       try await other.play([#"{"r":1,"a":"s","b":{}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
       gate.open()
       for number in 1...count {
@@ -80,7 +81,7 @@ struct SocketBackPressureTests {
     }
   }
 
-  @Test("requests that the endpoint answers itself count too while they wait behind the engine's")
+  @Test("requests that the endpoint answers itself count too while they wait for the engine's responses")
   func ownAnswers() async throws {
     let gate = GatePolicy()
     var limits = RealtimeEndpointLimits()
@@ -100,8 +101,8 @@ struct SocketBackPressureTests {
     }
   }
 
-  @Test("an answer larger than the budget reaches a reader that reads, over every transport")
-  func largerThanTheBudget() async throws {
+  @Test("a response larger than the budget reaches a client that reads, over every transport")
+  func largeResponse() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.queuedOutputBytes = 100_000
     try await RealtimeTestServer.run(limits: limits) { server in

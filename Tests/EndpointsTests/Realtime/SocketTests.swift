@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Realtime Database over a WebSocket", .timeLimit(.minutes(10)))
 struct SocketTests {
-  @Test("the hello comes first, with the host as the client named it and an unguessable session")
+  @Test("the hello is first, with the host as the client named it and an unguessable session")
   func hello() async throws {
     try await RealtimeTestServer.run { server in
       let a = try await RawSocket.open(server)
@@ -28,7 +28,7 @@ struct SocketTests {
     }
   }
 
-  @Test("after unlisten nothing more is pushed")
+  @Test("after unlisten no push follows")
   func unlisten() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -44,7 +44,7 @@ struct SocketTests {
     }
   }
 
-  @Test("answers that need no database keep their place among the others")
+  @Test("responses that need no database keep their order among the others")
   func order() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -65,7 +65,7 @@ struct SocketTests {
     }
   }
 
-  @Test("a request that cannot be understood is answered and the connection kept")
+  @Test("an invalid request is answered and the connection stays open")
   func invalidRequests() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -85,7 +85,7 @@ struct SocketTests {
     }
   }
 
-  @Test("pipelined authentication is in force for the request right behind it")
+  @Test("pipelined authentication is in force for the next request")
   func pipelinedAuthentication() async throws {
     try await RealtimeTestServer.run(policy: ProductionPolicy()) { server in
       let socket = try await RawSocket.open(server)
@@ -109,7 +109,7 @@ struct SocketTests {
     }
   }
 
-  @Test("unsigned tokens are read by an emulator and by nobody else")
+  @Test("unsigned tokens are accepted by an emulator and rejected otherwise")
   func unsignedTokens() async throws {
     // {"alg":"none"} . {"sub":"u1","exp":99} . nothing
     let token = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1MSIsImV4cCI6OTl9."
@@ -130,7 +130,8 @@ struct SocketTests {
     }
   }
 
-  @Test("a query's text, which is kept as long as its listen, is bounded to 64 KiB; the connection goes on")
+  @Test(
+    "a query's JSON, which is kept as long as its listen, is limited to 64 KiB; the connection stays open")
   func queryTextBound() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -149,7 +150,7 @@ struct SocketTests {
     }
   }
 
-  @Test("a listen without a hash is told also that there is nothing, one with an empty hash is not")
+  @Test("a listen without a hash is answered also with an empty value, one with an empty hash is not")
   func noHash() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -172,7 +173,7 @@ struct SocketTests {
   }
 
   @Test(
-    "of filtered listens that were refused nothing is kept, of those that stand their query until they end")
+    "rejected filtered listens leave no state; active ones keep their query until they end")
   func refusedQueries() async throws {
     var limits = RealtimeEndpointLimits.standard
     limits.data.listensPerConnection = 3
@@ -203,7 +204,7 @@ struct SocketTests {
     }
   }
 
-  @Test("an update whose key names nothing is refused, now and for the session's end")
+  @Test("an update with an empty key is rejected, now and for onDisconnect")
   func emptyUpdateKeys() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -226,7 +227,7 @@ struct SocketTests {
     }
   }
 
-  @Test("onDisconnects fire when the connection ends, those cancelled do not")
+  @Test("onDisconnect operations run when the connection ends, unless they are cancelled")
   func onDisconnect() async throws {
     try await RealtimeTestServer.run { server in
       let watcher = try await RawSocket.open(server)

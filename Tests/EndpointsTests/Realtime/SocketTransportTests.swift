@@ -7,17 +7,17 @@ import Testing
 
 @Suite("WebSocket transport of the Realtime Database", .timeLimit(.minutes(10)))
 struct SocketTransportTests {
-  @Test("messages of many pieces are taken and sent, cut where no surrogate pair is")
+  @Test("messages of many frames are received and sent, and no surrogate pair is split")
   func largeMessages() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
       let text = String(repeating: "aé€😀", count: 30_000)
       let message = Array(#"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/x","d":"\#(text)"}}}"#.utf8)
-      let pieces = message.withUnsafeBytes { MessageSplitter.pieces(of: $0) } ?? []
+      let pieces = message.withUnsafeBytes { MessageSplitter.frames(of: $0) } ?? []
       try await socket.send(text: String(pieces.count))
       for piece in pieces { try await socket.sendFrame(1, Array(message[piece])) }
       #expect(try await socket.next() == #"{"r":1,"b":{"s":"ok","d":""}}"#)
-      // The same in one frame, and in fragments of a frame with a ping between them.
+      // The same in one frame, and in fragments with a ping between them.
       try await socket.send(#"{"r":2,"a":"p","b":{"p":"/y","d":"\#(text)"}}"#)
       #expect(try await socket.next() == #"{"r":2,"b":{"s":"ok","d":""}}"#)
       try await socket.sendFrame(1, Array(message[..<100_000]), fin: false)
@@ -40,15 +40,15 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("any cut of the bytes of requests gives the same answers")
-  func anyCut() async throws {
+  @Test("any segmentation of the bytes of requests gives the same responses")
+  func segmentation() async throws {
     try await RealtimeTestServer.run { server in
       let request = Array(RawSocket.request(server, "v=5&ns=demo").utf8)
       let first = RawSocket.frame(1, Array(#"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/x","d":1}}}"#.utf8))
       let second = RawSocket.frame(1, Array(#"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/x","q":{}}}}"#.utf8))
       let bytes = request + first + second
-      // Cuts inside the request's head, right behind it, and inside the frames: what follows the upgrade
-      // in the same packet must not be lost.
+      // Splits inside the request's head, right after it, and inside the frames. Bytes in the same packet
+      // after the upgrade must not be lost.
       for cut in [
         1, 40, request.count - 1, request.count, request.count + 1, request.count + 3, bytes.count - 1,
       ] {
@@ -69,7 +69,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a lone zero is a sign of life and gets no answer")
+  @Test("a lone zero is a keep-alive and gets no response")
   func keepAlive() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -78,7 +78,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a write beyond the limit is refused by its number and the connection kept")
+  @Test("a write beyond the limit is rejected by its number and the connection stays open")
   func writeTooBig() async throws {
     var limits = RealtimeEndpointLimits()
     limits.messageBytes = 100_000
@@ -91,7 +91,7 @@ struct SocketTransportTests {
         [#"{"r":1,"a":"p","b":{"p":"/x","d":"\#(large)"}}"#],
         expect: [#"{"r":1,"b":{"s":"write_too_big","d":"\#(refused)"}}"#])
       let message = Array(#"{"t":"d","d":{"r":2,"a":"p","b":{"p":"/x","d":"\#(large)\#(large)"}}}"#.utf8)
-      let pieces = message.withUnsafeBytes { MessageSplitter.pieces(of: $0) } ?? []
+      let pieces = message.withUnsafeBytes { MessageSplitter.frames(of: $0) } ?? []
       try await socket.send(text: String(pieces.count))
       for piece in pieces { try await socket.sendFrame(1, Array(message[piece])) }
       #expect(try await socket.next() == #"{"r":2,"b":{"s":"write_too_big","d":"\#(refused)"}}"#)
@@ -100,17 +100,17 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a write beyond the limit is refused by its number also where that stands behind the body")
+  @Test("a write beyond the limit is rejected by its number also where that follows the body")
   func writeTooBigNumberLast() async throws {
     var limits = RealtimeEndpointLimits()
     limits.messageBytes = 100_000
     try await RealtimeTestServer.run(limits: limits) { server in
       let socket = try await RawSocket.open(server)
-      // Within a text, and within the body, is another number.
+      // Another number is within a string, and another within the body.
       let large = String(repeating: #"\"r\":7},\"t\":\"d\"}"#, count: 10_000)
       func send(_ text: String) async throws {
         let message = Array(text.utf8)
-        let pieces = message.withUnsafeBytes { MessageSplitter.pieces(of: $0) } ?? []
+        let pieces = message.withUnsafeBytes { MessageSplitter.frames(of: $0) } ?? []
         try await socket.send(text: String(pieces.count))
         for piece in pieces { try await socket.sendFrame(1, Array(message[piece])) }
       }
@@ -119,7 +119,7 @@ struct SocketTransportTests {
       #expect(try await socket.next() == #"{"r":2,"b":{"s":"write_too_big","d":"\#(refused)"}}"#)
       try await socket.play(
         [#"{"r":3,"a":"p","b":{"p":"/x","d":1}}"#], expect: [#"{"r":3,"b":{"s":"ok","d":""}}"#])
-      // Where the end is missing nobody knows whose number it is.
+      // Where the end is missing the number is unknown.
       try await send(#"{"d":{"a":"p","b":{"d":"\#(large)","r":9}"#)
       #expect(try await socket.text().hasPrefix(#"{"t":"c","d":{"t":"e","d":""#))
       #expect(try await socket.readFrame() == RawSocket.Frame(opcode: 8, payload: [3, 0xF1]))
@@ -127,7 +127,7 @@ struct SocketTransportTests {
   }
 
   @Test(
-    "what is no message ends that connection alone, with an error and a code",
+    "an invalid message ends its connection alone, with an error and a code",
     arguments: [
       ("{\"t\":\"d\"", 1007), ("[]", 1002), ("{\"t\":\"d\",\"d\":{}}", 1002), ("\u{FEFF}{}", 1007),
     ])
@@ -144,7 +144,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("broken UTF-8, binary frames, broken framing and codes that may not be sent end the connection")
+  @Test("invalid UTF-8, binary frames, invalid framing and reserved codes end the connection")
   func malformedFrames() async throws {
     try await RealtimeTestServer.run { server in
       let cases: [([UInt8], Int)] = [
@@ -175,8 +175,8 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("what is sent right behind the request is answered also where nothing else is asked for it")
-  func behindTheRequest() async throws {
+  @Test("a message right after the upgrade request is answered without further input")
+  func messageAfterUpgrade() async throws {
     try await RealtimeTestServer.run { server in
       _ = try await server.engine.database("demo")
       let client = try await RawClient.connect(server.port.port)
@@ -188,7 +188,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a request for a WebSocket that is none is refused with a reason")
+  @Test("an invalid request for a WebSocket is rejected with a reason")
   func badHandshakes() async throws {
     try await RealtimeTestServer.run { server in
       #expect(try await server.rest("GET", "/.ws?v=5&ns=demo").status == 400)
@@ -202,7 +202,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a socket that wants to go on with a long-polling session is told to start anew")
+  @Test("a socket for an unknown long-polling session gets a reset")
   func unknownTransportSession() async throws {
     try await RealtimeTestServer.run { server in
       let client = try await RawClient.connect(server.port.port)
@@ -214,14 +214,14 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("namespaces are told apart by parameter and by host, and are separate databases")
+  @Test("namespaces are distinguished by parameter and by host, and are separate databases")
   func namespaces() async throws {
     try await RealtimeTestServer.run { server in
       let first = try await server.rest("PUT", "/x.json?ns=one", body: "1")
       #expect(first.status == 200)
       #expect(try await server.rest("GET", "/x.json?ns=two").body == "null")
       #expect(try await server.rest("GET", "/x.json?ns=one").body == "1")
-      // An address is a host of four labels, as the clients read it.
+      // An IP address is a host of four labels, as the clients treat it.
       #expect(try await server.rest("PUT", "/x.json", body: "7").status == 200)
       #expect(try await server.rest("GET", "/x.json?ns=127").body == "7")
       #expect(try await server.rest("PUT", "/x.json", body: "8", host: "Two.example.com:9000").status == 200)
@@ -231,7 +231,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a silent peer is asked for a sign of life and then given up")
+  @Test("an idle client gets a ping and is then disconnected")
   func liveness() async throws {
     var limits = RealtimeEndpointLimits()
     limits.pingAfter = .milliseconds(200)
@@ -247,8 +247,8 @@ struct SocketTransportTests {
     }
   }
 
-  // The Admin SDK for Java takes a ping for a broken connection, and is silent while it is told something.
-  @Test("a peer that is told something is not asked for a sign of life until that ends")
+  // The Admin SDK for Java treats a ping as a broken connection, and sends nothing while it receives pushes.
+  @Test("a client that receives pushes gets no ping until they end")
   func livenessOfListeners() async throws {
     var limits = RealtimeEndpointLimits()
     limits.pingAfter = .seconds(3)
@@ -266,7 +266,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a listener that does not read is cut off, and others go on")
+  @Test("a listener that does not read is disconnected, and others continue")
   func slowListener() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.queuedOutputBytes = 1_000_000
@@ -288,7 +288,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("draining says goodbye to sockets after their answers")
+  @Test("draining closes sockets after their responses")
   func draining() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)

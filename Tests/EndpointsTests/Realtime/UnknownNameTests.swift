@@ -1,4 +1,4 @@
-// Names that nobody may write to, or that are only asked for, leave nothing behind: not on disk, not in memory.
+// Tests that names that are only read, or whose writes are rejected, leave no state on disk or in memory.
 
 import EmbeddedStore
 import FirestoreProtobuf
@@ -17,7 +17,7 @@ import Testing
 struct UnknownNameTests {
   private static let count = 2000
 
-  /// Sends requests one behind the other on one connection and returns the statuses.
+  /// Sends pipelined requests on one connection and returns the statuses.
   private func statuses(
     _ server: RealtimeTestServer, _ requests: [(line: String, headers: String, body: String)]
   ) async throws -> [Int] {
@@ -41,7 +41,7 @@ struct UnknownNameTests {
     #expect(try await eventually { server.engine.openCount == 0 }, "\(server.engine.openCount) are open")
   }
 
-  @Test("refused REST requests with thousands of names leave no database, on disk or in memory")
+  @Test("rejected REST requests with thousands of names leave no database, on disk or in memory")
   func rest() async throws {
     try await RealtimeTestServer.run(policy: ProductionPolicy(), authentication: .refuseAll) { server in
       let requests = (0..<Self.count).map { index -> (String, String, String) in
@@ -59,7 +59,7 @@ struct UnknownNameTests {
     }
   }
 
-  @Test("sockets to thousands of names, whose requests are refused, leave no database")
+  @Test("sockets to thousands of names with rejected requests leave no database")
   func sockets() async throws {
     try await RealtimeTestServer.run(policy: ProductionPolicy(), authentication: .refuseAll) { server in
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -87,7 +87,7 @@ struct UnknownNameTests {
     }
   }
 
-  @Test("an emulator creates a database with its first write, not when it is asked for or told nonsense")
+  @Test("an emulator creates a database with its first write, not with reads or invalid requests")
   func emulator() async throws {
     try await RealtimeTestServer.run { server in
       let requests = (0..<300).map { index -> (String, String, String) in
@@ -110,7 +110,7 @@ struct UnknownNameTests {
           #"{"r":2,"b":{"s":"datastale","d":"Transaction hash does not match"}}"#,
         ])
       #expect(try await server.store.databaseNames() == [])
-      // A listen from before the birth sees what comes after it, in order.
+      // A listen before the creation receives all later changes, in order.
       try await socket.play(
         [
           #"{"r":3,"a":"g","b":{"p":"/x","q":{}}}"#, #"{"r":4,"a":"p","b":{"p":"/x","d":1}}"#,
@@ -126,7 +126,7 @@ struct UnknownNameTests {
     }
   }
 
-  @Test("writers that race to bring one name into being end up in one database", arguments: 0..<5)
+  @Test("concurrent first writers of a name end up in one database", arguments: 0..<5)
   func race(round: Int) async throws {
     try await RealtimeTestServer.run { server in
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -144,7 +144,7 @@ struct UnknownNameTests {
     }
   }
 
-  @Test("without --emulator no refused call over gRPC or REST leaves a database in the directory")
+  @Test("without --emulator no rejected call over gRPC or REST leaves a database in the directory")
   func production() async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -169,7 +169,7 @@ struct UnknownNameTests {
       listen.database = "projects/l\(index)/databases/d"
       listen.addTarget.documents.documents = [listen.database + "/documents/a/b"]
       let call = try await running.client.open("Listen", metadata: metadata)
-      // It is refused by its head, maybe before the message is sent.
+      // It is rejected by its head, maybe before the message is sent.
       try? await call.send(listen, endStream: true)
       #expect(try await call.status().code == .unauthenticated)
     }

@@ -1,4 +1,4 @@
-// The worked examples that concern who asks, and what ends: 9.16 to 9.18.
+// Tests the worked examples about credentials and the end of sessions: 9.16 to 9.18.
 
 import Endpoints
 import NIOCore
@@ -7,7 +7,7 @@ import RealtimeModel
 import Testing
 
 extension WireExampleTests {
-  @Test("9.16: a revoked query is named by the very object the client sent")
+  @Test("9.16: a cancelled query is identified by the object that the client sent")
   func revokedQuery() async throws {
     try await RealtimeTestServer.run(policy: ProductionPolicy()) { server in
       let socket = try await RawSocket.open(server)
@@ -30,7 +30,7 @@ extension WireExampleTests {
     }
   }
 
-  @Test("9.17: what is sent right behind a credential is judged by it")
+  @Test("9.17: requests right after a credential run with it")
   func pipelinedCredential() async throws {
     struct OwnData: AccessPolicy {
       func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
@@ -58,7 +58,7 @@ extension WireExampleTests {
           #"{"a":"d","b":{"p":"private/u1","d":{"x":1}}}"#, #"{"r":3,"b":{"s":"ok","d":{}}}"#,
           #"{"r":4,"b":{"s":"invalid_token","d":"Could not parse auth token."}}"#,
         ])
-      // The listen of whom it was before ends as well.
+      // The listen of the previous user ends as well.
       let rest = Set([try await socket.next(), try await socket.next()])
       #expect(
         rest == [
@@ -68,7 +68,7 @@ extension WireExampleTests {
     }
   }
 
-  @Test("9.18: a client that comes back ends its last session at once, and its onDisconnects fire")
+  @Test("9.18: a reconnecting client ends its last session at once, and its onDisconnect operations run")
   func takeOver() async throws {
     try await RealtimeTestServer.run { server in
       let watcher = try await RawSocket.open(server)
@@ -88,12 +88,12 @@ extension WireExampleTests {
   }
 
   @Test(
-    "9.18: the old session's connection is closed, behind the answers it is owed, and nothing it asks later is done",
+    "9.18: the replaced session's connection closes after its pending responses, and its later requests are rejected",
     arguments: [false, true])
   func takeOverCloses(isUsed: Bool) async throws {
     try await RealtimeTestServer.run { server in
       let old = try await RawSocket.open(server)
-      // What concerns the connection alone never reaches the engine.
+      // Requests that concern only the connection do not reach the engine.
       try await old.play(
         [#"{"r":1,"a":"s","b":{"c":{"sdk.js.12":1}}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
       if isUsed {
@@ -103,7 +103,7 @@ extension WireExampleTests {
       let new = try await RawSocket.open(server, "v=5&ns=demo&ls=\(old.session)")
       try await new.play(
         [#"{"r":1,"a":"p","b":{"p":"/on","d":true}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
-      // It may be closed before all of it is sent.
+      // It may be closed before everything is sent.
       try? await old.send(#"{"r":3,"a":"o","b":{"p":"/on","d":false}}"#)
       try? await old.send(#"{"r":4,"a":"p","b":{"p":"/lost","d":1}}"#)
       await #expect(throws: (any Error).self) { _ = try await old.text() }

@@ -1,7 +1,8 @@
-// The protocol's trickiest behaviours, message by message, each named by its number in the specification. 9.19 and 9.20
-// concern rules that are not enforced yet.
+// Tests the subtle behaviours of the protocol, message by message, each named by its number in the
+// specification. 9.19 and 9.20 concern rules that are not enforced yet.
 
 import Endpoints
+import JSON
 import NIOCore
 import RealtimeEngine
 import RealtimeModel
@@ -9,7 +10,7 @@ import Testing
 
 @Suite("Worked examples on the wire", .timeLimit(.minutes(10)))
 struct WireExampleTests {
-  @Test("9.1: the push of an own write comes before its acknowledgement")
+  @Test("9.1: the push of a client's own write precedes its acknowledgement")
   func ownWrite() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -54,7 +55,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.3: a listen whose hash matches gets no data, one whose hash does not gets all")
+  @Test("9.3: a listen with a matching hash gets no data, one with another hash gets all")
   func resume() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -71,7 +72,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.4: a listen with a compound hash is brought up to date, by ranges or as a whole")
+  @Test("9.4: a listen with a compound hash is updated by ranges or completely")
   func rangeMerge() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -89,7 +90,8 @@ struct WireExampleTests {
   }
 
   @Test(
-    "9.5: without an index all children come with a warning, later the window's changes; a read once fails")
+    "9.5: without an index all children are sent with a warning, then the window's changes; a single read fails"
+  )
   func noIndex() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -108,7 +110,7 @@ struct WireExampleTests {
           #"{"r":4,"b":{"s":"ok","d":""}}"#,
           #"{"r":5,"b":{"s":"failure","d":"Index not defined, add \".indexOn\": \"due\", for path \"/notes\", to the rules"}}"#,
         ])
-      // A client that holds the window already is sent nothing, though the window is not all there is.
+      // A client that already has the window gets no data, though the location has more children.
       let hash = try Node(json: Array(#"{"n1":{"due":5}}"#.utf8), .read).hash
       try await socket.play(
         [#"{"r":6,"a":"q","b":{"p":"/notes","q":{"l":1,"vf":"r","i":"due"},"t":2,"h":"\#(hash)"}}"#],
@@ -116,7 +118,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.6: exclusive bounds mean the same however a client spells them")
+  @Test("9.6: exclusive bounds mean the same in every spelling")
   func exclusiveBounds() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -127,7 +129,7 @@ struct WireExampleTests {
       let queries = [
         #"{"sp":10,"sn":"[MAX_NAME]","sin":false,"ep":20,"en":"[MIN_NAME]","ein":false,"i":"score"}"#,
         #"{"sp":10,"sn":"[MAX_NAME]","ep":20,"en":"[MIN_NAME]","i":"score"}"#,
-        // As Android and the Admin SDK for Java spell it.
+        // The spelling of Android and the Admin SDK for Java.
         #"{"sp":10,"sn":"[MAX_KEY]","ep":20,"en":"[MIN_NAME]","i":"score"}"#,
         #"{"sp":"a","sin":false,"ep":"c","ein":false,"i":".key"}"#, #"{"sp":"a ","ep":"bz","i":".key"}"#,
       ]
@@ -139,7 +141,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.7: a window that slides is one merge, with the client's number")
+  @Test("9.7: a sliding window is one merge with the client's tag")
   func slidingWindow() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -155,7 +157,7 @@ struct WireExampleTests {
           #"{"a":"m","b":{"p":"log","d":{"k2":null,"k4":{"msg":"new"}},"t":6}}"#,
           #"{"r":3,"b":{"s":"ok","d":""}}"#,
         ])
-      // The client has forgotten the child that comes back.
+      // The client no longer has the child that returns.
       try await socket.play(
         [#"{"r":4,"a":"p","b":{"p":"/log/k3","d":null}}"#],
         expect: [
@@ -189,7 +191,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.9: a priority alone is written and told")
+  @Test("9.9: a priority is written and sent by itself")
   func priority() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -207,7 +209,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.10: arrays are stored as objects, and shown as arrays where the product does")
+  @Test("9.10: arrays are stored as objects, and returned as arrays like Firebase does")
   func arrays() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -225,7 +227,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.11: an increment beyond 64 bits becomes a double; that of a text or an object begins anew")
+  @Test("9.11: an increment beyond 64 bits becomes a double; one of a string or object starts at zero")
   func increments() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -255,7 +257,7 @@ struct WireExampleTests {
   }
 
   @Test(
-    "9.12: the last child takes its parents with it; a child below a leaf replaces it and keeps its priority")
+    "9.12: the last child removes its parents; a child below a leaf replaces it and keeps its priority")
   func pruning() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -278,7 +280,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.13: a lone zero gets no answer, and no frame of the server is one")
+  @Test("9.13: a lone zero gets no response, and the server never sends one")
   func keepAlive() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -292,13 +294,13 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.14: long messages come and go in pieces of 16,384 characters, none of them cut in two")
+  @Test("9.14: long messages are sent in frames of 16,384 characters, and no surrogate pair is split")
   func pieces() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
       let head = #"{"t":"d","d":{"r":2,"b":{"s":"ok","d":""#
       let tail = #""}}}"#
-      // In the answer the first half of the pair is character 16,384.
+      // In the response the first half of the pair is character 16,384.
       let text =
         String(repeating: "x", count: 16_383 - head.utf16.count) + "\u{1F600}"
         + String(repeating: "y", count: 40_000 - 16_385 - tail.utf16.count)
@@ -316,7 +318,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.15: a client that does nothing gets its answers: to its statistics, and a pong with a payload")
+  @Test("9.15: an idle client gets its responses: to its statistics, and a pong with a payload")
   func idle() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)

@@ -1,13 +1,14 @@
-// Looks for contradictions to strict serializability in a history of list appends (as Elle does; Kingsbury and Alvaro,
-// VLDB 2020). The lists that were read give the order of the versions of each list; from it follow the edges
+// The list checker: searches a history of list appends for violations of strict serializability, with the method of Elle
+// (Kingsbury and Alvaro, VLDB 2020). The lists that transactions read yield the version order of each list. From it
+// follow the edges of a graph:
 //
-//     ww  a's append comes right before b's in a list
-//     wr  b read a list that ends in a's append
-//     rw  a read a list to which b's append comes next
-//     rt  a had been answered before b began
+//     ww  a's append immediately precedes b's in a list
+//     wr  b read a list that ends with a's append
+//     rw  a read a list, and b appended the next value
+//     rt  a was acknowledged before b began
 //
-// and a cycle of edges is an order that no serial execution has. Phantoms are rw edges from a query that did not find
-// a list, which counts as having read it empty.
+// No serial execution has a cycle of these edges. A query that did not find a list counts as reading it empty, so
+// phantoms are rw edges.
 
 /// Checks one history.
 struct ListChecker {
@@ -19,7 +20,7 @@ struct ListChecker {
 
   /// - Parameters:
   ///   - transactions: all attempts.
-  ///   - final: every list as it is after the last transaction.
+  ///   - final: every list after the last transaction.
   init(_ transactions: [ListTransaction], final: [ListKey: [Int64]]) {
     self.transactions = transactions
     self.final = final
@@ -32,7 +33,7 @@ struct ListChecker {
     checkCommitTimes()
   }
 
-  /// Whether a transaction took place, as far as anybody can tell.
+  /// Whether a transaction was applied. With an unknown outcome, it was applied if one of its appends is in a list.
   private func happened(_ index: Int) -> Bool {
     switch transactions[index].outcome {
     case .committed: true
@@ -107,7 +108,7 @@ struct ListChecker {
         }
       }
     }
-    // In real time: a frontier of those that have ended and that no other of them follows.
+    // Real-time edges: the frontier contains the ended transactions that no other ended transaction follows.
     var moments: [(time: UInt64, isEnd: Bool, index: Int)] = []
     for (index, transaction) in transactions.enumerated() where happened(index) {
       moments.append((transaction.began, false, index))
@@ -135,7 +136,7 @@ struct ListChecker {
     }
   }
 
-  /// The strongly connected components of a graph (Tarjan, without recursion).
+  /// Returns the strongly connected components of a graph (Tarjan's algorithm without recursion).
   private static func components(_ edges: [[Int]]) -> [[Int]] {
     var numbers = [Int?](repeating: nil, count: edges.count)
     var lows = [Int](repeating: 0, count: edges.count)
@@ -163,7 +164,7 @@ struct ListChecker {
           }
           continue
         }
-        // A node without edges passes here at once, with its number given above.
+        // All edges of the node are processed.
         calls.removeLast()
         if let parent = calls.last?.node { lows[parent] = min(lows[parent], lows[node]) }
         if lows[node] == numbers[node] {
@@ -182,7 +183,8 @@ struct ListChecker {
 
   // MARK: Commit times
 
-  /// A transaction that wrote takes place at its commit time: replayed in that order, each reads what it did read.
+  /// Checks that the order of commit times is a serial order: transactions with writes, replayed in it, read the same
+  /// lists.
   private mutating func checkCommitTimes() {
     var commits: [(time: Int64, index: Int)] = []
     for (index, transaction) in transactions.enumerated() {
@@ -198,7 +200,7 @@ struct ListChecker {
     for (time, index) in commits { for value in transactions[index].appends.values { times[value] = time } }
     for (time, index) in commits {
       for (key, list) in transactions[index].reads {
-        // What it read was committed before, and what comes next after; unknown transactions have no time.
+        // Values that it read were committed earlier, and the next value later. Unknown transactions have no time.
         if let last = list.last, let written = times[last], written >= time {
           report(.commitTime, "T\(index) read \(last) in list \(key), which is newer")
         }

@@ -1,8 +1,8 @@
-// The checker itself: histories with each kind of contradiction are found out, and sound ones pass.
+// Tests of the list checker: it detects each kind of anomaly in a history, and accepts serial histories.
 
 import Testing
 
-@Suite struct ListCheckerTests {
+@Suite("List checker") struct ListCheckerTests {
   private func transaction(
     _ id: Int, reads: [ListKey: [Int64]] = [:], appends: [ListKey: Int64] = [:],
     _ outcome: ListTransaction.Outcome? = nil, from began: UInt64 = 0, to ended: UInt64 = .max
@@ -16,7 +16,7 @@ import Testing
     Set(ListChecker(transactions, final: final).anomalies.map(\.kind))
   }
 
-  @Test("a serial history has no anomaly")
+  @Test("A serial history has no anomaly")
   func serial() {
     let history = [
       transaction(1, reads: [0: []], appends: [0: 1], from: 0, to: 1),
@@ -28,7 +28,7 @@ import Testing
     #expect(kinds(history, [0: [1, 2], 1: [3, 5]]) == [])
   }
 
-  @Test("lost updates, write skew, phantoms and reads out of order are cycles")
+  @Test("Lost updates, write skew, phantoms and stale reads are cycles")
   func cycles() {
     let lost = [
       transaction(1, reads: [0: []], appends: [0: 1]), transaction(2, reads: [0: []], appends: [0: 2]),
@@ -51,7 +51,7 @@ import Testing
     #expect(kinds(stale, [0: [1]]).contains(.cycle))
   }
 
-  @Test("aborted reads, duplicates, torn and reordered commits have names of their own")
+  @Test("Aborted reads, duplicates, partial commits and wrong orders are reported by kind")
   func lists() {
     #expect(kinds([transaction(1, appends: [0: 1], .aborted)], [0: [1]]).contains(.abortedRead))
     #expect(kinds([transaction(1, reads: [0: [9]])], [0: []]).contains(.abortedRead))

@@ -1,7 +1,8 @@
-// What concurrent transactions over lists did and saw. Each transaction reads lists and appends values that no other
-// ever appends, so that what it read tells which transactions came before it.
+// The history of concurrent transactions on lists: their reads, appends and outcomes.
+//
+// Each appended value is unique. Thus a list that a transaction read identifies the transactions before it.
 
-/// A list's name: the number of its document.
+/// The key of a list: the number of its document.
 typealias ListKey = Int
 
 /// One attempt of a transaction.
@@ -9,24 +10,24 @@ struct ListTransaction: Sendable {
   enum Outcome: Sendable, Equatable {
     /// Acknowledged, with its commit time in microseconds.
     case committed(at: Int64)
-    /// Refused: nothing of it may ever be seen.
+    /// Rejected or rolled back: none of its appends may ever be visible.
     case aborted
-    /// The answer was lost: it may have happened, or not, but not in part.
+    /// The response was lost: the transaction was applied completely or not at all.
     case unknown
   }
 
   var id: Int
-  /// Lists as they were before the transaction's own appends.
+  /// The lists that it read, without its own appends.
   var reads: [ListKey: [Int64]] = [:]
   /// At most one value for each list.
   var appends: [ListKey: Int64] = [:]
   var outcome = Outcome.unknown
-  /// When it began and ended, by one clock for all.
+  /// The times of its begin and end, by the same clock for all transactions.
   var began: UInt64 = 0
   var ended: UInt64 = .max
 }
 
-/// A contradiction to serializability, in words.
+/// A violation of serializability, with a description.
 struct Anomaly: Equatable, CustomStringConvertible {
   enum Kind: String { case abortedRead, duplicate, incompatibleOrder, lostAppend, partial, cycle, commitTime }
 

@@ -1,6 +1,6 @@
-// Lists in documents, in one database of an engine or behind a socket: what the workload needs of either.
+// A list store: the operations of the list workload, on an engine in this process or over a socket.
 //
-// List k is the document `lists/k<k>` with `list`, its values; `g`, k modulo 3; and `n`, how many values there are.
+// List k is the document `lists/k<k>`. Its fields are `list`, the values; `g`, k modulo 3; and `n`, the number of values.
 
 import FirestoreEngine
 import FirestoreModel
@@ -12,16 +12,17 @@ import NIOConcurrencyHelpers
 import NIOCore
 import SwiftProtobuf
 
-/// A way to the lists.
+/// Transactions on lists.
 protocol ListStore: Sendable {
   func begin(_ options: TransactionOptions) async throws -> [UInt8]
   func get(_ names: [DocumentName], _ transaction: [UInt8]?) async throws -> [Document]
   func query(_ query: StructuredQuery, _ transaction: [UInt8]?) async throws -> [Document]
-  /// The commit time in microseconds.
+  /// Commits writes and returns the commit time in microseconds.
   func commit(_ writes: [Write], _ transaction: [UInt8]?) async throws -> Int64
   func rollBack(_ transaction: [UInt8]) async throws
 }
 
+/// The names and fields of the lists' documents.
 enum Lists {
   static let database = DatabaseName(project: "demo-test")
   static let collection = ResourcePath(["lists"])
@@ -45,7 +46,7 @@ enum Lists {
   }
 }
 
-/// The lists in an engine of this process.
+/// A list store on an engine in this process.
 struct EngineLists: ListStore {
   let engine: FirestoreEngine
 
@@ -90,7 +91,7 @@ struct EngineLists: ListStore {
   }
 }
 
-/// The lists behind a port, each call over one connection, which is made anew when it is lost.
+/// A list store over one gRPC connection, which is opened again after a disconnect.
 final class SocketLists: ListStore {
   private let port: Int
   private let client = NIOLockedValueBox<GRPCTestClient?>(nil)

@@ -1,5 +1,6 @@
-// Clients that run random transactions over few lists at once: reads of documents and of ranges, appends to what was
-// read and to what was not, in every mode that there is.
+// The list workload: clients that run random transactions on a few lists concurrently.
+//
+// A transaction reads documents or ranges, and appends to lists that it read or did not read, in every concurrency mode.
 
 import FirestoreEngine
 import FirestoreModel
@@ -7,7 +8,7 @@ import Foundation
 import NIOConcurrencyHelpers
 import Testing
 
-/// A reproducible source of choices.
+/// A pseudorandom generator with a seed (SplitMix64).
 struct WorkloadRandom: RandomNumberGenerator {
   private var state: UInt64
 
@@ -24,13 +25,14 @@ struct WorkloadRandom: RandomNumberGenerator {
   mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 }
 
+/// Runs the clients and records their history.
 final class ListWorkload: Sendable {
-  /// How a transaction keeps its reads true.
+  /// The concurrency control of a transaction.
   enum Mode: CaseIterable {
     case pessimistic, optimistic, readOnly
-    /// As mobile clients do: reads outside of any transaction, preconditions at commit.
+    /// As in mobile SDKs: reads outside of a transaction, then a commit with preconditions.
     case preconditions
-    /// Only appends, which the server makes.
+    /// Only appends by transforms, without reads.
     case blind
   }
 
@@ -42,10 +44,10 @@ final class ListWorkload: Sendable {
 
   init(keys: Int) { self.keys = keys }
 
-  /// The number of transactions that were acknowledged.
+  /// The number of acknowledged transactions.
   var commits: Int { committed.withLockedValue { $0 } }
 
-  /// Runs clients side by side, each until `isDone` or until it has had so many transactions acknowledged.
+  /// Runs clients concurrently, each until `isDone` or until `transactions` of its transactions were acknowledged.
   func run(
     clients: Int, transactions: Int, seed: UInt64, isDone: @escaping @Sendable () -> Bool = { false },
     _ store: @escaping @Sendable (Int) -> any ListStore
@@ -76,7 +78,7 @@ final class ListWorkload: Sendable {
     }
   }
 
-  /// Reads all lists once more and checks everything that happened.
+  /// Reads the final lists and checks the complete history.
   func check(_ store: any ListStore) async throws -> [Anomaly] {
     var final: [ListKey: [Int64]] = [:]
     for key in 0..<keys { final[key] = [] }
@@ -104,7 +106,7 @@ final class ListWorkload: Sendable {
       }
       var documents: [ListKey: Document] = [:]
       if mode != .blind {
-        // Outside of a transaction only one read is one moment.
+        // Outside of a transaction, only a single read is consistent.
         for _ in 0..<(mode == .preconditions ? 1 : 1 + random.below(3)) {
           try await read(&transaction, &documents, mode, store, token, &random)
           if random.below(3) == 0 { await Task.yield() }
@@ -119,13 +121,13 @@ final class ListWorkload: Sendable {
       case .aborted, .failedPrecondition, .alreadyExists, .notFound, .invalidArgument:
         transaction.outcome = .aborted
       default:
-        // The answer to a commit may be lost; before one nothing can have happened.
+        // The response to a commit may be lost. Before the commit nothing was applied.
         transaction.outcome = isCommitting ? .unknown : .aborted
         await pause()
       }
       if !isCommitting, let token { try? await store.rollBack(token) }
       if error.code == .invalidArgument, !error.message.contains("transaction") {
-        Issue.record("a request was refused: \(error)")
+        Issue.record("a request was rejected: \(error)")
       }
     } catch {
       transaction.outcome = isCommitting ? .unknown : .aborted
@@ -135,7 +137,7 @@ final class ListWorkload: Sendable {
     return (transaction, token)
   }
 
-  /// The server may be away: it is not asked again at once.
+  /// Waits before the next attempt, since the server may be restarting.
   private func pause() async { try? await Task.sleep(for: .milliseconds(10)) }
 
   private func read(
@@ -143,18 +145,18 @@ final class ListWorkload: Sendable {
     _ store: any ListStore, _ token: [UInt8]?, _ random: inout WorkloadRandom
   ) async throws {
     let found: [Document]
-    // The lists that the read tells of: those that it does not find are empty.
-    let asked: [ListKey]
+    // The lists that the read covers. A list without a document is empty.
+    let covered: [ListKey]
     switch mode == .preconditions ? 0 : random.below(4) {
     case 0:
-      asked = Array(Set((0...random.below(3)).map { _ in random.below(keys) })).sorted()
-      found = try await store.get(asked.map(Lists.name), token)
+      covered = Array(Set((0...random.below(3)).map { _ in random.below(keys) })).sorted()
+      found = try await store.get(covered.map(Lists.name), token)
     case 1:
-      asked = Array(0..<keys)
+      covered = Array(0..<keys)
       found = try await store.query(Lists.query, token)
     case 2:
       let group = random.below(3)
-      asked = (0..<keys).filter { $0 % 3 == group }
+      covered = (0..<keys).filter { $0 % 3 == group }
       var query = Lists.query
       query.filter = .field(FieldFilter(Lists.group, .equal, .integer(Int64(group))))
       found = try await store.query(query, token)
@@ -163,15 +165,15 @@ final class ListWorkload: Sendable {
       query.orderBy = [.init(Lists.count, random.below(2) == 0 ? .ascending : .descending)]
       query.limit = 1 + random.below(3)
       found = try await store.query(query, token)
-      // Fewer than the limit are all that there are.
-      asked = found.count < query.limit ?? 0 ? Array(0..<keys) : found.map { Lists.key($0.name) }
+      // A result below the limit contains all lists.
+      covered = found.count < query.limit ?? 0 ? Array(0..<keys) : found.map { Lists.key($0.name) }
     }
     var seen: [ListKey: [Int64]] = [:]
     for document in found {
       seen[Lists.key(document.name)] = Lists.values(document)
       documents[Lists.key(document.name)] = document
     }
-    for key in asked {
+    for key in covered {
       let list = seen[key] ?? []
       if let before = transaction.reads[key], before != list {
         Issue.record("one transaction (\(mode)) read list \(key) as \(before) and as \(list)")

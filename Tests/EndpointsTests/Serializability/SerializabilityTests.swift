@@ -1,8 +1,8 @@
-// Thousands of concurrent transactions, whose reads are checked against every serial order there could be: inside the
-// process on the engine on disk, over sockets, and over kills of the real server.
+// Tests of serializability: thousands of concurrent transactions, whose reads must match a serial order. They run on the
+// engine in this process, over sockets, and while the server is killed.
 //
-// HEARTH_SERIALIZABILITY says how often each is done, with lists of its own each time, since what a transaction costs grows
-// with them; HEARTH_SEED chooses what is asked. Which transaction comes first is up to the machine.
+// The environment variable HEARTH_SERIALIZABILITY is the number of rounds. Each round has new lists, since the cost of a
+// transaction grows with their length. HEARTH_SEED selects the requests. Their interleaving is not reproducible.
 
 import EmbeddedStore
 import FirestoreEngine
@@ -13,7 +13,7 @@ import NIOConcurrencyHelpers
 import NIOCore
 import Testing
 
-/// How often each history is made; once in `make test`.
+/// The rounds of each test; one by default.
 private let rounds =
   0..<UInt64(max(1, ProcessInfo.processInfo.environment["HEARTH_SERIALIZABILITY"].flatMap { Int($0) } ?? 1))
 
@@ -27,7 +27,7 @@ struct SerializabilityTests {
     #expect(anomalies.isEmpty, "\(anomalies.map(\.description).joined(separator: "\n"))")
   }
 
-  @Test("on the engine on disk", arguments: [3, 12], rounds)
+  @Test("Transactions on the engine with a store on disk are serializable", arguments: [3, 12], rounds)
   func engineOnDisk(keys: Int, round: UInt64) async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -45,7 +45,7 @@ struct SerializabilityTests {
     try await store.close()
   }
 
-  @Test("over sockets, each client with a connection of its own", arguments: rounds)
+  @Test("Transactions over one connection for each client are serializable", arguments: rounds)
   func sockets(round: UInt64) async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -62,7 +62,7 @@ struct SerializabilityTests {
     await running.stop()
   }
 
-  @Test("over kills of the server in the middle of everything", arguments: rounds)
+  @Test("Transactions are serializable while the server is killed and restarted", arguments: rounds)
   func kills(round: UInt64) async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }

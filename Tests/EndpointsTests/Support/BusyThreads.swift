@@ -1,4 +1,4 @@
-// Threads that are kept busy, to look at what waits for them.
+// Blocks the threads of a pool, to test work that waits for them.
 
 import Dispatch
 import NIOConcurrencyHelpers
@@ -11,13 +11,13 @@ final class BusyThreads: Sendable {
   private let count: Int
   private let isFreed = NIOLockedValueBox(false)
 
-  /// Has every thread wait, once what was there before is done.
+  /// Blocks every thread after the tasks that are already queued.
   init(_ threads: NIOThreadPool, count: Int) {
     self.count = count
     for _ in 0..<count { threads.submit { [gate] _ in gate.wait() } }
   }
 
-  /// Lets them go on.
+  /// Unblocks the threads.
   func free() {
     let isFirst = isFreed.withLockedValue { isFreed in
       defer { isFreed = true }
@@ -26,9 +26,9 @@ final class BusyThreads: Sendable {
     if isFirst { for _ in 0..<count { gate.signal() } }
   }
 
-  /// Keeps those busy that unpack for all connections, until the body frees them or is done.
-  static func whileUnpacking(_ body: (BusyThreads) async throws -> Void) async throws {
-    let busy = BusyThreads(InflationQueue.threads, count: InflationQueue.threadCount)
+  /// Blocks all decompression threads until the body frees them or returns.
+  static func withBusyDecompression(_ body: (BusyThreads) async throws -> Void) async throws {
+    let busy = BusyThreads(DecompressionQueue.threads, count: DecompressionQueue.threadCount)
     defer { busy.free() }
     try await body(busy)
   }

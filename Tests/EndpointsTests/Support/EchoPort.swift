@@ -1,4 +1,4 @@
-// A port with a small gRPC service of its own, to test the transport apart from any database.
+// A port with a small echo service, to test the gRPC transport without a database.
 
 import GRPCFraming
 import Logging
@@ -8,7 +8,7 @@ import NIOPosix
 
 @testable import Endpoints
 
-/// What the service's calls saw, for tests to wait on.
+/// The events of the service's calls, for tests to wait on.
 enum EchoEvent: Sendable, Equatable {
   case started(String)
   case cancelled(String)
@@ -42,7 +42,7 @@ struct EchoPort {
           buffer.writeGRPCMessage(bytes: [])
           return buffer
         },
-        // Answers with a mebibyte.
+        // Returns one mebibyte.
         "Large": .unary { _, _ in
           var buffer = ByteBuffer()
           buffer.writeGRPCMessage(bytes: [UInt8](repeating: 1, count: 1 << 20))
@@ -53,7 +53,7 @@ struct EchoPort {
         "Hang": .unary { _, _ in
           events.put(.started("Hang"))
           do {
-            // Longer than anything here waits: only its cancellation ends it.
+            // The sleep is longer than any test waits: only cancellation ends it.
             try await Task.sleep(for: .seconds(3600))
           } catch {
             events.put(.cancelled("Hang"))
@@ -61,7 +61,7 @@ struct EchoPort {
           }
           return ByteBuffer()
         },
-        // Sends messages of 16 KiB for ever.
+        // Sends messages of 16 KiB without end.
         "Flood": .serverStreaming { _, _, responder in
           var buffer = ByteBuffer()
           buffer.writeGRPCMessage(bytes: [UInt8](repeating: 1, count: 16 << 10))
@@ -80,7 +80,7 @@ struct EchoPort {
         "Converse": .duplex { _, responder in EchoCall(responder, events) },
       ],
       oversized: { bytes in GRPCStatus(.invalidArgument, bytes.map { "\($0) bytes" } ?? "Too many bytes") })
-    let http = FirestoreHTTPService(rest: FirestoreREST(methods: methods, log: log), emulator: nil)
+    let http = FirestoreHTTPService(rest: FirestoreREST(methods: methods, log: log), handlers: [])
     let protocols = PortProtocols(
       http1: http.http1(limits),
       http2: PortProtocols.grpcStreams(methods, limits: limits, log: log, fallback: http.http2(limits)))
@@ -98,7 +98,7 @@ struct EchoPort {
   }
 }
 
-/// Answers every message with itself, until the client half-closes.
+/// Returns every message to the client until it half-closes.
 private final class EchoCall: GRPCCall {
   private let responder: any CallResponder
   private let events: Mailbox<EchoEvent>
@@ -115,7 +115,7 @@ private final class EchoCall: GRPCCall {
     responder.start { [responder] in try? await responder.send(framed) }
   }
 
-  func receive(refusal: GRPCStatus) { responder.finish(refusal) }
+  func receive(rejection: GRPCStatus) { responder.finish(rejection) }
 
   func halfClose() {
     responder.start { [responder] in responder.finish(.ok) }

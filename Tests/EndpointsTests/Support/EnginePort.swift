@@ -1,11 +1,13 @@
-// The Firestore port over an engine in memory whose clock the test moves: for what depends on the age of things.
+// The Firestore port over an engine in memory whose clock the test sets, for behaviour that depends on
+// time.
 
 import FirestoreEngine
 import FirestoreModel
 import FirestoreProtobuf
+import Locking
 import OrderedStore
 
-/// A port on a real socket, and its store's time.
+/// A port on a real socket, and its store's clock.
 struct EnginePort {
   let client: GRPCTestClient
   private let store: MemoryStore
@@ -16,22 +18,22 @@ struct EnginePort {
   ) async throws {
     let microseconds = Guarded<UInt64>(1_800_000_000_000_000)
     let clock = StoreClock { microseconds.withLock { $0 } }
-    let store = try MemoryStore(StoreOptions(clock: clock, trimmingInterval: 0))
+    let store = try MemoryStore(StoreOptions(clock: clock, trimmingIntervalMilliseconds: 0))
     try await FirestoreTestPort.with(store: store, policy: policy) { port in
       try await body(EnginePort(client: port.client, store: store, microseconds: microseconds))
     }
     try await store.close()
   }
 
-  /// Lets time pass, and history with it.
+  /// Advances the clock, and the history's time.
   func advance(minutes: UInt64) async throws {
     microseconds.withLock { $0 += minutes * 60_000_000 }
-    // A commit at the new time is what the window is measured from.
+    // The history's window is relative to the latest commit.
     try await write([.set("clock/tick", ["n": .int(Int64(minutes))])])
     try await store.trimNow()
   }
 
-  /// Commits as an administrator, whatever the policy.
+  /// Commits as an administrator, under any policy.
   @discardableResult
   func write(_ writes: [Proto.Write]) async throws -> Google_Firestore_V1_CommitResponse {
     var request = Google_Firestore_V1_CommitRequest()

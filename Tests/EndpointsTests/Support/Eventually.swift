@@ -1,8 +1,8 @@
-// Waiting for what nothing announces: a number that a server keeps, or what it answers.
+// Polls a condition that sends no notification: a counter or a response of the server.
 
-/// Asks again and again until a condition holds, for a time that is long on any machine.
+/// Polls until a condition holds, for at most 60 seconds.
 ///
-/// - Returns: whether it came to hold.
+/// - Returns: whether the condition held.
 func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
   let deadline = ContinuousClock.now + .seconds(60)
   while ContinuousClock.now < deadline {

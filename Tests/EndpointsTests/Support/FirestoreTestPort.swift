@@ -1,5 +1,5 @@
-// A Firestore port over an engine of the test's own, for what a whole server does not let a test choose: how long locks
-// are waited for, who may do what, and on what it stores.
+// A Firestore port over an engine that the test configures, for settings that a complete server does not
+// offer: the lock timeout, the policy and the store.
 
 import FirestoreEngine
 import Logging
@@ -16,15 +16,18 @@ struct FirestoreTestPort {
 
   static func with(
     store: any OrderedStore, policy: any AccessPolicy = EmulatorPolicy(), lockWait: UInt64 = 2_000_000,
-    limits: PortLimits = PortLimits(), _ body: (FirestoreTestPort) async throws -> Void
+    limits: PortLimits = PortLimits(), webChannel: WebChannelLimits = WebChannelLimits(),
+    _ body: (FirestoreTestPort) async throws -> Void
   ) async throws {
     let log = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     let engine = FirestoreEngine(
       store: store, policy: policy, options: .init(createsDatabases: true, lockWait: lockWait))
     let port = try await ListeningPort.bind(
       host: "127.0.0.1", port: 0,
-      protocols: .firestore(engine, authentication: .emulator, limits: limits, log: log), tls: nil,
-      limits: limits, group: MultiThreadedEventLoopGroup.singleton, log: log)
+      protocols: .firestore(
+        engine, authentication: .emulator, limits: limits, webChannel: webChannel,
+        handlers: [FirestoreEmulator(engine, log: log)], log: log),
+      tls: nil, limits: limits, group: MultiThreadedEventLoopGroup.singleton, log: log)
     let running = FirestoreTestPort(
       engine: engine, port: port, client: try await GRPCTestClient.connect(port: port.port))
     let result: Result<Void, any Error>

@@ -1,4 +1,4 @@
-// A whole server in this process with a gRPC client to it, and short ways to say what tests say often.
+// A complete server in this process with a gRPC client, and short forms of common requests.
 
 import Foundation
 import FirestoreProtobuf
@@ -41,7 +41,7 @@ struct FirestoreTestServer {
     await server.stop()
   }
 
-  /// Runs a test against a fresh server, and stops it whatever happens.
+  /// Runs a test against a new server, and stops the server also after an error.
   static func with(
     _ storage: HearthConfiguration.Storage = .ephemeral,
     _ change: (inout HearthConfiguration) -> Void = { _ in },
@@ -57,7 +57,7 @@ struct FirestoreTestServer {
     await running.stop()
   }
 
-  /// A directory for one test.
+  /// Returns the path of a new directory for one test.
   static func temporaryDirectory() -> String {
     FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)").path
   }

@@ -1,12 +1,12 @@
-// An HTTP/2 connection whose client writes every frame by hand, also such as no library would, and reads frames one by
-// one. Nothing is answered by itself: neither pings nor settings.
+// An HTTP/2 connection whose client writes every frame itself, also invalid ones, and reads frames one by
+// one. It answers neither pings nor settings automatically.
 
 import GRPCFraming
 import NIOCore
 import NIOHPACK
 
 final class FrameConnection {
-  /// What of the server's frames tests look at; window updates are left out.
+  /// The parts of the server's frames that tests check; window updates are omitted.
   enum Frame: Equatable {
     case data(stream: Int, ByteBuffer, end: Bool)
     case headers(stream: Int, HPACKHeaders, end: Bool)
@@ -19,7 +19,7 @@ final class FrameConnection {
     case closed
   }
 
-  /// The codes of errors that tests name.
+  /// The error codes that tests use.
   enum Code {
     static let noError = 0
     static let protocolError = 1
@@ -34,17 +34,17 @@ final class FrameConnection {
   private var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
   private var decoder = HPACKDecoder(allocator: ByteBufferAllocator())
   private var received = ByteBuffer()
-  /// By how much the server has opened the connection's window so far.
-  private(set) var given = 0
+  /// The sum of the connection's window updates, in bytes.
+  private(set) var windowUpdateBytes = 0
 
   private init(_ connection: RawConnection) { self.connection = connection }
 
-  /// Connects and says hello.
-  /// - Parameter settled: whether the server's settings are taken in and acknowledged.
-  static func open(port: Int, settled: Bool = true) async throws -> FrameConnection {
+  /// Connects and sends the preface.
+  /// - Parameter settled: whether the client reads and acknowledges the server's settings.
+  static func open(port: Int, acknowledgesSettings: Bool = true) async throws -> FrameConnection {
     let this = FrameConnection(try await RawConnection.connect(port: port))
     try await this.connection.send(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + frame(4, 0, 0))
-    if settled {
+    if acknowledgesSettings {
       try await this.send(frame(4, 1, 0))
       while try await this.next() != .settingsAck {}
     }
@@ -66,7 +66,7 @@ final class FrameConnection {
     return Array(buffer.readableBytesView)
   }
 
-  /// The fields of a call of the echo service.
+  /// The header fields of a call of the echo service.
   static func call(_ method: String, _ more: [(String, String)] = []) -> [(String, String)] {
     [
       (":method", "POST"), (":path", "/\(EchoPort.service)/\(method)"), (":scheme", "http"),
@@ -74,7 +74,7 @@ final class FrameConnection {
     ] + more
   }
 
-  /// Sends HEADERS, and a message if there is one.
+  /// Sends HEADERS, and the message if there is one.
   func request(
     _ stream: Int, _ fields: [(String, String)], _ message: [UInt8]? = nil, end: Bool = true
   ) async throws {
@@ -95,7 +95,7 @@ final class FrameConnection {
     return frame(0, end ? 1 : 0, stream, Array(framed.readableBytesView))
   }
 
-  /// Lets the server send more.
+  /// Increases the flow-control window for the server.
   func openWindows(_ stream: Int, by bytes: UInt32) async throws {
     var increment = ByteBuffer()
     increment.writeInteger(bytes)
@@ -107,10 +107,10 @@ final class FrameConnection {
 
   // MARK: Frames of the server
 
-  /// The next frame that is no window update.
+  /// Returns the next frame other than WINDOW_UPDATE.
   func next() async throws -> Frame {
     while true {
-      if let frame = try take() {
+      if let frame = try nextBufferedFrame() {
         if frame == .other(type: 8) { continue }
         return frame
       }
@@ -119,7 +119,7 @@ final class FrameConnection {
     }
   }
 
-  /// The frames up to the first that is asked for, or to the end.
+  /// Returns the frames up to the first match, or to the end of the connection.
   func frames(until isLast: (Frame) -> Bool) async throws -> [Frame] {
     var frames: [Frame] = []
     while true {
@@ -129,7 +129,7 @@ final class FrameConnection {
     }
   }
 
-  /// The status a call ends with; nil if it does not end with one.
+  /// Returns the status of a call; nil if the stream ends without a status.
   func status(of stream: Int) async throws -> Int? {
     let frames = try await frames {
       switch $0 {
@@ -141,7 +141,7 @@ final class FrameConnection {
     return fields.first(name: "grpc-status").flatMap { Int($0) }
   }
 
-  private func take() throws -> Frame? {
+  private func nextBufferedFrame() throws -> Frame? {
     guard let start: UInt32 = received.getInteger(at: received.readerIndex) else { return nil }
     let length = Int(start >> 8)
     guard received.readableBytes >= 9 + length else { return nil }
@@ -166,7 +166,7 @@ final class FrameConnection {
       let last = Int(payload.readInteger(as: UInt32.self) ?? 0)
       return .goAway(last: last, code: Int(payload.readInteger(as: UInt32.self) ?? 0))
     case 8:
-      if stream == 0 { given += Int(payload.readInteger(as: UInt32.self) ?? 0) }
+      if stream == 0 { windowUpdateBytes += Int(payload.readInteger(as: UInt32.self) ?? 0) }
       return .other(type: 8)
     case let type: return .other(type: Int(type))
     }

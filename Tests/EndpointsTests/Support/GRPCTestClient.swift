@@ -1,5 +1,5 @@
-// A gRPC client of our own framing on NIOHTTP2, which can also do what no polite client does: send raw bytes, break
-// frames, reset, and stop reading.
+// A gRPC client with our framing on NIOHTTP2. It can also send raw bytes and invalid frames, reset streams,
+// and stop reading.
 
 import GRPCFraming
 import NIOCore
@@ -20,7 +20,7 @@ final class GRPCTestClient: Sendable {
     self.scheme = scheme
   }
 
-  /// - Parameter window: the flow-control window of each stream, small to test back-pressure.
+  /// - Parameter window: the flow-control window of each stream in bytes; a small one tests back-pressure.
   static func connect(
     port: Int, tls: NIOSSLContext? = nil, window: Int = 1 << 20
   ) async throws -> GRPCTestClient {
@@ -32,7 +32,7 @@ final class GRPCTestClient: Sendable {
     try? await channel.close().get()
   }
 
-  /// Opens a call; its head is sent at once.
+  /// Opens a call and sends its headers immediately.
   func open(
     _ method: String, service: String = "google.firestore.v1.Firestore", metadata: [(String, String)] = [],
     timeout: GRPCTimeout? = nil
@@ -57,7 +57,7 @@ final class GRPCTestClient: Sendable {
     return GRPCTestCall(stream, mailbox)
   }
 
-  /// One request, one answer.
+  /// Sends one request and returns its response.
   /// - Throws: the call's status, unless it is OK.
   func unary<Response: Message>(
     _ method: String, _ request: some Message, metadata: [(String, String)] = [],
@@ -67,13 +67,13 @@ final class GRPCTestClient: Sendable {
     return try #require(messages.first)
   }
 
-  /// One request, and every answer up to the end.
+  /// Sends one request and returns every response.
   func stream<Response: Message>(
     _ method: String, _ request: some Message, metadata: [(String, String)] = [],
     as response: Response.Type = Response.self
   ) async throws -> [Response] {
     let call = try await open(method, metadata: metadata)
-    // The answer may be there, and the stream closed, before the request has gone out.
+    // The response may arrive, and the stream close, before the request is sent.
     try? await call.send(request, endStream: true)
     var messages: [Response] = []
     while true {
@@ -121,11 +121,11 @@ final class GRPCTestCall: Sendable {
     try await mailbox.next(within: deadline)
   }
 
-  /// Whether something has come that was not looked at.
-  var hasNews: Bool { !mailbox.isEmpty }
+  /// Whether an event has arrived that the test has not read.
+  var hasUnreadEvents: Bool { !mailbox.isEmpty }
 
-  /// The next message, decoded; the initial metadata is skipped.
-  /// - Throws: the call's status if it ended instead.
+  /// Returns the next message, decoded, and skips the initial metadata.
+  /// - Throws: the call's status if the call ends first.
   func message<Response: Message>(
     as type: Response.Type = Response.self, within deadline: TimeAmount = .seconds(60)
   ) async throws -> Response {
@@ -138,7 +138,7 @@ final class GRPCTestCall: Sendable {
     }
   }
 
-  /// The status the call ends with; messages before it are skipped.
+  /// Returns the status of the call, and skips the messages before it.
   func status(within deadline: TimeAmount = .seconds(60)) async throws -> GRPCStatus {
     while true {
       if case .end(let status, _) = try await next(within: deadline) { return status }

@@ -1,4 +1,4 @@
-// A client's end of an HTTP/2 connection, on which the test clients open their streams.
+// The client side of an HTTP/2 connection, on which the test clients open their streams.
 
 import NIOCore
 import NIOHTTP2
@@ -6,7 +6,7 @@ import NIOPosix
 import NIOSSL
 
 enum HTTP2Connection {
-  /// - Parameter window: what each stream may send ahead of its reader, small to test back-pressure.
+  /// - Parameter window: the flow-control window of each stream in bytes; a small one tests back-pressure.
   static func open(
     _ port: Int, tls: NIOSSLContext?, window: Int
   ) async throws -> (channel: any Channel, multiplexer: NIOHTTP2Handler.StreamMultiplexer) {

@@ -1,11 +1,11 @@
-// The built server as a process that only ever ends by SIGKILL.
+// Runs the built server as a process that ends only by SIGKILL.
 
 import Foundation
 import NIOCore
 import NIOPosix
 import Testing
 
-/// A server of its own on a directory, on ports that the next one can have again.
+/// A server process with a directory, and with ports that the next process can reuse.
 final class KilledServer: Sendable {
   private let process: Process
 
@@ -40,7 +40,7 @@ final class KilledServer: Sendable {
     let probe = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .bind(host: "127.0.0.1", port: 0).get()
     let port = probe.localAddress?.port
-    // A client that comes while it still listens would be accepted, and keep the port from the server.
+    // A client that connects while the probe listens would be accepted and would keep the port in use.
     try await probe.close()
     return try #require(port)
   }

@@ -1,5 +1,5 @@
-// A Listen stream as a client SDK keeps it: each target's documents, changed only when the server says that a
-// snapshot is consistent. Breaking the protocol's order throws.
+// A Listen stream with the state that a client SDK keeps: each target's documents, which change only at
+// consistent snapshots. It throws if messages violate the protocol's order.
 
 import FirestoreProtobuf
 import Foundation
@@ -11,7 +11,7 @@ struct ProtocolViolation: Error, CustomStringConvertible {
 }
 
 final class ListenClient {
-  /// What one target is known to hold.
+  /// The known state of one target.
   struct Target: Equatable {
     var documents: [String: Int64] = [:]
     var isAcknowledged = false
@@ -19,7 +19,7 @@ final class ListenClient {
     var resumeToken = Data()
   }
 
-  /// What became visible at one global snapshot.
+  /// The state of all targets at one global snapshot.
   struct Snapshot: Equatable {
     var targets: [Int32: [String: Int64]]
     var readTime: Int64
@@ -66,7 +66,7 @@ final class ListenClient {
     try await call.send(request)
   }
 
-  /// Starts a target from what another stream knew of it.
+  /// Sets a target's documents to the state that another stream received.
   func assume(_ documents: [String: Int64], for id: Int32) {
     targets[id]?.documents = documents
   }
@@ -78,14 +78,14 @@ final class ListenClient {
     try await call.send(request)
   }
 
-  /// Takes messages up to the next global snapshot.
+  /// Reads messages up to the next global snapshot.
   func snapshot(within deadline: TimeAmount = .seconds(60)) async throws -> Snapshot {
     while true {
       if let snapshot = try await step(within: deadline) { return snapshot }
     }
   }
 
-  /// Takes snapshots until one of them satisfies a condition.
+  /// Reads snapshots until one satisfies a condition.
   func snapshot(where condition: (Snapshot) -> Bool) async throws -> Snapshot {
     while true {
       let snapshot = try await snapshot()
@@ -93,7 +93,7 @@ final class ListenClient {
     }
   }
 
-  /// Takes messages until a target was removed, and returns the cause's code; 0 for a plain removal.
+  /// Reads messages until a target is removed, and returns the cause; its code is 0 without an error.
   func removal(of id: Int32) async throws -> Google_Rpc_Status {
     while removed[id] == nil { _ = try await step(within: .seconds(60)) }
     return removed.removeValue(forKey: id) ?? .init()

@@ -1,4 +1,4 @@
-// What a peer sent, in order, awaited with a deadline: tests never sleep to let something happen.
+// A queue of received events that a test awaits with a deadline, instead of sleeping.
 
 import NIOConcurrencyHelpers
 import NIOCore
@@ -31,11 +31,11 @@ final class Mailbox<Element: Sendable>: Sendable {
     waiter?.succeed(element)
   }
 
-  /// Whether there is nothing that nobody has taken yet.
+  /// Whether the queue is empty.
   var isEmpty: Bool { state.withLockedValue { $0.elements.isEmpty } }
 
-  /// Everything that is there, without waiting.
-  func takeAll() -> [Element] {
+  /// Removes and returns all elements, without waiting.
+  func removeAll() -> [Element] {
     state.withLockedValue { state in
       defer { state.elements = [] }
       return state.elements

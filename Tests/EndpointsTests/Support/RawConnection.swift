@@ -1,4 +1,5 @@
-// A TCP connection, in clear or under TLS, that sends exactly the bytes a test wants, and collects what comes back.
+// A TCP connection, in clear or under TLS, that sends the test's bytes unchanged and collects the received
+// bytes.
 
 import Foundation
 import NIOCore
@@ -28,7 +29,7 @@ final class RawConnection: Sendable {
     let channel = try await ClientBootstrap(group: group)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.addHandler(First(), name: first)
+          try channel.pipeline.syncOperations.addHandler(SocketMarker(), name: first)
           if let tls {
             try channel.pipeline.syncOperations.addHandler(
               NIOSSLClientHandler(context: tls, serverHostname: "localhost"))
@@ -48,20 +49,20 @@ final class RawConnection: Sendable {
     try await channel.writeAndFlush(ByteBuffer(bytes: bytes))
   }
 
-  /// Takes nothing more off the socket.
+  /// Stops reading from the socket.
   func stopReading() async throws { try await channel.setOption(.autoRead, value: false).get() }
 
-  /// Says that nothing more is sent; under TLS by its own end, too.
+  /// Half-closes the connection; under TLS also with a closing alert.
   func finishSending() async throws { try await channel.close(mode: .output).get() }
 
-  /// Goes at once and refuses whatever still comes, as a client does whose process ends.
+  /// Resets the connection, as the end of a client's process does.
   func reset() async throws {
     let socket = try #require(channel as? any SocketOptionProvider)
     try await socket.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
     try await channel.close().get()
   }
 
-  /// Ends the socket's direction alone, under whatever lies over it.
+  /// Half-closes the socket without a TLS closing alert.
   func cutSending() async throws {
     let channel = channel
     try await channel.eventLoop.submit {
@@ -72,14 +73,14 @@ final class RawConnection: Sendable {
     }.get().get()
   }
 
-  /// Everything up to the close of the connection.
+  /// Returns everything that arrives until the connection is closed.
   func textUntilClose() async throws -> String {
     var text = ""
     while case .bytes(let bytes) = try await mailbox.next() { text += String(buffer: bytes) }
     return text
   }
 
-  /// What arrives until `text` is part of it.
+  /// Reads until `needle` arrives, and returns the received text.
   func text(until needle: String) async throws -> String {
     var text = ""
     while case .bytes(let bytes) = try await mailbox.next() {
@@ -89,18 +90,18 @@ final class RawConnection: Sendable {
     return text
   }
 
-  /// Whether something has come that was not looked at.
-  var hasNews: Bool { !mailbox.isEmpty }
+  /// Whether an event has arrived that the test has not read.
+  var hasUnreadEvents: Bool { !mailbox.isEmpty }
 
-  /// What arrives next.
+  /// Returns the next event.
   func next() async throws -> Event { try await mailbox.next() }
 
   func close() async {
     try? await channel.close().get()
   }
 
-  /// Marks the end of the pipeline at the socket.
-  private final class First: ChannelInboundHandler {
+  /// Marks the end of the pipeline that is next to the socket.
+  private final class SocketMarker: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
   }
 

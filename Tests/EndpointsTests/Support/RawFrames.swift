@@ -1,10 +1,10 @@
-// Frames of HTTP/2 as bytes, also such as no client's library would send.
+// HTTP/2 frames as bytes, also frames that no client library sends.
 
 import NIOCore
 
 enum RawFrames {
   static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
-  /// What every client begins with.
+  /// The preface and an empty SETTINGS frame.
   static let opening = preface + frame(type: 4, stream: 0)
 
   static func frame(type: UInt8, flags: UInt8 = 0, stream: UInt32, _ payload: [UInt8] = []) -> [UInt8] {
@@ -16,7 +16,7 @@ enum RawFrames {
     return Array(buffer.readableBytesView)
   }
 
-  /// The head of a call, without the end of the stream.
+  /// HEADERS of a call, without END_STREAM.
   static func head(_ path: String, stream: UInt32) -> [UInt8] {
     let fields = [
       (":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "localhost"),
@@ -24,7 +24,7 @@ enum RawFrames {
     ]
     var block: [UInt8] = []
     for (name, value) in fields {
-      // Literals that no table keeps, each shorter than 127 bytes.
+      // The fields are literals without indexing, each shorter than 127 bytes.
       block += [0, UInt8(name.utf8.count)] + Array(name.utf8)
       block += [UInt8(value.utf8.count)] + Array(value.utf8)
     }
@@ -35,7 +35,7 @@ enum RawFrames {
 
   static let ping = frame(type: 6, stream: 0, [1, 2, 3, 4, 5, 6, 7, 8])
 
-  /// A window opened by so much.
+  /// A WINDOW_UPDATE frame for `bytes` bytes.
   static func window(_ bytes: UInt8, stream: UInt32) -> [UInt8] {
     frame(type: 8, stream: stream, [0, 0, 0, bytes])
   }

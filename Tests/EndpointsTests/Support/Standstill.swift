@@ -1,23 +1,23 @@
-// Waiting for something that stops: what a server that holds its peer back takes in comes to a halt, and nothing says so.
+// Waits until back-pressure stops a counter; no event reports this.
 
-/// Waits until a number has not changed over many round trips to the server that changes it. On a slow machine those take
-/// longer too; were they still too few, the number would be lower, and what a test says about it weaker.
+/// Waits until a number has not changed during many round trips to the server. Round trips take longer on a
+/// slow machine. With too few round trips the number is too low, and the test is only less strict.
 ///
 /// - Parameters:
-///   - end: a number at which there is nothing left to wait for.
-///   - roundTrip: asks the server for something that it answers although it holds the peer back.
+///   - end: a number at which the wait ends immediately.
+///   - roundTrip: sends a request that the server answers in spite of the back-pressure.
 /// - Returns: the number.
 func standstill(
   of count: () -> Int, below end: Int = .max, roundTrips: Int = 300, _ roundTrip: () async throws -> Void
 ) async throws -> Int {
   var last = count()
-  var quiet = 0
+  var unchangedCount = 0
   let deadline = ContinuousClock.now + .seconds(120)
-  while quiet < roundTrips, last < end {
+  while unchangedCount < roundTrips, last < end {
     guard ContinuousClock.now < deadline else { throw DeadlinePassed() }
     try await roundTrip()
     let now = count()
-    quiet = now == last ? quiet + 1 : 0
+    unchangedCount = now == last ? unchangedCount + 1 : 0
     last = now
   }
   return last

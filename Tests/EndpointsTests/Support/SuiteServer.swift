@@ -1,4 +1,4 @@
-// A server with a hub and both databases, and what tests of exports of all of them ask of it.
+// A server with a hub and both databases, and the requests of tests that export all of them.
 
 import FirestoreProtobuf
 import Foundation
@@ -20,22 +20,22 @@ extension FirestoreTestServer {
     }
   }
 
-  /// What a server says that does not start; nothing if it does.
-  static func refusal(_ change: (inout HearthConfiguration) -> Void) async -> String {
+  /// Returns the error of a server that fails to start; an empty string if it starts.
+  static func startError(_ change: (inout HearthConfiguration) -> Void) async -> String {
     do {
-      try await servingSuite(change) { _ in Issue.record("it started") }
+      try await servingSuite(change) { _ in Issue.record("the server started") }
       return ""
     } catch { return "\(error)" }
   }
 
-  /// Asks the hub, as the Firebase CLI does.
+  /// Requests an export from the hub, as the Firebase CLI does.
   func export(_ path: String, targets: String = "", headers: [String] = []) async throws -> RESTReply {
     try await RESTClient.request(
       server.hubPort ?? 0, "POST", "/_admin/export",
       body: "{\"path\":\"\(path)\",\"initiatedBy\":\"emulators:export\"\(targets)}", headers: headers)
   }
 
-  /// A request to the Realtime Database that succeeds.
+  /// Sends a request to the Realtime Database and expects success.
   func realtime(_ method: String, _ target: String, _ body: String? = nil) async throws -> String {
     let reply = try await RESTClient.request(
       server.databasePort ?? 0, method, target, body: body, headers: ["Authorization: Bearer owner"])
@@ -43,7 +43,7 @@ extension FirestoreTestServer {
     return reply.body
   }
 
-  /// Writes something to two databases of each product.
+  /// Writes to two databases of each product.
   func fill() async throws {
     try await client.commit([.set("c/a", ["n": .int(1)]), .set("c/a/s/b", ["t": .text("ä")])])
     _ = try await rest(
@@ -53,7 +53,7 @@ extension FirestoreTestServer {
     _ = try await realtime("PUT", "/.json?ns=other", #"{"b":[1,2]}"#)
   }
 
-  /// Looks for what ``fill()`` wrote.
+  /// Expects the data that ``fill()`` wrote.
   func expectFilled() async throws {
     #expect(try await client.get("c/a").fields["n"]?.integerValue == 1)
     #expect(try await client.get("c/a/s/b").fields["t"]?.stringValue == "ä")

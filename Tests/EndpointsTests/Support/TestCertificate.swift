@@ -1,10 +1,10 @@
-// A self-signed certificate for localhost, made for these tests and trusted by nobody else.
+// A self-signed certificate for localhost, for these tests only.
 
 import Foundation
 import NIOSSL
 
 enum TestCertificate {
-  /// Writes both files into a fresh directory and returns their paths.
+  /// Writes both files into a new directory and returns their paths.
   static func write() throws -> (certificate: String, key: String) {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
       "hearth-\(UUID().uuidString)")
@@ -16,7 +16,7 @@ enum TestCertificate {
     return (certificate.path, key.path)
   }
 
-  /// A client that trusts the certificate and offers the given protocols.
+  /// Returns a client context that trusts the certificate and offers the given protocols.
   static func clientContext(protocols: [String]) throws -> NIOSSLContext {
     var configuration = TLSConfiguration.makeClientConfiguration()
     configuration.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(certificatePEM.utf8)))

@@ -1,4 +1,4 @@
-// The bodies of POSTs and the parameters of requests, as clients write them and as nobody should.
+// Tests of request parsing: bodies of forward POSTs and query parameters, valid and malformed.
 
 import NIOCore
 import RandomModels
@@ -6,7 +6,8 @@ import Testing
 
 @testable import Endpoints
 
-@Suite struct ForwardBodyTests {
+@Suite("WebChannel request parsing")
+struct ForwardBodyTests {
   private func read(_ text: String) throws -> ForwardBody {
     try ForwardBody(ByteBuffer(string: text), limits: WebChannelLimits())
   }
@@ -15,23 +16,27 @@ import Testing
     try read(text).messages.map { "\($0.number):\($0.bytes.map { String(buffer: $0) } ?? "-")" }
   }
 
-  @Test func numbersAreRelativeToTheOffset() throws {
+  @Test("Message numbers are relative to the offset")
+  func numbersAreRelativeToTheOffset() throws {
     #expect(try messages("count=2&ofs=7&req0___data__=%7B%7D&req1___data__=a%20b+c") == ["7:{}", "8:a b c"])
     #expect(try messages("count=2&ofs=40&req100___data__=y&req3___data__=x") == ["43:x", "140:y"])
     #expect(try messages("count=1&req0___data__=x") == ["0:x"])
   }
 
-  @Test func messagesThatCannotBeReadTakeUpTheirNumber() throws {
+  @Test("A message that the client could not encode uses up its number")
+  func unencodableMessagesUseTheirNumber() throws {
     #expect(try messages("count=2&ofs=0&req0_type=_badmap&req1___data__=x") == ["0:-", "1:x"])
     #expect(try messages("count=2&ofs=5&req1___data__=x") == ["5:-", "6:x"])
   }
 
-  @Test func pings() throws {
+  @Test("An empty body is a ping without messages")
+  func pings() throws {
     #expect(try messages("count=0") == [])
     #expect(try messages("") == [])
   }
 
-  @Test func headersOfTheHandshake() throws {
+  @Test("The body of a handshake contains HTTP headers")
+  func headersOfTheHandshake() throws {
     let body = try read(
       "headers=X-Goog-Api-Client%3Agl-js%2F%20fire%2F12.0.0%0D%0AAuthorization%3ABearer%20a%3Ab%0D%0A&count=0"
     )
@@ -41,47 +46,52 @@ import Testing
     #expect(headers["x-missing"] == nil)
   }
 
-  @Test(arguments: [
-    "count=x", "count=-1", "count=1001", "count=0&req0___data__=x", "count=1&ofs=-1&req0___data__=x",
-    "count=1&reqx___data__=x", "count=1&req0=x", "count=%zz", "count=1&req0___data__=%4",
-    "count=1&ofs=99999999999999999999&req0___data__=x", "count=1&req-1___data__=x",
-  ])
-  func refusals(_ body: String) {
-    #expect(throws: WebChannelRefusal.self) { try read(body) }
+  @Test(
+    "Malformed bodies are rejected",
+    arguments: [
+      "count=x", "count=-1", "count=1001", "count=0&req0___data__=x", "count=1&ofs=-1&req0___data__=x",
+      "count=1&reqx___data__=x", "count=1&req0=x", "count=%zz", "count=1&req0___data__=%4",
+      "count=1&ofs=99999999999999999999&req0___data__=x", "count=1&req-1___data__=x",
+    ])
+  func malformedBodies(_ body: String) {
+    #expect(throws: WebChannelError.self) { try read(body) }
   }
 
-  @Test func manyFieldsAreRefused() {
+  @Test("A body with too many fields is rejected")
+  func fieldLimit() {
     let body = "count=1" + String(repeating: "&a=b", count: 5000)
-    #expect(throws: WebChannelRefusal.self) { try read(body) }
+    #expect(throws: WebChannelError.self) { try read(body) }
   }
 
-  /// Whatever bytes come, they are refused or make messages with rising numbers, at most as many as allowed.
-  @Test func anyBytes() throws {
+  @Test("Random bytes are rejected, or yield rising numbers within the limits")
+  func randomBytes() throws {
     var random = SeededGenerator(seed: 5)
-    let pieces = [
+    let fragments = [
       "count=", "ofs=", "req", "___data__=", "_", "=", "&", "%", "%2", "%41", "+", "1", "0", "-1",
       "99999999999",
       "headers=", "a:b%0D%0A", "\u{0}", "é", "req0___data__=%7B%7D", "count=1&",
     ]
     var limits = WebChannelLimits()
     limits.maximumMessages = 3
-    var read = 0
+    var parsedCount = 0
     for _ in 0..<20_000 {
-      var bytes = Array((0..<random.below(9)).map { _ in pieces[random.below(pieces.count)] }.joined().utf8)
+      var bytes = Array(
+        (0..<random.below(9)).map { _ in fragments[random.below(fragments.count)] }.joined().utf8)
       if !bytes.isEmpty, random.below(4) == 0 { bytes[random.below(bytes.count)] = UInt8(random.below(256)) }
       guard let body = try? ForwardBody(ByteBuffer(bytes: bytes), limits: limits) else { continue }
-      read += 1
+      parsedCount += 1
       let numbers = body.messages.map(\.number)
       #expect(numbers == Array(Set(numbers)).sorted())
       #expect(numbers.count <= 3 && numbers.allSatisfy { $0 >= 0 })
       _ = HeaderBlock(body.headers ?? "")
     }
-    #expect(read > 1000)
+    #expect(parsedCount > 1000)
   }
 
-  @Test func parameters() throws {
-    func query(_ text: String, post: Bool = true) throws -> WebChannelQuery {
-      try WebChannelQuery(isPost: post, try RequestTarget("/x?" + text))
+  @Test("Query parameters select the operation, and invalid ones are rejected")
+  func parameters() throws {
+    func query(_ text: String, post: Bool = true) throws -> WebChannelOperation {
+      try WebChannelOperation(isPost: post, try RequestTarget("/x?" + text))
     }
     #expect(
       try query("VER=8&RID=1&CVER=22&X-HTTP-Session-Id=gsessionid")
@@ -101,7 +111,7 @@ import Testing
       ("RID=1&SID=s&AID=0", false),
       ("RID=rpc&SID=s&AID=-2", false), ("RID=rpc&SID=s&AID=0&CI=1&TO=-1", false),
     ] {
-      #expect(throws: WebChannelRefusal.self, "\(text)") { try query(text, post: post) }
+      #expect(throws: WebChannelError.self, "\(text)") { try query(text, post: post) }
     }
   }
 }

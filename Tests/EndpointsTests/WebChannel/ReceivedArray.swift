@@ -1,5 +1,6 @@
-// What a client reads from a back channel's bytes.
+// A received array: decodes the frames of a back channel as a client does.
 
+import JSON
 import NIOCore
 import RealtimeModel
 
@@ -10,10 +11,11 @@ struct ReceivedArray {
   var id: Int
   var payload: JSONValue
 
+  /// The number and the JSON of the array.
   var text: String { "\(id) \(String(decoding: payload.json(), as: UTF8.self))" }
 
-  /// The arrays of whole frames; what is left over is an unfinished frame.
-  static func take(_ bytes: inout ByteBuffer) -> [ReceivedArray] {
+  /// Removes all complete frames from the buffer and returns their arrays. An incomplete frame remains.
+  static func consume(_ bytes: inout ByteBuffer) -> [ReceivedArray] {
     var arrays: [ReceivedArray] = []
     while let end = bytes.readableBytesView.firstIndex(of: UInt8(ascii: "\n")),
       let length = Int(String(decoding: bytes.readableBytesView[..<end], as: UTF8.self)),
@@ -29,11 +31,13 @@ struct ReceivedArray {
     return arrays
   }
 
+  /// Returns the arrays of all complete frames.
   static func all(_ bytes: ByteBuffer) -> [ReceivedArray] {
     var bytes = bytes
-    return take(&bytes)
+    return consume(&bytes)
   }
 
+  /// Returns the first `units` UTF-16 code units; nil if there are fewer.
   private static func chunk(_ bytes: ByteBufferView, units: Int) -> String? {
     let text = String(decoding: bytes, as: UTF8.self)
     guard text.utf16.count >= units else { return nil }

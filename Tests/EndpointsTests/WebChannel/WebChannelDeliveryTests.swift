@@ -1,6 +1,9 @@
-// Random sessions over a network that loses, repeats and overtakes requests and cuts answers anywhere: each message and
-// each array arrives exactly once, in order.
+// Tests of WebChannel delivery: random sessions over a simulated network.
+//
+// The network loses, repeats and reorders requests, and truncates responses at any byte. Each message and each array
+// must arrive exactly once, in order.
 
+import JSON
 import NIOCore
 import RandomModels
 import RealtimeModel
@@ -8,8 +11,10 @@ import Testing
 
 @testable import Endpoints
 
-@Suite struct WebChannelDeliveryTests {
-  @Test func exactlyOnceInOrder() throws {
+@Suite("WebChannel delivery")
+struct WebChannelDeliveryTests {
+  @Test("An unreliable network delivers each message and array exactly once, in order")
+  func exactlyOnceInOrder() throws {
     for seed in 0..<100 {
       var run = RandomSession(seed: UInt64(seed))
       try run.play(300)
@@ -21,7 +26,7 @@ import Testing
   }
 }
 
-/// A client, a server's session, and a network between them.
+/// A simulated client, a session of the server, and the network between them.
 private struct RandomSession {
   private struct Post {
     var numbers: Range<Int>
@@ -31,7 +36,7 @@ private struct RandomSession {
   private struct Back {
     var id: WebChannelSession.BackChannelID
     var acknowledged: Int
-    var lastOnIt: Int
+    var lastWritten: Int
     var bytes = ByteBuffer()
     var hasEnded = false
   }
@@ -43,18 +48,18 @@ private struct RandomSession {
   private(set) var sentArrays = 0
   private(set) var delivered: [String] = []
   private(set) var received: [String] = []
-  /// POSTs on their way; a lost one is sent again, one that arrived but whose answer was lost too.
+  /// POSTs in flight. The client resends a POST if the request or its response was lost.
   private var posts: [Post] = []
   private var back: Back?
   private var lastArray = 0
-  /// Whether the back channel is broken and the server has not heard of it.
+  /// Whether the back channel has disconnected and the server has not detected it.
   private var isHalfOpen = false
 
   init(seed: UInt64) {
     random = SeededGenerator(seed: seed)
     var limits = WebChannelLimits()
-    limits.backChannelBytes = 200
-    limits.maximumRetainedBytes = 400
+    limits.maximumBackChannelBytes = 200
+    limits.maximumUnacknowledgedBytes = 400
     limits.idleTimeout = .hours(24)
     session = WebChannelSession(limits, now: now)
   }
@@ -67,18 +72,18 @@ private struct RandomSession {
       case 1, 2: try arrive()
       case 3: if back == nil { try open() }
       case 4: read(random.below(60))
-      case 5: if random.below(3) == 0 { cut() }
+      case 5: if random.below(3) == 0 { disconnect() }
       case 6, 7: send()
       default: apply(session.tick(now: now))
       }
-      if random.below(4) == 0 { takeMessages(1) }
+      if random.below(4) == 0 { receiveMessages(atMost: 1) }
     }
   }
 
-  /// Everything that is on its way arrives.
+  /// Delivers everything in flight.
   mutating func settle() throws {
-    while !posts.isEmpty { try arrive(loss: false) }
-    takeMessages(.max)
+    while !posts.isEmpty { try arrive(isLossy: false) }
+    receiveMessages(atMost: .max)
     for _ in 0..<1000 where received.count < sentArrays || session.heldBytes > 0 {
       now = now + .seconds(1)
       if back == nil { try open() }
@@ -94,12 +99,12 @@ private struct RandomSession {
     sentMessages += count
   }
 
-  /// Any POST arrives, and is sent again if it or its answer was lost.
-  private mutating func arrive(loss: Bool = true) throws {
+  /// Delivers a random POST, or loses the POST or its response. A lost POST stays in flight.
+  private mutating func arrive(isLossy: Bool = true) throws {
     guard !posts.isEmpty else { return }
     let index = random.below(posts.count)
     let post = posts[index]
-    let fate = loss ? random.below(3) : 2
+    let fate = isLossy ? random.below(3) : 2
     if fate > 0 {
       try session.receive(
         try body(of: post).messages.shuffled(using: &random), acknowledged: post.acknowledged, now: now)
@@ -107,7 +112,7 @@ private struct RandomSession {
     if fate == 2 { posts.remove(at: index) }
   }
 
-  /// The body as a client writes it, whose offset may be lower than its first message.
+  /// Returns the body as a client encodes it. Its offset may be lower than the number of its first message.
   private mutating func body(of post: Post) throws -> ForwardBody {
     let offset = random.below(post.numbers.lowerBound + 1)
     var text = "count=\(post.numbers.count)&ofs=\(offset)"
@@ -115,16 +120,16 @@ private struct RandomSession {
     return try ForwardBody(ByteBuffer(string: text), limits: WebChannelLimits())
   }
 
-  private mutating func takeMessages(_ most: Int) {
-    var left = most
-    while left > 0, let message = session.nextMessage() {
+  private mutating func receiveMessages(atMost maximum: Int) {
+    var remaining = maximum
+    while remaining > 0, let message = session.nextMessage() {
       delivered.append(String(buffer: message))
-      left -= 1
+      remaining -= 1
     }
   }
 
   private mutating func send() {
-    guard session.hasRoom else { return }
+    guard session.canSend else { return }
     let payloads = (0..<random.below(3)).map { ByteBuffer(string: "[\"a\(sentArrays + $0)\"]") }
     sentArrays += payloads.count
     apply(session.send(payloads, now: now))
@@ -135,35 +140,35 @@ private struct RandomSession {
       acknowledged: lastArray, isStreaming: random.below(2) == 0, timeout: .seconds(Int64(random.below(40))))
     let steps = try session.open(request, now: now)
     isHalfOpen = false
-    back = Back(id: session.backChannel ?? -1, acknowledged: lastArray, lastOnIt: lastArray)
+    back = Back(id: session.backChannel ?? -1, acknowledged: lastArray, lastWritten: lastArray)
     apply(steps)
     if request.isStreaming { #expect(steps.frames.readableBytes > 0) }
   }
 
-  private mutating func apply(_ steps: WebChannelSession.Steps) {
+  private mutating func apply(_ steps: WebChannelSession.Actions) {
     #expect(!steps.isOver)
     guard steps.frames.readableBytes > 0 || steps.endsBackChannel else { return }
     guard var back, !back.hasEnded else {
       if isHalfOpen { return }
-      Issue.record("something is written to no back channel")
+      Issue.record("frames are written without a back channel")
       return
     }
     for array in ReceivedArray.all(steps.frames) {
-      #expect(array.id > back.lastOnIt, "an array is doubled or goes back")
-      back.lastOnIt = array.id
+      #expect(array.id > back.lastWritten, "an array is repeated or out of order")
+      back.lastWritten = array.id
     }
     back.bytes.writeImmutableBuffer(steps.frames)
     back.hasEnded = steps.endsBackChannel
     self.back = back
   }
 
-  /// The client reads so many bytes, which may end within a frame.
-  private mutating func read(_ most: Int) {
+  /// Reads up to a number of bytes, which may end inside a frame.
+  private mutating func read(_ maximum: Int) {
     guard var back else { return }
     let all = back.bytes
-    var seen = all.getSlice(at: all.readerIndex, length: min(most, all.readableBytes)) ?? ByteBuffer()
+    var seen = all.getSlice(at: all.readerIndex, length: min(maximum, all.readableBytes)) ?? ByteBuffer()
     let before = seen.readerIndex
-    for array in ReceivedArray.take(&seen) where array.id > lastArray {
+    for array in ReceivedArray.consume(&seen) where array.id > lastArray {
       lastArray = array.id
       if let text = array.payload.array?.first?.string, text != "noop" { received.append(text) }
     }
@@ -171,11 +176,11 @@ private struct RandomSession {
     self.back = back.hasEnded && back.bytes.readableBytes == 0 ? nil : back
   }
 
-  /// The back channel breaks; its server may hear of that later, or never.
-  private mutating func cut() {
+  /// Disconnects the back channel. The server may not detect it.
+  private mutating func disconnect() {
     guard let back else { return }
     self.back = nil
     isHalfOpen = !back.hasEnded && random.below(2) == 0
-    if !back.hasEnded, !isHalfOpen { session.lose(back.id, now: now) }
+    if !back.hasEnded, !isHalfOpen { session.disconnect(back.id, now: now) }
   }
 }

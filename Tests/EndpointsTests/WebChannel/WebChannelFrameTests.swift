@@ -1,5 +1,6 @@
-// Frames: their length is in UTF-16 units, whatever they hold, and no write can end within a character.
+// Tests of WebChannel frames: their length in UTF-16 code units, and the escapes that keep characters intact.
 
+import JSON
 import NIOCore
 import RandomModels
 import RealtimeModel
@@ -7,14 +8,16 @@ import Testing
 
 @testable import Endpoints
 
-@Suite struct WebChannelFrameTests {
-  @Test func lengthsAreUTF16Units() throws {
+@Suite("WebChannel frames")
+struct WebChannelFrameTests {
+  @Test("The length of a frame counts UTF-16 code units, and frames are ASCII")
+  func lengthsAreUTF16Units() throws {
     var random = SeededGenerator(seed: 11)
-    let pieces = [
+    let fragments = [
       "a", "é", "e\u{301}", "Käfer", "\u{1F600}", "\u{FF5E}", "\u{FFFD}", "\u{2028}", "\u{7F}", "\\n", "日本",
     ]
     for id in 1...2000 {
-      let text = (0..<random.below(12)).map { _ in pieces[random.below(pieces.count)] }.joined()
+      let text = (0..<random.below(12)).map { _ in fragments[random.below(fragments.count)] }.joined()
       let frame = WebChannelFrames.array(id, ByteBuffer(string: "[\"\(text)\"]"))
       let parts = String(buffer: frame).split(separator: "\n", maxSplits: 1)
       #expect(Int(parts[0]) == parts[1].utf16.count)
@@ -26,8 +29,8 @@ import Testing
     }
   }
 
-  /// The frame of the specification's example, but for the escapes.
-  @Test func workedExample() {
+  @Test("Frames match the examples of the protocol description")
+  func workedExample() {
     let frame = WebChannelFrames.handshake(session: "Qm9va3NTSUQtMDAwMDAwMQ", keepAlive: .seconds(30))
     #expect(String(buffer: frame) == "50\n[[0,[\"c\",\"Qm9va3NTSUQtMDAwMDAwMQ\",\"\",8,12,30000]]]")
     #expect(

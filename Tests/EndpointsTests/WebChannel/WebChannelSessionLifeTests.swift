@@ -1,6 +1,7 @@
-// How sessions begin and end over sockets, what they are bounded by, and what every answer carries.
+// Tests of the lifetime of WebChannel sessions over sockets: their begin, end and limits, and the response headers.
 
 import Foundation
+import JSON
 import NIOCore
 import NIOHTTP1
 import OrderedStore
@@ -9,45 +10,48 @@ import Testing
 
 @testable import Endpoints
 
-@Suite(.timeLimit(.minutes(10))) struct WebChannelSessionLifeTests {
+@Suite("WebChannel session lifetime", .timeLimit(.minutes(10)))
+struct WebChannelSessionLifeTests {
   private typealias Client = WebChannelTestClient
 
   private func port(
     _ change: (inout WebChannelLimits) -> Void = { _ in }, _ body: (FirestoreTestPort) async throws -> Void
   ) async throws {
-    var limits = PortLimits()
-    change(&limits.webChannel)
-    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits, body)
+    var limits = WebChannelLimits()
+    change(&limits)
+    try await FirestoreTestPort.with(store: try MemoryStore(), webChannel: limits, body)
   }
 
   private func opened(_ running: FirestoreTestPort) async throws -> WebChannelTestClient {
     try await Client.handshake(running.port.port, "Listen", [Client.listen(to: "a/b", 2)]).client
   }
 
-  @Test func unknownSession() async throws {
+  @Test("A request for an unknown session gets status 400 and \"Unknown SID\"")
+  func unknownSession() async throws {
     try await port { running in
       var client = Client(port: running.port.port)
       client.sid = "nobody"
-      for reply in [try await client.post([], from: 0), try await client.open(after: 0).whole()] {
+      for reply in [try await client.post([], from: 0), try await client.open(after: 0).complete()] {
         #expect(reply.status == 400)
         let words = try #require(reply.text.range(of: "Unknown SID"))
-        #expect(words.lowerBound > reply.text.startIndex, "clients do not see it at the beginning")
+        #expect(words.lowerBound > reply.text.startIndex, "clients do not find it at index 0")
       }
-      // A session of the other stream is not this one's.
+      // A session of the Listen stream is unknown to the Write stream.
       var other = try await opened(running)
       other.stream = "Write"
       #expect(try await other.post([], from: 1).status == 400)
     }
   }
 
-  @Test(arguments: ["POST", "GET"]) func terminate(_ method: String) async throws {
+  @Test("A terminate request ends the session, and may be repeated", arguments: ["POST", "GET"])
+  func terminate(_ method: String) async throws {
     try await port { running in
       let client = try await opened(running)
       let back = try await client.open(after: 0)
       _ = try await back.arrays(until: "CURRENT")
       let query = "VER=8&SID=\(client.sid)&RID=102&TYPE=terminate"
       for _ in 0..<2 {
-        let reply = try await BackChannel(try await client.request(method, query)).whole()
+        let reply = try await BackChannel(try await client.request(method, query)).complete()
         #expect(reply.status == 200)
         #expect(reply.text.isEmpty)
       }
@@ -57,19 +61,21 @@ import Testing
     }
   }
 
-  @Test func malformedRequests() async throws {
+  @Test("Malformed requests are rejected and do not affect the session")
+  func malformedRequests() async throws {
     try await port { running in
       let client = try await opened(running)
       #expect(try await client.post("VER=9&RID=1", "count=0").status == 400)
       #expect(try await client.post("VER=8&RID=1", "count=zz").status == 400)
       #expect(try await client.post("VER=8&SID=\(client.sid)&RID=1&AID=99", "count=0").status == 400)
-      #expect(try await BackChannel(try await client.request("PUT", "VER=8&RID=1")).whole().status == 405)
-      // None of them harmed the session.
+      #expect(try await BackChannel(try await client.request("PUT", "VER=8&RID=1")).complete().status == 405)
+      // The session is still usable.
       #expect(try await client.post([], from: 1).status == 200)
     }
   }
 
-  @Test func answersCarryWhatBrowsersNeed() async throws {
+  @Test("Responses have the CORS, caching and session headers that browsers need")
+  func browserHeaders() async throws {
     try await port { running in
       let (client, reply) = try await Client.handshake(
         running.port.port, "Listen", [], query: "&X-HTTP-Session-Id=gsessionid")
@@ -95,7 +101,8 @@ import Testing
     }
   }
 
-  @Test func overHTTP2() async throws {
+  @Test("A session works over HTTP/2, and a stream reset disconnects the back channel")
+  func overHTTP2() async throws {
     try await port { running in
       let client = try await HTTP2Client.open(running.port.port)
       let path = "/google.firestore.v1.Firestore/Listen/channel"
@@ -108,7 +115,7 @@ import Testing
       #expect(try await back.next() == "200")
       var text = ""
       while !text.contains("CURRENT") { text += try await back.next() }
-      // The reset of the stream is the loss of the back channel.
+      // A reset of the HTTP/2 stream disconnects the back channel.
       back.stream.close(promise: nil)
       let again = try await client.request(.GET, path + "?VER=8&RID=rpc&SID=\(sid)&AID=0&CI=0")
       #expect(try await again.next() == "200")
@@ -118,14 +125,15 @@ import Testing
     }
   }
 
-  @Test func testsForProxies() async throws {
+  @Test("The proxy test of old clients is served")
+  func proxyTest() async throws {
     try await port({ $0.proxyTestPause = .milliseconds(50) }) { running in
       let client = Client(port: running.port.port, stream: "Listen")
       func test(_ query: String) async throws -> ChannelReply {
         let connection = try await RawConnection.connect(port: client.port)
         try await connection.send(
           "GET /google.firestore.v1.Firestore/Listen/channel/test?\(query) HTTP/1.1\r\nHost: x\r\n\r\n")
-        return try await BackChannel(connection).whole()
+        return try await BackChannel(connection).complete()
       }
       let prefixes = try JSONValue(json: try await test("VER=8&MODE=init").text)
       #expect(prefixes.array?.count == 2)
@@ -134,10 +142,11 @@ import Testing
     }
   }
 
-  @Test func backChannelsAreNeverSilentAndEnd() async throws {
+  @Test("A back channel sends noops until its lifetime ends")
+  func keepAliveAndLifetime() async throws {
     try await port({
       $0.keepAlive = .milliseconds(200)
-      $0.backChannelLife = .seconds(4)
+      $0.maximumBackChannelLifetime = .seconds(4)
     }) { running in
       let client = try await Client.handshake(running.port.port, "Listen", []).client
       let back = try await client.open(after: 0)
@@ -150,16 +159,17 @@ import Testing
     }
   }
 
-  @Test func polling() async throws {
+  @Test("Polling receives all arrays, then noops")
+  func polling() async throws {
     try await port { running in
       let client = try await opened(running)
-      let first = try await client.open(after: 0, polling: 20_000).whole()
+      let first = try await client.open(after: 0, polling: 20_000).complete()
       #expect(first.arrays.first?.text.contains("ADD") == true)
       var last = first.arrays.last?.id ?? 0
-      // Until all that was coming has come, then nothing but a word that nothing has.
+      // Polls until all arrays have arrived and a poll returns a noop.
       var text = ""
       while text != "[\"noop\"]" {
-        let next = try await client.open(after: last, polling: 100).whole()
+        let next = try await client.open(after: last, polling: 100).complete()
         let array = try #require(next.arrays.last)
         #expect(array.id > last)
         last = array.id
@@ -168,8 +178,9 @@ import Testing
     }
   }
 
-  /// Clients that fetch do not survive the loss of a connection that has said nothing at all.
-  @Test func pollingBeginsAtOnce() async throws {
+  /// Clients that use `fetch` fail if a connection is lost before the response head.
+  @Test("A polling request gets its response head immediately")
+  func pollingSendsHeadImmediately() async throws {
     try await port { running in
       let client = try await Client.handshake(running.port.port, "Listen", []).client
       let back = try await client.open(after: 0, polling: 20_000)
@@ -181,8 +192,9 @@ import Testing
     }
   }
 
-  @Test func sessionsExpire() async throws {
-    // Long enough for a busy machine to open the back channel within it.
+  @Test("An idle session expires and makes room for another")
+  func sessionsExpire() async throws {
+    // The timeout is long enough for a busy machine to open the back channel.
     try await port({
       $0.idleTimeout = .seconds(4)
       $0.maximumSessions = 1
@@ -192,23 +204,24 @@ import Testing
       _ = try await back.arrays(until: "CURRENT")
       #expect(try await client.post([], from: 1).status == 200)
       await back.close()
-      // To ask it would keep it alive; there is room for another once it has expired.
+      // A request would keep the session alive. Its expiry is visible because a new session fits.
       #expect(
         try await eventually { try await Client.handshake(client.port, "Listen", []).reply.status == 200 })
       #expect(try await client.post([], from: 1).status == 400)
     }
   }
 
-  @Test func sessionsAreCounted() async throws {
+  @Test("A handshake above the session limit is rejected with status 503")
+  func sessionLimit() async throws {
     try await port({ $0.maximumSessions = 2 }) { running in
       let first = try await opened(running)
       _ = try await opened(running)
-      let refused = try await Client.handshake(running.port.port, "Listen", []).reply
-      #expect(refused.status == 503)
-      #expect(refused.text.contains("2 sessions"))
+      let rejected = try await Client.handshake(running.port.port, "Listen", []).reply
+      #expect(rejected.status == 503)
+      #expect(rejected.text.contains("2 sessions"))
       _ = try await BackChannel(
         try await first.request("POST", "SID=\(first.sid)&RID=9&TYPE=terminate")
-      ).whole()
+      ).complete()
       #expect(
         try await eventually {
           try await Client.handshake(running.port.port, "Listen", []).reply.status == 200
@@ -216,25 +229,26 @@ import Testing
     }
   }
 
-  /// When all sessions together hold too much, one that nobody fetches from has to go.
-  @Test func sessionsAreBoundedInBytes() async throws {
+  /// When all sessions exceed the limit together, a session without a back channel ends.
+  @Test("Memory pressure ends an idle session")
+  func memoryLimit() async throws {
     try await port({ $0.maximumHeldBytes = 100_000 }) { running in
       try await running.client.commit([.set("a/b", ["t": .text(String(repeating: "x", count: 60_000))])])
       let clients = [try await opened(running), try await opened(running)]
       let deadline = NIODeadline.now() + .seconds(60)
-      var refused = 0
-      while refused == 0, .now() < deadline {
-        for client in clients where try await client.post([], from: 1).status == 400 { refused += 1 }
+      var endedCount = 0
+      while endedCount == 0, .now() < deadline {
+        for client in clients where try await client.post([], from: 1).status == 400 { endedCount += 1 }
       }
-      #expect(refused == 1)
+      #expect(endedCount == 1)
     }
   }
 
-  /// What a client does not fetch stays within the budget, and all of it comes in the end.
-  @Test func slowReadersAreBounded() async throws {
+  @Test("A slow reader stays within its byte limits and receives everything")
+  func slowReadersAreBounded() async throws {
     try await port({
-      $0.maximumRetainedBytes = 200_000
-      $0.backChannelBytes = 100_000
+      $0.maximumUnacknowledgedBytes = 200_000
+      $0.maximumBackChannelBytes = 100_000
     }) { running in
       let text = String(repeating: "x", count: 20_000)
       for n in 0..<50 { try await running.client.commit([.set("big/\(n)", ["t": .text(text)])]) }
@@ -262,7 +276,8 @@ import Testing
     }
   }
 
-  @Test func drainEndsStreams() async throws {
+  @Test("Draining the server ends streams with UNAVAILABLE")
+  func drainingEndsStreams() async throws {
     try await port { running in
       let client = try await opened(running)
       let back = try await client.open(after: 0)

@@ -1,6 +1,7 @@
-// A client of WebChannel that shows each request's answer as it came: over plain sockets, a connection for each request.
+// A WebChannel test client over plain sockets, with one connection for each request. It exposes each response unchanged.
 
 import Foundation
+import JSON
 import NIOCore
 import NIOSSL
 import RealtimeModel
@@ -8,7 +9,7 @@ import Testing
 
 @testable import Endpoints
 
-/// One HTTP answer.
+/// One complete HTTP response.
 struct ChannelReply {
   var status: Int
   var headers: [String: String]
@@ -19,7 +20,7 @@ struct ChannelReply {
   var arrays: [ReceivedArray] { ReceivedArray.all(body) }
 }
 
-/// One stream's channel.
+/// A client of one stream.
 struct WebChannelTestClient {
   static let database = "projects/demo-test/databases/(default)"
 
@@ -29,7 +30,7 @@ struct WebChannelTestClient {
   var sid = ""
   var headers = "Origin: http://localhost:5000\r\n"
 
-  /// A handshake that brings messages.
+  /// Sends a handshake with messages.
   static func handshake(
     _ port: Int, _ stream: String, _ messages: [String], headers: String? = nil, query: String = "",
     tls: NIOSSLContext? = nil
@@ -42,12 +43,13 @@ struct WebChannelTestClient {
     return (client, reply)
   }
 
-  /// A forward body.
+  /// Returns the body of a forward POST.
   static func body(_ messages: [String], from offset: Int) -> String {
     "count=\(messages.count)" + (messages.isEmpty ? "" : "&ofs=\(offset)")
       + messages.enumerated().map { "&req\($0.offset)___data__=\(escape($0.element))" }.joined()
   }
 
+  /// Returns a message that adds a target for a document.
   static func listen(to path: String, _ target: Int) -> String {
     """
     {"database":"\(database)","addTarget":{"documents":{"documents":["\(database)/documents/\(path)"]},\
@@ -55,6 +57,7 @@ struct WebChannelTestClient {
     """
   }
 
+  /// Returns a message that writes a document.
   static func set(_ path: String, _ fields: String, token: String = "MA==") -> String {
     """
     {"streamToken":"\(token)","writes":[{"update":{"name":"\(database)/documents/\(path)","fields":\(fields)}}]}
@@ -81,7 +84,7 @@ struct WebChannelTestClient {
   }
 
   func post(_ query: String, _ body: String) async throws -> ChannelReply {
-    try await BackChannel(try await request("POST", query, body)).whole()
+    try await BackChannel(try await request("POST", query, body)).complete()
   }
 
   /// Posts messages of the session.
@@ -91,7 +94,8 @@ struct WebChannelTestClient {
     return try await post(query, Self.body(messages, from: offset))
   }
 
-  /// Asks for answers.
+  /// Opens a back channel.
+  /// - Parameter timeout: makes the request a polling request with this timeout in milliseconds.
   func open(after id: Int, polling timeout: Int? = nil) async throws -> BackChannel {
     let kind = timeout.map { "CI=1&TO=\($0)" } ?? "CI=0"
     return BackChannel(
@@ -99,7 +103,7 @@ struct WebChannelTestClient {
   }
 }
 
-/// An answer as it comes.
+/// A streaming HTTP response.
 final class BackChannel {
   private let connection: RawConnection
   private var bytes = ByteBuffer()
@@ -112,17 +116,17 @@ final class BackChannel {
 
   func close() async { await connection.close() }
 
-  /// The next array; nil at the end of the answer.
+  /// Returns the next array; nil at the end of the response.
   func next() async throws -> ReceivedArray? {
     while queue.isEmpty {
       if hasEnded { return nil }
       try await receive()
-      queue += ReceivedArray.take(&body)
+      queue += ReceivedArray.consume(&body)
     }
     return queue.removeFirst()
   }
 
-  /// The next array that is no noop.
+  /// Returns the next array except noops.
   func nextMessage() async throws -> ReceivedArray? {
     while let array = try await next() {
       if array.payload != .array([.string("noop")]) { return array }
@@ -130,7 +134,7 @@ final class BackChannel {
     return nil
   }
 
-  /// Arrays up to the first that contains a text.
+  /// Returns all arrays up to the first one that contains a text.
   func arrays(until text: String) async throws -> [ReceivedArray] {
     var arrays: [ReceivedArray] = []
     while let array = try await next() {
@@ -140,7 +144,7 @@ final class BackChannel {
     return arrays
   }
 
-  /// The status and headers.
+  /// Returns the status and headers of the response.
   func start() async throws -> (status: Int, headers: [String: String]) {
     while true {
       if let head { return head }
@@ -148,7 +152,8 @@ final class BackChannel {
     }
   }
 
-  func whole() async throws -> ChannelReply {
+  /// Returns the complete response.
+  func complete() async throws -> ChannelReply {
     while !hasEnded { try await receive() }
     await connection.close()
     return ChannelReply(status: head?.status ?? 0, headers: head?.headers ?? [:], body: body)

@@ -1,5 +1,6 @@
-// WebChannel over sockets: what the two streams say to a browser, and what keeps a session in order.
+// Tests of WebChannel over sockets: Listen and Write streams as a browser uses them, and the order of a session.
 
+import JSON
 import NIOCore
 import OrderedStore
 import RealtimeModel
@@ -7,21 +8,23 @@ import Testing
 
 @testable import Endpoints
 
-@Suite(.timeLimit(.minutes(10))) struct WebChannelTests {
+@Suite("WebChannel", .timeLimit(.minutes(10)))
+struct WebChannelTests {
   private typealias Client = WebChannelTestClient
 
-  /// A port whose limits a test chooses.
+  /// Runs a port with limits that the test selects.
   private func port(
     _ change: (inout WebChannelLimits) -> Void = { _ in }, _ body: (Int) async throws -> Void
   ) async throws {
-    var limits = PortLimits()
-    change(&limits.webChannel)
-    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) {
+    var limits = WebChannelLimits()
+    change(&limits)
+    try await FirestoreTestPort.with(store: try MemoryStore(), webChannel: limits) {
       try await body($0.port.port)
     }
   }
 
-  @Test func listensToADocument() async throws {
+  @Test("A Listen stream delivers the writes of a Write stream")
+  func listensToADocument() async throws {
     try await port { port in
       let (client, handshake) = try await Client.handshake(
         port, "Listen", [Client.listen(to: "books/b1", 1002)], headers: "Authorization:Bearer owner\r\n")
@@ -58,7 +61,8 @@ import Testing
     }
   }
 
-  @Test func writeFailureEndsTheStreamAlone() async throws {
+  @Test("A failed write ends the stream with its error, and the session accepts later messages")
+  func writeFailureEndsStreamOnly() async throws {
     try await port { port in
       let (client, _) = try await Client.handshake(
         port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
@@ -71,14 +75,15 @@ import Testing
       #expect(error?["status"] == .string("NOT_FOUND"))
       #expect(error?["code"]?.int == 5)
       #expect(error?["message"]?.string?.isEmpty == false)
-      #expect(try await back.next() == nil, "the answer ends behind the error")
-      // A message that comes later changes nothing, and is answered.
+      #expect(try await back.next() == nil, "the response ends after the error")
+      // A later message has no effect, and its POST gets a response.
       #expect(try await client.post([Client.set("a/b", "{}")], from: 3).status == 200)
       await back.close()
     }
   }
 
-  @Test func goodbyeClosesTheChannel() async throws {
+  @Test("A request without writes closes the Write stream and its channel")
+  func emptyWriteClosesChannel() async throws {
     try await port { port in
       let (client, _) = try await Client.handshake(
         port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
@@ -91,11 +96,13 @@ import Testing
     }
   }
 
-  /// A session is opened whoever asks: clients take a failed handshake for a broken network, and an error for what it is.
-  @Test(arguments: [
-    ("Basic x", "UNAUTHENTICATED"), ("Bearer x", "INVALID_ARGUMENT"),
-  ])
-  func headersComeInTheBodyOrTheQuery(_ authorization: String, _ status: String) async throws {
+  /// Invalid credentials do not fail the handshake: clients treat a failed handshake as a network error.
+  @Test(
+    "Credentials in the body or the query are checked",
+    arguments: [
+      ("Basic x", "UNAUTHENTICATED"), ("Bearer x", "INVALID_ARGUMENT"),
+    ])
+  func headersInBodyOrQuery(_ authorization: String, _ status: String) async throws {
     try await port { port in
       let messages = [Client.listen(to: "books/b1", 2)]
       for inBody in [true, false] {
@@ -112,7 +119,8 @@ import Testing
     }
   }
 
-  @Test func unreadableMessages() async throws {
+  @Test("A malformed message ends the stream with INVALID_ARGUMENT")
+  func malformedMessages() async throws {
     try await port { port in
       for message in ["{", "[]", "{\"database\":5}", "{\"nothing\":1}"] {
         let (client, reply) = try await Client.handshake(port, "Listen", [message])
@@ -125,14 +133,15 @@ import Testing
     }
   }
 
-  /// As over gRPC: what came before is committed and acknowledged, and nothing behind is applied.
-  @Test func unreadableWritesFailInTheirTurn() async throws {
+  /// As over gRPC, earlier writes are committed and acknowledged, and later writes are not applied.
+  @Test("A malformed write fails after the earlier ones are committed")
+  func malformedWritesFailInOrder() async throws {
     try await port { port in
-      for unreadable in ["{", "{\"writes\":[{\"nothing\":1}]}"] {
+      for invalidPayload in ["{", "{\"writes\":[{\"nothing\":1}]}"] {
         let (client, _) = try await Client.handshake(
           port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
         _ = try await client.post(
-          [Client.set("a/before", "{}"), unreadable, Client.set("a/behind", "{}")], from: 1)
+          [Client.set("a/before", "{}"), invalidPayload, Client.set("a/after", "{}")], from: 1)
         let back = try await client.open(after: 0)
         let arrays = try await back.arrays(until: "error").filter { !$0.text.contains("noop") }
         #expect(arrays.count == 3 && arrays[1].text.contains("commitTime"), "\(arrays.map(\.text))")
@@ -140,7 +149,7 @@ import Testing
           arrays.last?.payload.array?.first?["error"]?["status"] == .string("INVALID_ARGUMENT"))
         await back.close()
       }
-      for (document, isThere) in [("a/before", true), ("a/behind", false)] {
+      for (document, isThere) in [("a/before", true), ("a/after", false)] {
         let (reader, _) = try await Client.handshake(port, "Listen", [Client.listen(to: document, 2)])
         let back = try await reader.open(after: 0)
         let arrays = try await back.arrays(until: "CURRENT")
@@ -150,9 +159,9 @@ import Testing
     }
   }
 
-  /// Clients open a stream that fails again, with the target that failed it: only its REMOVE makes them give up.
-  @Test(arguments: [false, true])
-  func unreadableTargetsFailAlone(first: Bool) async throws {
+  /// Clients reopen a failed stream with the same targets. They give up a target only after its REMOVE.
+  @Test("A malformed target ends alone, and other targets continue", arguments: [false, true])
+  func malformedTargetsFailAlone(first: Bool) async throws {
     let query = #""query":{"parent":"p","structuredQuery":{"where":{"#
     let deep = String(repeating: "[", count: 5_000) + String(repeating: "]", count: 5_000)
     let targets: [(String, Int)] = [
@@ -187,8 +196,8 @@ import Testing
     }
   }
 
-  /// Whose target cannot be told hears that the stream has failed.
-  @Test func unreadableTargetsWithoutANumber() async throws {
+  @Test("A malformed target without a usable ID ends the stream")
+  func malformedTargetsWithoutID() async throws {
     try await port { port in
       for members in [
         #""addTarget":{"pipelineQuery":{}}"#, #""addTarget":{"targetId":1,"targetId":2}"#,
@@ -208,7 +217,8 @@ import Testing
     }
   }
 
-  @Test func postsOutOfOrderAndTwice() async throws {
+  @Test("Reordered and repeated POSTs are applied once, in order")
+  func postsOutOfOrderAndTwice() async throws {
     try await port { port in
       let (client, _) = try await Client.handshake(
         port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
@@ -234,8 +244,8 @@ import Testing
     }
   }
 
-  /// Two spellings of one character are two names.
-  @Test func spellings() async throws {
+  @Test("Unicode spellings of a field name stay distinct")
+  func spellings() async throws {
     try await port { port in
       let fields = "{\"\u{E9}\":{\"integerValue\":\"1\"},\"e\u{301}\":{\"integerValue\":\"2\"}}"
       let (client, _) = try await Client.handshake(
@@ -253,7 +263,8 @@ import Testing
     }
   }
 
-  @Test func lostBackChannelsAreReplayed() async throws {
+  @Test("A new back channel resends the arrays of a disconnected one")
+  func disconnectedBackChannelsAreReplayed() async throws {
     try await port { port in
       let (client, _) = try await Client.handshake(port, "Listen", [Client.listen(to: "a/b", 2)])
       var back = try await client.open(after: 0)
@@ -263,7 +274,7 @@ import Testing
       let again = try await back.arrays(until: "CURRENT")
       #expect(again.map(\.text) == first.map(\.text))
       let newer = try await client.open(after: again.last?.id ?? 0)
-      // The older one is ended, as a whole answer.
+      // The older back channel ends with a complete response.
       while try await back.next() != nil {}
       #expect(back.hasEnded)
       let rest = try #require(try await newer.next())

@@ -1,4 +1,4 @@
-// What the SDK makes of field names, operands and cursors, and which queries it refuses before they are sent.
+// Field names, operands and cursors of queries, and the queries that the SDK rejects before sending.
 
 import FirebaseCore
 import FirestoreModel
@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(10))) struct QueryRuleTests {
+@Suite("Query rules", .timeLimit(.minutes(10))) struct QueryRuleTests {
   private let client = TestClient.make(port: 1)
 
   private static var books: FirebaseFirestore.Query { TestClient.make(port: 1).collection("books") }
@@ -17,15 +17,18 @@ import Testing
     return filter
   }
 
-  // MARK: Names of fields
+  // MARK: Field names
 
-  @Test func dottedPathsAreSplitAndFieldPathsAreNot() {
+  @Test("a dotted string is split into segments, and a FieldPath is not")
+  func dottedStrings() {
     #expect(FirebaseFirestore.FieldPath.parse("a.b").segments == ["a", "b"])
     #expect(FirebaseFirestore.FieldPath(["a.b", "~*/[]"]).path.segments == ["a.b", "~*/[]"])
   }
 
-  @Test(arguments: ["a~b", "a*", "a/b", "a[0]", "a]", "", ".", "a.", ".a", "a..b"])
-  func dottedPathsThatCannotBeReadStopTheProgram(path: String) async {
+  @Test(
+    "an invalid dotted string traps",
+    arguments: ["a~b", "a*", "a/b", "a[0]", "a]", "", ".", "a.", ".a", "a..b"])
+  func invalidDottedStrings(path: String) async {
     await #expect(processExitsWith: .failure) { [path = path as String] in
       _ = FirebaseFirestore.FieldPath.parse(path)
     }
@@ -34,9 +37,10 @@ import Testing
     }
   }
 
-  // MARK: Operands that are IDs of documents
+  // MARK: Document id operands
 
-  @Test func anIDOfADocumentIsReadBesideTheQueriedCollection() {
+  @Test("a document id operand is relative to the queried collection")
+  func documentIDOperand() {
     let books = client.collection("shelves/s/books")
     let id = FirebaseFirestore.FieldPath.documentID()
     let one = Value.reference(client.document("shelves/s/books/b1").name)
@@ -47,14 +51,16 @@ import Testing
     #expect(books.order(by: id).start(at: ["b1"]).model.structured.startAt?.values == [one])
   }
 
-  @Test func anIDInAGroupIsAPathFromTheRoot() {
+  @Test("a document id operand of a collection group is a path from the root")
+  func collectionGroupOperand() {
     let group = client.collectionGroup("books")
     let id = FirebaseFirestore.FieldPath.documentID()
     let one = Value.reference(client.document("shelves/s/books/b1").name)
     #expect(filter(group.whereField(id, isLessThan: "shelves/s/books/b1"))?.value == one)
   }
 
-  @Test func operandsThatAreNoDocumentsStopTheProgram() async {
+  @Test("an invalid document id operand traps")
+  func invalidDocumentIDOperand() async {
     await #expect(processExitsWith: .failure) {
       _ = QueryRuleTests.books.whereField(FirebaseFirestore.FieldPath.documentID(), isEqualTo: "")
     }
@@ -73,9 +79,10 @@ import Testing
     }
   }
 
-  // MARK: Conditions
+  // MARK: Filters
 
-  @Test func conditionsThatDoNotGoTogetherStopTheProgram() async {
+  @Test("a forbidden combination of filters traps")
+  func forbiddenCombinations() async {
     await #expect(processExitsWith: .failure) {
       _ = QueryRuleTests.books.whereField("a", isNotEqualTo: 1).whereField("b", isNotEqualTo: 2)
     }
@@ -97,11 +104,12 @@ import Testing
     }
   }
 
-  @Test func conditionsThatGoTogetherAreSent() {
+  @Test("an allowed combination of filters becomes one composite filter")
+  func allowedCombination() {
     let query = client.collection("books").whereField("a", in: [1, 2]).whereField("b", arrayContainsAny: [3])
       .whereField("c", isGreaterThan: 4).whereField("d", isLessThan: 5)
     guard case .composite(.and, let all)? = query.model.structured.filter else {
-      Issue.record("four conditions are one of several")
+      Issue.record("expected a composite filter")
       return
     }
     #expect(all.count == 4)
@@ -109,7 +117,8 @@ import Testing
 
   // MARK: Cursors
 
-  @Test func aCursorFromADocumentWithoutTheOrderedFieldStopsTheProgram() async {
+  @Test("a cursor from a document without the ordered field, and one with too many values, trap")
+  func invalidCursors() async {
     await #expect(processExitsWith: .failure) {
       let (query, snapshot) = QueryRuleTests.ordered(by: "missing")
       _ = query.start(afterDocument: snapshot)

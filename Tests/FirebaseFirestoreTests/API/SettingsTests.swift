@@ -1,4 +1,4 @@
-// What the settings of the cache mean, and what is refused.
+// The cache settings: their effective values, their limits and the warnings about settings without effect.
 
 import FirebaseCore
 import Foundation
@@ -8,10 +8,11 @@ import Testing
 
 private final class ForeignSettings: NSObject, MemoryGarbageCollectorSettings {}
 
-@Suite struct SettingsTests {
-  private static let unused = 1
+@Suite("Cache settings") struct SettingsTests {
+  private static let unreachablePort = 1
 
-  @Test func theSettingsOfTheCacheSayWhatIsInEffect() {
+  @Test("the cache settings reflect the effective values")
+  func effectiveValues() {
     let settings = FirestoreSettings()
     #expect(settings.isPersistenceEnabled && settings.cacheSizeBytes == 100 << 20)
     #expect(settings.cacheSettings.isEqual(PersistentCacheSettings()))
@@ -20,7 +21,7 @@ private final class ForeignSettings: NSObject, MemoryGarbageCollectorSettings {}
     #expect(settings.cacheSettings.isEqual(PersistentCacheSettings(sizeBytes: 2 << 20 as NSNumber)))
     settings.isPersistenceEnabled = false
     #expect(settings.cacheSettings.isEqual(MemoryCacheSettings()))
-    #expect(settings.cacheSizeBytes == 2 << 20, "kept for when persistence is enabled again")
+    #expect(settings.cacheSizeBytes == 2 << 20, "stays for a later persistent cache")
     settings.isPersistenceEnabled = true
     #expect(settings.cacheSettings.isEqual(PersistentCacheSettings(sizeBytes: 2 << 20 as NSNumber)))
     let copy = settings.copy() as? FirestoreSettings
@@ -29,7 +30,8 @@ private final class ForeignSettings: NSObject, MemoryGarbageCollectorSettings {}
     #expect(copy != settings)
   }
 
-  @Test func aCacheInMemoryKeepsToTheSizeItWasGiven() {
+  @Test("a memory cache has the size of its garbage collector settings")
+  func memoryCacheSize() {
     let settings = FirestoreSettings()
     let lru = MemoryCacheSettings(
       garbageCollectorSettings: MemoryLRUGCSettings(sizeBytes: 3 << 20 as NSNumber))
@@ -38,7 +40,8 @@ private final class ForeignSettings: NSObject, MemoryGarbageCollectorSettings {}
     #expect(MemoryCacheSettings(garbageCollectorSettings: MemoryEagerGCSetting()).size == nil)
   }
 
-  @Test func contradictoryOrForeignSettingsStopTheProgram() async throws {
+  @Test("contradictory or foreign settings trap")
+  func invalidSettings() async throws {
     await #expect(processExitsWith: .failure) { FirestoreSettings().cacheSizeBytes = 1_000 }
     let foreign = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       _ = MemoryCacheSettings(garbageCollectorSettings: ForeignSettings())
@@ -48,23 +51,26 @@ private final class ForeignSettings: NSObject, MemoryGarbageCollectorSettings {}
       let settings = FirestoreSettings()
       settings.cacheSettings = MemoryCacheSettings()
       settings.cacheSizeBytes = 2 << 20
-      TestClient.make(port: SettingsTests.unused).settings = settings
+      TestClient.make(port: SettingsTests.unreachablePort).settings = settings
     }
     #expect(text(size).contains("cacheSizeBytes"))
     let persistence = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       let settings = FirestoreSettings()
       settings.isPersistenceEnabled = false
       settings.cacheSettings = PersistentCacheSettings()
-      TestClient.make(port: SettingsTests.unused).settings = settings
+      TestClient.make(port: SettingsTests.unreachablePort).settings = settings
     }
     #expect(text(persistence).contains("isPersistenceEnabled"))
   }
 
-  @Test func whatHasNoEffectIsWarnedOfOnceAProcess() async throws {
+  @Test("a setting without effect is logged once per process")
+  func ineffectiveSettingIsLoggedOnce()
+    async throws
+  {
     let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
       for _ in 0..<3 {
-        _ = TestClient.make(port: SettingsTests.unused).document("a/b")
-        let eager = TestClient.make(port: SettingsTests.unused)
+        _ = TestClient.make(port: SettingsTests.unreachablePort).document("a/b")
+        let eager = TestClient.make(port: SettingsTests.unreachablePort)
         let settings = eager.settings
         settings.isPersistenceEnabled = false
         settings.cacheSizeBytes = 2 << 20

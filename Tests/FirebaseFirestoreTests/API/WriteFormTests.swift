@@ -1,5 +1,5 @@
-// What setData, merges, updateData and the field values become on the wire, and which documents
-// listeners are shown for local changes to them.
+// The writes that setData, merge, updateData and field values produce, and the forms of filters, queries and
+// references.
 
 import FirebaseCore
 import FirestoreModel
@@ -8,37 +8,42 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(10))) struct WriteFormTests {
+@Suite("Forms of writes and queries", .timeLimit(.minutes(10))) struct WriteFormTests {
   private let client = TestClient.make(port: 1)
   private var name: DocumentName { client.document("c/d").name }
 
   private func path(_ names: String...) -> ModelFieldPath { .init(segments: names) ?? .documentID }
 
-  @Test func aSetReplacesTheWholeDocument() {
+  @Test("setData replaces the complete document")
+  func set() {
     let write = Write.set(["a": 1, "b": ["c": true]], name)
     #expect(write == Write(.update(name, fields: ["a": 1, "b": ["c": true]])))
   }
 
-  @Test func aMergeNamesItsLeavesAndAnEmptyMapIsALeaf() {
+  @Test("a merge has its leaf fields as mask, and an empty map is a leaf")
+  func mergeMask() {
     let write = Write.merge(["a": ["b": 1, "c": [String: Any]()], "d": [1]], nil, name)
     #expect(write.mask == [path("a", "b"), path("a", "c"), path("d")])
     #expect(write.precondition == nil)
   }
 
-  @Test func aMergeOfTransformsAloneKeepsItsEmptyMask() {
+  @Test("a merge of transforms only has an empty mask")
+  func mergeOfTransforms() {
     let write = Write.merge(["at": FieldValue.serverTimestamp()], nil, name)
     #expect(write.mask == [])
     #expect(write.transforms == [FieldTransform(path("at"), .serverTimestamp)])
   }
 
-  @Test func aMergeCanDeleteAtAnyDepth() {
+  @Test("a merge deletes fields at any depth")
+  func mergeDeletes() {
     let write = Write.merge(["a": ["b": FieldValue.delete(), "c": 1]], nil, name)
     #expect(write.mask == [path("a", "b"), path("a", "c")])
     guard case .update(_, let fields) = write.operation else { return }
     #expect(fields == ["a": ["c": 1]])
   }
 
-  @Test func mergeFieldsTakesOnlyWhatIsNamed() {
+  @Test("mergeFields writes only the named fields")
+  func mergeFields() {
     let write = Write.merge(
       ["a": ["b": 1, "x": 2], "c": 3, "n": FieldValue.increment(Int64(1))], ["a.b", "n"], name)
     #expect(write.mask == [path("a", "b")])
@@ -47,7 +52,8 @@ import Testing
     #expect(fields == ["a": ["b": 1]])
   }
 
-  @Test func anUpdateNeedsTheDocumentAndReadsDotsAsPaths() {
+  @Test("updateData requires the document and splits dotted keys")
+  func update() {
     let write = Write.patch(
       ["a.b": 1, FirebaseFirestore.FieldPath(["c.d"]): 2, "gone": FieldValue.delete()], name)
     #expect(write.precondition == .exists(true))
@@ -56,7 +62,8 @@ import Testing
     #expect(fields == ["a": ["b": 1], "c.d": 2])
   }
 
-  @Test func everyTypeOfValueIsReadAsWhatItIs() {
+  @Test("every Swift type is converted to its Firestore type")
+  func valueTypes() {
     let data: [String: Any] = [
       "int8": Int8(1), "uint": UInt(7), "float": Float(0.5), "bool": true, "number": NSNumber(value: 3),
       "truth": NSNumber(value: true), "null": NSNull(), "none": Int?.none as Any,
@@ -74,7 +81,8 @@ import Testing
     #expect(fields["nested"] == [["deep": [1, 2]]])
   }
 
-  @Test func conditionsOnNullAndNaNBecomeTheirOwnForms() {
+  @Test("comparisons with null and NaN become unary filters")
+  func unaryFilters() {
     let books = client.collection("books")
     func filter(_ query: FirebaseFirestore.Query) -> ModelFilter? { query.model.structured.filter }
     #expect(filter(books.whereField("a", isEqualTo: NSNull())) == .unary(UnaryFilter(path("a"), .isNull)))
@@ -95,14 +103,16 @@ import Testing
           ]))
   }
 
-  @Test func aLimitToTheLastIsAskedForFromTheOtherEnd() {
+  @Test("a limit to last is requested in reverse order")
+  func limitToLast() {
     let query = client.collection("books").order(by: "pages").limit(toLast: 2).start(at: [100])
-    guard case .query(let asked) = query.clientQuery.target else { return }
-    #expect(asked.structured.orderBy.map(\.direction) == [.descending, .descending])
-    #expect(asked.structured.endAt == Cursor([100], before: false) && asked.structured.startAt == nil)
+    guard case .query(let requested) = query.clientQuery.target else { return }
+    #expect(requested.structured.orderBy.map(\.direction) == [.descending, .descending])
+    #expect(requested.structured.endAt == Cursor([100], before: false) && requested.structured.startAt == nil)
   }
 
-  @Test func equalQueriesAndReferencesAreEqual() {
+  @Test("equal queries and references compare equal")
+  func equality() {
     let books = client.collection("books")
     #expect(books == client.collection("books") && books != client.collection("films"))
     #expect(books.order(by: "a").limit(to: 2) == books.order(by: "a").limit(to: 2))
@@ -114,7 +124,8 @@ import Testing
     #expect(Firestore.firestore(app: client.app) === client)
   }
 
-  @Test func mistakesStopTheProgram() async {
+  @Test("misuse of the API traps")
+  func misuse() async {
     await #expect(processExitsWith: .failure) { _ = PathReader.parse("a//b") }
     await #expect(processExitsWith: .failure) { _ = FirebaseFirestore.FieldPath.parse("a..b") }
     await #expect(processExitsWith: .failure) { _ = FirebaseFirestore.FieldPath([]) }

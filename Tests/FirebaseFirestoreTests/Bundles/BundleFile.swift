@@ -1,19 +1,19 @@
-// Writes bundles for tests, in the words of either kind of server library.
+// Builds bundle files for tests, in the JSON dialects of the server libraries.
 
 import Foundation
 
 struct BundleFile {
   typealias JSON = [String: Any]
 
-  /// How a library writes times and limits.
+  /// The JSON form of times and limits.
   enum Dialect: CaseIterable {
-    /// RFC 3339 text and plain numbers.
-    case text
-    /// Objects of seconds and nanoseconds, limits in an object.
+    /// RFC 3339 strings and plain numbers.
+    case plain
+    /// Objects with seconds and nanoseconds, and limits inside an object.
     case objects
   }
 
-  var dialect = Dialect.text
+  var dialect = Dialect.plain
   var database = "projects/demo-sdk/databases/(default)"
   var id = "bundle"
   var createTime: TimeInterval = 1_000_000
@@ -25,7 +25,7 @@ struct BundleFile {
     let nanos = Int(((seconds - Double(whole)) * 1_000_000).rounded()) * 1000
     switch dialect {
     case .objects: return ["seconds": "\(whole)", "nanos": nanos] as JSON
-    case .text:
+    case .plain:
       let date = Date(timeIntervalSince1970: TimeInterval(whole)).formatted(.iso8601)
       return date.replacingOccurrences(of: "Z", with: String(format: ".%09dZ", nanos))
     }
@@ -64,7 +64,7 @@ struct BundleFile {
     let body = elements.reduce(Data()) { $0 + BundleFile.bytes($1) }
     let metadata: JSON = [
       "id": id, "version": 1, "createTime": time(createTime), "totalDocuments": documents,
-      "totalBytes": dialect == .text ? body.count as Any : "\(body.count)",
+      "totalBytes": dialect == .plain ? body.count as Any : "\(body.count)",
     ]
     return BundleFile.bytes(["metadata": metadata]) + body
   }

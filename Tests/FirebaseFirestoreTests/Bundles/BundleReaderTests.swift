@@ -1,5 +1,4 @@
-// Reading bundles: pieces cut anywhere, both dialects, and everything that a damaged or foreign file
-// can hold.
+// Parsing of bundles: arbitrary chunk boundaries, both JSON dialects, and corrupt or foreign files.
 
 import FirebaseCore
 import FirestoreModel
@@ -8,19 +7,19 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(10))) struct BundleReaderTests {
+@Suite("Bundle reader", .timeLimit(.minutes(10))) struct BundleReaderTests {
   static let database = DatabaseName(project: "demo-sdk")
 
-  private func load(_ pieces: [Data]) throws(FirestoreError) -> FirebaseFirestore.Bundle {
+  private func load(_ chunks: [Data]) throws(FirestoreError) -> FirebaseFirestore.Bundle {
     var loader = BundleLoader(database: BundleReaderTests.database)
-    for piece in pieces {
-      loader.append(piece)
+    for chunk in chunks {
+      loader.append(chunk)
       while try loader.step() {}
     }
     return try loader.finish()
   }
 
-  private func example(_ dialect: BundleFile.Dialect = .text) -> BundleFile {
+  private func example(_ dialect: BundleFile.Dialect = .plain) -> BundleFile {
     var file = BundleFile(dialect: dialect)
     file.addQuery(
       "best",
@@ -31,7 +30,7 @@ import Testing
             "field": ["fieldPath": "at"], "op": "GREATER_THAN", "value": ["timestampValue": file.time(5)],
           ]
         ], "orderBy": [["field": ["fieldPath": "at"], "direction": "ASCENDING"]],
-        "limit": dialect == .text ? 2 as Any : ["value": 2],
+        "limit": dialect == .plain ? 2 as Any : ["value": 2],
       ], limitType: "LAST", at: 20)
     file.add(
       "books/dune",
@@ -42,7 +41,7 @@ import Testing
         "where": ["geoPointValue": ["latitude": 1.5, "longitude": -2]],
         "self": ["referenceValue": file.name("books/dune")],
         "tags": ["arrayValue": ["values": [["stringValue": "sf"], ["booleanValue": true]]]],
-        // Field names that mean something to bundles elsewhere.
+        // Field names that are keywords elsewhere in a bundle.
         "map": ["mapValue": ["fields": ["limit": ["integerValue": "1"], "fields": ["stringValue": "x"]]]],
         "v": [
           "mapValue": [
@@ -57,8 +56,8 @@ import Testing
     return file
   }
 
-  @Test(arguments: BundleFile.Dialect.allCases)
-  func everythingInABundleIsRead(dialect: BundleFile.Dialect) throws {
+  @Test("every element of a bundle is parsed", arguments: BundleFile.Dialect.allCases)
+  func parsesEveryElement(dialect: BundleFile.Dialect) throws {
     let bundle = try load([example(dialect).data])
     #expect(bundle.metadata.id == "bundle" && bundle.metadata.totalDocuments == 2)
     #expect(bundle.metadata.createTime == .init(seconds: 1_000_000))
@@ -82,44 +81,47 @@ import Testing
     #expect(bundle.documentsOfQuery == ["best": [name]])
   }
 
-  @Test func piecesMayBeCutAnywhere() throws {
+  @Test("chunks may end anywhere")
+  func chunkBoundaries() throws {
     let data = example().data
-    let whole = try load([data])
+    let expected = try load([data])
     var random = SplitMix(seed: 3)
     for round in 0..<60 {
-      var pieces: [Data] = []
+      var chunks: [Data] = []
       var rest = data
       while !rest.isEmpty {
         let size = round == 0 ? 1 : min(Int.random(in: 1...200, using: &random), rest.count)
-        pieces.append(Data(rest.prefix(size)))
+        chunks.append(Data(rest.prefix(size)))
         rest = Data(rest.dropFirst(size))
       }
-      #expect(try load(pieces) == whole)
+      #expect(try load(chunks) == expected)
     }
   }
 
-  @Test func aBundleThatEndsTooEarlyIsRefused() {
+  @Test("a truncated bundle is rejected")
+  func truncatedBundle() {
     let data = example().data
     for count in 0..<data.count {
       #expect(throws: FirestoreError.self) { try load([Data(data.prefix(count))]) }
     }
   }
 
-  @Test func damagedBytesAreAnErrorOrAnotherBundleAndNeverACrash() {
+  @Test("corrupt bytes cause an error or another bundle, and never a trap")
+  func corruptBytes() {
     var random = SplitMix(seed: 4)
     let data = example().data
     for _ in 0..<1500 {
       var bytes = [UInt8](data)
       for _ in 0...Int.random(in: 0..<4, using: &random) {
-        let place = Int.random(in: 0..<bytes.count, using: &random)
-        bytes[place] = UInt8.random(in: 0...255, using: &random)
+        let index = Int.random(in: 0..<bytes.count, using: &random)
+        bytes[index] = UInt8.random(in: 0...255, using: &random)
       }
       do { _ = try load([Data(bytes)]) } catch { #expect(!error.message.isEmpty) }
     }
   }
 
-  /// Files that must be refused, the code, and a part of what must be said.
-  private func refusals() -> [(Data, StatusCode, String)] {
+  /// Invalid files, with the expected code and a part of the expected message.
+  private func invalidFiles() -> [(Data, StatusCode, String)] {
     func file(_ change: (inout BundleFile) -> Void) -> Data {
       var file = BundleFile()
       change(&file)
@@ -171,7 +173,7 @@ import Testing
       (withQuery(["from": []]), .dataLoss, "exactly one"),
       (withQuery(["from": [["collectionId": "a"], ["collectionId": "b"]]]), .dataLoss, "exactly one"),
       (withQuery(["limit": 2], limitType: "MIDDLE"), .dataLoss, "MIDDLE"),
-      // An app that runs such a query would be stopped, so it must not become one.
+      // Running such a query would trap, so loading it must fail.
       (withQuery(["limit": 2], limitType: "LAST"), .dataLoss, "order"),
       (
         withQuery([
@@ -181,8 +183,9 @@ import Testing
     ]
   }
 
-  @Test func whatCannotBeUsedIsRefusedAndNamed() {
-    for (number, (data, code, words)) in refusals().enumerated() {
+  @Test("an invalid bundle is rejected with its code and a message that names the fault")
+  func invalidBundles() {
+    for (number, (data, code, words)) in invalidFiles().enumerated() {
       do {
         _ = try load([data])
         Issue.record("case \(number) was accepted")

@@ -1,4 +1,4 @@
-// Bundles through the API: what apps see while one is loaded and after.
+// Loading of bundles through the public API: progress, cached documents and named queries.
 
 import FirebaseFirestore
 import Foundation
@@ -27,26 +27,27 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
   return file.data
 }
 
-@Suite(.timeLimit(.minutes(10))) struct LoadBundleTests {
+@Suite("Loading bundles", .timeLimit(.minutes(10))) struct LoadBundleTests {
   private func offline() async throws -> Firestore {
     let client = TestClient.make(port: 1)
     try await deadline { try await client.disableNetwork() }
     return client
   }
 
-  /// Calls nobody back until the body is done, so that observers are there before the first step.
-  private func held<T>(_ client: Firestore, _ body: () -> T) -> T {
+  /// Suspends the callback queue during `body`, so that observers are added before the first progress.
+  private func suspendingCallbacks<T>(_ client: Firestore, _ body: () -> T) -> T {
     let queue = client.settings.dispatchQueue
     queue.suspend()
     defer { queue.resume() }
     return body()
   }
 
-  @Test func aBundleFillsTheCacheAndNamesItsQueries() async throws {
+  @Test("loading a bundle fills the cache and registers its named queries")
+  func fillsCache() async throws {
     let client = try await offline()
     let steps = Recorder<Step>()
     let ends = Recorder<Step>()
-    held(client) {
+    suspendingCallbacks(client) {
       let task = client.loadBundle(books()) { progress, error in
         #expect(error == nil)
         if let progress { ends.add(Step(progress)) }
@@ -67,7 +68,10 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
     #expect(try await deadline { await client.getQuery(named: "unknown") } == nil)
   }
 
-  @Test func aBundleThatIsThereAlreadySucceedsAtOnceAndChangesNothing() async throws {
+  @Test("a bundle that is not newer than the loaded one succeeds without changes")
+  func olderBundle()
+    async throws
+  {
     let client = try await offline()
     let first = try await deadline { try await client.loadBundle(books()) }
     #expect(first.state == .success && first.documentsLoaded == 3 && first.bytesLoaded == first.totalBytes)
@@ -89,20 +93,21 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
     #expect(read.get("n") as? Int == 9)
   }
 
-  @Test func aDamagedBundleIsAnErrorWithItsProgressAndLeavesNothingBehind() async throws {
+  @Test("a corrupt bundle fails after its progress and changes nothing")
+  func corruptBundle() async throws {
     let client = try await offline()
-    let heard = Recorder<Step>()
+    let received = Recorder<Step>()
     let failures = Recorder<Int>()
     let data = books()
-    held(client) {
+    suspendingCallbacks(client) {
       let task = client.loadBundle(Data(data.dropLast(3))) { progress, error in
-        if let progress { heard.add(Step(progress)) }
+        if let progress { received.add(Step(progress)) }
         failures.add((error as? FirestoreErrorCode)?.errorCode ?? -1)
       }
-      task.addObserver { heard.add(Step($0)) }
+      task.addObserver { received.add(Step($0)) }
     }
     #expect(try await failures.first { _ in true } == FirestoreErrorCode.dataLoss.rawValue)
-    let last = try await heard.first { $0.state == .error }
+    let last = try await received.first { $0.state == .error }
     #expect(last.documents == 2 && last.total == 3)
     await #expect(throws: (any Error).self) {
       try await deadline { try await client.document("books/b1").getDocument(source: .cache) }
@@ -111,23 +116,24 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
     await #expect {
       try await deadline { try await client.loadBundle(Data("nonsense".utf8)) }
     } throws: { ($0 as? FirestoreErrorCode)?.code == .dataLoss }
-    // The same bundle whole is not taken for one that was loaded.
+    // The failed load did not mark the bundle as loaded.
     #expect(try await deadline { try await client.loadBundle(data) }.state == .success)
   }
 
-  @Test func streamsAreReadToTheirEndAndMissingFilesAreErrors() async throws {
+  @Test("streams are read to their end, and a missing file is an error")
+  func streams() async throws {
     let client = try await offline()
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
       "hearth-bundle-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }
     let file = folder.appendingPathComponent("bundle")
-    // Longer than a piece that is read at once.
+    // Larger than one read.
     let long = String(repeating: "x", count: 200_000)
     try books { $0.add("books/long", ["text": ["stringValue": long]], at: 10) }.write(to: file)
     let stream = try #require(InputStream(fileAtPath: file.path))
     let steps = Recorder<Step>()
-    held(client) { _ = client.loadBundle(stream).addObserver { steps.add(Step($0)) } }
+    suspendingCallbacks(client) { _ = client.loadBundle(stream).addObserver { steps.add(Step($0)) } }
     #expect(try await steps.first { $0.state != .inProgress }.state == .success)
     let read = try await deadline { try await client.document("books/long").getDocument(source: .cache) }
     #expect((read.get("text") as? String)?.count == long.count)
@@ -138,27 +144,31 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
     }
   }
 
-  @Test func observersThatWereRemovedHearNothing() async throws {
+  @Test("a removed observer receives no progress")
+  func removedObservers() async throws {
     let client = try await offline()
-    let silent = Recorder<Step>()
-    let heard = Recorder<Step>()
-    held(client) {
+    let unexpected = Recorder<Step>()
+    let received = Recorder<Step>()
+    suspendingCallbacks(client) {
       let task = client.loadBundle(books())
-      let handle = task.addObserver { silent.add(Step($0)) }
-      task.addObserver { heard.add(Step($0)) }
+      let handle = task.addObserver { unexpected.add(Step($0)) }
+      task.addObserver { received.add(Step($0)) }
       task.removeObserverWith(handle: handle)
     }
-    _ = try await heard.first { $0.state == .success }
-    held(client) {
-      let task = client.loadBundle(books { $0.id = "second" }) { _, _ in silent.add(heard.all[0]) }
-      task.addObserver { silent.add(Step($0)) }
+    _ = try await received.first { $0.state == .success }
+    suspendingCallbacks(client) {
+      let task = client.loadBundle(books { $0.id = "second" }) { _, _ in unexpected.add(received.all[0]) }
+      task.addObserver { unexpected.add(Step($0)) }
       task.removeAllObservers()
     }
     _ = try await deadline { try await client.loadBundle(books { $0.id = "third" }) }
-    #expect(silent.all.isEmpty)
+    #expect(unexpected.all.isEmpty)
   }
 
-  @Test func listenersSeeBundlesAndThenWhatTheServerHas() async throws {
+  @Test("a listener receives the bundle's documents, and then the server's")
+  func listenerAfterBundle()
+    async throws
+  {
     let server = TestServer()
     try await server.start()
     let port = await server.port
@@ -169,15 +179,15 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
     _ = try await deadline { try await reader.loadBundle(books()) }
     let found = try await deadline { await reader.getQuery(named: "last two") }
     let query = try #require(found)
-    let heard = Recorder<([Int], Bool)>()
+    let received = Recorder<([Int], Bool)>()
     let listener = query.addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
       guard let snapshot else { return }
-      heard.add((snapshot.documents.compactMap { $0.get("n") as? Int }, snapshot.metadata.isFromCache))
+      received.add((snapshot.documents.compactMap { $0.get("n") as? Int }, snapshot.metadata.isFromCache))
     }
-    let cached = try await heard.first { _ in true }
+    let cached = try await received.first { _ in true }
     #expect(cached.0 == [2, 3] && cached.1)
     try await deadline { try await reader.enableNetwork() }
-    let live = try await heard.first { !$0.1 }
+    let live = try await received.first { !$0.1 }
     #expect(live.0 == [20, 30])
     listener.remove()
     await server.stop()

@@ -1,5 +1,4 @@
-// Codable values against documents: what each Swift type is stored as, and what each stored type
-// becomes.
+// Codable values and documents: the stored type of each Swift type, and the Swift value of each stored type.
 
 import FirebaseCore
 import FirebaseFirestore
@@ -30,17 +29,21 @@ private struct WithReference: Codable {
   var n: Int
 }
 
-@Suite(.timeLimit(.minutes(10))) struct FirestoreCodingTests {
+@Suite("Firestore coding", .timeLimit(.minutes(10))) struct FirestoreCodingTests {
   private let client = TestClient.make(port: 1)
 
-  @Test func nilIsLeftOutOrNullOrTheServersTime() throws {
+  @Test("nil is omitted, null or a server timestamp, depending on the property wrapper")
+  func nilProperties()
+    throws
+  {
     let fields = try Firestore.Encoder().encode(Trio(id: nil, updated: nil, sub: nil))
     #expect(Set(fields.keys) == ["updated", "sub"])
     #expect(fields["sub"] is NSNull)
     #expect(fields["updated"] as? FieldValue === FieldValue.serverTimestamp())
   }
 
-  @Test func aServerTimestampThatIsSetIsATimeAndOneThatIsAbsentIsAMissingKey() throws {
+  @Test("a set @ServerTimestamp is encoded as a timestamp, and an absent one is a missing key")
+  func serverTimestamp() throws {
     let time = Timestamp(seconds: 5, nanoseconds: 500_000_000)
     let fields = try Firestore.Encoder().encode(Trio(id: nil, updated: time.dateValue(), sub: "s"))
     #expect(fields["updated"] as? Timestamp == time)
@@ -56,7 +59,8 @@ private struct WithReference: Codable {
     }
   }
 
-  @Test func anAbsentExplicitNullIsAMissingKey() throws {
+  @Test("an absent @ExplicitNull is a missing key")
+  func explicitNull() throws {
     let document = client.document("b/x")
     #expect {
       try Firestore.Decoder().decode(Trio.self, from: ["updated": Timestamp()], in: document)
@@ -69,7 +73,10 @@ private struct WithReference: Codable {
     #expect(decoded.id == "x" && decoded.updated == nil && decoded.sub == nil && decoded.note == nil)
   }
 
-  @Test func theDocumentIDNeedsAReferenceAndIsNeverWritten() throws {
+  @Test("@DocumentID requires a document reference for decoding and is never encoded")
+  func documentID()
+    throws
+  {
     #expect(throws: FirestoreDecodingError.self) {
       try Firestore.Decoder().decode(Trio.self, from: ["updated": NSNull(), "sub": NSNull()])
     }
@@ -82,7 +89,8 @@ private struct WithReference: Codable {
     #expect(try Firestore.Encoder().encode(decoded).keys.sorted() == ["n"])
   }
 
-  @Test func firestoresOwnTypesPassThroughAndComeBack() throws {
+  @Test("Firestore's own types are stored unchanged")
+  func firestoreTypes() throws {
     let value = Passed(
       at: GeoPoint(latitude: 1, longitude: 2), when: Timestamp(seconds: 5, nanoseconds: 6000),
       day: Date(timeIntervalSince1970: 1.5), raw: Data([9]),
@@ -98,7 +106,8 @@ private struct WithReference: Codable {
     #expect(back.ref == value.ref && back.deep == value.deep)
   }
 
-  @Test func outsideFirestoreTheTypesSayWhatTheyCan() throws {
+  @Test("other coders encode Timestamp and GeoPoint, and reject references and field values")
+  func otherCoders() throws {
     let json = JSONEncoder()
     json.outputFormatting = .sortedKeys
     #expect(
@@ -114,13 +123,15 @@ private struct WithReference: Codable {
     #expect(throws: FirestoreEncodingError.self) { try json.encode(FieldValue.delete()) }
   }
 
-  @Test func aTopLevelThatIsNoMapIsRefused() {
+  @Test("a top level that is not a map is rejected")
+  func topLevel() {
     #expect(throws: EncodingError.self) { try Firestore.Encoder().encode([1, 2]) }
     #expect(throws: EncodingError.self) { try Firestore.Encoder().encode("text") }
     #expect(throws: EncodingError.self) { try Firestore.Encoder().encode(["n": Double.nan]) }
   }
 
-  @Test func errorsAreWhatTheGuidesMatchOn() {
+  @Test("decoding errors are the DecodingErrors that the guides match")
+  func decodingErrors() {
     func kind(_ data: Any) -> String {
       do {
         _ = try Firestore.Decoder().decode(Book.self, from: data, in: client.document("books/b"))
@@ -143,7 +154,8 @@ private struct WithReference: Codable {
     #expect(kind(good.filter { $0.key != "title" }) == "key")
   }
 
-  @Test func aCustomSingleValueAndCodingKeysAreRespected() throws {
+  @Test("single-value types and coding keys are supported")
+  func codingKeys() throws {
     let entry = ColorEntry(id: nil, color: Color(hex: "#11223344"))
     let fields = try Firestore.Encoder().encode(entry)
     #expect(fields["color"] as? String == "#11223344" && fields.count == 1)
@@ -155,7 +167,8 @@ private struct WithReference: Codable {
     #expect(back.name == "Swift" && back.id == "swift" && back.reasonWhyILoveThis.isEmpty)
   }
 
-  @Test func errorsBridgeToTheProductsOwnType() {
+  @Test("NSErrors of Firestore's domain bridge to FirestoreErrorCode")
+  func errorBridging() {
     let error: any Error = NSError(domain: FirestoreErrorDomain, code: 14)
     #expect((error as? FirestoreErrorCode)?.code == .unavailable)
     #expect((NSError(domain: "other", code: 14) as any Error) as? FirestoreErrorCode == nil)

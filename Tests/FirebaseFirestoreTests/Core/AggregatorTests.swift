@@ -1,4 +1,4 @@
-// What the client makes of the watch stream's messages until they are a snapshot.
+// The aggregation of watch stream messages into snapshots.
 
 import FirebaseCore
 import FirestoreModel
@@ -16,7 +16,7 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
     createTime: .epoch)
 }
 
-@Suite struct AggregatorTests {
+@Suite("Watch change aggregation") struct AggregatorTests {
   private static let query = Target.query(
     ModelQuery(parent: root, StructuredQuery(from: [.init("c")])))
 
@@ -24,7 +24,7 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
   private var targets: [TargetID: TargetData] = [2: TargetData(target: query, id: 2)]
   private var keys: [TargetID: Set<DocumentName>] = [:]
 
-  private mutating func hear(_ changes: WatchChange...) {
+  private mutating func handle(_ changes: WatchChange...) {
     for change in changes { aggregator.handle(change, targets: targets) { [keys] in keys[$0] ?? [] } }
   }
 
@@ -36,25 +36,27 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
     .target(.init(kind: kind, targets: [2], resumeToken: Array(token.utf8)))
   }
 
-  private func told(_ document: CachedDocument) -> WatchChange {
+  private func documentChange(_ document: CachedDocument) -> WatchChange {
     .document(document.name, document, updated: [2], removed: [])
   }
 
-  /// A target whose request was answered.
-  private mutating func listening() {
+  /// Acknowledges the target's request.
+  private mutating func acknowledgeTarget() {
     aggregator.recordRequest(2)
-    hear(update(.add))
+    handle(update(.add))
   }
 
-  @Test mutating func whatIsSaidBeforeTheAnswerIsAboutAnOlderRequest() {
+  @Test("messages before the acknowledgement belong to an older request")
+  mutating func messagesBeforeAcknowledgement() {
     aggregator.recordRequest(2)
-    hear(told(found("old", at: 1)), update(.current, "old"))
+    handle(documentChange(found("old", at: 1)), update(.current, "old"))
     #expect(snapshot(at: 2) == RemoteEvent(version: .init(microseconds: 2)))
     aggregator.recordRequest(2)
     aggregator.recordRequest(2)
-    hear(update(.add), told(found("old", at: 3)), update(.remove), told(found("old", at: 4)))
+    handle(
+      update(.add), documentChange(found("old", at: 3)), update(.remove), documentChange(found("old", at: 4)))
     #expect(snapshot(at: 5).targetChanges.isEmpty)
-    hear(update(.add), told(found("new", at: 6)), update(.current, "t"))
+    handle(update(.add), documentChange(found("new", at: 6)), update(.current, "t"))
     let event = snapshot(at: 7)
     #expect(
       event.targetChanges == [
@@ -63,10 +65,13 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
     #expect(event.documents.keys.map(\.description) == [name("new").description])
   }
 
-  @Test mutating func aResetForgetsWhatTheTargetHeld() {
-    listening()
+  @Test("a reset discards the target's documents")
+  mutating func reset() {
+    acknowledgeTarget()
     keys[2] = [name("a"), name("b")]
-    hear(update(.current), told(found("a", at: 2)), update(.reset, "t"), told(found("b", at: 3)))
+    handle(
+      update(.current), documentChange(found("a", at: 2)), update(.reset, "t"),
+      documentChange(found("b", at: 3)))
     let event = snapshot(at: 4)
     #expect(
       event.targetChanges == [
@@ -74,57 +79,63 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
       ])
   }
 
-  @Test mutating func aFilterThatAgreesChangesNothing() {
-    listening()
+  @Test("a matching existence filter changes nothing")
+  mutating func matchingFilter() {
+    acknowledgeTarget()
     keys[2] = [name("a"), name("b")]
-    hear(told(found("c", at: 2)), .filter(2, count: 3, names: nil))
+    handle(documentChange(found("c", at: 2)), .filter(2, count: 3, names: nil))
     let event = snapshot(at: 3)
     #expect(event.targetMismatches.isEmpty && event.targetChanges[2]?.added == [name("c")])
   }
 
-  @Test mutating func aFilterWithNamesSaysWhichDocumentsAreGone() {
-    listening()
+  @Test("a bloom filter identifies the documents that no longer match")
+  mutating func bloomFilter() {
+    acknowledgeTarget()
     keys[2] = [name("a"), name("b"), name("c")]
     let names = BloomFilter([name("a"), name("b")])
     #expect(!names.mightContain(name("c").description))
-    hear(.filter(2, count: 2, names: names))
+    handle(.filter(2, count: 2, names: names))
     let event = snapshot(at: 3)
     #expect(event.targetMismatches.isEmpty)
     #expect(event.targetChanges[2] == TargetChange(removed: [name("c")]))
   }
 
-  @Test mutating func aFilterThatTakesTooMuchForThereLeadsToAFreshStart() throws {
-    listening()
+  @Test("a bloom filter with false positives leads to a full reload")
+  mutating func falsePositives() throws {
+    acknowledgeTarget()
     keys[2] = [name("a"), name("b"), name("c")]
     let everything = try #require(BloomFilter(bitmap: [0xFF], padding: 0, hashCount: 1))
-    hear(.filter(2, count: 2, names: everything))
+    handle(.filter(2, count: 2, names: everything))
     var event = snapshot(at: 3)
     #expect(event.targetMismatches == [2: .existenceFilterMismatchBloom])
     #expect(event.targetChanges[2]?.removed == [name("a"), name("b"), name("c")])
     #expect(TargetPurpose.existenceFilterMismatchBloom.label == "existence-filter-mismatch-bloom")
-    hear(.filter(2, count: 7, names: nil))
+    handle(.filter(2, count: 7, names: nil))
     event = snapshot(at: 4)
     #expect(event.targetMismatches == [2: .existenceFilterMismatch])
   }
 
-  @Test mutating func aDocumentTargetThatIsCurrentWithoutItsDocumentHasNone() {
+  @Test("a current document target without its document has a missing document")
+  mutating func missingDocument() {
     targets[2] = TargetData(target: .document(name("a")), id: 2, purpose: .limboResolution)
-    listening()
-    hear(update(.current))
+    acknowledgeTarget()
+    handle(update(.current))
     let event = snapshot(at: 5)
     #expect(event.documents[name("a")]?.isMissing == true)
     #expect(event.resolvedLimbo == [name("a")])
   }
 
-  @Test mutating func theNewestWordOnADocumentCounts() {
+  @Test("the newest version of a document wins")
+  mutating func newestVersion() {
     targets[4] = TargetData(target: AggregatorTests.query, id: 4)
-    listening()
-    hear(told(found("a", at: 9)), .document(name("a"), found("a", at: 3), updated: [4], removed: []))
+    acknowledgeTarget()
+    handle(
+      documentChange(found("a", at: 9)), .document(name("a"), found("a", at: 3), updated: [4], removed: []))
     #expect(snapshot(at: 10).documents[name("a")]?.version == .init(microseconds: 9))
   }
 }
 
-@Suite struct WatchSnapshotTests {
+@Suite("Watch snapshots") struct WatchSnapshotTests {
   private func engine() -> SyncEngine {
     var engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 1)
     engine.enableNetwork()
@@ -145,7 +156,8 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
     .target(.init(kind: .noChange, targets: [], snapshotVersion: .init(microseconds: version)))
   }
 
-  @Test func aSnapshotOlderThanTheLastIsDropped() {
+  @Test("a snapshot older than the previous one is dropped")
+  func olderSnapshot() {
     var engine = engine()
     engine.watchReceived(1, .target(.init(kind: .add, targets: [2])))
     engine.watchReceived(1, .target(.init(kind: .current, targets: [2], resumeToken: [1])))
@@ -158,7 +170,8 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
     #expect(snapshots(engine.takeActions()) == [["a"]])
   }
 
-  @Test func aTargetIsListenedToAgainWithTheTokenItReached() {
+  @Test("a reopened stream resumes the target with its last token")
+  func resumeToken() {
     var engine = engine()
     engine.watchReceived(1, .target(.init(kind: .add, targets: [2])))
     engine.watchReceived(1, .target(.init(kind: .current, targets: [2], resumeToken: [7])))
@@ -172,19 +185,20 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
     #expect(sent.map(\.resumeToken) == [[7]] && sent.map(\.snapshotVersion) == [.init(microseconds: 10)])
   }
 
-  @Test func aHundredDocumentsInLimboAreResolvedAtATime() {
+  @Test("at most 100 limbo documents are resolved at a time")
+  func limboLimit() {
     var engine = engine()
     #expect(engine.maxLimboResolutions == 100)
     let names = (0..<150).map { name("d\($0)") }
     engine.trackLimbo(names.map { .entered($0) }, of: 2)
-    func asked() -> Int {
+    func limboTargets() -> Int {
       engine.takeActions().count {
         if case .send(.watch, .addTarget(let data)) = $0 { data.purpose == .limboResolution } else { false }
       }
     }
-    #expect(asked() == 100 && engine.enqueuedLimbo.count == 50)
+    #expect(limboTargets() == 100 && engine.enqueuedLimbo.count == 50)
     engine.rejectListen(1, FirestoreError(.permissionDenied, "no"))
-    #expect(asked() == 1 && engine.limboResolutions.count == 100 && engine.enqueuedLimbo.count == 49)
+    #expect(limboTargets() == 1 && engine.limboResolutions.count == 100 && engine.enqueuedLimbo.count == 49)
     #expect(engine.store.read(names[0]).isMissing || !engine.store.read(names[0]).isKnown)
   }
 }

@@ -1,5 +1,5 @@
-// The parts of the sync engine by themselves: merged changes, places of changes, waits, and views
-// against a naive computation over random changes.
+// Parts of the sync engine: merged changes, change indexes, back-off, streams, and views compared with a
+// naive computation.
 
 import FirebaseCore
 import FirestoreModel
@@ -26,34 +26,38 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
   return ClientQuery(ModelQuery(parent: ParentName(rootOf: database), structured), isLimitToLast: last)
 }
 
-@Suite(.timeLimit(.minutes(10))) struct CoreTests {
-  @Test(arguments: [
-    (ViewChange.Kind.added, ViewChange.Kind.modified, ViewChange.Kind?.some(.added)),
-    (.added, .removed, nil), (.modified, .modified, .modified), (.modified, .removed, .removed),
-    (.removed, .added, .modified), (.metadata, .modified, .modified), (.modified, .metadata, .modified),
-    (.added, .metadata, .added), (.metadata, .removed, .removed),
-  ])
-  func twoChangesOfADocumentMerge(first: ViewChange.Kind, second: ViewChange.Kind, result: ViewChange.Kind?) {
+@Suite("Sync engine core", .timeLimit(.minutes(10))) struct CoreTests {
+  @Test(
+    "two changes of one document merge into one",
+    arguments: [
+      (ViewChange.Kind.added, ViewChange.Kind.modified, ViewChange.Kind?.some(.added)),
+      (.added, .removed, nil), (.modified, .modified, .modified), (.modified, .removed, .removed),
+      (.removed, .added, .modified), (.metadata, .modified, .modified), (.modified, .metadata, .modified),
+      (.added, .metadata, .added), (.metadata, .removed, .removed),
+    ])
+  func mergedChanges(first: ViewChange.Kind, second: ViewChange.Kind, result: ViewChange.Kind?) {
     var changes = ViewChangeSet()
     changes.track(first, document("a", 1))
     changes.track(second, document("a", 2))
     #expect(changes.changes[name("a")]?.kind == result)
   }
 
-  @Test(arguments: [(nil, false), (5, false), (5, true)] as [(Int?, Bool)])
-  func aViewShowsWhatANaiveComputationShows(limit: Int?, last: Bool) {
+  @Test(
+    "a view equals a naive computation over random changes",
+    arguments: [(nil, false), (5, false), (5, true)] as [(Int?, Bool)])
+  func viewMatchesNaiveComputation(limit: Int?, last: Bool) {
     var random = SplitMix(seed: 42)
     let query = query(limit: limit, last: last)
-    var view = View(query: query, remoteKeys: [])
+    var view = ClientQueryView(query: query, remoteKeys: [])
     var all: [DocumentName: CachedDocument] = [:]
     var shown: [DocumentName] = []
     for round in 1...200 {
       var changes: DocumentChanges = [:]
       for _ in 0...Int.random(in: 0...6, using: &random) {
         let id = "d\(Int.random(in: 0..<20, using: &random))"
-        let isGone = Int.random(in: 0..<4, using: &random) == 0
+        let isDeleted = Int.random(in: 0..<4, using: &random) == 0
         let new =
-          isGone
+          isDeleted
           ? CachedDocument(missing: name(id), version: .init(microseconds: Int64(round)))
           : document(id, Int64.random(in: 0..<9, using: &random), version: Int64(round))
         changes[name(id)] = new
@@ -75,7 +79,7 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
         }
       }
       #expect(view.initialSnapshot.documents.ordered.map(\.name) == expected.map(\.name))
-      // Playing the changes over what was shown before gives what is shown now.
+      // Applying the changes to the previous documents gives the current ones.
       guard let snapshot else { continue }
       for change in snapshot.changes where change.kind == .removed {
         shown.removeAll { $0 == change.document.name }
@@ -85,22 +89,23 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
     }
   }
 
-  @Test(arguments: [nil, 4]) func theChangesWithTheirPlacesRebuildTheList(limit: Int?) {
+  @Test("the indexes of document changes rebuild the list", arguments: [nil, 4])
+  func changeIndexes(limit: Int?) {
     var random = SplitMix(seed: 11)
     let client = TestClient.make(port: 1, project: "test")
     let query = query(limit: limit)
-    var view = View(query: query, remoteKeys: [])
+    var view = ClientQueryView(query: query, remoteKeys: [])
     var all: [DocumentName: CachedDocument] = [:]
     var list: [String] = []
     for round in 1...150 {
       var changes: DocumentChanges = [:]
       for _ in 0...Int.random(in: 0...5, using: &random) {
         let id = "d\(Int.random(in: 0..<12, using: &random))"
-        let isGone = Int.random(in: 0..<4, using: &random) == 0
+        let isDeleted = Int.random(in: 0..<4, using: &random) == 0
         let version = ModelTimestamp(microseconds: Int64(round))
         let value = Int64.random(in: 0..<9, using: &random)
         changes[name(id)] =
-          isGone
+          isDeleted
           ? CachedDocument(missing: name(id), version: version) : document(id, value, version: Int64(round))
       }
       all.merge(changes) { $1 }
@@ -118,22 +123,24 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
     }
   }
 
-  @Test func waitsGrowToAMinuteAndStartOverWhenTheServerSpoke() {
-    var backoff = Backoff(seed: 7)
+  @Test("back-off delays grow to one minute and reset after a message from the server")
+  func backoff() {
+    var backoff = Backoff.firestore(seed: 7)
     #expect(backoff.next() == 0)
-    var base = Backoff.initial
+    var base = 1.0
     for _ in 0..<20 {
       let wait = backoff.next()
       #expect(wait >= base * 0.5 && wait <= base * 1.5)
-      base = min(base * Backoff.factor, Backoff.longest)
+      base = min(base * 1.5, 60)
     }
     backoff.reset()
     #expect(backoff.next() == 0)
-    backoff.useLongest()
-    #expect(backoff.next() >= Backoff.longest * 0.5)
+    backoff.useMaximum()
+    #expect(backoff.next() >= 30)
   }
 
-  @Test func theOnlineStateFollowsAttemptsAndTime() {
+  @Test("the online state follows connection attempts and the timeout")
+  func onlineState() {
     var tracker = OnlineStateTracker()
     #expect(tracker.streamStarted() == .start)
     #expect(tracker.streamFailed() == .stop && tracker.state == .offline)
@@ -144,7 +151,8 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
     #expect(tracker.state == .offline)
   }
 
-  @Test func anIdleStreamIsClosedAndReopenedWhenNeeded() {
+  @Test("an idle stream is closed, and reopened on demand")
+  func idleStream() {
     var engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 1)
     engine.enableNetwork()
     engine.listen(ListenerID(number: 1), to: query(), options: .init())
@@ -158,7 +166,8 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
     #expect(engine.takeActions().contains(.connect(.watch, 2)))
   }
 
-  @Test func aResourceExhaustedServerIsLeftAloneForLongest() {
+  @Test("RESOURCE_EXHAUSTED causes the longest back-off")
+  func resourceExhausted() {
     var engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 1)
     engine.enableNetwork()
     engine.listen(ListenerID(number: 1), to: query(), options: .init())
@@ -172,7 +181,8 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
     #expect(waits.count == 1 && (waits.first ?? 0) >= 30)
   }
 
-  @Test func pendingServerTimestampsReadAsAskedFor() {
+  @Test("pending server timestamps are read according to the requested behavior")
+  func pendingServerTimestamps() {
     let client = TestClient.make(port: 1)
     let pending = Value.pendingServerTimestamp(
       PendingServerTimestamp(localWriteTime: .init(seconds: 9), previousValue: .string("before")))
@@ -184,7 +194,8 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
     #expect(read(.previous) as? String == "before")
   }
 
-  @Test func anAddressIsReadWithAndWithoutItsPort() {
+  @Test("a server address is parsed with and without a port")
+  func serverAddress() {
     #expect(ServerAddress("firestore.googleapis.com", isEncrypted: true)?.port == 443)
     #expect(ServerAddress("localhost:8080", isEncrypted: false)?.authority == "localhost:8080")
     let six = ServerAddress("[::1]:8080", isEncrypted: false)

@@ -1,11 +1,11 @@
-// What a large result costs: as much as changes in it, however much does not.
+// The cost of changes in a large query result: proportional to the changes, independent of the result.
 
 import FirestoreModel
 import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.serialized, .timeLimit(.minutes(10))) struct LargeResultTests {
+@Suite("Large results", .serialized, .timeLimit(.minutes(10))) struct LargeResultTests {
   private static let root = ParentName(rootOf: DatabaseName(project: "test"))
 
   private func document(_ id: Int, at version: Int64) -> WatchChange {
@@ -16,16 +16,14 @@ import Testing
     return .document(name, document, updated: [2], removed: [])
   }
 
-  private func update(
-    _ kind: WatchChange.TargetUpdate.Kind, at version: Int64? = nil
-  ) -> WatchChange {
+  private func update(_ kind: WatchChange.TargetUpdate.Kind, at version: Int64? = nil) -> WatchChange {
     .target(
       .init(
         kind: kind, targets: kind == .noChange ? [] : [2], resumeToken: [1],
         snapshotVersion: version.map { .init(microseconds: $0) }))
   }
 
-  /// The time that it takes to hear once more of every document of a result.
+  /// Measures the time for one more change of every document of a result.
   private func timeOfChanges(to count: Int) -> Duration {
     var engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 1)
     engine.enableNetwork()
@@ -45,9 +43,10 @@ import Testing
     return time
   }
 
-  @Test func hearingOfADocumentCostsTheSameInALargeResult() {
-    // Six times as many cost six times as much, and a bit for sorting; each costing the size of the result, 36 times.
-    // A machine that is busy with something else may tell otherwise now and then, but not always.
+  @Test("the cost of a document change does not depend on the size of the result")
+  func costOfChanges() {
+    // Linear cost is 6 times as much for 6 times the documents, plus sorting; quadratic cost is 36 times. The
+    // measurement is repeated, because other processes disturb it.
     let isLinear = (0..<20).contains { _ in timeOfChanges(to: 3_000) < timeOfChanges(to: 500) * 15 }
     #expect(isLinear)
   }

@@ -1,4 +1,4 @@
-// What a transaction of the SDK commits, and which errors are worth another attempt.
+// The commit of one transaction attempt, and the errors that allow another attempt.
 
 import FirebaseCore
 import FirestoreModel
@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite struct TransactionAttemptTests {
+@Suite("Transaction attempts") struct TransactionAttemptTests {
   private func name(_ id: String) -> DocumentName {
     ParentName(rootOf: DatabaseName(project: "test")).collection("c").document(id)
   }
@@ -22,7 +22,8 @@ import Testing
     Write(.update(name(id), fields: ["n": 1]), mask: [.init(field: "n")], precondition: .exists(true))
   }
 
-  @Test func everythingReadIsCommittedWithItsVersion() throws {
+  @Test("every document read is committed with its version as a precondition")
+  func readPreconditions() throws {
     var attempt = TransactionAttempt()
     for document in [found("a", at: 5), missing("b"), found("c", at: 7), missing("d")] {
       #expect(attempt.mayRead() == nil && attempt.note(document) == nil)
@@ -39,11 +40,12 @@ import Testing
     #expect(
       attempt.commit.map(\.precondition) == [
         at5, .exists(false), .exists(true), nil, .exists(true), nil, at7, .exists(false),
-      ], "what was read counts for the first write of a document; later ones build on it")
+      ], "only the first write of a document has the precondition of its read")
     #expect(attempt.commit.suffix(2).map(\.operation) == [.verify(name("c")), .verify(name("d"))])
   }
 
-  @Test func readsComeBeforeWrites() {
+  @Test("a read after a write fails")
+  func readAfterWrite() {
     var attempt = TransactionAttempt()
     #expect(attempt.mayRead() == nil)
     attempt.add(update("a"))
@@ -52,7 +54,8 @@ import Testing
     #expect(!TransactionAttempt.readsFirst.allowsAnotherAttempt)
   }
 
-  @Test func aDocumentThatChangedBetweenTwoReadsAsksForAnotherAttempt() {
+  @Test("a document that changes between two reads allows another attempt")
+  func changedBetweenReads() {
     var attempt = TransactionAttempt()
     #expect(attempt.note(found("a", at: 5)) == nil)
     #expect(attempt.note(found("a", at: 5)) == nil)
@@ -63,18 +66,20 @@ import Testing
     #expect(attempt.note(found("b", at: 1))?.code == .aborted)
   }
 
-  @Test func anUpdateOfADocumentThatWasMissingIsAMistake() {
+  @Test("an update of a document that was read as missing fails")
+  func updateOfMissingDocument() {
     var attempt = TransactionAttempt()
     #expect(attempt.note(missing("a")) == nil)
     attempt.add(update("a"))
     #expect(attempt.failure?.code == .invalidArgument)
   }
 
-  @Test func fiveAttemptsAreMadeForErrorsThatMayPass() {
+  @Test("transient errors allow up to five attempts")
+  func retriedErrors() {
     #expect(TransactionOptions().maxAttempts == 5)
-    let again = (1...16 as ClosedRange<Int32>).filter {
+    let retried = (1...16 as ClosedRange<Int32>).filter {
       FirestoreError(StatusCode(rawValue: $0), "").allowsAnotherAttempt
     }
-    #expect(again == [1, 2, 4, 6, 8, 9, 10, 13, 14, 16])
+    #expect(retried == [1, 2, 4, 6, 8, 9, 10, 13, 14, 16])
   }
 }

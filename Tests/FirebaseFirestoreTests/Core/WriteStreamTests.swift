@@ -1,4 +1,4 @@
-// The write stream by itself: what ends a batch and what only a stream, whose token is sent, and when it is closed.
+// The write stream: errors that end a batch or only the stream, stream tokens, and closing when idle.
 
 import FirebaseCore
 import FirestoreModel
@@ -9,13 +9,13 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite struct WriteStreamTests {
+@Suite("Write stream") struct WriteStreamTests {
   private let name = ParentName(rootOf: DatabaseName(project: "test")).collection("c").document("a")
 
   private func write(_ value: Int64) -> [Write] { [Write(.update(name, fields: ["n": .integer(value)]))] }
 
-  /// An engine with two batches under way on an open stream.
-  private func underWay() -> SyncEngine {
+  /// Returns an engine with two batches in flight on an open stream.
+  private func engineWithTwoBatches() -> SyncEngine {
     var engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 1)
     engine.enableNetwork()
     for number in 1...2 {
@@ -31,28 +31,30 @@ import Testing
     actions.compactMap { if case .completed(let id, _) = $0 { id.number } else { nil } }
   }
 
-  private func waits(_ actions: [EngineAction]) -> Bool {
+  private func startsBackoff(_ actions: [EngineAction]) -> Bool {
     actions.contains { if case .startTimer(.backoff(.write), _) = $0 { true } else { false } }
   }
 
-  @Test func anErrorThatStaysRejectsTheFirstBatchAndTheNextGoOnAtOnce() {
+  @Test("a permanent error rejects the first batch, and the next one is sent immediately")
+  func permanentError() {
     for code in [3, 5, 6, 7, 9, 11, 12, 15] as [Int32] {
-      var engine = underWay()
+      var engine = engineWithTwoBatches()
       engine.writeStreamClosed(1, FirestoreError(StatusCode(rawValue: code), "no"))
       let actions = engine.takeActions()
       #expect(completed(actions) == [1], "code \(code)")
-      #expect(actions.contains(.connect(.write, 2)) && !waits(actions))
+      #expect(actions.contains(.connect(.write, 2)) && !startsBackoff(actions))
       #expect(engine.pipeline.map(\.writes) == [write(2)])
     }
   }
 
-  @Test func anErrorThatMayPassRejectsNothingAndAllIsSentAgain() {
-    // ABORTED is contention: worth another try.
+  @Test("a transient error rejects no batch, and all are sent again after the back-off")
+  func transientError() {
+    // ABORTED means contention and is retried.
     for code in [1, 2, 4, 8, 10, 13, 14, 16] as [Int32] {
-      var engine = underWay()
+      var engine = engineWithTwoBatches()
       engine.writeStreamClosed(1, FirestoreError(StatusCode(rawValue: code), "later"))
       var actions = engine.takeActions()
-      #expect(completed(actions).isEmpty && waits(actions), "code \(code)")
+      #expect(completed(actions).isEmpty && startsBackoff(actions), "code \(code)")
       engine.timerFired(.backoff(.write))
       engine.writeStreamOpened(2)
       #expect(engine.takeActions().suffix(2) == [.connect(.write, 2), .send(.write, .handshake)])
@@ -62,19 +64,21 @@ import Testing
     }
   }
 
-  @Test func anErrorBeforeTheHandshakeRejectsNothing() {
+  @Test("an error before the handshake rejects no batch")
+  func errorBeforeHandshake() {
     var engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 1)
     engine.enableNetwork()
     engine.write(write(1), at: .epoch, completion: CompletionID(number: 1))
     engine.writeStreamOpened(1)
     engine.writeStreamClosed(1, FirestoreError(.permissionDenied, "no"))
     let actions = engine.takeActions()
-    #expect(completed(actions).isEmpty && waits(actions))
+    #expect(completed(actions).isEmpty && startsBackoff(actions))
     #expect(engine.pipeline.count == 1)
   }
 
-  @Test func anIdleWriteStreamIsClosedAfterAMinuteAndReopenedByTheNextWrite() {
-    var engine = underWay()
+  @Test("an idle write stream is closed after one minute, and the next write reopens it")
+  func idleStream() {
+    var engine = engineWithTwoBatches()
     for _ in 1...2 {
       engine.writeAcknowledged(1, results: [WriteResult(updateTime: nil)], commitTime: .init(seconds: 1))
     }
@@ -85,9 +89,10 @@ import Testing
     #expect(engine.takeActions().contains(.connect(.write, 2)))
   }
 
-  @Test func eachRequestCarriesTheLastTokenAndAHandshakeNone() {
+  @Test("each request carries the last stream token, and a handshake carries none")
+  func streamTokens() {
     var requests = WriteRequests()
-    func answer(_ token: String) -> Google_Firestore_V1_WriteResponse {
+    func response(_ token: String) -> Google_Firestore_V1_WriteResponse {
       var response = Google_Firestore_V1_WriteResponse()
       response.streamToken = Data(token.utf8)
       return response
@@ -95,12 +100,12 @@ import Testing
     let database = name.database
     let first = requests.handshake(with: database)
     #expect(first.database == database.description && first.streamToken.isEmpty && first.writes.isEmpty)
-    requests.answered(answer("1"))
+    requests.answered(response("1"))
     #expect(requests.batch(write(1)).streamToken == Data("1".utf8))
-    requests.answered(answer("2"))
+    requests.answered(response("2"))
     let batch = requests.batch(write(2))
     #expect(batch.streamToken == Data("2".utf8) && batch.writes.count == 1 && batch.database.isEmpty)
     #expect(requests.handshake(with: database).streamToken.isEmpty)
-    #expect(requests.batch([]).streamToken.isEmpty, "a token of another stream means nothing")
+    #expect(requests.batch([]).streamToken.isEmpty, "a token of another stream is not sent")
   }
 }

@@ -1,11 +1,11 @@
-// The SDK against a real server over real sockets.
+// The SDK with a real server over real sockets.
 
 import FirebaseCore
 import FirebaseFirestore
 import Foundation
 import Testing
 
-private struct Seen: Sendable {
+private struct Snapshot: Sendable {
   let ids: [String]
   let titles: [String]
   let changes: [String]
@@ -21,10 +21,11 @@ private struct Seen: Sendable {
   }
 }
 
-private func listen(_ query: Query, metadata: Bool = false) -> (Recorder<Seen>, any ListenerRegistration) {
-  let recorder = Recorder<Seen>()
+private func listen(_ query: Query, metadata: Bool = false) -> (Recorder<Snapshot>, any ListenerRegistration)
+{
+  let recorder = Recorder<Snapshot>()
   let registration = query.addSnapshotListener(includeMetadataChanges: metadata) { snapshot, _ in
-    if let snapshot { recorder.add(Seen(snapshot)) }
+    if let snapshot { recorder.add(Snapshot(snapshot)) }
   }
   return (recorder, registration)
 }
@@ -33,8 +34,9 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
   collection.addDocument(data: data)
 }
 
-@Suite(.serialized, .timeLimit(.minutes(10))) struct EndToEndTests {
-  @Test func aDocumentWrittenByOneClientIsReadByAnother() async throws {
+@Suite("End to end", .serialized, .timeLimit(.minutes(10))) struct EndToEndTests {
+  @Test("a document written by one client is read by another")
+  func writeAndRead() async throws {
     try await withServer { _, port in
       let a = TestClient.make(port: port)
       let b = TestClient.make(port: port)
@@ -62,7 +64,8 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test func aMissingDocumentDoesNotExistAndIsNoError() async throws {
+  @Test("a missing document does not exist and is not an error")
+  func missingDocument() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       let snapshot = try await deadline { try await client.document("books/none").getDocument() }
@@ -70,7 +73,8 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test func twoClientsSeeEachOthersWritesLive() async throws {
+  @Test("two clients receive each other's writes")
+  func twoClients() async throws {
     try await withServer { _, port in
       let a = TestClient.make(port: port)
       let b = TestClient.make(port: port)
@@ -87,7 +91,10 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test func ownWritesAreSeenBeforeTheServerAnswers() async throws {
+  @Test("a listener receives a local write before the server responds")
+  func latencyCompensation()
+    async throws
+  {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       let (seen, listener) = listen(client.collection("tasks"), metadata: true)
@@ -103,7 +110,8 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test func queriesFilterOrderAndLimitAlsoWhileDocumentsChange() async throws {
+  @Test("queries filter, order and limit, also while documents change")
+  func queries() async throws {
     try await withServer { _, port in
       let a = TestClient.make(port: port)
       let b = TestClient.make(port: port)
@@ -142,7 +150,8 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test func transformsAndUpdatesReachTheServer() async throws {
+  @Test("transforms and updates reach the server")
+  func transforms() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       let reference = client.document("counters/c")
@@ -164,21 +173,23 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test func anUpdateOfAMissingDocumentIsRefusedAndRolledBack() async throws {
+  @Test("an update of a missing document is rejected, and later writes succeed")
+  func updateOfMissingDocument() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       do {
         try await deadline { try await client.document("books/none").updateData(["a": 1]) }
         Issue.record("the update was accepted")
       } catch FirestoreErrorCode.notFound {
-        // What happens to the next write matters as well.
+        // The next write must succeed.
       }
       try await deadline { try await client.document("books/other").setData(["a": 1]) }
       #expect(try await deadline { try await client.document("books/other").getDocument() }.exists)
     }
   }
 
-  @Test func transactionsOfTwoClientsDoNotLoseIncrements() async throws {
+  @Test("transactions of two clients lose no increment")
+  func concurrentTransactions() async throws {
     try await withServer { _, port in
       let clients = [TestClient.make(port: port), TestClient.make(port: port)]
       try await deadline { try await clients[0].document("bank/a").setData(["n": 0]) }
@@ -210,7 +221,8 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test func aTransactionThatReadsAfterWritingFails() async throws {
+  @Test("a transaction that reads after a write fails")
+  func readAfterWrite() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       let reference = client.document("bank/b")
@@ -231,7 +243,8 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test func writesMadeOfflineAreShownAtOnceAndSentLater() async throws {
+  @Test("offline writes are visible immediately and sent later")
+  func offlineWrites() async throws {
     try await withServer { _, port in
       let a = TestClient.make(port: port)
       let b = TestClient.make(port: port)
@@ -255,7 +268,8 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test func listenersAndWritesSurviveARestartOfTheServer() async throws {
+  @Test("listeners and pending writes survive a restart of the server")
+  func serverRestart() async throws {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
       "hearth-sdk-\(ProcessInfo.processInfo.globallyUniqueString)")
     defer { try? FileManager.default.removeItem(at: folder) }
@@ -279,7 +293,8 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     await server.stop()
   }
 
-  @Test func snapshotsAreAnAsyncSequenceThatEndsWithItsTask() async throws {
+  @Test("snapshots are an async sequence")
+  func asyncSequence() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       let titles = try await deadline { () -> [String] in
@@ -295,7 +310,8 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test func codableValuesAreWrittenMergedBatchedAndReadBack() async throws {
+  @Test("Codable values are written, merged, batched and read")
+  func codableValues() async throws {
     struct Note: Codable, Equatable, Sendable {
       @DocumentID var id: String?
       @ServerTimestamp var at: Date?
@@ -307,7 +323,7 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
       let client = TestClient.make(port: port)
       let first = client.document("notes/1")
       try first.setData(from: Note(id: nil, at: nil, sub: "s", text: "one", tags: ["a"]))
-      // What is nil is left out of a merge; what is explicitly null overwrites.
+      // A merge omits nil and overwrites with an explicit null.
       try first.setData(from: Note(id: nil, at: nil, sub: nil, text: nil, tags: ["b"]), merge: true)
       let batch = client.batch()
       try batch.setData(
@@ -336,7 +352,8 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test func aReadComesFromWhereItsSourceSays() async throws {
+  @Test("a read uses the requested source")
+  func readSources() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       let known = client.document("books/known")
@@ -369,7 +386,10 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test func changesOfMetadataAloneReachOnlyThoseWhoAsk() async throws {
+  @Test("only listeners with includeMetadataChanges receive metadata changes")
+  func metadataChanges()
+    async throws
+  {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       let (plain, first) = listen(client.collection("quiet"))
@@ -377,7 +397,7 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
       _ = try await loud.first { !$0.isFromCache }
       put(client.document("quiet/1"), ["title": "t"])
       _ = try await loud.first { $0.ids == ["1"] && !$0.hasPendingWrites }
-      // Both are called on one serial queue, so what the quiet one was told has arrived by now.
+      // Both listeners use one serial queue, so all earlier events of the plain listener have arrived.
       #expect(plain.all.map(\.ids) == [[], ["1"]])
       #expect(plain.all.last?.hasPendingWrites == true)
       first.remove()
@@ -385,28 +405,30 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test func callbacksArriveOnTheMainQueueUnlessAnotherIsNamed() async throws {
+  @Test("callbacks run on the configured queue, by default the main queue")
+  func callbackQueue() async throws {
     try await withServer { _, port in
       let named = TestClient.make(port: port)
       let queue = named.settings.dispatchQueue
       let main = TestClient.make(port: port, queue: .main)
       for (client, expected) in [(named, queue), (main, DispatchQueue.main)] {
-        let heard = Recorder<Bool>()
+        let received = Recorder<Bool>()
         let listener = client.document("queues/1").addSnapshotListener { snapshot, _ in
           dispatchPrecondition(condition: .onQueue(expected))
-          heard.add(snapshot != nil)
+          received.add(snapshot != nil)
         }
         client.document("queues/1").setData(["a": 1]) { error in
           dispatchPrecondition(condition: .onQueue(expected))
-          heard.add(error == nil)
+          received.add(error == nil)
         }
-        _ = try await heard.first(from: 1) { $0 }
+        _ = try await received.first(from: 1) { $0 }
         listener.remove()
       }
     }
   }
 
-  @Test func anAggregateThatCannotBeAskedForIsAnError() async throws {
+  @Test("an aggregation without a server fails with UNAVAILABLE")
+  func aggregationOffline() async throws {
     let client = TestClient.make(port: 1)
     await #expect {
       try await deadline { try await client.collection("c").count.getAggregation(source: .server) }
@@ -415,7 +437,8 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test func aTerminatedClientMakesRoomForAFreshOne() async throws {
+  @Test("a terminated client can be replaced by a new one")
+  func terminatedClient() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       try await deadline { try await client.document("books/t").setData(["a": 1]) }

@@ -1,5 +1,4 @@
-// What apps meet when things go wrong or come together: refusals, races, contention, the end of an
-// instance. Against a real server over real sockets.
+// Errors, races, contention and termination, as apps experience them with a real server over real sockets.
 
 import FirebaseCore
 import Foundation
@@ -8,7 +7,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-private struct Heard: Sendable {
+private struct Event: Sendable {
   let values: [String: Int]
   let changes: [String]
   let isFromCache: Bool
@@ -20,9 +19,9 @@ private struct Heard: Sendable {
     values = Dictionary(documents.map { ($0.documentID, $0.get("n") as? Int ?? -1) }) { $1 }
     changes =
       snapshot?.documentChanges.map { change in
-        func place(_ index: UInt) -> String { index == UInt(NSNotFound) ? "-" : "\(index)" }
+        func indexText(_ index: UInt) -> String { index == UInt(NSNotFound) ? "-" : "\(index)" }
         let id = change.document.documentID
-        return "\(change.type) \(id) \(place(change.oldIndex))>\(place(change.newIndex))"
+        return "\(change.type) \(id) \(indexText(change.oldIndex))>\(indexText(change.newIndex))"
       } ?? []
     isFromCache = snapshot?.metadata.isFromCache ?? false
     hasPendingWrites = snapshot?.metadata.hasPendingWrites ?? false
@@ -32,37 +31,40 @@ private struct Heard: Sendable {
 
 private func listen(
   _ query: FirebaseFirestore.Query, metadata: Bool = true
-) -> (Recorder<Heard>, any ListenerRegistration) {
-  let heard = Recorder<Heard>()
-  let registration = query.addSnapshotListener(includeMetadataChanges: metadata) { heard.add(Heard($0, $1)) }
-  return (heard, registration)
+) -> (Recorder<Event>, any ListenerRegistration) {
+  let received = Recorder<Event>()
+  let registration = query.addSnapshotListener(includeMetadataChanges: metadata) {
+    received.add(Event($0, $1))
+  }
+  return (received, registration)
 }
 
 private func patch(_ reference: DocumentReference, _ data: [String: Any]) { reference.updateData(data) }
 
-/// The outcome of a write as its completion tells it: nil for success.
+/// Returns the error code that a write's completion receives; nil for success.
 private func outcome(
   _ write: (@escaping @Sendable ((any Error)?) -> Void) -> Void
 ) async throws -> FirestoreErrorCode.Code? {
-  let heard = Recorder<Int>()
-  write { heard.add(($0 as NSError?)?.code ?? 0) }
-  let code = try await heard.first { _ in true }
+  let received = Recorder<Int>()
+  write { received.add(($0 as NSError?)?.code ?? 0) }
+  let code = try await received.first { _ in true }
   return code == 0 ? nil : FirestoreErrorCode.Code(rawValue: code)
 }
 
-@Suite(.serialized, .timeLimit(.minutes(10))) struct FlowTests {
-  // MARK: Refusals
+@Suite("Application flows", .serialized, .timeLimit(.minutes(10))) struct FlowTests {
+  // MARK: Rejections
 
-  @Test func aServerThatKnowsNobodyIsHeardWhereNobodyCanWait() async throws {
+  @Test("without credentials listeners stay open and writes stay pending, while server reads fail")
+  func unauthenticated() async throws {
     try await withServer(emulator: false) { _, port in
       let client = TestClient.make(port: port)
       let reference = client.document("secret/a")
-      let (heard, listener) = listen(client.collection("secret"))
-      // A missing sign-in may be mended, so listeners stay and writes wait, as while offline.
-      let first = try await heard.first { _ in true }
+      let (received, listener) = listen(client.collection("secret"))
+      // Authentication may succeed later, so the client behaves as while offline.
+      let first = try await received.first { _ in true }
       #expect(first.isFromCache && first.values.isEmpty && first.error == nil)
       put(reference, ["n": 1])
-      _ = try await heard.first { $0.values == ["a": 1] && $0.hasPendingWrites }
+      _ = try await received.first { $0.values == ["a": 1] && $0.hasPendingWrites }
       await #expect { try await deadline { try await reference.getDocument(source: .server) } } throws: {
         ($0 as? FirestoreErrorCode)?.code == .unavailable
       }
@@ -70,24 +72,26 @@ private func outcome(
     }
   }
 
-  @Test func aWriteThatTheServerRefusesIsShownAndTakenBack() async throws {
+  @Test("a rejected write is visible locally and then reverted")
+  func rejectedWrite() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
-      let (heard, listener) = listen(client.collection("big"))
-      _ = try await heard.first { !$0.isFromCache }
+      let (received, listener) = listen(client.collection("big"))
+      _ = try await received.first { !$0.isFromCache }
       let reference = client.document("big/a")
       let text = String(repeating: "x", count: 1_048_576)
-      let refused = try await outcome { done in reference.setData(["n": 1, "t": text], completion: done) }
-      #expect(refused == .invalidArgument)
-      let shown = heard.all.firstIndex { $0.values == ["a": 1] && $0.hasPendingWrites }
-      _ = try await heard.first(from: try #require(shown)) { $0.values.isEmpty && !$0.hasPendingWrites }
+      let rejection = try await outcome { done in reference.setData(["n": 1, "t": text], completion: done) }
+      #expect(rejection == .invalidArgument)
+      let shown = received.all.firstIndex { $0.values == ["a": 1] && $0.hasPendingWrites }
+      _ = try await received.first(from: try #require(shown)) { $0.values.isEmpty && !$0.hasPendingWrites }
       try await deadline { try await reference.setData(["n": 2]) }
-      _ = try await heard.first { $0.values == ["a": 2] && !$0.hasPendingWrites }
+      _ = try await received.first { $0.values == ["a": 2] && !$0.hasPendingWrites }
       listener.remove()
     }
   }
 
-  @Test func aBatchHappensAsAWholeOrNotAtAll() async throws {
+  @Test("a batch is atomic")
+  func atomicBatch() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       let batch = client.batch()
@@ -96,10 +100,10 @@ private func outcome(
       #expect(try await outcome { done in batch.commit(completion: done) } == .notFound)
       let one = try await deadline { try await client.document("b/1").getDocument() }
       #expect(!one.exists)
-      let whole = client.batch()
-      for n in 1...3 { whole.setData(["n": n], forDocument: client.document("b/\(n)")) }
-      whole.deleteDocument(client.document("b/2"))
-      try await deadline { try await whole.commit() }
+      let complete = client.batch()
+      for n in 1...3 { complete.setData(["n": n], forDocument: client.document("b/\(n)")) }
+      complete.deleteDocument(client.document("b/2"))
+      try await deadline { try await complete.commit() }
       let found = try await deadline { try await client.collection("b").getDocuments(source: .server) }
       #expect(found.documents.map(\.documentID) == ["1", "3"])
       try await deadline { try await client.batch().commit() }
@@ -108,33 +112,39 @@ private func outcome(
 
   // MARK: Offline
 
-  @Test func transformsMadeOfflineAreEstimatedAndThenMeetOthersWrites() async throws {
+  @Test("offline transforms are estimated, and then applied to the server's state")
+  func offlineTransforms()
+    async throws
+  {
     try await withServer { _, port in
       let a = TestClient.make(port: port)
       let b = TestClient.make(port: port)
       let reference = a.document("c/d")
       try await deadline { try await reference.setData(["n": 10, "tags": ["x"]]) }
-      let (heard, listener) = listen(a.collection("c"))
-      _ = try await heard.first { $0.values == ["d": 10] && !$0.isFromCache }
+      let (received, listener) = listen(a.collection("c"))
+      _ = try await received.first { $0.values == ["d": 10] && !$0.isFromCache }
       try await deadline { try await a.disableNetwork() }
-      _ = try await heard.first { $0.isFromCache && $0.values == ["d": 10] }
+      _ = try await received.first { $0.isFromCache && $0.values == ["d": 10] }
       patch(reference, ["n": FieldValue.increment(Int64(5)), "tags": FieldValue.arrayUnion(["y"])])
       patch(reference, ["n": FieldValue.increment(Int64(1)), "tags": FieldValue.arrayRemove(["x"])])
-      _ = try await heard.first { $0.values == ["d": 16] && $0.hasPendingWrites }
+      _ = try await received.first { $0.values == ["d": 16] && $0.hasPendingWrites }
       let local = try await deadline { try await reference.getDocument(source: .cache) }
       #expect(local.get("tags") as? [String] == ["y"] && local.metadata.hasPendingWrites)
       try await deadline {
         try await b.document("c/d").updateData(["n": 100, "tags": FieldValue.arrayUnion(["z"])])
       }
       try await deadline { try await a.enableNetwork() }
-      _ = try await heard.first { $0.values == ["d": 106] && !$0.hasPendingWrites && !$0.isFromCache }
+      _ = try await received.first { $0.values == ["d": 106] && !$0.hasPendingWrites && !$0.isFromCache }
       let end = try await deadline { try await reference.getDocument(source: .server) }
       #expect(end.get("tags") as? [String] == ["z", "y"])
       listener.remove()
     }
   }
 
-  @Test func pendingWritesAreWaitedForOnlyAsFarAsTheyWereMade() async throws {
+  @Test("waitForPendingWrites waits for the writes pending at the call")
+  func waitForPendingWrites()
+    async throws
+  {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       try await deadline { try await client.waitForPendingWrites() }
@@ -142,7 +152,7 @@ private func outcome(
       put(client.document("w/1"), ["n": 1])
       let done = Recorder<Bool>()
       client.waitForPendingWrites { done.add($0 == nil) }
-      // Offline nothing is waited to an end; a round through the client's queue shows that.
+      // The completed cache read shows that the wait has not ended while offline.
       _ = try await deadline { try await client.document("w/1").getDocument(source: .cache) }
       #expect(done.all.isEmpty)
       try await deadline { try await client.enableNetwork() }
@@ -151,7 +161,8 @@ private func outcome(
     }
   }
 
-  @Test func aTransactionNeedsTheServerAndIsTriedAsOftenAsAskedFor() async throws {
+  @Test("a transaction requires the server and respects maxAttempts")
+  func transactionAttempts() async throws {
     let client = TestClient.make(port: 1)
     let attempts = Recorder<Int>()
     let ends = Recorder<Int>()
@@ -167,13 +178,14 @@ private func outcome(
     }
     #expect(try await ends.first { _ in true } == FirestoreErrorCode.unavailable.rawValue)
     #expect(attempts.all.count == 2)
-    // Nothing of it was queued.
+    // The failed transaction left no pending write.
     try await deadline { try await client.waitForPendingWrites() }
   }
 
   // MARK: Contention
 
-  @Test func fourClientsIncrementOneDocumentInTransactionsAndNoneIsLost() async throws {
+  @Test("concurrent transactions of four clients lose no increment")
+  func contention() async throws {
     try await withServer { _, port in
       let clients = (0..<4).map { _ in TestClient.make(port: port) }
       try await deadline { try await clients[0].document("bank/a").setData(["n": 0]) }
@@ -183,7 +195,7 @@ private func outcome(
             for _ in 0..<4 {
               _ = try await deadline(90) { () -> Bool in
                 let reference = client.document("bank/a")
-                // An app tries again where five attempts were not enough.
+                // Apps retry after five failed attempts.
                 while true {
                   do {
                     _ = try await client.runTransaction { transaction, pointer in
@@ -208,7 +220,10 @@ private func outcome(
     }
   }
 
-  @Test func anErrorOfTheAppsOwnEndsATransactionAtOnce() async throws {
+  @Test("an application error ends a transaction without another attempt")
+  func applicationError()
+    async throws
+  {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       let runs = Recorder<Int>()
@@ -231,30 +246,32 @@ private func outcome(
 
   // MARK: Listeners
 
-  @Test func documentChangesSayWhatMovedWhere() async throws {
+  @Test("document changes have the old and the new index")
+  func changeIndexes() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       let items = client.collection("moves")
       for n in 1...3 { try await deadline { try await items.document("d\(n)").setData(["n": n]) } }
-      let (heard, listener) = listen(items.order(by: "n"), metadata: false)
-      let first = try await heard.first { $0.values.count == 3 }
+      let (received, listener) = listen(items.order(by: "n"), metadata: false)
+      let first = try await received.first { $0.values.count == 3 }
       #expect(first.changes == ["added d1 ->0", "added d2 ->1", "added d3 ->2"])
       put(items.document("d1"), ["n": 9])
-      let moved = try await heard.first { $0.values["d1"] == 9 }
+      let moved = try await received.first { $0.values["d1"] == 9 }
       #expect(moved.changes == ["modified d1 0>2"])
       try await deadline { try await items.document("d2").delete() }
-      let gone = try await heard.first { $0.values["d2"] == nil && $0.values.count == 2 }
+      let gone = try await received.first { $0.values["d2"] == nil && $0.values.count == 2 }
       #expect(gone.changes == ["removed d2 0>-"])
       listener.remove()
     }
   }
 
-  @Test func aRemovedListenerHearsNothingWhoeverRemovesItAndWhen() async throws {
+  @Test("a removed listener receives no event, with any thread and time of the removal")
+  func removedListener() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       let writer = TestClient.make(port: port)
       let collection = client.collection("races")
-      let broken = Recorder<String>()
+      let violations = Recorder<String>()
       let stop = Locked(false)
       let writing = _Concurrency.Task {
         var n = 0
@@ -268,13 +285,13 @@ private func outcome(
           group.addTask {
             for round in 0..<12 {
               let removed = Locked(false)
-              let heard = Recorder<Int>()
+              let received = Recorder<Int>()
               let registration = collection.addSnapshotListener(includeMetadataChanges: true) { _, _ in
-                if removed.change({ $0 }) { broken.add("called after remove() returned") }
-                heard.add(1)
+                if removed.change({ $0 }) { violations.add("called after remove() returned") }
+                received.add(1)
               }
-              if round.isMultiple(of: 2) { _ = try await heard.first { _ in true } }
-              // From the callback queue itself every second time, where no call can be under way.
+              if round.isMultiple(of: 2) { _ = try await received.first { _ in true } }
+              // Every third round removes the listener on the callback queue, where no callback is running.
               if round.isMultiple(of: 3) {
                 let handed = AppClosure(call: registration)
                 await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
@@ -287,7 +304,7 @@ private func outcome(
               } else {
                 registration.remove()
                 registration.remove()
-                // A call under way on the callback queue may still end; none may begin.
+                // A running callback may finish; no new one may begin.
                 client.settings.dispatchQueue.sync {}
                 removed.change { $0 = true }
               }
@@ -298,33 +315,33 @@ private func outcome(
       }
       stop.change { $0 = true }
       _ = try? await writing.value
-      #expect(broken.all.isEmpty)
+      #expect(violations.all.isEmpty)
     }
   }
 
-  // MARK: The end
+  // MARK: Termination
 
-  @Test(arguments: [false, true])
-  func writesUnderWayWhenAnInstanceEndsHaveNoOutcome(byDeletingTheApp: Bool) async throws {
+  @Test("pending writes have no outcome when an instance ends", arguments: [false, true])
+  func pendingWritesAtTermination(byDeletingTheApp: Bool) async throws {
     let client = TestClient.make(port: 1)
     let outcomes = Recorder<String>()
     func note(_ what: String) -> @Sendable ((any Error)?) -> Void {
       { error in outcomes.add("\(what) \((error as NSError?)?.code ?? 0)") }
     }
     let reference = client.document("end/a")
-    // The first attempt to connect fails at once, so it has to be kept from reading the cache.
+    // Without a network, no failed connection attempt interferes with the reads of the cache.
     try await deadline { try await client.disableNetwork() }
     reference.setData(["n": 1], completion: note("write"))
     client.waitForPendingWrites(completion: note("wait"))
-    let (heard, _) = listen(client.collection("end"))
-    _ = try await heard.first { $0.values == ["a": 1] }
+    let (received, _) = listen(client.collection("end"))
+    _ = try await received.first { $0.values == ["a": 1] }
     let waiting = _Concurrency.Task {
       do { try await client.document("end/b").setData(["n": 2]) } catch {
         outcomes.add("task \((error as NSError).code)")
       }
     }
-    _ = try await heard.first { $0.values.count == 2 }
-    let count = heard.all.count
+    _ = try await received.first { $0.values.count == 2 }
+    let count = received.all.count
     if byDeletingTheApp {
       _ = await client.app.delete()
     } else {
@@ -337,34 +354,38 @@ private func outcome(
       Set(outcomes.all) == [
         "wait \(FirestoreErrorCode.cancelled.rawValue)", "task \(FirestoreErrorCode.unknown.rawValue)",
       ])
-    #expect(heard.all.count == count)
+    #expect(received.all.count == count)
   }
 
-  @Test func aTransactionUnderWayWhenAnInstanceEndsFails() async throws {
+  @Test("a running transaction fails when its instance ends")
+  func transactionAtTermination() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
-      let isInside = Recorder<Int>()
-      let mayGoOn = DispatchSemaphore(value: 0)
+      let blockRuns = Recorder<Int>()
+      let resumeBlock = DispatchSemaphore(value: 0)
       let ends = Recorder<Int>()
       let reference = client.document("end/t")
       client.runTransaction { transaction, pointer in
-        isInside.add(1)
-        mayGoOn.wait()
+        blockRuns.add(1)
+        resumeBlock.wait()
         do { _ = try transaction.getDocument(reference) } catch { pointer?.pointee = error as NSError }
         transaction.setData(["n": 1], forDocument: reference)
         return nil
       } completion: { _, error in
         ends.add((error as NSError?)?.code ?? 0)
       }
-      _ = try await isInside.first { _ in true }
+      _ = try await blockRuns.first { _ in true }
       try await deadline { try await client.terminate() }
-      for _ in 0..<5 { mayGoOn.signal() }
+      for _ in 0..<5 { resumeBlock.signal() }
       #expect(try await ends.first { _ in true } == FirestoreErrorCode.cancelled.rawValue)
-      #expect(isInside.all.count == 1, "a block is not run again for an instance that has ended")
+      #expect(blockRuns.all.count == 1, "a terminated instance does not run the block again")
     }
   }
 
-  @Test func aCommitUnderWayWhenAnInstanceEndsHasAnUnknownOutcome() async throws {
+  @Test("a commit in flight has an unknown outcome when its instance ends")
+  func commitAtTermination()
+    async throws
+  {
     try await withServer { _, port in
       let relay = try await Relay.start(to: port)
       let (client, other) = (TestClient.make(port: relay.port), TestClient.make(port: port))
@@ -381,7 +402,7 @@ private func outcome(
       } completion: { _, error in
         ends.add((error as NSError?)?.code ?? 0)
       }
-      // The server has carried it out, and cannot say so.
+      // The server has executed the commit, and its response is held back.
       _ = try await shown.first { $0.values == ["c": 1] }
       #expect(ends.all.isEmpty)
       try await deadline { try await client.terminate() }
@@ -392,8 +413,9 @@ private func outcome(
     }
   }
 
-  @Test func aReadUnderWayWhenAnInstanceEndsFailsRatherThanNever() async throws {
-    // A server that takes connections and says nothing.
+  @Test("a pending read fails when its instance ends")
+  func readAtTermination() async throws {
+    // The server accepts connections and sends nothing.
     let silent = try SilentServer()
     defer { silent.stop() }
     let client = TestClient.make(port: silent.port)
@@ -406,7 +428,8 @@ private func outcome(
     #expect(outcomes.all == [1, 1])
   }
 
-  @Test func clearingTheCacheForgetsWhatWasInIt() async throws {
+  @Test("clearPersistence empties the cache of a terminated instance")
+  func clearPersistence() async throws {
     let client = TestClient.make(port: 1)
     try await deadline { try await client.disableNetwork() }
     put(client.document("clear/a"), ["n": 1])

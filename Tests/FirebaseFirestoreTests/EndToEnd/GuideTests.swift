@@ -1,5 +1,5 @@
-// What the guides teach, played by an app against a real server: fields, queries with cursors, types,
-// and sequences that end.
+// Examples of the Firestore guides, run by an app with a real server: fields, queries with cursors, types,
+// and async sequences.
 
 import FirebaseCore
 import FirebaseFirestore
@@ -25,12 +25,13 @@ private struct City: Codable, Equatable, Sendable {
   var neighbour: DocumentReference?
 }
 
-@Suite(.serialized, .timeLimit(.minutes(10))) struct GuideTests {
+@Suite("Firestore guides", .serialized, .timeLimit(.minutes(10))) struct GuideTests {
   private func ids(_ query: Query) async throws -> [String] {
     try await deadline { try await query.getDocuments(source: .server).documents.map(\.documentID) }
   }
 
-  @Test func fieldsAreMergedNamedAndDeletedAtAnyDepth() async throws {
+  @Test("fields are merged, updated and deleted at any depth")
+  func fields() async throws {
     try await withServer { _, port in
       let (client, other) = (TestClient.make(port: port), TestClient.make(port: port))
       let city = client.document("cities/SF")
@@ -58,7 +59,8 @@ private struct City: Codable, Equatable, Sendable {
     }
   }
 
-  @Test func pagesFollowOneAnotherByValuesAndByDocuments() async throws {
+  @Test("pages follow each other by cursor values and by documents")
+  func pages() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       let cities = client.collection("pages")
@@ -99,25 +101,28 @@ private struct City: Codable, Equatable, Sendable {
             ]))) == ["d1", "d8"])
       #expect(try await ids(cities.whereField("n", notIn: [0, 1, 2, 3])) == ["d8", "d9"])
 
-      // The last of a list, live: a new last one pushes out the first.
-      let heard = Recorder<[String]>()
+      // A live limit to last: a new last document removes the first one.
+      let received = Recorder<[String]>()
       let listener = cities.order(by: "name").limit(toLast: 2).addSnapshotListener { snapshot, _ in
         if let snapshot {
-          heard.add(
+          received.add(
             snapshot.documents.map(\.documentID)
               + snapshot.documentChanges.map { "\($0.type) \($0.document.documentID)" })
         }
       }
-      _ = try await heard.first { $0 == ["d8", "d9", "added d8", "added d9"] }
+      _ = try await received.first { $0 == ["d8", "d9", "added d8", "added d9"] }
       try await deadline { try await cities.document("z").setData(["n": 9, "name": "z"]) }
-      _ = try await heard.first { $0 == ["d9", "z", "removed d8", "added z"] }
+      _ = try await received.first { $0 == ["d9", "z", "removed d8", "added z"] }
       try await deadline { try await cities.document("z").delete() }
-      _ = try await heard.first { $0.prefix(2) == ["d8", "d9"] && $0.count == 4 && $0.contains("removed z") }
+      _ = try await received.first {
+        $0.prefix(2) == ["d8", "d9"] && $0.count == 4 && $0.contains("removed z")
+      }
       listener.remove()
     }
   }
 
-  @Test func groupsAndAggregatesCountWhatIsThere() async throws {
+  @Test("collection groups are queried and aggregated")
+  func collectionGroups() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       for (parent, n) in [("a", 1), ("b", 2), ("c", 6)] {
@@ -146,7 +151,8 @@ private struct City: Codable, Equatable, Sendable {
     }
   }
 
-  @Test func nestedTypesAreMappedBothWays() async throws {
+  @Test("nested types are mapped in both directions")
+  func nestedTypes() async throws {
     try await withServer { _, port in
       let (client, other) = (TestClient.make(port: port), TestClient.make(port: port))
       let city = City(
@@ -171,9 +177,9 @@ private struct City: Codable, Equatable, Sendable {
         "list": [1, ["a": [true]]],
         "number": NSNumber(value: true), "big": Int64.max, "empty": [String: Any](), "none": [Any](),
       ]
-      let heard = Recorder<String>()
-      client.document("cities/raw").setData(raw) { heard.add("\(String(describing: $0))") }
-      #expect(try await heard.first { _ in true } == "nil")
+      let received = Recorder<String>()
+      client.document("cities/raw").setData(raw) { received.add("\(String(describing: $0))") }
+      #expect(try await received.first { _ in true } == "nil")
       let back = try await deadline { try await other.document("cities/raw").getDocument() }
       #expect(back.get("bool") as? Bool == true && back.get("big") as? Int64 == .max)
       #expect((back.get("nan") as? Double)?.isNaN == true && back.get("null") is NSNull)
@@ -181,13 +187,16 @@ private struct City: Codable, Equatable, Sendable {
       #expect(
         (back.get("empty") as? [String: Any])?.isEmpty == true
           && (back.get("none") as? [Any])?.isEmpty == true)
-      // A stored 1.0 is a double and a stored 1 an integer, which queries do not tell apart.
+      // The stored type distinguishes 1.0 from 1, and queries do not.
       let found = try await ids(other.collection("cities").whereField("double", isEqualTo: 1))
       #expect(found == ["raw"])
     }
   }
 
-  @Test func aTransactionThatReadsWhatOthersChangeIsRunAgainAndSeesIt() async throws {
+  @Test("a transaction runs again after a concurrent change and reads the new value")
+  func transactionRetry()
+    async throws
+  {
     try await withServer { _, port in
       let (client, other) = (TestClient.make(port: port), TestClient.make(port: port))
       let account = client.document("accounts/a")
@@ -221,9 +230,10 @@ private struct City: Codable, Equatable, Sendable {
     }
   }
 
-  // MARK: Sequences end
+  // MARK: Async sequences
 
-  @Test(arguments: [false, true]) func sequencesEndWhenTheInstanceDoes(isSlow: Bool) async throws {
+  @Test("snapshot sequences end when their instance is terminated", arguments: [false, true])
+  func sequencesEnd(isSlow: Bool) async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       try await deadline { try await client.document("ends/a").setData(["n": 1]) }

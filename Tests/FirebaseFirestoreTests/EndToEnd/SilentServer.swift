@@ -1,4 +1,4 @@
-// A server that takes connections and never says anything.
+// A server that accepts connections and never sends a byte.
 
 import Foundation
 import NIOCore

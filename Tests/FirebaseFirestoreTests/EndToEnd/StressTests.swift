@@ -1,4 +1,4 @@
-// Many calls from many threads, and listeners that come and go, against a real server.
+// Calls from many threads, and many short-lived listeners, with a real server.
 
 import Dispatch
 import FirebaseCore
@@ -9,7 +9,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.serialized, .timeLimit(.minutes(10))) struct StressTests {
+@Suite("Stress", .serialized, .timeLimit(.minutes(10))) struct StressTests {
   private func state<T: Sendable>(
     of client: Firestore, _ read: @escaping @Sendable (FirestoreClient) -> T
   ) async -> T {
@@ -18,7 +18,8 @@ import Testing
     }
   }
 
-  @Test func thousandsOfListenersComeAndGoAndNothingOfThemStays() async throws {
+  @Test("thousands of listeners are removed without leaks")
+  func listenerLeaks() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       let settings = client.settings
@@ -32,15 +33,18 @@ import Testing
           _ = try await deadline { try await client.document("x/y").getDocument(source: .server) }
         }
       }
-      let left = await state(of: client) { client in
+      let leaked = await state(of: client) { client in
         client.engine.views.count + client.engine.listenTargets.count + client.engine.store.targets.count
           + client.engine.queriesOfTarget.count
       }
-      #expect(left == 0)
+      #expect(leaked == 0)
     }
   }
 
-  @Test func callsFromManyThreadsAllEndOnceOnTheCallbackQueue() async throws {
+  @Test("calls from many threads complete exactly once on the callback queue")
+  func concurrentCalls()
+    async throws
+  {
     try await withServer { _, port in
       let queue = DispatchQueue(label: "stress")
       let key = DispatchSpecificKey<Bool>()

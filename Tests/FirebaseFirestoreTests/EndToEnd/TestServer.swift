@@ -1,4 +1,4 @@
-// A real server in this process and clients of it, each with an app of its own.
+// A real server in this process, and clients with one app each.
 
 import FirebaseCore
 import FirebaseFirestore
@@ -6,7 +6,7 @@ import Foundation
 import HearthServer
 import Testing
 
-/// A server on a free port; it can be stopped and started again on the same data and port.
+/// A server on a free port that restarts with the same data and port.
 actor TestServer {
   private let configuration: HearthConfiguration
   private var server: HearthServer?
@@ -34,7 +34,7 @@ actor TestServer {
   }
 }
 
-/// Runs a test against a server of its own.
+/// Runs a test with a new server.
 func withServer(emulator: Bool = true, _ body: (TestServer, Int) async throws -> Void) async throws {
   let server = TestServer(emulator: emulator)
   try await server.start()
@@ -47,14 +47,13 @@ func withServer(emulator: Bool = true, _ body: (TestServer, Int) async throws ->
   await server.stop()
 }
 
-/// The form of setData for callers that do not wait; in an async function the compiler would choose
-/// the other.
+/// Calls setData without waiting; in an async function Swift selects the async overload.
 func put(_ reference: DocumentReference, _ data: [String: Any]) { reference.setData(data) }
 
 enum TestClient {
   private static let number = Locked(0)
 
-  /// A fresh client with an app, a cache and a callback queue of its own.
+  /// Creates a client with its own app, cache and callback queue.
   static func make(port: Int, project: String = "demo-sdk", queue: DispatchQueue? = nil) -> Firestore {
     if ProcessInfo.processInfo.environment["SDK_DEBUG"] != nil { Firestore.enableLogging(true) }
     let count = number.change {
@@ -75,7 +74,7 @@ enum TestClient {
   }
 }
 
-/// A value behind a lock.
+/// A value that is protected by a lock.
 final class Locked<Value: Sendable>: @unchecked Sendable {
   private let lock = NSLock()
   private var value: Value
@@ -89,7 +88,7 @@ final class Locked<Value: Sendable>: @unchecked Sendable {
   }
 }
 
-/// Collects what a listener hears and lets a test wait for what it is to hear.
+/// Records elements, such as the events of a listener, and lets tests wait for one.
 final class Recorder<Element: Sendable>: Sendable {
   private let state = Locked<(seen: [Element], waiters: [(Int, CheckedContinuation<Void, Never>)])>(([], []))
 
@@ -116,7 +115,7 @@ final class Recorder<Element: Sendable>: Sendable {
     }
   }
 
-  /// Waits for the first element from `start` on that meets a condition.
+  /// Waits for the first element that meets a condition, starting at index `start`.
   func first(
     from start: Int = 0, within seconds: Double = 60, where condition: @escaping @Sendable (Element) -> Bool
   ) async throws -> Element {
@@ -132,28 +131,28 @@ final class Recorder<Element: Sendable>: Sendable {
   }
 }
 
-/// Runs something that has to be done before a time is over.
+/// Runs `body` and throws `DeadlineExceeded` if it takes longer than `seconds`.
 func deadline<T: Sendable>(
   _ seconds: Double = 60, _ body: @escaping @Sendable () async throws -> T
 ) async throws -> T {
   let result = Locked<Result<T, any Error>?>(nil)
   return try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<T, any Error>) in
-    let settle: @Sendable (Result<T, any Error>) -> Void = { outcome in
-      let isFirst = result.change { known in
-        if known != nil { return false }
-        known = outcome
+    let finish: @Sendable (Result<T, any Error>) -> Void = { outcome in
+      let isFirst = result.change { outcomeSoFar in
+        if outcomeSoFar != nil { return false }
+        outcomeSoFar = outcome
         return true
       }
       if isFirst { continuation.resume(with: outcome) }
     }
     let work = _Concurrency.Task {
-      do { settle(.success(try await body())) } catch { settle(.failure(error)) }
+      do { finish(.success(try await body())) } catch { finish(.failure(error)) }
     }
     DispatchQueue.global().asyncAfter(deadline: .now() + seconds) {
-      settle(.failure(TimeIsOver(seconds: seconds)))
+      finish(.failure(DeadlineExceeded(seconds: seconds)))
       work.cancel()
     }
   }
 }
 
-struct TimeIsOver: Error { let seconds: Double }
+struct DeadlineExceeded: Error { let seconds: Double }

@@ -1,4 +1,4 @@
-// Which documents a cache in memory lets go of.
+// Garbage collection of the memory cache.
 
 import FirestoreModel
 import Foundation
@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite struct GarbageTests {
+@Suite("Garbage collection") struct GarbageTests {
   private static let database = DatabaseName(project: "p")
 
   private func name(_ id: Int) throws -> DocumentName {
@@ -18,11 +18,12 @@ import Testing
       found: try name(id), fields: MapValue(), version: ModelTimestamp(microseconds: 1), createTime: .epoch)
   }
 
-  private func kept(_ cache: MemoryPersistence, of ids: Range<Int>) throws -> [Int] {
+  private func cached(_ cache: MemoryPersistence, of ids: Range<Int>) throws -> [Int] {
     try ids.filter { cache.document(try name($0)).isKnown }
   }
 
-  @Test func theLeastRecentlyUsedGoFirst() throws {
+  @Test("the least recently used documents are removed first")
+  func leastRecentlyUsed() throws {
     var cache = MemoryPersistence(isEager: false)
     for id in 0..<10 {
       cache.begin()
@@ -31,14 +32,15 @@ import Testing
     cache.begin()
     cache.noteOrphan(try name(0))
     cache.collectGarbage(active: [], share: 0.3, most: 1_000) { _ in false }
-    #expect(try kept(cache, of: 0..<10) == [0, 4, 5, 6, 7, 8, 9])
+    #expect(try cached(cache, of: 0..<10) == [0, 4, 5, 6, 7, 8, 9])
     cache.collectGarbage(active: [], share: 1, most: 2) { _ in false }
-    #expect(try kept(cache, of: 0..<10) == [0, 6, 7, 8, 9])
+    #expect(try cached(cache, of: 0..<10) == [0, 6, 7, 8, 9])
     cache.collectGarbage(active: [], share: 1, most: 1_000) { $0.path.id == "7" }
-    #expect(try kept(cache, of: 0..<10) == [7])
+    #expect(try cached(cache, of: 0..<10) == [7])
   }
 
-  @Test func whatAPendingWriteOrAnActiveTargetNeedsStays() throws {
+  @Test("documents of pending writes and active targets are kept")
+  func referencedDocuments() throws {
     var cache = MemoryPersistence(isEager: false)
     cache.begin()
     let targets = try (0..<3).map { cache.allocateTarget(.document(try name($0))) }
@@ -50,32 +52,34 @@ import Testing
       cache.releaseTarget(target)
     }
     cache.collectGarbage(active: [targets[2].id], share: 0.75, most: 1_000) { _ in false }
-    // The loose document and the target that was released first were used least recently.
-    #expect(try kept(cache, of: 0..<5) == [1, 2, 3])
+    // Least recently used are the unreferenced document and the target that was released first.
+    #expect(try cached(cache, of: 0..<5) == [1, 2, 3])
     #expect(cache.target(.document(try name(0))) == nil)
     #expect(cache.target(.document(try name(1))) != nil)
     cache.removeBatch(batch)
     cache.collectGarbage(active: [], share: 1, most: 1_000) { _ in false }
-    #expect(try kept(cache, of: 0..<5) == [])
+    #expect(try cached(cache, of: 0..<5) == [])
   }
 
-  @Test func garbageIsCollectedAfterAMinuteAndThenEveryFive() throws {
+  @Test("garbage collection runs after one minute and then every five minutes")
+  func schedule() throws {
     var engine = SyncEngine(persistence: MemoryPersistence(isEager: false), seed: 1)
     let documents = try (0..<20).map { try document($0) }
     for document in documents { _ = engine.store.transaction { $0.take([document.name: document]) } }
     engine.keepCache(within: 1)
     #expect(engine.takeActions() == [.startTimer(.garbage, seconds: 60)])
-    for gone in [2, 4, 6] {
+    for removedCount in [2, 4, 6] {
       engine.timerFired(.garbage)
       #expect(engine.takeActions() == [.startTimer(.garbage, seconds: 300)])
-      #expect(documents.count { !engine.store.read($0.name).isKnown } == gone)
+      #expect(documents.count { !engine.store.read($0.name).isKnown } == removedCount)
     }
     engine.cacheSize = 1 << 20
     engine.timerFired(.garbage)
     #expect(documents.count { !engine.store.read($0.name).isKnown } == 6)
   }
 
-  @Test func targetsWithoutDocumentsTakeSpaceAndGoToo() throws {
+  @Test("targets without documents count and are removed, too")
+  func emptyTargets() throws {
     var store = LocalStore(persistence: MemoryPersistence(isEager: false))
     for id in 0..<1_000 { store.release(store.allocate(.document(try name(id))).id) }
     store.collectGarbage(above: 100_000, share: 1, most: 900)
@@ -84,7 +88,8 @@ import Testing
     #expect(store.persistence.target(.document(try name(999))) != nil)
   }
 
-  @Test func nothingGoesBelowTheSize() throws {
+  @Test("nothing is removed below the cache size")
+  func belowCacheSize() throws {
     var store = LocalStore(persistence: MemoryPersistence(isEager: false))
     let document = try document(1)
     _ = store.transaction { $0.take([document.name: document]) }

@@ -1,5 +1,4 @@
-// Indexes of the cache: with and without them a query finds the same, and with them it looks at what
-// it finds only.
+// Indexes of the cache: they do not change results, and an indexed query reads only its matches.
 
 import FirebaseCore
 import FirestoreModel
@@ -14,7 +13,7 @@ private func name(_ collection: String, _ id: String) -> DocumentName {
   ParentName(rootOf: database).collection(collection).document(id)
 }
 
-/// Makes documents and queries whose values meet often.
+/// Generates documents and queries whose values often match.
 private struct Generator {
   var random: SplitMix
   static let fields = ["a", "b", "tags", "m.x"]
@@ -26,7 +25,7 @@ private struct Generator {
     case 2, 3: .integer(Int64.random(in: -2...3, using: &random))
     case 4: .double([-.infinity, -0.0, 0.5, 1, 2, .nan].randomElement(using: &random) ?? 0)
     case 5: .string(["", "a", "ab", "b", "\u{0}"].randomElement(using: &random) ?? "")
-    // Longer than an index keeps.
+    // Longer than the values that an index stores completely.
     case 6: .string(String(repeating: "z", count: 1499 + Int.random(in: 0..<4, using: &random)))
     case 7, 8: .array((0..<Int.random(in: 0..<4, using: &random)).map { _ in value(depth: 1) })
     default: .map(["x": value(depth: 1)])
@@ -63,7 +62,7 @@ private struct Generator {
     }
   }
 
-  /// A query that is valid, with whatever that takes.
+  /// Generates a query; discards invalid ones.
   mutating func query() -> ClientQuery {
     while true {
       let isGroup = Int.random(in: 0..<4, using: &random) == 0
@@ -111,8 +110,9 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
   }
 }
 
-@Suite(.timeLimit(.minutes(10))) struct IndexTests {
-  @Test(arguments: 1...6) func queriesFindTheSameWithIndexes(seed: UInt64) {
+@Suite("Cache indexes", .timeLimit(.minutes(10))) struct IndexTests {
+  @Test("queries return the same results with and without indexes", arguments: 1...6)
+  func sameResults(seed: UInt64) {
     var generator = Generator(random: SplitMix(seed: seed))
     var plain = store()
     var indexed = store()
@@ -147,11 +147,12 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
         if let normal = query.normal, indexed.persistence.candidates(for: normal) != nil { served += 1 }
       }
     }
-    // Else the comparison would say nothing.
+    // At least some queries must have used an index.
     #expect(served > 20)
   }
 
-  @Test func anIndexedQueryLooksAtWhatItFindsOnly() throws {
+  @Test("an indexed query reads only its matches")
+  func readsOnlyMatches() throws {
     var store = store(numbered(20_000, groups: 2000))
     let query = equal("group", 7)
     let normal = try #require(query.normal)
@@ -162,37 +163,41 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
     #expect(store.execute(query, usePreviousResults: false).documents.count == 10)
   }
 
-  @Test(arguments: [(99, 33, false), (100, 50, true), (100, 2, false), (400, 3, false), (400, 4, true)])
-  func indexesAreMadeWhereTheyPay(count: Int, groups: Int, isMade: Bool) {
+  @Test(
+    "an index is created automatically where it saves reads",
+    arguments: [(99, 33, false), (100, 50, true), (100, 2, false), (400, 3, false), (400, 4, true)])
+  func automaticCreation(count: Int, groups: Int, isCreated: Bool) {
     var store = store(numbered(count, groups: groups))
     _ = store.execute(equal("group", 1), usePreviousResults: false)
     #expect(store.persistence.fieldIndexes.isEmpty)
     store.createsIndexes = true
     _ = store.execute(equal("group", 1), usePreviousResults: false)
-    #expect(store.persistence.fieldIndexes.isEmpty != isMade)
+    #expect(store.persistence.fieldIndexes.isEmpty != isCreated)
     store.deleteAllIndexes()
     #expect(store.persistence.fieldIndexes.isEmpty)
   }
 
-  @Test func automaticIndexesHaveALimit() {
+  @Test("the number of automatic indexes is limited")
+  func automaticIndexLimit() {
     var store = store(numbered(200, groups: 100))
     store.createsIndexes = true
     for n in 0..<50 { _ = store.execute(equal("field\(n)", 1), usePreviousResults: false) }
     #expect(store.persistence.fieldIndexes.count == LocalStore.automaticIndexLimit)
   }
 
-  @Test func sortedKeysHoldWhatASortedListHolds() {
+  @Test("sorted keys agree with a sorted list")
+  func sortedKeys() {
     var random = SplitMix(seed: 5)
     var keys = SortedKeys([])
     var naive: [(key: [UInt8], name: DocumentName)] = []
     for _ in 0..<6000 {
       let key = [UInt8.random(in: 0..<40, using: &random), UInt8.random(in: 0..<40, using: &random)]
       let name = name("c", "d\(Int.random(in: 0..<3, using: &random))")
-      let place = naive.firstIndex { $0.key == key && $0.name == name }
+      let existing = naive.firstIndex { $0.key == key && $0.name == name }
       if Int.random(in: 0..<3, using: &random) == 0 {
         keys.remove(.init(key: key, name: name))
-        if let place { naive.remove(at: place) }
-      } else if place == nil {
+        if let existing { naive.remove(at: existing) }
+      } else if existing == nil {
         keys.insert(.init(key: key, name: name))
         naive.append((key, name))
       }
@@ -213,7 +218,8 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
 
   // MARK: Configuration
 
-  @Test func aConfigurationIsReadAsTheToolsWriteIt() throws {
+  @Test("an index configuration is parsed as the Firebase CLI writes it")
+  func parsesConfiguration() throws {
     let json = """
       {"indexes": [
         {"collectionGroup": "books", "queryScope": "COLLECTION", "fields": [
@@ -233,24 +239,26 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
     #expect(try IndexConfiguration.parse(Data("{}".utf8)).isEmpty)
   }
 
-  @Test(arguments: [
-    ("", "JSON"), ("[]", "JSON"), ("{\"indexes\": 3}", "'indexes'"), ("{\"indexes\": [3]}", "indexes[0]"),
-    ("{\"indexes\": [{\"collectionGroup\": \"a\", \"fields\": {}}]}", "'fields' in indexes[0]"),
-    ("{\"indexes\": [{\"collectionGroup\": \"a\", \"fields\": [{}]}]}", "indexes[0].fields[0].fieldPath"),
-    (
-      "{\"indexes\": [{\"collectionGroup\": \"a\", \"fields\": [{\"fieldPath\": \"a..b\"}]}]}",
-      "fields[0].fieldPath"
-    ),
-    (
-      "{\"indexes\": [{\"collectionGroup\": \"a\", \"fields\": [{\"fieldPath\": \"a\", \"order\": \"UP\"}]}]}",
-      "ASCENDING or DESCENDING"
-    ),
-    (
-      "{\"indexes\": [{\"collectionGroup\": \"a\", \"fields\": [{\"fieldPath\": \"a\", \"arrayConfig\": \"ALL\"}]}]}",
-      "CONTAINS"
-    ),
-  ])
-  func aConfigurationThatIsNotValidIsRefusedAndTheReasonNamed(json: String, words: String) async throws {
+  @Test(
+    "an invalid configuration is rejected with its reason",
+    arguments: [
+      ("", "JSON"), ("[]", "JSON"), ("{\"indexes\": 3}", "'indexes'"), ("{\"indexes\": [3]}", "indexes[0]"),
+      ("{\"indexes\": [{\"collectionGroup\": \"a\", \"fields\": {}}]}", "'fields' in indexes[0]"),
+      ("{\"indexes\": [{\"collectionGroup\": \"a\", \"fields\": [{}]}]}", "indexes[0].fields[0].fieldPath"),
+      (
+        "{\"indexes\": [{\"collectionGroup\": \"a\", \"fields\": [{\"fieldPath\": \"a..b\"}]}]}",
+        "fields[0].fieldPath"
+      ),
+      (
+        "{\"indexes\": [{\"collectionGroup\": \"a\", \"fields\": [{\"fieldPath\": \"a\", \"order\": \"UP\"}]}]}",
+        "ASCENDING or DESCENDING"
+      ),
+      (
+        "{\"indexes\": [{\"collectionGroup\": \"a\", \"fields\": [{\"fieldPath\": \"a\", \"arrayConfig\": \"ALL\"}]}]}",
+        "CONTAINS"
+      ),
+    ])
+  func invalidConfiguration(json: String, words: String) async throws {
     let client = TestClient.make(port: 1)
     do {
       try await deadline { try await client.setIndexConfiguration(json) }
@@ -261,7 +269,8 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
     }
   }
 
-  @Test func aConfigurationIsTakenAsTextAndAsAStream() async throws {
+  @Test("a configuration is accepted as a string and as a stream")
+  func configurationForms() async throws {
     let client = TestClient.make(port: 1)
     let json = """
       {"indexes": [{"collectionGroup": "c", "fields": [{"fieldPath": "a", "order": "ASCENDING"}]}]}

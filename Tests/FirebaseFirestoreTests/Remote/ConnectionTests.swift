@@ -1,4 +1,4 @@
-// Connections: names with several addresses, and encryption with authorities that are trusted or not.
+// Connections: host names with several addresses, and TLS with trusted and untrusted authorities.
 
 import FirebaseCore
 import FirestoreModel
@@ -11,7 +11,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-/// Finds two addresses for every name, of which nobody listens on the first.
+/// Resolves every name to two addresses; nothing listens on the first.
 private final class TwoAddresses: Resolver, Sendable {
   private let loop: any EventLoop
   private let port: Int
@@ -32,14 +32,15 @@ private final class TwoAddresses: Resolver, Sendable {
   func cancelQueries() {}
 }
 
-@Suite(.serialized, .timeLimit(.minutes(10))) struct ConnectionTests {
-  @Test func aNameWithADeadAddressAndALiveOneIsReached() async throws {
+@Suite("Connections", .serialized, .timeLimit(.minutes(10))) struct ConnectionTests {
+  @Test("a host with an unreachable and a reachable address is reached")
+  func severalAddresses() async throws {
     let server = TestServer()
     try await server.start()
     let port = await server.port
     let address = try #require(ServerAddress("two.example:\(port)", isEncrypted: false))
     let loop = MultiThreadedEventLoopGroup.singleton.next()
-    let connection = GRPCConnection(address, resolver: TwoAddresses(loop, port: port))
+    let connection = ClientGRPCConnection(address, resolver: TwoAddresses(loop, port: port))
     let datastore = Datastore(
       database: .init(project: "demo-sdk"), appID: "", connection: connection)
     for _ in 0..<3 {
@@ -64,7 +65,10 @@ private final class TwoAddresses: Resolver, Sendable {
     return client
   }
 
-  @Test func anEncryptedServerIsReachedWhereItsAuthorityIsTrustedAndNotElsewhere() async throws {
+  @Test("a TLS server is reached only if its certificate is trusted and matches the host")
+  func tls()
+    async throws
+  {
     let (ours, theirs) = (try CertificateAuthority(), try CertificateAuthority())
     defer {
       unsetenv(TrustRoots.variable)
@@ -82,20 +86,22 @@ private final class TwoAddresses: Resolver, Sendable {
     setenv(TrustRoots.variable, ours.file, 1)
     for host in ["localhost", "127.0.0.1"] {
       let client = encrypted(host, port)
-      let heard = Recorder<String>()
+      let received = Recorder<String>()
       let document = client.document("tls/\(host)")
       let listener = document.addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
         guard let snapshot, !snapshot.metadata.isFromCache else { return }
-        if let text = snapshot.get("text") as? String { heard.add(text) }
+        if let text = snapshot.get("text") as? String { received.add(text) }
       }
-      try await deadline { try await client.document("tls/\(host)").setData(["text": host]) }
-      #expect(try await heard.first { _ in true } == host)
-      let read = try await deadline { try await client.document("tls/\(host)").getDocument(source: .server) }
+      try await deadline(15) { try await client.document("tls/\(host)").setData(["text": host]) }
+      #expect(try await received.first(within: 15) { _ in true } == host)
+      let read = try await deadline(15) {
+        try await client.document("tls/\(host)").getDocument(source: .server)
+      }
       #expect(read.get("text") as? String == host)
       listener.remove()
     }
 
-    // Another authority, and a server that speaks in clear where encryption is expected.
+    // A certificate of another authority, and a missing file of trusted roots.
     setenv(TrustRoots.variable, theirs.file, 1)
     try await expectUnavailable(encrypted("localhost", port))
     setenv(TrustRoots.variable, "/nowhere/none.pem", 1)

@@ -1,4 +1,4 @@
-// What no server should send must not stop the program: it becomes an error, or the nearest value that there is.
+// Invalid data from a server never traps: it becomes an error or the nearest valid value.
 
 import FirebaseCore
 import FirestoreModel
@@ -8,23 +8,27 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite struct HostileServerTests {
-  @Test(arguments: [UInt32.max, 1 << 31, 17]) func aStatusOutsideTheCanonicalOnesIsUnknown(code: UInt32) {
+@Suite("Hostile servers") struct HostileServerTests {
+  @Test("a status code outside the canonical ones is UNKNOWN", arguments: [UInt32.max, 1 << 31, 17])
+  func unknownStatus(code: UInt32) {
     let error = FirestoreError(GRPCStatus(.init(rawValue: code), "odd"))
     #expect(error.code == .unknown && error.message == "odd")
   }
 
-  @Test func everyCanonicalStatusKeepsItsCode() {
+  @Test("every canonical status keeps its code")
+  func canonicalStatus() {
     for code in 1...16 as ClosedRange<UInt32> {
       #expect(FirestoreError(GRPCStatus(.init(rawValue: code), "")).code.rawValue == Int32(code))
     }
   }
 
-  @Test(arguments: [
-    (Int64.min, Int32.min, -62_135_596_800, 0), (0, -1, 0, 0), (0, Int32.max, 0, 999_999_999),
-    (Int64.max, Int32.max, 253_402_300_799, 999_999_999),
-  ])
-  func aTimeThatNoTimestampHoldsBecomesTheNearest(
+  @Test(
+    "an out-of-range timestamp is clamped",
+    arguments: [
+      (Int64.min, Int32.min, -62_135_596_800, 0), (0, -1, 0, 0), (0, Int32.max, 0, 999_999_999),
+      (Int64.max, Int32.max, 253_402_300_799, 999_999_999),
+    ])
+  func outOfRangeTimestamp(
     _ sent: Int64, _ sentNanoseconds: Int32, _ seconds: Int64, _ nanoseconds: Int32
   ) {
     let writer = UserDataWriter(firestore: TestClient.make(port: 1), serverTimestamps: .none)

@@ -1,7 +1,7 @@
 // swift-format-ignore-file
-// Every call of the product's Swift interface for Cloud Firestore in the shapes that apps write it: with
-// and without trailing closures, with defaults left out, results unused, and in async form. Nothing here
-// is called; that it compiles without a warning is the test.
+// Calls of every public method of Cloud Firestore's Swift API in the forms that apps use: with and without
+// trailing closures, default arguments, unused results and async. No function runs. The test is that the file
+// compiles without a warning.
 
 import FirebaseCore
 import FirebaseFirestore
@@ -202,7 +202,7 @@ private func queriesAsync(_ query: Query) async throws {
   _ = (snapshot, count)
 }
 
-private func together(_ db: Firestore, _ a: DocumentReference) {
+private func batchesAndTransactions(_ db: Firestore, _ a: DocumentReference) {
   let batch: WriteBatch = db.batch()
   batch.setData(["n": 1], forDocument: a).setData(["n": 1], forDocument: a, merge: true)
     .setData(["n": 1], forDocument: a, mergeFields: ["n"]).updateData(["n": 1], forDocument: a).deleteDocument(a)
@@ -234,7 +234,7 @@ private func together(_ db: Firestore, _ a: DocumentReference) {
   db.runTransaction(with: nil, block: { _, _ in nil }, completion: { _, _ in })
 }
 
-private func togetherAsync(_ db: Firestore, _ a: DocumentReference) async throws {
+private func batchesAndTransactionsAsync(_ db: Firestore, _ a: DocumentReference) async throws {
   try await db.batch().commit()
   let value = try await db.runTransaction { transaction, errorPointer in
     transaction.updateData(["n": 1], forDocument: a)

@@ -1,19 +1,28 @@
 // swift-format-ignore-file
-// The code stands as the documents print it, force unwraps and all, so the formatter leaves it alone.
-//
-// The programs of the user documents, as an app would have them: this file compiles or the SDK is not
-// source-compatible. Stand-ins for what Apple's frameworks supply are marked.
+// Programs of the user guides. The file compiles only if the SDK is source-compatible. The code is printed as
+// in the guides, with force unwraps, so the formatter ignores it. Stand-ins for Apple's frameworks are
+// marked.
 
 import FirebaseFirestore
 import Foundation
 
-// SwiftUI.Color -> a value type with the initialiser that the snippet uses.
+// Stands in for SwiftUI.Color, with the initializer that the snippet uses.
 struct Color: Hashable {
   enum RGBColorSpace { case sRGB }
   var red, green, blue, opacity: Double
   init(_ space: RGBColorSpace, red: Double, green: Double, blue: Double, opacity: Double) {
     self.red = red; self.green = green; self.blue = blue; self.opacity = opacity
   }
+}
+
+// The guide is written without `any`. These aliases make the same text mean `any`.
+extension Color {
+  typealias Decoder = any Swift.Decoder
+  typealias Encoder = any Swift.Encoder
+}
+
+extension MappingColorsViewModel {
+  typealias ListenerRegistration = any FirebaseFirestore.ListenerRegistration
 }
 
 extension String {
@@ -73,7 +82,7 @@ struct BookWithTags: Codable {
   var tags: [Tag]
 }
 
-// Not shown in the document; its use fixes this shape.
+// The guide does not show this type; its uses define it.
 struct ColorEntry: Codable, Hashable, Identifiable {
   @DocumentID var id: String?
   var color: Color
@@ -105,7 +114,7 @@ class MappingColorsViewModel: ObservableObject {
           }
 
           self?.colorEntries = documents.compactMap { queryDocumentSnapshot in
-            // In the snippet: data(as: ColorEntry.self), from the time when it returned an optional.
+            // The guide uses data(as: ColorEntry.self), which returned an optional at that time.
             let result = Result { try queryDocumentSnapshot.data(as: ColorEntry?.self) }
 
             switch result {

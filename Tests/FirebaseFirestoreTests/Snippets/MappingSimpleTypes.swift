@@ -1,19 +1,21 @@
 // swift-format-ignore-file
-// The code stands as the documents print it, force unwraps and all, so the formatter leaves it alone.
-//
-// The programs of the user documents, as an app would have them: this file compiles or the SDK is not
-// source-compatible. Stand-ins for what Apple's frameworks supply are marked.
+// Programs of the user guides. The file compiles only if the SDK is source-compatible. The code is printed as
+// in the guides, with force unwraps, so the formatter ignores it. Stand-ins for Apple's frameworks are
+// marked.
 
 import FirebaseFirestore
 import Foundation
 
-/// A stand-in for Combine's protocol.
+/// Stands in for Combine's protocol.
 protocol ObservableObject: AnyObject {}
 
-/// A stand-in for Combine's property wrapper.
+/// Stands in for Combine's property wrapper.
 @propertyWrapper struct Published<Value> {
   var wrappedValue: Value
 }
+
+// In an app the view model is confined to the main actor, where callbacks arrive.
+extension MappingSimpleTypesViewModel: @unchecked Sendable {}
 
 enum Plain {
   struct Book: Codable {
@@ -114,7 +116,7 @@ enum Status: String, Codable {
   case published
 }
 
-// Named in the prose without a snippet.
+// The guide describes this type without a snippet.
 struct Article: Codable {
   @DocumentID var id: String?
   var status: Status
@@ -179,7 +181,7 @@ class MappingSimpleTypesViewModel: ObservableObject {
     }
   }
 
-  // The earlier form: a dictionary, mapped by hand.
+  // The first form maps a dictionary by hand.
   func fetchBookManually(documentId: String) {
     let docRef = db.collection("books").document(documentId)
 
@@ -199,7 +201,7 @@ class MappingSimpleTypesViewModel: ObservableObject {
     }
   }
 
-  // The second form: data(as:).
+  // The second form uses data(as:).
   func fetchBookWithDataAs(documentId: String) {
     let docRef = db.collection("books").document(documentId)
 

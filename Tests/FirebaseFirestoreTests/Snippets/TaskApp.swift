@@ -1,12 +1,16 @@
 // swift-format-ignore-file
-// The code stands as the documents print it, force unwraps and all, so the formatter leaves it alone.
-//
-// The programs of the user documents, as an app would have them: this file compiles or the SDK is not
-// source-compatible. Stand-ins for what Apple's frameworks supply are marked.
+// Programs of the user guides. The file compiles only if the SDK is source-compatible. The code is printed as
+// in the guides, with force unwraps, so the formatter ignores it. Stand-ins for Apple's frameworks are
+// marked.
 
 import Foundation
 import FirebaseCore
 import FirebaseFirestore
+
+// The guide is written without `any`. This alias makes the same text mean `any`.
+extension MasterViewController {
+  typealias ListenerRegistration = any FirebaseFirestore.ListenerRegistration
+}
 
 struct Task {
   var name: String
@@ -27,7 +31,7 @@ extension Task {
   }
 }
 
-// UITableViewController -> plain class; the table is a list that is printed.
+// Stands in for UITableViewController; the table is a list that is printed.
 class MasterViewController {
   private var documents: [DocumentSnapshot] = []
   public var tasks: [Task] = []
@@ -93,10 +97,11 @@ class MasterViewController {
   // tableView(_:commit:forRowAt:), editingStyle == .delete
   func deleteRow(at row: Int) {
     let item = tasks[row]
-    _ = Firestore.firestore().collection("Tasks").document(item.id).delete()
+    // The guide writes `_ =` before the call, which is a warning because the call returns Void.
+    Firestore.firestore().collection("Tasks").document(item.id).delete()
   }
 
-  // UIAlertController and its text field -> the text is an argument.
+  // Instead of a UIAlertController's text field, the text is an argument.
   func addTask(_ text: String?) {
     let db = Firestore.firestore()
     var docRef: DocumentReference? = nil

@@ -1,8 +1,8 @@
-// The public vectors of client calls and the requests they become, as far as this SDK has the call.
+// Runs the public test vectors of client calls and their requests, for the calls that this SDK has.
 //
-// The vectors come from server libraries, which split maps and masks in their own way. What counts
-// is the effect: our write and theirs must leave the same document behind, whatever was there, and
-// have the same precondition; our query must be theirs once both are spelt out.
+// The vectors come from server libraries, which split maps and masks differently, so the test compares
+// effects. Both writes must produce the same document from any previous state, and have the same
+// precondition. Both queries must be equal in normalized form.
 
 import FirebaseCore
 import FirestoreModel
@@ -14,22 +14,23 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(10))) struct RequestVectorTests {
+@Suite("Request vectors", .timeLimit(.minutes(10))) struct RequestVectorTests {
   typealias JSON = [String: Any]
 
-  /// Why a vector cannot be played.
+  /// The reasons for skipping a vector.
   enum Skip: String, Error {
     case noSuchCall = "the SDK has no such call"
-    case misuse = "misuse, which stops the program"
+    case misuse = "misuse, which traps"
     case precondition = "the SDK's calls take no precondition"
     case option = "an option that the SDK does not have"
     case stream = "listen streams, which the sync cases cover"
   }
 
   @Test(
+    "every public request vector passes or is skipped for a reason",
     .enabled(
       if: ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"] != nil, "HEARTH_CONFORMANCE is not set"))
-  func everyPublicRequestVectorIsMetOrAccountedFor() throws {
+  func requestVectors() throws {
     guard let root = ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"] else {
       print("request vectors: HEARTH_CONFORMANCE is not set, nothing run")
       return
@@ -46,7 +47,7 @@ import Testing
       let body = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? JSON ?? [:]
       for vector in body["tests"] as? [JSON] ?? [] {
         do {
-          let problem = try play(vector, client)
+          let problem = try runVector(vector, client)
           run += 1
           if let problem { Issue.record("\(file.lastPathComponent): \(problem)") } else { passed += 1 }
         } catch let skip as Skip {
@@ -57,7 +58,7 @@ import Testing
     print("request vectors: run \(run), passed \(passed), skipped", skipped)
   }
 
-  private func play(_ vector: JSON, _ client: Firestore) throws -> String? {
+  private func runVector(_ vector: JSON, _ client: Firestore) throws -> String? {
     if let body = vector["set"] as? JSON { return try playSet(body, client) }
     if let body = vector["update"] as? JSON { return try playUpdate(body, client) }
     if let body = vector["updatePaths"] as? JSON { return try playUpdatePaths(body) }
@@ -119,17 +120,17 @@ import Testing
     ]
     for base in bases {
       let time = ModelTimestamp(seconds: 5)
-      let mine = ours.apply(to: base, requestTime: time).fields
-      let other = theirs.apply(to: base, requestTime: time).fields
-      if mine != other {
+      let ourResult = ours.apply(to: base, requestTime: time).fields
+      let theirResult = theirs.apply(to: base, requestTime: time).fields
+      if ourResult != theirResult {
         return
-          "over \(String(describing: base)): \(String(describing: mine)), expected \(String(describing: other))"
+          "over \(String(describing: base)): \(String(describing: ourResult)), expected \(String(describing: theirResult))"
       }
     }
     return nil
   }
 
-  /// The data of a vector with its sentinels.
+  /// Parses the data of a vector with its sentinels.
   private func data(_ json: Any?) throws -> JSON {
     let parsed = try JSONSerialization.jsonObject(with: Data((json as? String ?? "{}").utf8))
     guard let fields = value(parsed) as? JSON else { throw Skip.noSuchCall }
@@ -161,8 +162,8 @@ import Testing
     let theirs = try StructuredQuery(Google_Firestore_V1_StructuredQuery(jsonUTF8Data: json))
     var expected = query.model
     expected.structured = theirs
-    let (mine, other) = (query.model.normalized, expected.normalized)
-    return mine == other ? nil : "\(mine.structured), expected \(other.structured)"
+    let (ourResult, theirResult) = (query.model.normalized, expected.normalized)
+    return ourResult == theirResult ? nil : "\(ourResult.structured), expected \(theirResult.structured)"
   }
 
   private func path(_ json: Any?) -> FirebaseFirestore.FieldPath {

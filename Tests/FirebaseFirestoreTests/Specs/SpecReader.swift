@@ -1,4 +1,4 @@
-// Reads the JSON cases' documents, queries and events, and writes what was heard in the same words.
+// Parses the documents, queries and events of the JSON cases, and formats received events the same way.
 
 import FirestoreModel
 import Foundation
@@ -43,7 +43,7 @@ enum SpecReader {
 
   static func fields(_ json: JSON) -> MapValue { MapValue(json.map { ($0.key, value($0.value)) }) }
 
-  /// An update whose keys are dotted paths.
+  /// Returns an update; its keys are dotted paths.
   static func patch(_ name: DocumentName, _ json: JSON) -> Write {
     var fields = MapValue()
     var mask: [ModelFieldPath] = []
@@ -107,7 +107,7 @@ enum SpecReader {
     return operators[op].map { .field(FieldFilter(path, $0, value(parts[2]))) }
   }
 
-  /// The same text for the same query.
+  /// Returns the same string for equal queries.
   static func key(_ json: JSON) -> String {
     let data = try? JSONSerialization.data(withJSONObject: json, options: [.sortedKeys])
     return String(decoding: data ?? Data(), as: UTF8.self)
@@ -140,7 +140,7 @@ enum SpecReader {
 
   // MARK: Events
 
-  static func eventText(_ json: JSON) -> String {
+  static func describeEvent(_ json: JSON) -> String {
     let code = json["errorCode"] as? Int ?? 0
     let query = key(json["query"] as? JSON ?? [:])
     if code != 0 { return "\(query) error \(code)" }
@@ -152,27 +152,27 @@ enum SpecReader {
         var document = document(json)
         if options["hasLocalMutations"] as? Bool == true { document.changes = .local }
         if options["hasCommittedMutations"] as? Bool == true { document.changes = .committed }
-        return documentText(document)
+        return describeDocument(document)
       }
       if !documents.isEmpty { text += " \(kind) \(documents)" }
     }
     return text
   }
 
-  static func eventText(query: String, _ snapshot: ViewSnapshot?, _ error: FirestoreError?) -> String {
+  static func describeEvent(query: String, _ snapshot: ViewSnapshot?, _ error: FirestoreError?) -> String {
     guard let snapshot else { return "\(query) error \(error?.code.rawValue ?? 0)" }
     var text = "\(query) cache \(snapshot.fromCache) pending \(snapshot.hasPendingWrites)"
     let kinds: [(String, ViewChange.Kind)] = [
       ("removed", .removed), ("added", .added), ("modified", .modified), ("metadata", .metadata),
     ]
     for (word, kind) in kinds {
-      let documents = snapshot.changes.filter { $0.kind == kind }.map { documentText($0.document) }
+      let documents = snapshot.changes.filter { $0.kind == kind }.map { describeDocument($0.document) }
       if !documents.isEmpty { text += " \(word) \(documents)" }
     }
     return text
   }
 
-  private static func documentText(_ document: CachedDocument) -> String {
+  private static func describeDocument(_ document: CachedDocument) -> String {
     "\(document.name.path)@\(document.version.microseconds) \(document.changes)"
       + " \(Value.map(document.fields).canonicalText)"
   }

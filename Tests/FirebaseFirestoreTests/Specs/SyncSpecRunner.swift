@@ -1,5 +1,5 @@
-// Plays one JSON case: feeds the engine, imitates the server's end of both streams, and compares
-// what listeners were told and what is being watched with what the case expects.
+// Runs one JSON case: drives the engine, simulates the server's side of both streams, and compares received
+// events and active targets with the expectation.
 
 import FirestoreModel
 import Foundation
@@ -11,7 +11,7 @@ struct SyncSpecRunner {
 
   static let database = DatabaseName(project: "test-project")
 
-  private struct Heard {
+  private struct Event {
     let query: String
     let snapshot: ViewSnapshot?
     let error: FirestoreError?
@@ -23,7 +23,7 @@ struct SyncSpecRunner {
   private var nextID = 1
   private var listeners: [ListenerID: String] = [:]
   private var listenerOfTarget: [String: ListenerID] = [:]
-  private var heard: [Heard] = []
+  private var receivedEvents: [Event] = []
   private var inSync = 0
   private var inSyncListeners: [ListenerID] = []
   private var waitersDone = 0
@@ -70,19 +70,19 @@ struct SyncSpecRunner {
   }
 
   mutating func run() -> String? {
-    settle()
+    drainActions()
     for (number, step) in steps.enumerated() {
       if let problem = play(step) ?? check(step) { return "step \(number): \(problem)" }
     }
     return nil
   }
 
-  // MARK: Playing
+  // MARK: Steps
 
   private mutating func play(_ step: JSON) -> String? {
     for (kind, value) in step where !kind.hasPrefix("expected") && kind != "clientIndex" {
       if let problem = play(kind, value) { return problem }
-      settle()
+      drainActions()
     }
     return nil
   }
@@ -133,7 +133,7 @@ struct SyncSpecRunner {
       let body = value as? JSON ?? [:]
       watched = [:]
       engine.watchStreamClosed(engine.watch.number, SpecReader.error(body["error"] as? JSON ?? [:]))
-      settle()
+      drainActions()
       if body["runBackoffTimer"] as? Bool == true { fire(.backoff(.watch)) }
     case "writeAck":
       let body = value as? JSON ?? [:]
@@ -148,7 +148,7 @@ struct SyncSpecRunner {
       guard !outstanding.isEmpty else { return "no write to fail" }
       outstanding = []
       engine.writeStreamClosed(engine.writing.number, SpecReader.error(body["error"] as? JSON ?? [:]))
-      settle()
+      drainActions()
       if body["keepInQueue"] as? Bool == true { fire(.backoff(.write)) }
     case "enableNetwork":
       if value as? Bool == true { engine.enableNetwork() } else { engine.disableNetwork() }
@@ -187,11 +187,11 @@ struct SyncSpecRunner {
     let key = SpecReader.key(json)
     let id = newListener(key)
     listenerOfTarget[key] = id
-    let wishes = body["options"] as? JSON ?? [:]
+    let listenOptions = body["options"] as? JSON ?? [:]
     let options = ListenerOptions(
-      includeMetadataChanges: wishes["includeMetadataChanges"] as? Bool ?? true,
-      // The suites' own runners do not wait either, whatever a case says.
-      waitForSyncWhenOnline: false, cacheOnly: wishes["source"] as? String == "cache")
+      includeMetadataChanges: listenOptions["includeMetadataChanges"] as? Bool ?? true,
+      // The official runners do not wait either, whatever the case requests.
+      waitForSyncWhenOnline: false, cacheOnly: listenOptions["source"] as? String == "cache")
     engine.listen(id, to: SpecReader.query(json), options: options)
   }
 
@@ -227,12 +227,12 @@ struct SyncSpecRunner {
 
   private mutating func receive(_ change: WatchChange) {
     engine.watchReceived(engine.watch.number, change)
-    settle()
+    drainActions()
   }
 
   private mutating func restart(_ kind: String) -> String? {
     _ = engine.shutDown()
-    settle()
+    drainActions()
     if kind == "shutdown" { return nil }
     let isEager = config["useEagerGCForMemory"] as? Bool ?? true
     var persistence = kind == "restart" ? engine.store.persistence : MemoryPersistence(isEager: isEager)
@@ -250,7 +250,7 @@ struct SyncSpecRunner {
   private mutating func fire(_ timer: EngineTimer) {
     guard timers.removeValue(forKey: timer) != nil else { return }
     engine.timerFired(timer)
-    settle()
+    drainActions()
   }
 
   private mutating func run(timer name: String) -> String? {
@@ -272,10 +272,10 @@ struct SyncSpecRunner {
     return nil
   }
 
-  // MARK: The surroundings
+  // MARK: Environment
 
-  /// Does what the engine asks, as a server would that answers connections and handshakes at once.
-  private mutating func settle() {
+  /// Performs the engine's actions until none is pending. Connections and handshakes succeed immediately.
+  private mutating func drainActions() {
     while true {
       let actions = engine.takeActions()
       if actions.isEmpty { return }
@@ -286,11 +286,11 @@ struct SyncSpecRunner {
   private mutating func perform(_ action: EngineAction) {
     switch action {
     case .snapshot(let id, let snapshot):
-      if let key = listeners[id] { heard.append(Heard(query: key, snapshot: snapshot, error: nil)) }
+      if let key = listeners[id] { receivedEvents.append(Event(query: key, snapshot: snapshot, error: nil)) }
     case .failure(let id, let error):
       if let key = listeners.removeValue(forKey: id) {
         listenerOfTarget[key] = nil
-        heard.append(Heard(query: key, snapshot: nil, error: error))
+        receivedEvents.append(Event(query: key, snapshot: nil, error: error))
       }
     case .inSync: inSync += 1
     case .completed(let id, let error):
@@ -325,11 +325,11 @@ struct SyncSpecRunner {
     }
   }
 
-  // MARK: Checking
+  // MARK: Checks
 
   private mutating func check(_ step: JSON) -> String? {
     defer {
-      heard = []
+      receivedEvents = []
       inSync = 0
       waitersDone = 0
       acknowledged = []
@@ -342,15 +342,16 @@ struct SyncSpecRunner {
       expectedLimboWasStated = true
     }
     if let queued = state?["enqueuedLimboDocs"] as? [String] { expectedQueued = queued }
-    // A case that expects targets expects the stream that carries them, however long it waits.
+    // A case with expected targets implies an open watch stream, after any back-off.
     if !expectedTargets.isEmpty, !engine.watch.isOpen { fire(.backoff(.watch)) }
     return checkEvents(step) ?? checkState(state)
   }
 
   private func checkEvents(_ step: JSON) -> String? {
-    let expected = (step["expectedSnapshotEvents"] as? [JSON] ?? []).map(SpecReader.eventText).sorted()
-    let actual = heard.map { SpecReader.eventText(query: $0.query, $0.snapshot, $0.error) }.sorted()
-    if expected != actual { return "events expected:\n\(expected)\n     but heard:\n\(actual)" }
+    let expected = (step["expectedSnapshotEvents"] as? [JSON] ?? []).map(SpecReader.describeEvent).sorted()
+    let actual = receivedEvents.map { SpecReader.describeEvent(query: $0.query, $0.snapshot, $0.error) }
+      .sorted()
+    if expected != actual { return "events expected:\n\(expected)\n     received:\n\(actual)" }
     let expectedInSync = step["expectedSnapshotsInSyncEvents"] as? Int ?? 0
     if expectedInSync != inSync { return "in-sync events \(inSync), expected \(expectedInSync)" }
     let expectedWaits = step["expectedWaitForPendingWritesEvents"] as? Int ?? 0
@@ -361,9 +362,9 @@ struct SyncSpecRunner {
   private func checkState(_ state: JSON?) -> String? {
     if let callbacks = state?["userCallbacks"] as? JSON {
       let done = callbacks["acknowledgedDocs"] as? [String] ?? []
-      let refused = callbacks["rejectedDocs"] as? [String] ?? []
-      if done != acknowledged || refused != rejected {
-        return "callbacks \(acknowledged) \(rejected), expected \(done) \(refused)"
+      let expectedRejected = callbacks["rejectedDocs"] as? [String] ?? []
+      if done != acknowledged || expectedRejected != rejected {
+        return "callbacks \(acknowledged) \(rejected), expected \(done) \(expectedRejected)"
       }
     }
     if let count = state?["numOutstandingWrites"] as? Int, count != outstanding.count {

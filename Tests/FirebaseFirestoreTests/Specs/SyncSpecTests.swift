@@ -1,23 +1,23 @@
-// The public JSON cases of the client's sync engine, driven through the real engine.
+// Runs the public JSON cases for the sync engine of client SDKs.
 //
-// `HEARTH_CONFORMANCE` names the folder with the cases; without it the test says so and does
-// nothing. Every file and case that is found is counted: it passes, or is skipped for a reason that
-// is printed, or is among the cases known not to pass yet; anything else fails the test, and so
-// does a known case that passes.
+// `HEARTH_CONFORMANCE` names the folder with the cases; without it the test is skipped. Every case passes, is
+// skipped for a printed reason, or is a known failure. Any other case fails the test, and so does a known
+// failure that passes.
 
 import Foundation
 import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(10))) struct SyncSpecTests {
-  /// Cases that do not pass yet. The list may only shrink.
+@Suite("Sync specs", .timeLimit(.minutes(10))) struct SyncSpecTests {
+  /// Cases that fail today. The list may only shrink.
   static let knownFailures: Set<String> = []
 
   @Test(
+    "every public sync case passes, is skipped for a reason or is a known failure",
     .enabled(
       if: ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"] != nil, "HEARTH_CONFORMANCE is not set"))
-  func everyPublicSyncCaseIsMetOrAccountedFor() throws {
+  func syncCases() throws {
     guard let root = ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"] else {
       print("sync specs: HEARTH_CONFORMANCE is not set, nothing run")
       return
@@ -44,7 +44,7 @@ import Testing
         let isKnown = SyncSpecTests.knownFailures.contains(name)
         if problem == nil { passed += 1 }
         if let problem, !isKnown { failures.append("\(file.lastPathComponent): \(name): \(problem)") }
-        if problem == nil, isKnown { failures.append("\(name) passes: take it off the list") }
+        if problem == nil, isKnown { failures.append("\(name) passes: remove it from the list") }
       }
     }
     print("sync specs: run \(run), passed \(passed), known failures \(run - passed), skipped", skipped)

@@ -1,62 +1,64 @@
-// One program of the differential test: documents, indexes, queries and later changes, all of them data, so that a
-// program can be made from a seed, run, made smaller and printed.
+// One program of the differential test: documents, indexes, queries and later commits. A program is plain
+// data, so it can be generated from a seed, run, shrunk and printed.
 
 import FirestoreModel
 import OrderedStore
 
 @testable import FirestoreEngine
 
-/// What is done to an engine, and asked of it.
+/// Documents, indexes, queries and commits that a run applies to an engine.
 struct DifferentialProgram {
-  /// A query, and how it is asked beside at once and by a listener.
+  /// A query and the ways in which it runs: once, by pages, as aggregations and as a listener's target.
   struct Question: Equatable {
     var query: Query
-    /// Asked for the last results, as clients do: from the other end, and turned round.
+    /// Reads the last results (limit to last): the client reverses the order and then the results.
     var isToLast = false
-    /// Documents of one page when it is read by cursors; nil not to.
+    /// Maximum documents of one page when the query is read by cursors; nil to skip that.
     var pageSize: Int?
     var aggregates: [AggregationQuery.Operator] = []
 
-    /// Whether the product takes it.
+    /// True if Firestore's rules accept the query.
     var isValid: Bool { (try? NormalizedQuery(query)) != nil }
 
-    /// The query as the engine is asked.
-    var asked: Query {
+    /// The query in the form that the engine receives.
+    var engineQuery: Query {
       guard isToLast else { return query }
       return Query(parent: query.parent, query.structured.reversed)
     }
   }
 
-  /// One document as a commit leaves it; nil for none.
+  /// The new fields of one document; nil deletes it.
   typealias Change = (path: ResourcePath, fields: MapValue?)
 
-  /// When the indexes come.
-  enum IndexTime: CaseIterable {
+  /// The time at which the indexes are configured.
+  enum IndexTiming: CaseIterable {
     /// Before the first document.
     case before
-    /// After the documents, built over them.
+    /// After the documents; the index builder scans them.
     case after
-    /// As `after`, with what was there before cleared.
-    case settled
+    /// As `after`, and the entries of replaced indexes are removed before the queries run.
+    case afterCleanup
   }
 
   /// The documents of the first commit.
   var documents: [(path: ResourcePath, fields: MapValue)]
-  var indexes = IndexConfiguration()
-  var indexTime = IndexTime.before
-  /// Rows after which a query pauses.
-  var scanRows = EngineLimits.scanRows
-  /// Later commits. Every second one meets the listeners on a new stream, which resumes.
+  var indexes = DatabaseIndexConfiguration()
+  var indexTime = IndexTiming.before
+  /// Maximum rows that a query reads before it pauses.
+  var maximumScanRows = EngineLimits.maximumScanRows
+  /// Later commits. Before every second one the listeners move to a new stream and resume.
   var commits: [[Change]] = []
   var questions: [Question]
 
   var description: String {
     var lines = ["documents:"] + documents.map { "  \($0.path): \($0.fields)" }
-    if indexes != IndexConfiguration() {
+    if indexes != DatabaseIndexConfiguration() {
       lines.append("indexes, \(indexTime):")
       lines += indexes.indexes.map { "  \($0)" } + indexes.overrides.map { "  \($0)" }
     }
-    if scanRows != EngineLimits.scanRows { lines.append("pausing after \(scanRows) rows") }
+    if maximumScanRows != EngineLimits.maximumScanRows {
+      lines.append("pausing after \(maximumScanRows) rows")
+    }
     for question in questions {
       lines.append("query under '\(question.query.parent.path)': \(question.query.structured)")
       if question.isToLast { lines.append("  to last") }
@@ -72,7 +74,7 @@ struct DifferentialProgram {
 }
 
 extension RandomModel {
-  /// A program of at most so many questions; fewer where the product refuses what came out.
+  /// Generates a program. It has fewer questions where Firestore's rules reject the generated query.
   static func program(seed: UInt64, questions: Int) -> DifferentialProgram {
     var model = RandomModel(seed: seed &* 7_919, database: DatabaseName(project: "demo"))
     if model.chance(80) { model.schema = RandomSchema.random(&model.random) }
@@ -91,9 +93,9 @@ extension RandomModel {
       for question in program.questions where model.chance(40) {
         try? program.indexes.add(for: question.query)
       }
-      program.indexTime = model.pick(DifferentialProgram.IndexTime.allCases)
+      program.indexTime = model.pick(DifferentialProgram.IndexTiming.allCases)
     }
-    program.scanRows = model.pick([EngineLimits.scanRows, EngineLimits.scanRows, 1, 7])
+    program.maximumScanRows = model.pick([EngineLimits.maximumScanRows, EngineLimits.maximumScanRows, 1, 7])
     for _ in 0..<model.pick([0, 1, 2, 3]) {
       program.commits.append(
         (0..<Int.random(in: 1...5, using: &model.random)).map { _ in

@@ -1,15 +1,15 @@
-// Runs a program on an engine and compares every answer with what the reference evaluator says: at once, by pages of
-// cursors, as aggregates, at a past time, and as a listener's snapshots over one stream and the next.
+// Runs a program on an engine and compares every result with the reference evaluator. Covers latest and past
+// reads, pages by cursors, aggregations, and listeners over two streams.
 
 import FirestoreModel
 import OrderedStore
 
 @testable import FirestoreEngine
 
-/// A program under way.
+/// The state of a running program.
 struct DifferentialRun {
-  /// What an engine said and should not have.
-  struct Difference: Error { var text: String }
+  /// A description of the first wrong result.
+  struct Difference: Error { var message: String }
 
   private typealias State = [ResourcePath: MapValue]
 
@@ -17,37 +17,37 @@ struct DifferentialRun {
   private static let probeTarget: Int32 = 1_001
 
   private let program: DifferentialProgram
-  private let patience: UInt64
+  private let timeout: UInt64
   private let fixture: EngineFixture
   private var state: State = [:]
   private var commits: Int64 = 0
 
-  /// What is wrong with the engine's answers; nil if nothing is.
-  /// - Parameter patience: microseconds to wait for a listener's snapshot.
-  static func difference(_ program: DifferentialProgram, patience: UInt64 = 30_000_000) async -> String? {
+  /// Runs a program and describes the first difference; nil if every result is correct.
+  /// - Parameter timeout: Microseconds to wait for a listener's snapshot.
+  static func difference(_ program: DifferentialProgram, timeout: UInt64 = 30_000_000) async -> String? {
     do {
-      var run = try DifferentialRun(program, patience)
-      try await run.all()
+      var run = try DifferentialRun(program, timeout)
+      try await run.runAll()
       return nil
     } catch let difference as Difference {
-      return difference.text
+      return difference.message
     } catch {
       return "\(error)"
     }
   }
 
-  private init(_ program: DifferentialProgram, _ patience: UInt64) throws {
+  private init(_ program: DifferentialProgram, _ timeout: UInt64) throws {
     self.program = program
-    self.patience = patience
-    fixture = try EngineFixture(scanRows: program.scanRows)
+    self.timeout = timeout
+    fixture = try EngineFixture(maximumScanRows: program.maximumScanRows)
   }
 
-  private mutating func all() async throws {
-    let chooses = program.indexes != IndexConfiguration()
+  private mutating func runAll() async throws {
+    let chooses = program.indexes != DatabaseIndexConfiguration()
     if chooses, program.indexTime == .before { try await fixture.setIndexes(program.indexes) }
     var last = try await commit(program.documents.map { ($0.path, $0.fields) })
     if chooses, program.indexTime != .before {
-      try await fixture.setIndexes(program.indexes, settles: program.indexTime == .settled)
+      try await fixture.setIndexes(program.indexes, untilSettled: program.indexTime == .afterCleanup)
     }
     let first = (time: last, state: state)
     for question in program.questions { try await compareAll(question) }
@@ -67,10 +67,10 @@ struct DifferentialRun {
       for question in program.questions { try await compare(question, first.state, at: first.time) }
     }
     let report = try await fixture.check()
-    guard report.isConsistent else { throw Difference(text: "the check finds: \(report)") }
+    guard report.isConsistent else { throw Difference(message: "the check finds: \(report)") }
   }
 
-  /// Writes, and a document beside them that every listener hears of.
+  /// Commits the changes, and a probe document that changes in every commit.
   private mutating func commit(_ changes: [DifferentialProgram.Change]) async throws -> Timestamp {
     var writes: [Write] = []
     for (path, fields) in changes {
@@ -78,13 +78,13 @@ struct DifferentialRun {
       writes.append(Write(fields.map { .update(name, fields: $0) } ?? .delete(name)))
       state[path] = fields?.stored
     }
-    // Another value each time: a write that changes nothing is told to nobody.
+    // The probe gets a new value each time, because a write that changes nothing notifies no listener.
     commits += 1
     writes.append(Write(.update(try fixture.name(Self.probe), fields: ["n": .integer(commits)])))
     guard let time = try await fixture.commit(writes).commitTime else {
-      throw Difference(text: "a commit without a time")
+      throw Difference(message: "a commit without a time")
     }
-    // Kindless queries find the probe, too.
+    // Queries over every collection also match the probe.
     state[Self.probe] = try await fixture.get(Self.probe)
     return time
   }
@@ -112,7 +112,7 @@ struct DifferentialRun {
   )
     async throws
   {
-    let found = try await fixture.query(question.asked, time.map { .readTime($0) } ?? .latest)
+    let found = try await fixture.query(question.engineQuery, time.map { .readTime($0) } ?? .latest)
     try same(
       question.isToLast ? found.reversed() : found, expected(question, past ?? state),
       time == nil ? "the query" : "the query at a past time")
@@ -122,14 +122,14 @@ struct DifferentialRun {
     _ found: [StoredDocument], _ expected: [(path: ResourcePath, fields: MapValue)], _ what: String
   ) throws {
     guard found.map(\.name.path) == expected.map(\.path) else {
-      throw Difference(text: "\(what) found \(found.map(\.name.path)), not \(expected.map(\.path))")
+      throw Difference(message: "\(what) found \(found.map(\.name.path)), not \(expected.map(\.path))")
     }
     for (document, (path, fields)) in zip(found, expected) where try document.fields() != fields {
-      throw Difference(text: "\(what) found \(path) as \(try document.fields()), not \(fields)")
+      throw Difference(message: "\(what) found \(path) as \(try document.fields()), not \(fields)")
     }
   }
 
-  /// Page after page, each behind the last document of the one before, is the whole.
+  /// Compares the concatenated pages with the complete result.
   private func comparePages(_ question: DifferentialProgram.Question, _ size: Int) async throws {
     var query = question.query
     query.structured.offset = 0
@@ -156,11 +156,12 @@ struct DifferentialRun {
     let expected = ReferenceEvaluator(database: fixture.database, documents: state)
       .aggregates(query, question.aggregates)
     guard zip(found, expected).allSatisfy({ Self.isSame($0, $1) }) else {
-      throw Difference(text: "aggregates are \(found), not \(expected)")
+      throw Difference(message: "aggregates are \(found), not \(expected)")
     }
   }
 
-  /// Sums in another order may differ in the last bit.
+  /// Compares two aggregates. Sums may differ in the last bits, because the order of additions is not
+  /// defined.
   private static func isSame(_ a: Value, _ b: Value) -> Bool {
     guard case .double(let one) = a, case .double(let other) = b else { return a == b }
     return one == other || (one.isNaN && other.isNaN) || abs(one - other) <= abs(one) * 1e-12
@@ -175,7 +176,7 @@ struct DifferentialRun {
     if let known { client.assume(known.snapshots.last?.documents ?? [:]) }
     let start = known.map { WatchTarget.Start.resumeToken($0.token) } ?? .beginning
     for (index, question) in program.questions.enumerated() {
-      stream.addTarget(WatchTarget(id: Int32(index * 2 + 2), .query(question.asked), start: start))
+      stream.addTarget(WatchTarget(id: Int32(index * 2 + 2), .query(question.engineQuery), start: start))
     }
     stream.addTarget(
       WatchTarget(id: Self.probeTarget, .documents([try fixture.name(Self.probe)]), start: start))
@@ -185,28 +186,30 @@ struct DifferentialRun {
   private func compare(_ client: WatchClient, at time: Timestamp) async throws {
     let wanted = Set(program.questions.indices.map { Int32($0 * 2 + 2) } + [Self.probeTarget])
     let clock = SystemClock()
-    let deadline = clock.now() + patience
+    let deadline = clock.now() + timeout
     var view = client.view
     while view.failure == nil, view.violations.isEmpty,
       !(view.snapshots.last.map { $0.time >= time && wanted.isSubset(of: $0.documents.keys) } ?? false)
     {
-      guard clock.now() < deadline else { throw Difference(text: "the listener hears of nothing more") }
+      guard clock.now() < deadline else {
+        throw Difference(message: "the listener receives no further snapshot")
+      }
       try await Task.sleep(nanoseconds: 500_000)
       view = client.view
     }
     guard view.failure == nil, view.violations.isEmpty, let snapshot = view.snapshots.last else {
-      throw Difference(text: "the listener: \(view.violations) \(view.failure.map { "\($0)" } ?? "")")
+      throw Difference(message: "the listener: \(view.violations) \(view.failure.map { "\($0)" } ?? "")")
     }
     for (index, question) in program.questions.enumerated() {
       let found = snapshot.documents[Int32(index * 2 + 2)] ?? [:]
       let expected = expected(question, state)
       guard Set(found.keys) == Set(expected.map(\.path)) else {
         throw Difference(
-          text: "the listener has \(found.keys.sorted()), not \(expected.map(\.path).sorted())")
+          message: "the listener has \(found.keys.sorted()), not \(expected.map(\.path).sorted())")
       }
       for (path, fields) in expected {
         guard let document = found[path], try document.fields() == fields else {
-          throw Difference(text: "the listener has \(path) otherwise than \(fields)")
+          throw Difference(message: "the listener has \(path) otherwise than \(fields)")
         }
       }
     }

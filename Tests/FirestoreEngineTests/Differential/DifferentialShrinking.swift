@@ -1,28 +1,28 @@
-// Makes a failing program as small as it can be: no document, index, commit, question or part of one can be left out of
-// what remains.
+// Shrinks a failing program to a minimal one: removing any single document, index, commit, question or part
+// makes it pass.
 
 import FirestoreModel
 
 @testable import FirestoreEngine
 
 extension DifferentialProgram {
-  /// A smallest program that still fails.
+  /// Returns a minimal program that still fails.
   func shrunk() async -> DifferentialProgram {
-    var least = self
-    var goesOn = true
-    while goesOn {
-      goesOn = false
-      for smaller in least.smaller where smaller.questions.allSatisfy(\.isValid) {
-        guard await DifferentialRun.difference(smaller, patience: 5_000_000) != nil else { continue }
-        least = smaller
-        goesOn = true
+    var smallest = self
+    var madeProgress = true
+    while madeProgress {
+      madeProgress = false
+      for smaller in smallest.smaller where smaller.questions.allSatisfy(\.isValid) {
+        guard await DifferentialRun.difference(smaller, timeout: 5_000_000) != nil else { continue }
+        smallest = smaller
+        madeProgress = true
         break
       }
     }
-    return least
+    return smallest
   }
 
-  /// Programs with one thing less, the largest steps first.
+  /// Programs with one element less, largest reductions first.
   private var smaller: [DifferentialProgram] {
     var programs: [DifferentialProgram] = []
     func with(_ body: (inout DifferentialProgram) -> Void) {
@@ -32,7 +32,7 @@ extension DifferentialProgram {
     }
     for index in questions.indices where questions.count > 1 { with { $0.questions = [questions[index]] } }
     if !commits.isEmpty { with { $0.commits = [] } }
-    if indexes != IndexConfiguration() { with { $0.indexes = IndexConfiguration() } }
+    if indexes != DatabaseIndexConfiguration() { with { $0.indexes = DatabaseIndexConfiguration() } }
     if documents.count > 3 {
       with { $0.documents = Array(documents.prefix(documents.count / 2)) }
       with { $0.documents = Array(documents.suffix(documents.count / 2)) }
@@ -45,7 +45,9 @@ extension DifferentialProgram {
     }
     for index in indexes.indexes.indices { with { $0.indexes.indexes.remove(at: index) } }
     for index in indexes.overrides.indices { with { $0.indexes.overrides.remove(at: index) } }
-    if scanRows != EngineLimits.scanRows { with { $0.scanRows = EngineLimits.scanRows } }
+    if maximumScanRows != EngineLimits.maximumScanRows {
+      with { $0.maximumScanRows = EngineLimits.maximumScanRows }
+    }
     for index in documents.indices { with { $0.documents.remove(at: index) } }
     for index in questions.indices {
       for question in questions[index].smaller { with { $0.questions[index] = question } }
@@ -82,7 +84,7 @@ extension DifferentialProgram.Question {
     return questions
   }
 
-  /// The filter with one part less, or one of its parts alone.
+  /// Returns the parts of the filter, and the filter with one part removed or reduced.
   private static func parts(of filter: Filter?) -> [Filter] {
     guard case .composite(let op, let parts)? = filter else { return [] }
     var smaller = parts

@@ -1,38 +1,39 @@
-// A store that counts the rows that are read from it: what an operation costs, whatever the time it takes. It refuses
-// commits if it is told to.
+// A store that counts the rows read, so that tests check costs instead of times. It also rejects commits on
+// request.
 
+import Locking
 import OrderedStore
 
 @testable import FirestoreEngine
 
-/// Counts rows looked up and rows visited by scans, in all databases of a store.
+/// Counts the rows that lookups and scans read, in all databases of a store.
 final class CountingStore: OrderedStore {
   private let base: any OrderedStore
   private let rows = Guarded(0)
   private let largest = Guarded(0)
-  private let act = Guarded<(rows: Int, action: @Sendable () -> Void)?>(nil)
+  private let countAction = Guarded<(rows: Int, action: @Sendable () -> Void)?>(nil)
 
-  private let refusals = Guarded((left: 0, after: 0))
+  private let rejections = Guarded((left: 0, after: 0))
 
   init(_ base: any OrderedStore) { self.base = base }
 
-  /// Refuses so many of the next commits, as a store does for which too many wait already.
-  /// - Parameter after: how many go through before.
-  func refuse(_ count: Int, after: Int = 0) { refusals.withLock { $0 = (count, after) } }
+  /// Rejects the next `count` commits, as an overloaded store does.
+  /// - Parameter after: The number of commits that succeed before.
+  func rejectCommits(_ count: Int, after: Int = 0) { rejections.withLock { $0 = (count, after) } }
 
-  fileprivate func refusesNext() -> Bool {
-    refusals.withLock { refusals in
-      if refusals.after > 0 {
-        refusals.after -= 1
+  fileprivate func rejectsNext() -> Bool {
+    rejections.withLock { rejections in
+      if rejections.after > 0 {
+        rejections.after -= 1
         return false
       }
-      guard refusals.left > 0 else { return false }
-      refusals.left -= 1
+      guard rejections.left > 0 else { return false }
+      rejections.left -= 1
       return true
     }
   }
 
-  /// The rows read since the last call.
+  /// Returns and clears the count of rows read.
   func takeCount() -> Int {
     rows.withLock { rows in
       defer { rows = 0 }
@@ -40,7 +41,7 @@ final class CountingStore: OrderedStore {
     }
   }
 
-  /// The rows of the largest single read since the last call.
+  /// Returns and clears the largest number of rows in one read.
   func takeLargest() -> Int {
     largest.withLock { largest in
       defer { largest = 0 }
@@ -48,9 +49,9 @@ final class CountingStore: OrderedStore {
     }
   }
 
-  /// Does something once, as soon as so many rows were read since they were taken.
+  /// Runs an action once, as soon as the count reaches `rows`.
   func once(_ rows: Int, _ action: @escaping @Sendable () -> Void) {
-    act.withLock { $0 = (rows, action) }
+    countAction.withLock { $0 = (rows, action) }
   }
 
   fileprivate func note(_ count: Int) {
@@ -59,9 +60,9 @@ final class CountingStore: OrderedStore {
       return rows
     }
     largest.withLock { $0 = max($0, count) }
-    let action = act.withLock { act -> (@Sendable () -> Void)? in
-      guard let due = act, due.rows <= sum else { return nil }
-      act = nil
+    let action = countAction.withLock { countAction -> (@Sendable () -> Void)? in
+      guard let due = countAction, due.rows <= sum else { return nil }
+      countAction = nil
       return due.action
     }
     action?()
@@ -100,14 +101,14 @@ private final class CountingDatabase: OrderedDatabase {
     }
   }
 
-  func hold() throws -> any HeldView { try base.hold() }
+  func pinView() throws -> any PinnedView { try base.pinView() }
 
   func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
-    answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result,
+    completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   ) {
-    if store.refusesNext() { return answer(.failure(StoreError.unavailable("too many calls wait"))) }
-    base.execute(validating: reads, body, answer: answer)
+    if store.rejectsNext() { return completion(.failure(StoreError.unavailable("too many calls wait"))) }
+    base.execute(validating: reads, body, completion: completion)
   }
 
   func reserveVersion() async throws -> Version { try await base.reserveVersion() }
@@ -127,10 +128,10 @@ private final class CountingDatabase: OrderedDatabase {
   }
 }
 
-/// Counts the rows that a view is asked for, and the keys that it goes over unseen where it says so.
+/// Counts lookups, rows visited, and hidden keys that a scan skips.
 final class CountingView: ReadView {
   private let view: any ReadView
-  /// Rows that scans visited, and rows that were looked up by key.
+  /// Rows that scans visited, and rows looked up by key.
   private(set) var visited = 0
   private(set) var lookedUp = 0
 
@@ -155,11 +156,11 @@ final class CountingView: ReadView {
   }
 
   func scan(
-    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ range: KeyRange, reverse: Bool, maximumHidden limit: Int,
     _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
       Bool
   ) throws -> HiddenKeys {
-    let hidden = try view.scan(range, reverse: reverse, hidden: most) { key, value, version in
+    let hidden = try view.scan(range, reverse: reverse, maximumHidden: limit) { key, value, version in
       visited += 1
       return try visit(key, value, version)
     }

@@ -1,12 +1,13 @@
-// An engine over a store in memory, with short ways to say what tests say often.
+// An engine over an in-memory store, with shorthands for common requests.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 import Testing
 
 @testable import FirestoreEngine
 
-/// One engine, one database.
+/// One engine with one database.
 struct EngineFixture: Sendable {
   let engine: FirestoreEngine
   let store: any OrderedStore
@@ -15,45 +16,47 @@ struct EngineFixture: Sendable {
 
   init(
     store: (any OrderedStore)? = nil, policy: any AccessPolicy = EmulatorPolicy(),
-    lockWait: UInt64 = 2_000_000, budget: WatchBudget = WatchBudget(),
-    scanRows: Int = EngineLimits.scanRows, strict: Bool = false, limits: EngineLimits = .standard,
-    commitWork: Int = EngineLimits.commitWork, sortMemory: Int = 1 << 30,
-    sortBytes: Int = EngineLimits.sortBytes,
+    lockWait: UInt64 = 2_000_000, budget: WatchBufferLimits = WatchBufferLimits(),
+    maximumScanRows: Int = EngineLimits.maximumScanRows, strict: Bool = false,
+    limits: EngineLimits = .standard,
+    maximumCommitCost: Int = EngineLimits.maximumCommitCost, sortMemory: Int = 1 << 30,
+    maximumSortBytes: Int = EngineLimits.maximumSortBytes,
     report: @escaping @Sendable (String) -> Void = { _ in }
   ) throws {
     self.store = try store ?? MemoryStore()
     clock = ManualClock()
     var options = FirestoreEngine.Options(createsDatabases: true, lockWait: lockWait, clock: clock)
-    options.watchBudget = budget
-    options.scanRows = scanRows
-    options.commitWork = commitWork
+    options.watchBufferLimits = budget
+    options.maximumScanRows = maximumScanRows
+    options.maximumCommitCost = maximumCommitCost
     options.sortMemory = sortMemory
-    options.sortBytes = sortBytes
+    options.maximumSortBytes = maximumSortBytes
     options.requiresIndexes = strict
     options.limits = limits
     options.report = report
     engine = FirestoreEngine(store: self.store, policy: policy, options: options)
   }
 
-  /// Chooses the database's indexes and waits until they are built, or also until what was is cleared.
-  func setIndexes(_ configuration: IndexConfiguration, settles: Bool = false) async throws {
+  /// Sets the index configuration and waits for the build; with `untilSettled` also for the removal of old
+  /// entries.
+  func setIndexes(_ configuration: DatabaseIndexConfiguration, untilSettled: Bool = false) async throws {
     let database = try await engine.database(self.database)
     let indexes = database.indexes
     try await engine.setIndexes(configuration, ofDatabase: self.database.database)
     try await eventually("the indexes are built") { indexes.current.state.phase != .building }
-    // A read uses them once that they are there is durable, and not as soon as it is sequenced.
+    // A read uses an index once its ready state is durable, which is later than its sequencing.
     let since = indexes.current.state.composites.compactMap(\.readySince).max() ?? 0
-    try await eventually("their state is durable") {
+    try await eventually("the ready state is durable") {
       database.rows.latestVersion >= Version(microseconds: since)
     }
-    guard settles else { return }
-    try await eventually("the indexes are settled") {
-      clock.advance(by: EngineLimits.standard.transactionTotal)
-      return indexes.current.state.phase == .settled
+    guard untilSettled else { return }
+    try await eventually("the old entries are removed") {
+      clock.advance(by: EngineLimits.standard.transactionTimeout)
+      return indexes.current.state.phase == .stable
     }
   }
 
-  /// What a check of the database finds.
+  /// Returns the report of a consistency check.
   func check() async throws -> ConsistencyReport { try await ConsistencyCheck.run(database, in: store) }
 
   var root: ParentName { ParentName(rootOf: database) }
@@ -107,7 +110,7 @@ struct EngineFixture: Sendable {
     try await engine.watch(database, as: caller, output: output)
   }
 
-  /// What a target selects by a query at the root.
+  /// Returns the selection of a target for a query at the root.
   func selection(_ query: StructuredQuery) -> WatchTarget.Selection {
     .query(Query(parent: root, query))
   }
@@ -117,7 +120,7 @@ struct EngineFixture: Sendable {
   }
 }
 
-/// A list that several tasks add to.
+/// A list that several tasks append to.
 final class Collected<Element: Sendable>: Sendable {
   private let elements = Guarded<[Element]>([])
 
@@ -126,20 +129,20 @@ final class Collected<Element: Sendable>: Sendable {
   var all: [Element] { elements.withLock { $0 } }
 }
 
-/// Waits until something holds, for at most a minute: machines may be busy.
+/// Polls a condition for at most one minute.
 func eventually(
-  _ what: String, _ location: SourceLocation = #_sourceLocation, _ holds: () async throws -> Bool
+  _ what: String, _ location: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
 ) async throws {
   let clock = SystemClock()
   let deadline = clock.now() + 60_000_000
   while clock.now() < deadline {
-    if try await holds() { return }
+    if try await condition() { return }
     try await Task.sleep(nanoseconds: 1_000_000)
   }
-  Issue.record("never happened: \(what)", sourceLocation: location)
+  Issue.record("timed out waiting for: \(what)", sourceLocation: location)
 }
 
-/// The error's code and message, or what came instead.
+/// Returns the thrown FirestoreError; nil if the body succeeds or throws another error.
 func failure(_ body: () async throws -> some Any) async -> FirestoreError? {
   do {
     _ = try await body()

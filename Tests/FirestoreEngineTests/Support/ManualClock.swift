@@ -1,10 +1,11 @@
-// A clock that only a test moves.
+// A clock that advances only on request.
 
+import Locking
 import OrderedStore
 
 @testable import FirestoreEngine
 
-/// Time stands still until `advance`.
+/// Stops at the current time until `advance`.
 final class ManualClock: EngineClock {
   private struct Sleeper {
     var id: Int
@@ -23,7 +24,7 @@ final class ManualClock: EngineClock {
 
   func now() -> UInt64 { state.withLock { $0.now } }
 
-  /// The number of those who sleep now.
+  /// The number of suspended sleeps.
   var sleepers: Int { state.withLock { $0.sleepers.count } }
 
   func advance(by microseconds: UInt64) {

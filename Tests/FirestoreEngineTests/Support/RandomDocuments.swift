@@ -1,15 +1,15 @@
-// Random documents and queries from a seed, over few fields and few values, so that conditions meet often.
+// Random documents and queries from a seed, over few fields and values, so that filters often match.
 
 import FirestoreModel
 import RandomModels
 import Testing
 
-/// Makes documents and queries.
+/// Generates documents and queries.
 struct RandomModel {
   var random: SeededGenerator
   let database: DatabaseName
-  /// What the documents may hold.
-  var schema = RandomSchema.usual
+  /// The fields and values of the documents.
+  var schema = RandomSchema.standard
 
   static let collections: [ResourcePath] = ["c", "d", "c/d1/c", "c/d2/sub", "x/missing/c", "c/d1/c/d3/c"]
 
@@ -28,7 +28,7 @@ struct RandomModel {
 
   mutating func scalar() -> Value { pick(schema.values) }
 
-  /// What an array may hold: anything but an array.
+  /// Returns an array element: any value except an array.
   private mutating func element() -> Value {
     let value = scalar()
     return value.kind == .array ? .null : value
@@ -52,9 +52,9 @@ struct RandomModel {
     return fields
   }
 
-  /// Some writes, which are also applied to the documents as a reader sees them.
-  mutating func writes(atMost most: Int, on documents: inout [ResourcePath: MapValue]) throws -> [Write] {
-    try (0..<Int.random(in: 1...most, using: &random)).map { _ in
+  /// Generates writes and applies them to `documents`.
+  mutating func writes(atMost maximum: Int, on documents: inout [ResourcePath: MapValue]) throws -> [Write] {
+    try (0..<Int.random(in: 1...maximum, using: &random)).map { _ in
       let path = path()
       let name = try #require(DocumentName(database: database, path: path))
       if chance(25) {
@@ -71,7 +71,7 @@ struct RandomModel {
 
   mutating func field() -> FieldPath { pick(schema.paths) }
 
-  /// A field of which most documents have an array; any field if there is none.
+  /// Returns a field that usually contains an array; any field if the schema has no lists.
   private mutating func list() -> FieldPath {
     schema.lists.isEmpty ? field() : FieldPath(field: pick(schema.lists))
   }
@@ -132,7 +132,7 @@ struct RandomModel {
   }
 }
 
-/// A query's result by its definition: all documents that match, sorted, then offset and limit.
+/// Returns a query's result by its definition: filter, sort, offset and limit.
 func naiveResult(_ query: NormalizedQuery, _ documents: [ResourcePath: MapValue], _ database: DatabaseName)
   -> [ResourcePath]
 {

@@ -1,4 +1,4 @@
-// Random index configurations over the fields and collections of RandomModel, and the way back from an error's link.
+// Random index configurations for RandomModel, and the index that an error's link describes.
 
 import FirestoreModel
 import Foundation
@@ -7,12 +7,14 @@ import OrderedStore
 @testable import FirestoreEngine
 
 extension RandomModel {
-  mutating func indexes() -> IndexConfiguration {
-    var configuration = IndexConfiguration()
+  mutating func indexes() -> DatabaseIndexConfiguration {
+    var configuration = DatabaseIndexConfiguration()
     for _ in 0..<Int.random(in: 0...4, using: &random) {
       let lists = schema.lists.map { FieldPath(field: $0) }
       var fields = schema.paths.filter { !lists.contains($0) }.shuffled(using: &random)
-        .prefix(pick([1, 2, 2, 3])).map { IndexConfiguration.Field($0, pick([.ascending, .descending])) }
+        .prefix(pick([1, 2, 2, 3])).map {
+          DatabaseIndexConfiguration.Field($0, pick([.ascending, .descending]))
+        }
       if !lists.isEmpty, chance(30) {
         fields.insert(.init(pick(lists), .contains), at: chance(80) ? 0 : fields.count)
       }
@@ -25,8 +27,8 @@ extension RandomModel {
       let field =
         chance(15)
         ? nil : chance(20) && !schema.maps.isEmpty ? FieldPath(field: schema.maps[0].field) : self.field()
-      var indexes: [IndexConfiguration.Override.Index] = []
-      for mode in [IndexConfiguration.Mode.ascending, .descending, .contains] where chance(40) {
+      var indexes: [DatabaseIndexConfiguration.Override.Index] = []
+      for mode in [DatabaseIndexConfiguration.Mode.ascending, .descending, .contains] where chance(40) {
         indexes.append(.init(field != nil && chance(40) ? .collectionGroup : .collection, mode))
       }
       configuration.overrides.append(.init(pick(["c", "c", "d"]), field, indexes))
@@ -35,8 +37,8 @@ extension RandomModel {
   }
 }
 
-extension IndexConfiguration {
-  /// Adds a composite index that a query would need.
+extension DatabaseIndexConfiguration {
+  /// Adds the composite index that a query needs.
   mutating func add(for query: Query) throws {
     guard let prepared = try? PreparedQuery(query, .standard) else { return }
     let planner = Planner(prepared, .automatic, at: Version(microseconds: .max))
@@ -51,7 +53,7 @@ extension IndexConfiguration {
     )
   }
 
-  /// Adds the index that an error's link would create; false if it has none.
+  /// Adds the index that an error's link creates. Returns false if the message has no link.
   mutating func add(linkedFrom message: String) -> Bool {
     guard let start = message.range(of: #"create_(composite|exemption)="#, options: .regularExpression) else {
       return false
@@ -102,7 +104,7 @@ extension IndexConfiguration {
 }
 
 extension ArraySlice where Element == UInt8 {
-  /// The next length-delimited content, taken off.
+  /// Removes and returns the next length-delimited field.
   fileprivate var field: ArraySlice<UInt8> {
     mutating get {
       var length = 0

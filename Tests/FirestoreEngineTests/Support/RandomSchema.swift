@@ -1,9 +1,9 @@
-// Which fields documents may have and which values these hold: few of both, so that conditions meet often.
+// The fields and values of random documents: few of both, so that filters often match.
 
 import FirestoreModel
 import RandomModels
 
-/// What random documents and queries are made of.
+/// The fields and values for random documents and queries.
 struct RandomSchema: Equatable {
   /// Fields with any value.
   var single: [String]
@@ -11,10 +11,10 @@ struct RandomSchema: Equatable {
   var maps: [(field: String, inner: [String])]
   /// Fields with an array.
   var lists: [String]
-  /// The values at hand, beside arrays and maps of them.
+  /// The scalar values; arrays and maps are built from them.
   var values: [Value]
 
-  /// Every field that a query may name.
+  /// Every field that queries use.
   var paths: [FieldPath] {
     single.map { FieldPath(field: $0) }
       + maps.flatMap { map in map.inner.compactMap { FieldPath(segments: [map.field, $0]) } }
@@ -25,8 +25,8 @@ struct RandomSchema: Equatable {
     a.paths == b.paths && a.values == b.values
   }
 
-  /// Three fields, a map and a list, with values of every kind.
-  static let usual = RandomSchema(
+  /// Three fields, a map and a list, with values of every type.
+  static let standard = RandomSchema(
     single: ["a", "b", "c"], maps: [("m", ["x", "y"])], lists: ["tags"], values: everyKind)
 
   private static let long = String(repeating: "l", count: 1_600)
@@ -46,8 +46,8 @@ struct RandomSchema: Equatable {
     .map(["x": 1, "y": .null]), .array([1, .double(.nan)]),
   ]
 
-  /// One to four fields of any value, up to two maps and two lists, some of them under names that need quotes, over two
-  /// to a dozen values; now and then values of every kind.
+  /// Generates one to four fields, up to two maps and two lists, over two to twelve values; sometimes over
+  /// values of every type. Some field names need quotes.
   static func random(_ random: inout SeededGenerator) -> RandomSchema {
     let names = ["a", "b", "c", "d.e", "é", "0", "B", "`"].shuffled(using: &random)
     let inner = ["x", "y", "z.z", "a"].shuffled(using: &random)

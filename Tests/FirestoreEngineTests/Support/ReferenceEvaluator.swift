@@ -1,9 +1,9 @@
-// A query's result by the product's documented rules, worked out the slow way and apart from the model's own matcher,
-// order and normalisation: what the engine is compared with.
+// The reference implementation of Firestore's documented query rules by full scans. It shares no matcher,
+// order or normalization code with the engine.
 
 import FirestoreModel
 
-/// Evaluates queries over a whole collection of documents in memory.
+/// Evaluates queries over all documents in memory.
 struct ReferenceEvaluator {
   struct Candidate {
     var path: ResourcePath
@@ -13,7 +13,7 @@ struct ReferenceEvaluator {
   let database: DatabaseName
   let documents: [ResourcePath: MapValue]
 
-  /// The result's documents, in order, projected.
+  /// Returns the result in order, with the projection applied.
   func result(of query: Query) -> [(path: ResourcePath, fields: MapValue)] {
     let structured = query.structured
     let orders = Self.orders(of: structured)
@@ -28,8 +28,8 @@ struct ReferenceEvaluator {
     }
   }
 
-  /// What aggregations over a query give: only documents with all their fields count, and where these are some of the result
-  /// they are the first by those fields.
+  /// Returns the aggregates. Only documents with all aggregated fields count, and a limit applies to the
+  /// order of these fields.
   func aggregates(_ query: Query, _ operators: [AggregationQuery.Operator]) -> [Value] {
     var base = query
     base.structured.select = nil
@@ -64,12 +64,12 @@ struct ReferenceEvaluator {
     }
   }
 
-  /// The values of a document that a cursor behind it has.
+  /// Returns the cursor values that position a query after a document.
   func cursorValues(_ path: ResourcePath, _ query: StructuredQuery) -> [Value] {
     Self.orders(of: query).compactMap { value(path, documents[path] ?? [:], $0.field) }
   }
 
-  /// Sum and mean of what is a number.
+  /// Returns the sum and the average of the numeric values.
   private static func sum(_ values: [Value]) -> (sum: Value, mean: Value) {
     let numbers = values.filter { $0.kind == .number }
     var exact: Int64? = 0
@@ -105,7 +105,8 @@ struct ReferenceEvaluator {
     return path.segments[path.count - 2] == selector.collectionID
   }
 
-  /// The explicit orders, the inequality fields by path, then the name, with the direction of the last explicit one.
+  /// Returns the explicit orders, the inequality fields by path, and the name with the last explicit
+  /// direction.
   static func orders(of query: StructuredQuery) -> [StructuredQuery.Order] {
     var orders = query.orderBy
     let direction = orders.last?.direction ?? .ascending
@@ -162,11 +163,11 @@ struct ReferenceEvaluator {
   private func isInside(
     _ path: ResourcePath, _ fields: MapValue, _ query: StructuredQuery, _ orders: [StructuredQuery.Order]
   ) -> Bool {
-    /// The document's place beside a cursor's.
+    /// Compares the document with a cursor: negative before it, positive after it.
     func sign(_ cursor: Cursor) -> Int {
       for (order, bound) in zip(orders, cursor.values) {
-        guard let mine = value(path, fields, order.field) else { return 0 }
-        let sign = Self.compare(mine, bound)
+        guard let documentValue = value(path, fields, order.field) else { return 0 }
+        let sign = Self.compare(documentValue, bound)
         if sign != 0 { return order.direction == .ascending ? sign : -sign }
       }
       return 0
@@ -250,7 +251,7 @@ struct ReferenceEvaluator {
 
   // MARK: Order of values
 
-  /// Below, at or above zero as `a` sorts before, with or behind `b`.
+  /// Returns a negative number, 0 or a positive number if `a` sorts before, with or after `b`.
   static func compare(_ a: Value, _ b: Value) -> Int {
     if a.kind != b.kind { return sign(a.kind.rawValue, b.kind.rawValue) }
     switch (a, b) {
@@ -289,7 +290,7 @@ struct ReferenceEvaluator {
       return sign(a, b)
     case (.integer(let a), .double(let b)): return -compareNumbers(.double(b), .integer(a))
     case (.double(let a), .integer(let b)):
-      // The tests' numbers are small: exact as doubles.
+      // All integers in the tests are exact as doubles.
       return a.isNaN ? -1 : sign(a, Double(b))
     default: return 0
     }

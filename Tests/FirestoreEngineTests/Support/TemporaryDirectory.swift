@@ -1,4 +1,4 @@
-// A directory that goes when its test does.
+// A directory that is deleted with its owner.
 
 import Foundation
 

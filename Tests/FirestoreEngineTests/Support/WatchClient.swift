@@ -1,30 +1,31 @@
-// A Listen client's view: applies responses as a genuine client does and checks the protocol on the way.
+// A Listen client that applies responses as official SDKs do, and checks the protocol.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 import Testing
 
 @testable import FirestoreEngine
 
-/// What a client knows after the responses so far.
+/// Records the client's state after the responses received so far.
 final class WatchClient: WatchOutput {
   struct View: Sendable {
-    /// By target: the documents in it.
+    /// Documents by target.
     var documents: [Int32: [ResourcePath: StoredDocument]] = [:]
-    /// Targets that had their ADD, and those that had their CURRENT.
+    /// Targets after their ADD, and after their CURRENT.
     var added: Set<Int32> = []
     var current: Set<Int32> = []
     var removed: [Int32: FirestoreError?] = [:]
     var removals: [Int32] = []
     var filters: [Int32: (count: Int, names: BloomFilter?)] = [:]
-    /// The global snapshots: time, and all targets' documents at it.
+    /// The snapshots: time, and the documents of all targets.
     var snapshots: [(time: Timestamp, documents: [Int32: [ResourcePath: StoredDocument]])] = []
     var token: [UInt8] = []
     var responses: [WatchResponse] = []
     var failure: FirestoreError?
     var violations: [String] = []
     var isBlocked = false
-    /// The most bytes of documents that came at once.
+    /// Maximum bytes of documents in one batch.
     var largestBatch = 0
     var resets = 0
   }
@@ -33,7 +34,7 @@ final class WatchClient: WatchOutput {
 
   var view: View { state.withLock { $0 } }
 
-  /// Keeps `send` from returning, as a connection that takes nothing more.
+  /// Blocks `send`, as a connection without receive capacity does.
   func block(_ blocked: Bool) { state.withLock { $0.isBlocked = blocked } }
 
   func send(_ responses: [WatchResponse]) async throws {
@@ -48,12 +49,12 @@ final class WatchClient: WatchOutput {
 
   func fail(_ error: FirestoreError) async { state.withLock { $0.failure = error } }
 
-  /// Starts from what an earlier stream knew of targets.
+  /// Sets the documents that an earlier stream delivered.
   func assume(_ documents: [Int32: [ResourcePath: StoredDocument]]) {
     state.withLock { $0.documents = documents }
   }
 
-  /// Waits for the first global snapshot at or after a time.
+  /// Waits for the first snapshot at or after a time and returns its documents.
   func snapshot(
     at time: Timestamp, _ location: SourceLocation = #_sourceLocation
   ) async throws -> [Int32: [ResourcePath: StoredDocument]] {
@@ -72,8 +73,8 @@ extension WatchClient.View {
     case .documentChange(let document, let targets, let removedTargets):
       for id in targets {
         if !added.contains(id) { violations.append("a document before ADD of \(id)") }
-        if let held = documents[id]?[document.name.path], held.updateTime == document.updateTime,
-          held.createTime == document.createTime
+        if let cached = documents[id]?[document.name.path], cached.updateTime == document.updateTime,
+          cached.createTime == document.createTime
         {
           violations.append("\(document.name.path) twice in \(id)")
         }
@@ -86,7 +87,7 @@ extension WatchClient.View {
     }
   }
 
-  private mutating func apply(_ change: TargetChange) {
+  private mutating func apply(_ change: WatchTargetChange) {
     switch change.kind {
     case .add:
       for id in change.targetIDs {
@@ -116,7 +117,7 @@ extension WatchClient.View {
       if change.resumeToken.isEmpty { violations.append("a global snapshot without a token") }
       if let last = snapshots.last?.time, time < last { violations.append("time went back") }
       token = change.resumeToken
-      // What a target held on an earlier stream is of an earlier time until it is current.
+      // Until a target is current, its documents may be of an earlier stream's time.
       snapshots.append((time, documents.filter { current.contains($0.key) }))
     }
   }

@@ -1,4 +1,4 @@
-// Fields at paths, the size formula and what may be stored.
+// Tests fields at paths, the size formula and the validation of documents.
 
 import FirestoreModel
 import Testing
@@ -13,7 +13,7 @@ struct DocumentTests {
     failure { () throws(FirestoreError) in try DocumentValidation.validate(fields) }?.message
   }
 
-  @Test("values are read, set and removed at nested paths")
+  @Test("Values are read, set and removed at nested paths")
   func access() {
     var fields: MapValue = ["a": ["b": ["c": 1]], "a.b": 2]
     #expect(fields.value(at: Self.path("a.b.c")) == 1)
@@ -31,7 +31,7 @@ struct DocumentTests {
     #expect(fields == ["a.b": ["n": true]])
   }
 
-  @Test("a projection keeps the maps around what it names")
+  @Test("A projection keeps the maps around the selected fields")
   func projection() {
     let fields: MapValue = ["a": ["b": 1, "c": 2], "d": 3, "v": .vector([1])]
     #expect(fields.projected(to: [Self.path("a.b"), Self.path("x")]) == ["a": ["b": 1]])
@@ -39,7 +39,9 @@ struct DocumentTests {
     #expect(fields.projected(to: [.documentID]).isEmpty && fields.projected(to: []).isEmpty)
   }
 
-  @Test("a masked update sets what it has, deletes what it lacks and leaves the rest")
+  @Test(
+    "A masked update sets the fields that it contains, deletes the others in the mask and keeps all other fields"
+  )
   func merge() {
     let old: MapValue = ["a": ["x": 1, "y": 2], "b": 3]
     let update: MapValue = ["a": ["x": 9, "z": 7]]
@@ -50,7 +52,7 @@ struct DocumentTests {
     #expect(old.merging(update, mask: []) == old)
   }
 
-  @Test("the size formula gives the published example")
+  @Test("The size formula gives the published example")
   func size() throws {
     let name = try DocumentName(parsing: "projects/p/databases/d/documents/books/b1")
     #expect(DocumentSize.of(name, ["title": "Dune", "pages": 412]) == 82)
@@ -60,7 +62,7 @@ struct DocumentTests {
     #expect(DocumentSize.of(value: .reference(name)) == 25 && DocumentSize.of(value: .timestamp(.epoch)) == 8)
   }
 
-  @Test("a document of 1 MiB is accepted and one byte more refused")
+  @Test("A document of 1 MiB is accepted, one byte more is rejected")
   func sizeLimit() throws {
     let name = try DocumentName(parsing: "projects/p/databases/d/documents/books/b1")
     func check(_ bytes: Int) -> FirestoreError? {
@@ -79,7 +81,7 @@ struct DocumentTests {
         + "allowed size of 1,048,576 bytes.")
   }
 
-  @Test("20 levels of maps and arrays are accepted and 21 refused")
+  @Test("20 levels of maps and arrays are accepted, 21 are rejected")
   func depth() {
     func nested(_ levels: Int, arrays: Bool) -> MapValue {
       var value: Value = 1
@@ -94,7 +96,7 @@ struct DocumentTests {
     }
   }
 
-  @Test("reserved, empty and long field names are refused at every depth")
+  @Test("Reserved, empty and long field names are rejected at every depth")
   func fieldNames() {
     for bad in ["", "__x__", "__name__", "____", String(repeating: "x", count: 1501)] {
       #expect(Self.refusal([bad: 1]) != nil)
@@ -106,7 +108,7 @@ struct DocumentTests {
     #expect(Self.refusal(["__x": 1, "a.b": 2, "___": 3]) == nil)
   }
 
-  @Test("text and bytes of 1,048,487 bytes are accepted and longer ones refused")
+  @Test("Text and bytes of 1,048,487 bytes are accepted, longer values are rejected")
   func valueLength() {
     #expect(Self.refusal(["f": .bytes([UInt8](repeating: 1, count: 1_048_487))]) == nil)
     #expect(
@@ -115,7 +117,7 @@ struct DocumentTests {
     #expect(Self.refusal(["f": .string(String(repeating: "x", count: 1_048_488))]) != nil)
   }
 
-  @Test("arrays in arrays, places off the globe, times outside the calendar and long vectors are refused")
+  @Test("Nested arrays, out-of-range geo points and timestamps, and long vectors are rejected")
   func values() {
     #expect(Self.refusal(["f": [[1]]]) == "Nested arrays are not allowed")
     #expect(Self.refusal(["f": [["m": [1]]]]) == nil)
@@ -132,7 +134,7 @@ struct DocumentTests {
       Self.refusal(["f": .pendingServerTimestamp(PendingServerTimestamp(localWriteTime: .epoch))]) != nil)
   }
 
-  @Test("stored times are cut to microseconds at every depth")
+  @Test("Stored timestamps are truncated to microseconds at every depth")
   func storedForm() {
     let time = Value.timestamp(Timestamp(seconds: 1, nanoseconds: 1999))
     let cut = Value.timestamp(Timestamp(seconds: 1, nanoseconds: 1000))

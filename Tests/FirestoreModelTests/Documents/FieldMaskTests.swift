@@ -1,4 +1,4 @@
-// Projections: the result of one merge against looking up path after path, and what long masks cost.
+// Tests projections: one merge compared with looking up each path, and the cost of long masks.
 
 import FirestoreModel
 import RandomModels
@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Field masks", .timeLimit(.minutes(10)))
 struct FieldMaskTests {
-  /// What a projection means, said as simply as possible.
+  /// A simple implementation of projections.
   private func naive(_ fields: MapValue, _ paths: [FieldPath]) -> MapValue {
     var result = MapValue()
     for path in paths where !path.isDocumentID {
@@ -16,7 +16,8 @@ struct FieldMaskTests {
   }
 
   @Test(
-    "one merge keeps what path after path keeps, in any order, with repeats, paths inside paths and the name")
+    "One merge selects the same fields as looking up each path, in any order, with repeats, nested paths and the name"
+  )
   func againstNaive() throws {
     var source = MaskSource(values: RandomValues(seed: 92))
     for _ in 0..<20_000 {
@@ -29,7 +30,7 @@ struct FieldMaskTests {
       if let path = paths.first, source.values.below(4) == 0 { paths.append(path) }
       let mask = FieldMask(paths)
       #expect(fields.projected(to: mask) == naive(fields, paths), "\(fields) \(paths)")
-      // The mask says the same in its own words, and nothing twice.
+      // The mask does not depend on the order of the paths.
       #expect(mask == FieldMask(paths.shuffled(using: &source.values.random)))
       #expect(mask == FieldMask(mask.paths) && mask.paths == mask.paths.sorted())
       for path in mask.paths {
@@ -38,14 +39,14 @@ struct FieldMaskTests {
     }
   }
 
-  @Test("names that differ in bytes alone are different names")
+  @Test("Names that differ only in their bytes are different names")
   func bytes() {
     let fields: MapValue = ["\u{E9}": 1, "e\u{301}": 2]
     #expect(fields.projected(to: [FieldPath(field: "\u{E9}")]) == ["\u{E9}": 1])
     #expect(FieldMask([FieldPath(field: "\u{E9}")]) != [FieldPath(field: "e\u{301}")])
   }
 
-  @Test("a document costs the smaller of its fields and the mask")
+  @Test("The cost of a projection is the smaller of the document's fields and the mask")
   func cost() throws {
     let names = (0..<200_000).map { "f\($0)" }
     let mask = FieldMask(names.map { FieldPath(field: $0) })
@@ -62,12 +63,13 @@ struct FieldMaskTests {
       }
       #expect(large.projected(to: mask) == large)
     }
-    // Hours where every path is looked up in every document.
+    // Looking up every path in every document would take hours.
     #expect(time < .seconds(120))
   }
 
   @Test(
-    "deep paths take up and cost what they say; those with a common beginning are told apart")
+    "Deep paths take up memory and time in proportion to their length, and common prefixes do not confuse them"
+  )
   func deep() throws {
     let names = (0..<2_000).map { "b\($0)" }
     let down = Array(repeating: "a", count: 700)

@@ -1,13 +1,13 @@
-// Updates with masks: the result of one pass against setting and removing path after path.
+// Tests updates with masks: one pass compared with setting and removing each path.
 
 import FirestoreModel
 import RandomModels
 import Testing
 
-/// Maps, and paths that often meet in them.
+/// Generates maps, and paths that often lead into them.
 struct MaskSource {
   var values: RandomValues
-  // Names that need quotes, escapes and bytewise comparison; few, so that paths meet.
+  // A few names that need quotes, escapes and bytewise comparison, so that paths often coincide.
   let names = ["a", "b", "a.b", "`", "\\", "\\`", "\u{E9}", "e\u{301}", "ab", "😀", " "]
 
   mutating func map(depth: Int = 0) -> MapValue {
@@ -42,7 +42,7 @@ struct MaskSource {
 
 @Suite("Masked updates", .timeLimit(.minutes(10)))
 struct MaskedUpdateTests {
-  /// What a masked update means, said as simply as possible.
+  /// A simple implementation of masked updates.
   private func naive(_ fields: MapValue, _ update: MapValue, _ mask: [FieldPath]) -> MapValue {
     var result = fields
     for path in mask {
@@ -51,7 +51,7 @@ struct MaskedUpdateTests {
     return result
   }
 
-  @Test("one pass over sorted paths does what path after path does, in any order and with paths inside paths")
+  @Test("One pass over sorted paths equals applying each path, in any order and with nested paths")
   func againstNaive() throws {
     var source = MaskSource(values: RandomValues(seed: 91))
     for _ in 0..<20_000 {
@@ -66,17 +66,17 @@ struct MaskedUpdateTests {
     }
   }
 
-  @Test("an empty mask changes nothing, whatever the update holds")
+  @Test("An empty mask changes nothing, whatever the update contains")
   func emptyMask() {
     let fields: MapValue = ["a": 1]
     #expect(fields.merging(["a": 2], mask: []) == fields)
   }
 
-  @Test("twenty thousand fields under a mask of as many are one pass: set, added, removed and nested")
+  @Test("20,000 fields with a mask of 20,000 paths take one pass: set, added, removed and nested")
   func manyFields() throws {
     let count = 20_000
     func name(_ index: Int) -> String { "f\(index)" }
-    // Small documents of many fields, as 1 MiB allows them; every second field exists.
+    // Documents of many small fields, as 1 MiB permits them; every second field exists.
     let fields = MapValue((0..<count).filter { $0.isMultiple(of: 2) }.map { (name($0), Value.integer(0)) })
     let update = MapValue((0..<count).filter { !$0.isMultiple(of: 3) }.map { (name($0), Value.integer(1)) })
     let mask = (0..<count).reversed().map { FieldPath(field: name($0)) }
@@ -89,7 +89,7 @@ struct MaskedUpdateTests {
       let nested = outer.merging(["m": .map(update)], mask: paths)
       #expect(nested == ["m": .map(update)])
     }
-    // Milliseconds where every field is moved once, minutes where it is moved for every path.
+    // Moving every field once takes milliseconds, moving it for every path takes minutes.
     #expect(time < .seconds(20))
   }
 }

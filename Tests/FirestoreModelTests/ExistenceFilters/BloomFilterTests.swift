@@ -1,4 +1,4 @@
-// Bloom filters against the public vectors and the worked example.
+// Tests bloom filters with the public vectors and the worked example.
 
 import FirestoreModel
 import Foundation
@@ -11,7 +11,7 @@ struct BloomFilterTests {
   }
 
   @Test(
-    "membership agrees with every published vector",
+    "Membership agrees with every published vector",
     .enabled(if: ConformanceVectors.areGiven, "HEARTH_CONFORMANCE is not set"))
   func vectors() throws {
     let files = try ConformanceVectors.files(in: "bloom-filter")
@@ -56,7 +56,7 @@ struct BloomFilterTests {
     #expect(run > 0)
   }
 
-  @Test("the worked example has the published bits")
+  @Test("The worked example has the published bits")
   func example() throws {
     var filter = try #require(
       BloomFilter(bitmap: [UInt8](repeating: 0, count: 8), padding: 6, hashCount: 7))
@@ -66,7 +66,7 @@ struct BloomFilterTests {
     #expect(!filter.mightContain(try Self.name("b4").description))
   }
 
-  @Test("every inserted name is contained, and few strangers are claimed")
+  @Test("Every inserted name is contained, and false positives are rare")
   func claims() throws {
     for count in [1, 7, 100, 1000] {
       let names = try (0..<count).map { try Self.name("d\($0)") }
@@ -81,7 +81,7 @@ struct BloomFilterTests {
     }
   }
 
-  @Test("the empty filter contains nothing, and numbers that do not belong together are refused")
+  @Test("The empty filter contains nothing, and inconsistent numbers are rejected")
   func validity() {
     #expect(!BloomFilter([DocumentName]()).mightContain("x"))
     #expect(BloomFilter(bitmap: [], padding: 0, hashCount: 0) != nil)

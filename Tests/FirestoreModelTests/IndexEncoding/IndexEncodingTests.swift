@@ -1,4 +1,4 @@
-// The order of encoded bytes is the order of values, for all values.
+// Tests that the order of encoded bytes is the order of values.
 
 import FirestoreModel
 import RandomModels
@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Order-preserving encoding", .timeLimit(.minutes(10)))
 struct IndexEncodingTests {
-  @Test("bytes order as values do, on a million random pairs")
+  @Test("Encoded bytes sort as values do, on a million random pairs")
   func ordersMillionPairs() {
     var source = RandomValues(seed: 1)
     let values = (0..<1450).map { _ in source.value() }
@@ -16,7 +16,7 @@ struct IndexEncodingTests {
     for i in values.indices {
       for j in i..<values.count {
         pairs += 1
-        if Value.compare(values[i], values[j]) != Ordering.compare(bytes: encoded[i], encoded[j]) {
+        if Value.compare(values[i], values[j]) != ComparisonOrder.compare(bytes: encoded[i], encoded[j]) {
           wrong += 1
           if wrong < 5 { Issue.record("\(values[i]) and \(values[j]) order differently in bytes") }
         }
@@ -26,18 +26,18 @@ struct IndexEncodingTests {
     #expect(wrong == 0)
   }
 
-  @Test("numbers order by value across integers and doubles, also where doubles are coarser")
+  @Test("Integers and doubles sort by value, also where doubles are coarser")
   func ordersNumbers() {
     var source = RandomValues(seed: 2)
     var numbers = (0..<20_000).map { _ in source.number() }
     numbers.sort { Value.compare($0, $1) == .ascending }
     for (a, b) in zip(numbers, numbers.dropFirst()) {
-      let bytes = Ordering.compare(bytes: IndexKeyEncoder.encode(a), IndexKeyEncoder.encode(b))
+      let bytes = ComparisonOrder.compare(bytes: IndexKeyEncoder.encode(a), IndexKeyEncoder.encode(b))
       #expect(Value.compare(a, b) == bytes, "\(a) \(b)")
     }
   }
 
-  @Test("descending bytes order the other way round")
+  @Test("Descending encodings sort in reverse")
   func ordersDescending() {
     var source = RandomValues(seed: 3)
     func descending(_ value: Value) -> [UInt8] {
@@ -47,20 +47,21 @@ struct IndexEncodingTests {
     }
     for _ in 0..<20_000 {
       let (a, b) = (source.value(), source.value())
-      #expect(Value.compare(b, a) == Ordering.compare(bytes: descending(a), descending(b)), "\(a) \(b)")
+      #expect(
+        Value.compare(b, a) == ComparisonOrder.compare(bytes: descending(a), descending(b)), "\(a) \(b)")
     }
   }
 
-  @Test("no value's bytes are a prefix of another's, so parts of a key can be told apart")
+  @Test("No encoding is a prefix of another, so the parts of a key are distinguishable")
   func isPrefixFree() {
     var source = RandomValues(seed: 4)
     var encoded = (0..<4000).map { _ in IndexKeyEncoder.encode(source.value()) }
-    encoded.sort { Ordering.compare(bytes: $0, $1) == .ascending }
+    encoded.sort { ComparisonOrder.compare(bytes: $0, $1) == .ascending }
     for (a, b) in zip(encoded, encoded.dropFirst()) where a != b { #expect(!b.starts(with: a)) }
   }
 
   @Test(
-    "a value in a key is skipped exactly, in both directions",
+    "A value in a key is skipped exactly, in both directions",
     arguments: [
       StructuredQuery.Direction.ascending, .descending,
     ])
@@ -82,7 +83,7 @@ struct IndexEncodingTests {
     }
   }
 
-  @Test("text beyond 1,500 bytes is cut, the order stays and the key says that it is not exact")
+  @Test("Text over 1,500 bytes is truncated, keeps its order and makes the key inexact")
   func cutsText() {
     let long = String(repeating: "x", count: 1500)
     #expect(IndexKeyEncoder.encode(.string(long + "a")) == IndexKeyEncoder.encode(.string(long + "b")))
@@ -92,10 +93,10 @@ struct IndexEncodingTests {
     encoder.append(.string(long + "a"))
     #expect(!encoder.isExact)
     let shorter = IndexKeyEncoder.encode(.string(String(long.dropLast())))
-    #expect(Ordering.compare(bytes: shorter, encoder.bytes) == .ascending)
+    #expect(ComparisonOrder.compare(bytes: shorter, encoder.bytes) == .ascending)
   }
 
-  @Test("long containers are cut at one length and still skipped")
+  @Test("Long containers are truncated at one length and still skipped")
   func cutsContainers() {
     let array = Value.array((0..<1000).map { .integer($0) })
     let other = Value.array((0..<1001).map { .integer($0) })
@@ -115,7 +116,7 @@ struct IndexEncodingTests {
     #expect(IndexKeyEncoder.encode(array) == IndexKeyEncoder.encode(other))
   }
 
-  @Test("paths order segment by segment with numeric ids first, and come back")
+  @Test("Encoded paths sort by segment with numeric ids first, and decode")
   func ordersPaths() {
     var source = RandomValues(seed: 6)
     func encode(_ path: ResourcePath) -> [UInt8] {
@@ -125,7 +126,7 @@ struct IndexEncodingTests {
     }
     for _ in 0..<10_000 {
       let (a, b) = (source.documentName().path, source.documentName().path)
-      #expect(ResourcePath.compare(a, b) == Ordering.compare(bytes: encode(a), encode(b)))
+      #expect(ResourcePath.compare(a, b) == ComparisonOrder.compare(bytes: encode(a), encode(b)))
       var decoder = IndexKeyDecoder(encode(a))
       let read = decoder.path()
       #expect(read == a)
@@ -133,7 +134,7 @@ struct IndexEncodingTests {
     #expect(encode(.root) == [0x01])
   }
 
-  @Test("field paths come back and share no prefix")
+  @Test("Field paths decode, and none is a prefix of another")
   func encodesFieldPaths() {
     let paths = [["a"], ["a", "b"], ["a.b"], ["a\u{0}"], ["\u{0}"], ["ab"], ["a", "\u{0}"]].compactMap {
       FieldPath(segments: $0)
@@ -151,7 +152,7 @@ struct IndexEncodingTests {
     }
   }
 
-  @Test("the documented examples hold")
+  @Test("The documented examples match")
   func examples() {
     #expect(IndexKeyEncoder.encode("a") == [0x50, 0x61, 0x00, 0x01])
     let one: [UInt8] = [0x30, 0xBF, 0xF0, 0, 0, 0, 0, 0, 0]
@@ -159,20 +160,21 @@ struct IndexEncodingTests {
     #expect(IndexKeyEncoder.encode(1.0) == one)
   }
 
-  @Test("bounds enclose exactly the values of a kind, and ranges of numbers leave NaN out")
+  @Test("Bounds enclose exactly the values of a kind, and ranges of numbers exclude NaN")
   func bounds() {
     var source = RandomValues(seed: 7)
     for _ in 0..<3000 {
       let value = source.value()
       let bytes = IndexKeyEncoder.encode(value)
-      #expect(Ordering.compare(bytes: IndexBounds.start(of: value.kind), bytes) != .descending)
-      #expect(Ordering.compare(bytes: IndexBounds.end(of: value.kind), bytes) == .descending)
-      let isInRange = Ordering.compare(bytes: IndexBounds.rangeStart(of: value.kind), bytes) != .descending
+      #expect(ComparisonOrder.compare(bytes: IndexBounds.start(of: value.kind), bytes) != .descending)
+      #expect(ComparisonOrder.compare(bytes: IndexBounds.end(of: value.kind), bytes) == .descending)
+      let isInRange =
+        ComparisonOrder.compare(bytes: IndexBounds.rangeStart(of: value.kind), bytes) != .descending
       #expect(isInRange == !value.isNaN)
     }
   }
 
-  @Test("damaged keys are refused, never read beyond their end")
+  @Test("Corrupted keys are rejected and never read beyond their end")
   func survivesDamage() {
     var source = RandomValues(seed: 8)
     for _ in 0..<20_000 {

@@ -1,4 +1,4 @@
-// A sorted list of index keys, used as an engine uses it: ranges in it are exactly a filter's documents.
+// Tests ranges over a sorted list of index keys, as an engine uses them: a range contains exactly a filter's documents.
 
 import FirestoreModel
 import RandomModels
@@ -21,18 +21,18 @@ struct IndexScanTests {
       encoder.append(value)
       encoder.append(name.path)
       return Entry(key: encoder.bytes, value: value, name: name)
-    }.sorted { Ordering.compare(bytes: $0.key, $1.key) == .ascending }
+    }.sorted { ComparisonOrder.compare(bytes: $0.key, $1.key) == .ascending }
   }
 
-  /// The keys from a bound up to, not including, another.
+  /// The keys from an inclusive bound to an exclusive bound.
   static func scan(_ index: [Entry], from lower: [UInt8], to upper: [UInt8]) -> [Entry] {
     index.filter {
-      Ordering.compare(bytes: $0.key, lower) != .ascending
-        && Ordering.compare(bytes: $0.key, upper) == .ascending
+      ComparisonOrder.compare(bytes: $0.key, lower) != .ascending
+        && ComparisonOrder.compare(bytes: $0.key, upper) == .ascending
     }
   }
 
-  /// The first bytes above everything that begins with some bytes.
+  /// The smallest bytes above all bytes with a prefix.
   static func above(_ prefix: [UInt8]) -> [UInt8] {
     var bytes = prefix
     while let last = bytes.popLast() {
@@ -52,7 +52,7 @@ struct IndexScanTests {
     }
   }
 
-  @Test("equality and ranges over the keys find exactly the documents that the filter matches")
+  @Test("Equality and ranges over index keys find exactly the matching documents")
   func ranges() {
     var source = RandomValues(seed: 91)
     let field = FieldPath(field: "f")
@@ -72,7 +72,7 @@ struct IndexScanTests {
     }
   }
 
-  @Test("keys in order are a query's results in order, ascending and read backwards")
+  @Test("Index keys are in the order of a query's results, forwards and in reverse")
   func order() throws {
     let index = Self.index(seed: 92)
     for direction in [StructuredQuery.Direction.ascending, .descending] {
@@ -87,7 +87,7 @@ struct IndexScanTests {
     }
   }
 
-  @Test("a composite key of mixed directions orders as the query does")
+  @Test("A composite key with mixed directions sorts as the query does")
   func composite() throws {
     var source = RandomValues(seed: 93)
     let query = try NormalizedQuery(
@@ -103,7 +103,7 @@ struct IndexScanTests {
       return encoder.bytes
     }
     for _ in 0..<8000 {
-      // Few values, so that all parts of the key come to decide.
+      // Few distinct values, so that every part of the key decides some comparisons.
       let values = [1, 1.0, "a", .null, ["x": 1], [1]] as [Value]
       let (a1, a2, b1, b2) = (
         source.pick(values), source.pick(values), source.pick(values), source.pick(values)
@@ -111,11 +111,11 @@ struct IndexScanTests {
       let (n1, n2) = (source.documentName(), source.documentName())
       guard n1.database == n2.database else { continue }
       let expected = query.compare(n1, ["a": a1, "b": b1], n2, ["a": a2, "b": b2])
-      #expect(Ordering.compare(bytes: key(a1, b1, n1), key(a2, b2, n2)) == expected)
+      #expect(ComparisonOrder.compare(bytes: key(a1, b1, n1), key(a2, b2, n2)) == expected)
     }
   }
 
-  @Test("the documents below a path are one range of keys")
+  @Test("The documents below a path are one range of keys")
   func subtrees() {
     var source = RandomValues(seed: 94)
     func key(_ path: ResourcePath) -> [UInt8] {

@@ -1,4 +1,4 @@
-// Field paths and their text.
+// Tests field paths and their text form.
 
 import FirestoreModel
 import RandomModels
@@ -7,7 +7,7 @@ import Testing
 @Suite("Field paths", .timeLimit(.minutes(10)))
 struct FieldPathTests {
   @Test(
-    "text and names convert both ways",
+    "Text and names convert in both directions",
     arguments: [
       ("a", ["a"]), ("a.b", ["a", "b"]), ("`a.b`.c", ["a.b", "c"]), ("_x1", ["_x1"]), ("`1a`", ["1a"]),
       (#"`a\`b`"#, ["a`b"]), (#"`a\\b`"#, [#"a\b"#]), ("`é😀`", ["é😀"]), ("` `", [" "]),
@@ -19,14 +19,14 @@ struct FieldPathTests {
     #expect(path.description == text)
   }
 
-  @Test("needless quotes and escapes are dropped in the canonical text")
+  @Test("The canonical text has no unnecessary quotes and escapes")
   func canonical() throws {
     #expect(try FieldPath(parsing: "`a`.`b`").description == "a.b")
     #expect(try FieldPath(parsing: #"`\a`"#).description == "a")
   }
 
   @Test(
-    "text outside of the grammar is refused",
+    "Malformed text is rejected",
     arguments: [
       "", ".", "a.", ".a", "a..b", "1a", "a b", "a-b", "`a", "``", "`a`b", #"`a\"#, "é", "a.`", "a[0]", "*",
     ])
@@ -39,12 +39,12 @@ struct FieldPathTests {
   }
 
   @Test(
-    "paths longer than 1,500 bytes are refused, quotes and backslashes not counted",
+    "Paths longer than 1,500 bytes, without quotes and backslashes, are rejected",
     arguments: [
       ["x"], ["é"], ["`"], ["\\"], ["a", "b"], ["`", "\\"], ["a", "é", "`"], ["\u{0}"], ["."],
     ])
   func length(pieces: [String]) throws {
-    // One long name, and as many short ones as there is room for.
+    // One long name, and the maximum number of short names.
     let piece = pieces.joined()
     let whole = String(repeating: piece, count: 1500 / piece.utf8.count)
     let long = whole + String(repeating: "x", count: 1500 - whole.utf8.count)
@@ -66,7 +66,7 @@ struct FieldPathTests {
     }
   }
 
-  @Test("random names survive the text form")
+  @Test("Random names survive the text form")
   func roundTrip() throws {
     var source = RandomValues(seed: 21)
     let pieces = ["a", "`", "\\", ".", "é", "\u{0}", " ", "9", "_", "😀"]
@@ -79,11 +79,11 @@ struct FieldPathTests {
     }
   }
 
-  @Test("paths order name by name, shorter first")
+  @Test("Paths sort name by name, shorter paths first")
   func order() throws {
     let ordered = try ["a", "a.b", "a.b.c", "a.c", "`a.b`", "ab", "b"].map { try FieldPath(parsing: $0) }
     for (i, a) in ordered.enumerated() {
-      for (j, b) in ordered.enumerated() { #expect(FieldPath.compare(a, b) == Ordering.compare(i, j)) }
+      for (j, b) in ordered.enumerated() { #expect(FieldPath.compare(a, b) == ComparisonOrder.compare(i, j)) }
     }
     #expect(FieldPath(segments: []) == nil && FieldPath(segments: ["a", ""]) == nil)
     #expect(FieldPath.documentID.isDocumentID)

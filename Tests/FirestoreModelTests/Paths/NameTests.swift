@@ -1,4 +1,4 @@
-// Names of databases, documents and parents: what is accepted, what is refused and in which words.
+// Tests names of databases, documents and parents: accepted names, rejected names and their errors.
 
 import FirestoreModel
 import RandomModels
@@ -22,7 +22,7 @@ struct NameTests {
     failure { () throws(FirestoreError) in _ = try DocumentName(parsing: name) }
   }
 
-  @Test("an even number of ids names a document, an odd one a collection")
+  @Test("An even number of ids names a document, an odd number a collection")
   func parity() throws {
     let name = try DocumentName(parsing: Self.root + "/books/b1/notes/n1")
     #expect(name.path == "books/b1/notes/n1" && name.id == "n1")
@@ -38,7 +38,7 @@ struct NameTests {
     #expect(throws: FirestoreError.self) { try ParentName(parsing: Self.root + "/books") }
   }
 
-  @Test("what a name lacks is told with its index")
+  @Test("The error for an incomplete name reports the index of the missing part")
   func messages() {
     #expect(Self.error("")?.message == "Document name \"\" lacks \"projects\" at index 0.")
     #expect(Self.error("x/p")?.message == "Document name \"x/p\" lacks \"projects\" at index 0.")
@@ -55,7 +55,7 @@ struct NameTests {
   }
 
   @Test(
-    "bad names are refused as invalid arguments",
+    "Malformed names are rejected with INVALID_ARGUMENT",
     arguments: [
       "projects//databases/d/documents/c/d", "projects/p/databases/d/documents/c//", "projects/p/databases/d",
       "projects/p/databases/d/docs/c/d", "projects/p/databases/d/documents/c/d/", "/projects/p",
@@ -64,7 +64,7 @@ struct NameTests {
     ])
   func refusals(name: String) { #expect(Self.error(name)?.code == .invalidArgument) }
 
-  @Test("ids of 1,500 bytes are accepted and longer ones refused, names of 6 KiB and 100 levels likewise")
+  @Test("Ids of 1,500 bytes, names of 6 KiB and 100 levels are accepted, more is rejected")
   func limits() {
     let id = String(repeating: "x", count: 1500)
     #expect(Self.error(Self.root + "/c/" + id) == nil)
@@ -76,7 +76,7 @@ struct NameTests {
     #expect(Self.error(Self.root + String(repeating: "/c/d", count: 101))?.code == .invalidArgument)
   }
 
-  @Test("numeric ids are accepted for documents and order first, by number")
+  @Test("Numeric ids are accepted for documents and sort first, by number")
   func numericIDs() throws {
     #expect(Self.error(Self.root + "/c/__id123__") == nil)
     #expect(ResourceID.number(in: "__id-5__") == -5)
@@ -85,27 +85,31 @@ struct NameTests {
     #expect(ResourceID.number(in: "__id__") == nil)
     let ordered = ["__id-3__", "__id2__", "__id10__", "!", "A", "__x", "a", "é", "\u{FFFD}", "😀"]
     for (i, a) in ordered.enumerated() {
-      for (j, b) in ordered.enumerated() { #expect(ResourceID.compare(a, b) == Ordering.compare(i, j)) }
+      for (j, b) in ordered.enumerated() {
+        #expect(ResourceID.compare(a, b) == ComparisonOrder.compare(i, j))
+      }
     }
   }
 
-  @Test("a slash with a combining mark still separates, and reserved ids are told by bytes")
+  @Test("A slash with a combining mark separates ids, and reserved ids are recognized by bytes")
   func combiningMarks() {
     #expect(ResourcePath(splitting: "a/\u{301}b").count == 2)
     #expect(ResourceID.isReserved("__\u{301}x__"))
   }
 
-  @Test("paths order by segment, not as joined text")
+  @Test("Paths sort by segment, not as joined text")
   func pathOrder() {
     let ordered: [ResourcePath] = ["", "a", "a/b", "a/b/c", "a/b/c/d", "a/b-", "a-", "a-/b"]
     for (i, a) in ordered.enumerated() {
-      for (j, b) in ordered.enumerated() { #expect(ResourcePath.compare(a, b) == Ordering.compare(i, j)) }
+      for (j, b) in ordered.enumerated() {
+        #expect(ResourcePath.compare(a, b) == ComparisonOrder.compare(i, j))
+      }
     }
     #expect(("a/b/c" as ResourcePath).hasPrefix("a/b") && !("a/bc" as ResourcePath).hasPrefix("a/b"))
     #expect(ResourcePath.root.parent == nil && ("a/b" as ResourcePath).parent == "a")
   }
 
-  @Test("ids that stand alone are checked in the product's words")
+  @Test("Ids outside of paths are validated with the product's messages")
   func loneIDs() {
     #expect(
       failure { () throws(FirestoreError) in try ResourceID.validate(collectionID: "a/b") }?.message
@@ -118,7 +122,7 @@ struct NameTests {
     #expect(failure { () throws(FirestoreError) in try ResourceID.validate(documentID: "__id5__") } == nil)
   }
 
-  @Test("an error repeats the beginning of a long text, cut between characters")
+  @Test("An error repeats the beginning of a long text, truncated between characters")
   func longTexts() {
     for letter in ["x", "\u{E9}", "\u{4E2D}", "\u{1F600}", "e\u{301}\u{302}"] {
       let text = String(repeating: letter, count: 30_000)
@@ -140,7 +144,7 @@ struct NameTests {
     }
   }
 
-  @Test("auto ids are twenty letters and digits, all of them in use, and follow the generator")
+  @Test("Auto ids are 20 letters and digits, use all 62 of them, and depend only on the generator")
   func autoIDs() {
     var random = SeededGenerator(seed: 1)
     var letters: Set<Character> = []
@@ -154,7 +158,7 @@ struct NameTests {
     #expect(AutoID.make(using: &a) == AutoID.make(using: &b))
   }
 
-  @Test("status codes have their names and HTTP statuses")
+  @Test("Status codes have their names and HTTP statuses")
   func statusCodes() {
     #expect(StatusCode.all.count == 17)
     #expect(

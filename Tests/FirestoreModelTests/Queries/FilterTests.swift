@@ -1,4 +1,4 @@
-// Which documents meet which conditions.
+// Tests which documents match which filters.
 
 import FirestoreModel
 import RandomModels
@@ -24,7 +24,7 @@ struct FilterTests {
 
   static let nan = Value.double(.nan)
 
-  @Test("ranges look only at values of the operand's type and never at NaN")
+  @Test("Ranges match only values of the operand's type and never NaN")
   func ranges() {
     #expect(
       Self.matches(.lessThan, 3, 2) && Self.matches(.lessThan, 3, 2.5) && Self.matches(.lessThan, 3.5, 3))
@@ -37,7 +37,7 @@ struct FilterTests {
     #expect(!Self.matches(.greaterThan, 1, true) && Self.matches(.greaterThan, false, true))
   }
 
-  @Test("equality finds 1 for 1.0, whole arrays and maps, and nothing for null or NaN")
+  @Test("Equality matches 1 and 1.0, equal arrays and maps, but not null or NaN")
   func equality() {
     #expect(Self.matches(.equal, 1, 1.0) && Self.matches(.equal, .double(-0.0), 0))
     #expect(Self.matches(.equal, [1, ["a": 2]], [1.0, ["a": 2.0]]) && !Self.matches(.equal, [1], [1, 2]))
@@ -47,7 +47,7 @@ struct FilterTests {
     #expect(Self.matches(.equal, [.null], [.null]))
   }
 
-  @Test("negations want a present, non-null field")
+  @Test("Negations require a present, non-null field")
   func negations() {
     #expect(Self.matches(.notEqual, "x", 1) && Self.matches(.notEqual, "x", Self.nan))
     #expect(!Self.matches(.notEqual, "x", nil) && !Self.matches(.notEqual, "x", .null))
@@ -57,7 +57,7 @@ struct FilterTests {
     #expect(!Self.matches(.notIn, ["y"], nil) && !Self.matches(.notIn, ["y"], .null))
   }
 
-  @Test("array membership finds elements by value and nothing for null, NaN or arrays")
+  @Test("Array membership compares elements by value and never matches null, NaN or arrays")
   func arrays() {
     #expect(Self.matches(.arrayContains, 1, ["a", 1.0]) && !Self.matches(.arrayContains, 1, 1))
     #expect(
@@ -68,7 +68,7 @@ struct FilterTests {
       Self.matches(.arrayContainsAny, [5, "a"], ["a"]) && !Self.matches(.arrayContainsAny, [.null], [.null]))
   }
 
-  @Test("unary tests tell null, NaN and their opposites")
+  @Test("Unary filters match null, NaN and their opposites")
   func unary() {
     #expect(Self.matches(.isNull, .null) && !Self.matches(.isNull, 1) && !Self.matches(.isNull, nil))
     #expect(Self.matches(.isNaN, Self.nan) && !Self.matches(.isNaN, 1))
@@ -80,7 +80,7 @@ struct FilterTests {
     #expect(!Self.matches(.isNotNaN, nil))
   }
 
-  @Test("the worked example of null and NaN holds")
+  @Test("The worked example of null and NaN matches")
   func workedExample() {
     let documents: [(String, Value?)] = [("a", .null), ("b", nil), ("c", "x"), ("d", Self.nan)]
     func find(_ test: (Value?) -> Bool) -> String { documents.filter { test($0.1) }.map(\.0).joined() }
@@ -94,7 +94,7 @@ struct FilterTests {
     #expect(find { Self.matches(.isNotNaN, $0) } == "c")
   }
 
-  @Test("names are compared like references, and nested and quoted fields are found")
+  @Test("Names compare like references, and filters find nested and quoted fields")
   func fields() throws {
     let name = try #require(Self.name)
     let other = try #require(DocumentName(database: name.database, path: "books/b2"))
@@ -106,14 +106,14 @@ struct FilterTests {
     #expect(matches(.field(FieldFilter(FieldPath(field: "a.b"), .equal, 2))))
   }
 
-  @Test("an empty composite matches everything")
+  @Test("An empty composite matches every document")
   func emptyComposite() throws {
     let name = try #require(Self.name)
     #expect(Filter.composite(.and, []).matches(name, [:]) && Filter.composite(.or, []).matches(name, [:]))
     #expect(Filter.composite(.or, []).disjunctions() == [[]])
   }
 
-  @Test("the alternatives of a condition match what the condition matches")
+  @Test("The alternatives of a condition match the same documents as the condition")
   func disjunctions() throws {
     var source = RandomValues(seed: 31)
     var built = 0
@@ -132,7 +132,7 @@ struct FilterTests {
   }
 
   @Test(
-    "composites of one part and empty ones, at any depth, change nothing for the documents that a query matches"
+    "Composites of one part and empty composites, at any depth, do not change the matching documents"
   )
   func simplification() throws {
     var source = RandomValues(seed: 32)
@@ -157,7 +157,7 @@ struct FilterTests {
     #expect(compared > 1000)
   }
 
-  @Test("thirty disjunctions are built, thirty-one are not, and huge products are never built")
+  @Test("30 disjunctions are accepted, 31 are rejected, and huge products are never built")
   func disjunctionLimit() {
     func isIn(_ count: Int64) -> Filter {
       .field(FieldFilter(FieldPath(field: "f"), .isIn, .array((0..<count).map { .integer($0) })))

@@ -1,4 +1,4 @@
-// Queries: order, bounds, scope, validation, text.
+// Tests the definition of queries: order, bounds, scope, validation, canonical form.
 
 import FirestoreModel
 import RandomModels
@@ -33,7 +33,7 @@ struct QueryDefinitionTests {
 
   // MARK: Order
 
-  @Test("the order gains inequality fields by path, then the name, in the last explicit direction")
+  @Test("The order gains inequality fields by path, then the name, in the last explicit direction")
   func normalizedOrder() {
     func order(_ query: StructuredQuery) -> String {
       query.normalizedOrder.map { "\($0.field)\($0.direction == .ascending ? "+" : "-")" }.joined(
@@ -64,7 +64,7 @@ struct QueryDefinitionTests {
         == "a+ a.b+ `a.b`+ __name__+")
   }
 
-  @Test("limit to last asks from the other end: directions reversed, cursors exchanged")
+  @Test("Limit to last reverses the directions and exchanges the cursors")
   func limitToLast() {
     let query = StructuredQuery(
       orderBy: [Self.order("pages")], startAt: Cursor([100], before: true), limit: 2)
@@ -74,7 +74,7 @@ struct QueryDefinitionTests {
     #expect(reversed.reversed.startAt == query.startAt)
   }
 
-  @Test("the text form of an order is read, and bad text refused with itself")
+  @Test("The text form of an order is parsed, and malformed text is rejected and echoed")
   func orderText() throws {
     #expect(
       try [Order](parsing: "priority desc, `a,b` asc,__name__")
@@ -87,7 +87,9 @@ struct QueryDefinitionTests {
 
   // MARK: Results
 
-  @Test("documents without an ordered field are left out, null stays, and the order is the database's")
+  @Test(
+    "Documents without an ordered field are left out, null counts as present, and results have the database's order"
+  )
   func results() throws {
     let query = try NormalizedQuery(Self.query(StructuredQuery(orderBy: [Self.order("pages")])))
     let documents: [(DocumentName, MapValue)] = [
@@ -99,7 +101,7 @@ struct QueryDefinitionTests {
     #expect(found.map(\.0.id) == ["b3", "b0", "b1"])
   }
 
-  @Test("a field that an `or` orders by implicitly must be present in every branch's results")
+  @Test("A field in the implicit order of an `or` must be present in the results of every branch")
   func implicitOrderExcludes() throws {
     let query = try NormalizedQuery(
       Self.query(
@@ -109,7 +111,7 @@ struct QueryDefinitionTests {
     #expect(query.matches(try Self.name("books/x"), ["b": 1, "a": 0]))
   }
 
-  @Test("scopes: a child collection, a group under root or document, all collections")
+  @Test("A query's scope is a child collection, a collection group, or all collections")
   func scope() throws {
     func find(_ selector: StructuredQuery.CollectionSelector?, under parent: ResourcePath) throws -> [String]
     {
@@ -129,7 +131,7 @@ struct QueryDefinitionTests {
     #expect(try find(.init("", allDescendants: true), under: "books/b1") == ["n1", "deep"])
   }
 
-  @Test("cursors: both flags at both ends, prefixes, other types, none at all")
+  @Test("Cursors work with both flags at both ends, prefixes, other types, and without values")
   func cursors() throws {
     func find(_ start: Cursor?, _ end: Cursor?, _ direction: StructuredQuery.Direction = .ascending) throws
       -> [Int64]
@@ -152,7 +154,7 @@ struct QueryDefinitionTests {
     #expect(try find(Cursor([3, reference], before: false), nil) == [4, 5])
   }
 
-  @Test("a reversed query orders the other way round and has the same bounds, on random queries")
+  @Test("A reversed query has the reverse order and the same bounds, on random queries")
   func reversal() throws {
     var source = RandomValues(seed: 32)
     var checked = 0
@@ -171,7 +173,7 @@ struct QueryDefinitionTests {
     #expect(checked > 300)
   }
 
-  @Test("a projection to nothing or to the name leaves names only")
+  @Test("An empty projection, or one to the name, returns only names")
   func projection() throws {
     func project(_ select: FieldMask?) throws -> MapValue {
       try NormalizedQuery(Self.query(StructuredQuery(select: select))).projected(["a": 1, "b": 2])
@@ -182,7 +184,7 @@ struct QueryDefinitionTests {
 
   // MARK: Validation
 
-  @Test("refusals come in the product's words")
+  @Test("Invalid queries are rejected with the product's message")
   func messages() throws {
     let key = Value.reference(try Self.name("books/b1"))
     #expect(
@@ -259,7 +261,7 @@ struct QueryDefinitionTests {
     #expect(Self.refusal(StructuredQuery(startAt: Cursor(["b1"], before: true))) != nil)
   }
 
-  @Test("limits on filters, orders, inequality fields, neighbours and collection ids hold")
+  @Test("Limits on filters, orders, inequality fields, neighbours and collection ids are enforced")
   func limits() throws {
     func all(_ count: Int, _ op: FieldFilter.Operator) -> Filter {
       .composite(.and, (0..<count).map { Self.field("f\($0)", op, 1) })
@@ -300,7 +302,7 @@ struct QueryDefinitionTests {
 
   // MARK: Text
 
-  @Test("equal queries have equal texts and different queries different ones, on random queries")
+  @Test("Queries have equal canonical forms exactly if they are equal, on random queries")
   func canonicalForm() {
     var source = RandomValues(seed: 33)
     var seen: [String: NormalizedQuery] = [:]
@@ -311,7 +313,7 @@ struct QueryDefinitionTests {
     #expect(seen.count > 500)
   }
 
-  @Test("text inside a query cannot imitate the query's structure")
+  @Test("Strings inside a query cannot imitate the query's structure")
   func canonicalQuoting() throws {
     func text(_ filter: Filter) throws -> String {
       try NormalizedQuery(Self.query(StructuredQuery(filter: filter))).canonicalForm

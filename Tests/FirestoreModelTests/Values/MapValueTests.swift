@@ -1,4 +1,4 @@
-// Maps against a plain list of pairs as the judge.
+// Tests maps, compared with a plain list of pairs.
 
 import FirestoreModel
 import RandomModels
@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Maps of fields", .timeLimit(.minutes(10)))
 struct MapValueTests {
-  /// The slow map: pairs in no order, keys compared by bytes.
+  /// A slow map: unsorted pairs, with keys compared by bytes.
   struct Plain {
     var pairs: [(key: String, value: Value)] = []
 
@@ -23,7 +23,7 @@ struct MapValueTests {
 
   static let keys = ["", "a", "A", "aa", "é", "e\u{301}", "z", "\u{FFFD}", "😀", "a.b", "a\u{0}"]
 
-  @Test("random changes leave the same fields as in a plain list, always sorted")
+  @Test("Random changes give the same fields as a plain list, always sorted")
   func randomChanges() {
     var source = RandomValues(seed: 71)
     for _ in 0..<300 {
@@ -51,7 +51,7 @@ struct MapValueTests {
     }
   }
 
-  @Test("a map made of pairs in any order is the map made one by one")
+  @Test("A map made of pairs in any order equals a map made one by one")
   func construction() {
     var source = RandomValues(seed: 72)
     for _ in 0..<2000 {
@@ -64,7 +64,7 @@ struct MapValueTests {
     }
   }
 
-  @Test("an update that throws leaves the map as it was")
+  @Test("An update that throws leaves the map unchanged")
   func throwingUpdate() {
     var map: MapValue = ["a": 1]
     #expect(throws: FirestoreError.self) {
@@ -78,7 +78,7 @@ struct MapValueTests {
     #expect(map.isEmpty)
   }
 
-  @Test("what is set at a path is read there, nothing else changes, and removing it undoes that")
+  @Test("A value set at a path is read there and changes nothing else; removing it restores the map")
   func paths() {
     var source = RandomValues(seed: 73)
     for _ in 0..<3000 {
@@ -101,7 +101,7 @@ struct MapValueTests {
     }
   }
 
-  @Test("a projection to all paths of a document is the document, and projecting twice changes nothing")
+  @Test("A projection to all paths is the document, and projection is idempotent")
   func projections() {
     var source = RandomValues(seed: 74)
     for _ in 0..<1500 {
@@ -116,7 +116,7 @@ struct MapValueTests {
     }
   }
 
-  @Test("a masked update agrees with the update at the mask and with the document elsewhere")
+  @Test("A masked update equals the update inside the mask and the document elsewhere")
   func merging() {
     var source = RandomValues(seed: 75)
     for _ in 0..<3000 {

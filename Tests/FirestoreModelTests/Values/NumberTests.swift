@@ -1,4 +1,4 @@
-// Numbers against a wider format that holds both kinds exactly.
+// Tests numbers, compared with a wider format that represents integers and doubles exactly.
 
 import FirestoreModel
 import RandomModels
@@ -6,39 +6,39 @@ import Testing
 
 @Suite("Numbers", .timeLimit(.minutes(10)))
 struct NumberTests {
-  @Test("integers and doubles compare as exact numbers do, on random pairs near every edge")
+  @Test("Integers and doubles compare as exact numbers, on random pairs near every boundary")
   func exactComparison() {
     var source = RandomValues(seed: 81)
     for _ in 0..<50_000 {
       let integer = source.integer()
       let double = source.double()
       #if arch(x86_64) && !os(macOS)
-        // Eighty bits hold every int64 and every double.
+        // 80 bits represent every int64 and every double.
         let (a, b) = (Float80(integer), Float80(double))
-        let expected: Ordering =
+        let expected: ComparisonOrder =
           double.isNaN ? .descending : (a < b ? .ascending : (a > b ? .descending : .same))
         #expect(Numbers.compare(integer, double) == expected, "\(integer) \(double)")
       #endif
-      // Whatever the machine: an integer is itself, and lies between its neighbouring doubles.
+      // On every platform, an integer lies between its neighbouring doubles.
       let near = Double(integer)
       #expect(Numbers.compare(integer, near.nextUp) != .descending)
       #expect(Numbers.compare(integer, near.nextDown) != .ascending)
     }
   }
 
-  @Test("doubles compare by value with NaN first and one zero")
+  @Test("Doubles compare by value, with NaN first and equal zeros")
   func doubles() {
     let ordered: [Double] = [
       .nan, -.infinity, -.greatestFiniteMagnitude, -1, -.leastNonzeroMagnitude, 0, .leastNonzeroMagnitude, 1,
       .greatestFiniteMagnitude, .infinity,
     ]
     for (i, a) in ordered.enumerated() {
-      for (j, b) in ordered.enumerated() { #expect(Numbers.compare(a, b) == Ordering.compare(i, j)) }
+      for (j, b) in ordered.enumerated() { #expect(Numbers.compare(a, b) == ComparisonOrder.compare(i, j)) }
     }
     #expect(Numbers.compare(0.0, -0.0) == .same && Numbers.compare(.nan, -.nan) == .same)
   }
 
-  @Test("incrementing agrees with wide arithmetic, saturated to the integers")
+  @Test("Increments agree with wide arithmetic, saturated to 64 bits")
   func increments() {
     var source = RandomValues(seed: 82)
     let field = FieldPath(field: "n")
@@ -50,7 +50,7 @@ struct NumberTests {
     }
   }
 
-  @Test("maximum and minimum pick one of the two, on the right side, on random numbers")
+  @Test("Maximum and minimum return the correct operand for random numbers")
   func extremes() {
     var source = RandomValues(seed: 83)
     let field = FieldPath(field: "n")
@@ -69,7 +69,7 @@ struct NumberTests {
     }
   }
 
-  @Test("a union holds every element once, and what was removed is gone, on random arrays")
+  @Test("A union contains every element once, and removed elements are absent, on random arrays")
   func arrays() {
     var source = RandomValues(seed: 84)
     let field = FieldPath(field: "a")

@@ -1,4 +1,4 @@
-// The total order across types, and the two equalities.
+// Tests the total order across types, and the two equalities.
 
 import FirestoreModel
 import RandomModels
@@ -12,7 +12,8 @@ struct ValueOrderTests {
     .reference(try #require(DocumentName(database: database, path: path)))
   }
 
-  @Test("types order null, boolean, number, timestamp, text, bytes, reference, geo point, array, vector, map")
+  @Test(
+    "Types sort as null, boolean, number, timestamp, text, bytes, reference, geo point, array, vector, map")
   func ordersTypes() throws {
     let ascending: [Value] = [
       .null, false, true, .double(.nan), .double(-.infinity), .integer(.min), -1.5, 0, 0.5, 1,
@@ -28,13 +29,13 @@ struct ValueOrderTests {
     for i in ascending.indices {
       for j in ascending.indices {
         #expect(
-          Value.compare(ascending[i], ascending[j]) == Ordering.compare(i, j),
+          Value.compare(ascending[i], ascending[j]) == ComparisonOrder.compare(i, j),
           "\(ascending[i]) and \(ascending[j])")
       }
     }
   }
 
-  @Test("the order is total: comparisons reverse and chain, on random values")
+  @Test("The order is total: antisymmetric and transitive on random values")
   func isTotal() {
     var source = RandomValues(seed: 11)
     for _ in 0..<30_000 {
@@ -48,7 +49,7 @@ struct ValueOrderTests {
     }
   }
 
-  @Test("1 equals 1.0 in queries and differs strictly; zeros and NaN likewise")
+  @Test("1 equals 1.0 in queries but not strictly; zeros and NaN likewise")
   func numberEquality() {
     #expect((1 as Value).isQueryEqual(to: 1.0))
     #expect((1 as Value) != (1.0 as Value))
@@ -60,7 +61,7 @@ struct ValueOrderTests {
     #expect((["a": [1]] as Value) != ["a": [1.0]])
   }
 
-  @Test("integers and doubles compare exactly near 2^53 and 2^63")
+  @Test("Integers and doubles compare exactly near 2^53 and 2^63")
   func exactNumbers() {
     let limit: Int64 = 1 << 53
     #expect(Numbers.compare(limit, 0x1p53) == .same)
@@ -76,7 +77,7 @@ struct ValueOrderTests {
       Numbers.compare(Int64(0), .nan) == .descending && Numbers.compare(Int64(0), -.infinity) == .descending)
   }
 
-  @Test("text compares by UTF-8, not by UTF-16 and not by canonical equivalence")
+  @Test("Text compares by UTF-8, not by UTF-16 and not by canonical equivalence")
   func textOrder() {
     #expect(("\u{FFFD}" as String).precedesInUTF8("😀"))
     #expect(!"é".hasSameUTF8(as: "e\u{301}"))
@@ -88,21 +89,21 @@ struct ValueOrderTests {
     #expect(Set([FieldPath(field: "é"), FieldPath(field: "e\u{301}")]).count == 2)
   }
 
-  @Test("long text compares alike whatever the position of the difference")
+  @Test("Long text compares correctly at any position of the difference")
   func longText() {
     for position in 0..<40 {
       var a = [UInt8](repeating: 0x61, count: 40)
       let b = a
       a[position] = 0x62
-      #expect(Ordering.compare(bytes: a, b) == .descending)
+      #expect(ComparisonOrder.compare(bytes: a, b) == .descending)
       #expect(
-        Ordering.compare(utf8: String(decoding: b, as: UTF8.self), String(decoding: a, as: UTF8.self))
+        ComparisonOrder.compare(utf8: String(decoding: b, as: UTF8.self), String(decoding: a, as: UTF8.self))
           == .ascending)
-      #expect(Ordering.compare(bytes: Array(b.prefix(position)), b) == .ascending)
+      #expect(ComparisonOrder.compare(bytes: Array(b.prefix(position)), b) == .ascending)
     }
   }
 
-  @Test("a map keeps its keys sorted by UTF-8 and the later of two equal keys")
+  @Test("A map keeps its keys sorted by UTF-8, and the last value of a repeated key")
   func mapKeys() {
     var map = MapValue([("b", 1), ("a", 2), ("b", 3), ("😀", 4), ("\u{FFFD}", 5)])
     #expect(map.entries.map(\.key) == ["a", "b", "\u{FFFD}", "😀"])
@@ -114,7 +115,7 @@ struct ValueOrderTests {
     #expect(map["missing"] == nil)
   }
 
-  @Test("timestamps are cut, never rounded, also before 1970")
+  @Test("Timestamps are truncated, never rounded, also before 1970")
   func timestamps() {
     let time = Timestamp(seconds: 5, nanoseconds: 123_456_999)
     #expect(time.truncatedToMicroseconds.nanoseconds == 123_456_000)

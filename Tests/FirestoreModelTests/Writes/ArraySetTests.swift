@@ -2,7 +2,7 @@ import Testing
 
 @testable import FirestoreModel
 
-/// The array transforms' sets, held against their definition, and their cost.
+/// Tests the set operations of the array transforms: their results and their cost.
 @Suite(.timeLimit(.minutes(10))) struct ArraySetTests {
   private static let values: [Value] = [
     .null, .integer(1), .double(1), .integer(2), .double(.nan), .double(-0.0), .double(0), .string("1"),
@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test("appending and removing give what comparing each pair gives")
+  @Test("Appending and removing equal a comparison of every pair")
   func definition() {
     var generator = SystemRandomNumberGenerator()
     for _ in 0..<2_000 {
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test("as many elements as a document can hold are no burden")
+  @Test("Arrays as large as a document permits take less than a second")
   func many() {
     let stored = (0..<60_000).map { Value.integer($0) }
     let elements = (30_000..<90_000).map { Value.double(Double($0)) }
@@ -40,7 +40,7 @@ import Testing
     #expect(stored.subtracting(elements).count == 30_000)
   }
 
-  @Test("elements above the size of a document are refused before anything is compared")
+  @Test("Operands larger than a document are rejected before any comparison")
   func tooMany() throws {
     let elements = (0..<200_000).map { Value.integer($0) }
     let transform = FieldTransform(FieldPath(field: "a"), .appendMissing(elements))

@@ -1,4 +1,4 @@
-// Writes, preconditions and transforms applied to documents.
+// Tests writes, preconditions and transforms applied to documents.
 
 import FirestoreModel
 import Testing
@@ -20,7 +20,7 @@ struct WriteRuleTests {
     failure { () throws(FirestoreError) in try write.validate(in: database) }?.message
   }
 
-  @Test("an update without a mask replaces, with a mask merges, with an empty mask only creates")
+  @Test("An update without a mask replaces, with a mask merges, with an empty mask only creates")
   func updates() throws {
     let name = try Self.name()
     let replace = Write(.update(name, fields: ["a": 1]))
@@ -34,7 +34,7 @@ struct WriteRuleTests {
     #expect(touch.apply(to: ["b": 2], requestTime: Self.time).fields == ["b": 2])
   }
 
-  @Test("delete removes, verify changes nothing, a transform alone creates the document")
+  @Test("A delete removes, a verify changes nothing, a transform alone creates the document")
   func otherOperations() throws {
     let name = try Self.name()
     #expect(Write(.delete(name)).apply(to: ["a": 1], requestTime: Self.time).fields == nil)
@@ -45,7 +45,7 @@ struct WriteRuleTests {
     #expect(outcome.fields == ["n": 2] && outcome.transformResults == [2])
   }
 
-  @Test("transforms follow the update's fields in order, also several on one field")
+  @Test("Transforms apply after the update's fields, in order, also several of one field")
   func sequence() throws {
     let n = FieldPath(field: "n")
     let write = Write(
@@ -55,13 +55,14 @@ struct WriteRuleTests {
     #expect(outcome.fields == ["n": 10] && outcome.transformResults == [7, 10])
   }
 
-  @Test("server timestamps have milliseconds")
+  @Test("Server timestamps have a precision of milliseconds")
   func serverTimestamp() {
     #expect(
       Self.apply(.serverTimestamp, to: 1) == .timestamp(Timestamp(seconds: 100, nanoseconds: 123_000_000)))
   }
 
-  @Test("increment keeps integers and saturates, promotes to double, and sets what is no number")
+  @Test(
+    "An increment keeps integers and saturates, promotes to double, and replaces values that are not numbers")
   func increment() {
     #expect(Self.apply(.increment(2), to: nil) == 2 && Self.apply(.increment(2), to: "x") == 2)
     #expect(Self.apply(.increment(2), to: 3) == 5 && Self.apply(.increment(0.5), to: 3) == 3.5)
@@ -71,7 +72,8 @@ struct WriteRuleTests {
     #expect(Self.apply(.increment(.double(.nan)), to: 1).isNaN)
   }
 
-  @Test("maximum and minimum take the winner's type, keep ties and give in to NaN")
+  @Test(
+    "Maximum and minimum have the type of the chosen value, keep the field on ties and treat NaN as smallest")
   func extremes() {
     #expect(Self.apply(.maximum(5), to: 3.5) == 5 && Self.apply(.maximum(2.5), to: 3) == 3)
     #expect(Self.apply(.maximum(3.0), to: 3) == 3 && Self.apply(.minimum(3), to: 3.0) == 3.0)
@@ -82,7 +84,7 @@ struct WriteRuleTests {
       Self.apply(.maximum(.double(.nan)), to: 1).isNaN && Self.apply(.minimum(1), to: .double(.nan)).isNaN)
   }
 
-  @Test("array transforms compare by value: 1 is 1.0, NaN is NaN, null is null")
+  @Test("Array transforms compare by value: 1 equals 1.0, NaN equals NaN, null equals null")
   func arrays() {
     let nan = Value.double(.nan)
     #expect(Self.apply(.appendMissing([1.0, "b", "b", nan, nan]), to: [1, "a"]) == [1, "a", "b", nan])
@@ -94,7 +96,7 @@ struct WriteRuleTests {
     #expect(outcome.result == .null)
   }
 
-  @Test("preconditions fail with the codes that clients act on")
+  @Test("Preconditions fail with the codes that clients act on")
   func preconditions() throws {
     let name = try Self.name()
     func check(_ condition: Precondition, _ stored: Timestamp?) -> FirestoreError? {
@@ -112,7 +114,7 @@ struct WriteRuleTests {
     #expect(check(.updateTime(t1), nil)?.code == .failedPrecondition)
   }
 
-  @Test("writes that can never be applied are refused in the product's words")
+  @Test("Invalid writes are rejected with the product's message")
   func validation() throws {
     let name = try Self.name()
     let transform = FieldTransform(FieldPath(field: "n"), .increment("x"))
@@ -135,7 +137,7 @@ struct WriteRuleTests {
     #expect(Self.refusal(Write(.verify(name), precondition: .exists(false))) == nil)
   }
 
-  @Test("a field and what is inside it are not transformed in one write, as Google's emulator has it")
+  @Test("Transforms of a field and of a field inside it in one write are rejected, as in Google's emulator")
   func nestedTransforms() throws {
     let name = try Self.name()
     func refusal(_ fields: [[String]]) throws -> String? {
@@ -153,7 +155,7 @@ struct WriteRuleTests {
   }
 
   @Test(
-    "a write tells what it goes over before each step: the maps on the way, and arrays that are transformed")
+    "A write reports the cost of each step before it: the maps on the paths and the transformed arrays")
   func work() throws {
     let name = try Self.name()
     let fields: MapValue = [
@@ -176,7 +178,7 @@ struct WriteRuleTests {
     #expect(spent(Write(.update(name, fields: [:]), mask: [], transforms: [append]), on: nil) == [0, 0, 2])
   }
 
-  @Test("whether a write changed a document is told by what it names")
+  @Test("Only the fields that a write names decide whether it changed a document")
   func changes() throws {
     var random = SystemRandomNumberGenerator()
     let name = try Self.name()
@@ -206,7 +208,7 @@ struct WriteRuleTests {
     #expect(Write(.delete(name)).hasChanged(["a": 1], into: nil))
   }
 
-  @Test("what a write brings is cut to what is stored before it is compared with what is")
+  @Test("A write's values are converted to stored form before they are compared with the document")
   func stored() throws {
     let name = try Self.name()
     let (fine, cut): (Value, Value) = (

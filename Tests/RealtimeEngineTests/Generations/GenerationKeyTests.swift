@@ -1,4 +1,4 @@
-// Where rows lie: keys of the tree and keys of the store, against a naive model.
+// Tests the mapping from keys of the tree to physical keys against a naive model.
 
 import OrderedStore
 import RandomModels
@@ -6,12 +6,12 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Where rows of large subtrees lie")
+@Suite("Physical keys of generations")
 struct GenerationKeyTests {
   @Test(
-    "The innermost generation holds a key, and ranges come apart into runs that hold each key once",
+    "The innermost generation contains a key, and a range splits into contiguous ranges with each key once",
     arguments: 0..<200)
-  func runs(seed: Int) {
+  func contiguousRanges(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed))
     func key() -> [UInt8] {
       var bytes: [UInt8] = [RowKeys.tree]
@@ -24,7 +24,7 @@ struct GenerationKeyTests {
       let prefix = key()
       naive = naive.filter { !$0.key.starts(with: prefix) }
       naive[prefix] = UInt64(number)
-      generations.begin(SubtreeGeneration(prefix: prefix, number: UInt64(number)))
+      generations.install(SubtreeGeneration(prefix: prefix, number: UInt64(number)))
     }
     func stored(_ key: [UInt8]) -> [UInt8] {
       guard let holder = naive.filter({ key.starts(with: $0.key) }).max(by: { $0.key.count < $1.key.count })
@@ -32,15 +32,15 @@ struct GenerationKeyTests {
       return RowKeys.prefix(ofGeneration: holder.value) + key.dropFirst(holder.key.count)
     }
     let keys = Set((0..<60).map { _ in key() }).sorted { compareKeys($0, $1) < 0 }
-    for key in keys { #expect(generations.stored(key) == stored(key)) }
+    for key in keys { #expect(generations.physicalKey(key) == stored(key)) }
     let range = random.below(2) == 0 ? KeyRange(prefix: key()) : KeyRange(start: key(), end: key() + [0xff])
     guard range.end.map({ compareKeys(range.start, $0) < 0 }) ?? true else { return }
     var found: [[UInt8]] = []
     var rest: KeyRange? = range
     while let current = rest {
-      let (run, next) = generations.run(current)
+      let (run, next) = generations.contiguousRange(current)
       for key in keys where run.range.contains(stored(key)) && range.contains(key) { found.append(key) }
-      // No run holds a row that the range does not.
+      // A contiguous range contains no row outside the range.
       for key in keys where run.range.contains(stored(key)) && stored(key) != key {
         #expect(range.contains(key))
       }
@@ -49,8 +49,8 @@ struct GenerationKeyTests {
     #expect(found == keys.filter(range.contains))
   }
 
-  @Test("What is to be cleared reads back as it was written")
-  func garbage() throws {
+  @Test("A pending delete round-trips through its encoding")
+  func pendingDelete() throws {
     let long = [UInt8](repeating: 7, count: 300)
     for range in [KeyRange(prefix: [1]), KeyRange(start: long, end: nil), KeyRange(start: [], end: [0])] {
       #expect(try GenerationRows.decode(GenerationRows.encode(range)) == range)

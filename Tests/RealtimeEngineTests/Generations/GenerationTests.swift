@@ -1,6 +1,7 @@
-// Large subtrees: replaced and removed in one step that everybody sees whole or not at all, in whatever order servers die,
-// and nothing is left behind.
+// Tests that large subtrees are replaced and removed atomically for all readers, whenever a server crashes,
+// and leave no garbage.
 
+import Locking
 import EmbeddedStore
 import Foundation
 import OrderedStore
@@ -13,7 +14,7 @@ import Testing
 @Suite("Large subtrees", .timeLimit(.minutes(10)))
 struct GenerationTests {
   private func wide(_ count: Int, _ value: Int64 = 0) -> Node {
-    .object((0..<count).map { (Key("k\($0)"), Node.object([("v", .leaf(.int(value + Int64($0))))])) })
+    .object((0..<count).map { (ChildKey("k\($0)"), Node.object([("v", .leaf(.int(value + Int64($0))))])) })
   }
 
   private func open(
@@ -24,31 +25,31 @@ struct GenerationTests {
       .database("large")
   }
 
-  /// Whether nothing is left but the rows of the tree itself.
+  /// Whether only rows of the tree remain.
   private func isTidy(_ store: any OrderedStore) async throws -> Bool {
     let counts = try await rowCounts(store, "large")
     return counts["x"] == nil && counts["g"] == nil && counts["n"] == nil
   }
 
-  @Test("Removing many rows leaves nothing, writes a few rows itself, and shows at once")
+  @Test("Removing many rows writes few rows, is visible immediately and leaves no rows")
   func remove() async throws {
     let store = try MemoryStore()
     let database = try await open(store)
     let watcher = Client(database)
     _ = try await database.set("keep", to: 1, as: .anonymous)
     for part in 0..<8 { _ = try await database.set(Path("big/\(part)"), to: wide(1_000), as: .anonymous) }
-    await watcher.ask { $0.listen("big/3/k7", hash: "", request: $1) }
+    await watcher.call { $0.listen("big/3/k7", hash: "", request: $1) }
     _ = await watcher.drain()
     _ = try await database.set("big", to: .empty, as: .anonymous)
     #expect(try await database.get("/", as: .anonymous) == ["keep": 1])
-    await watcher.ask { $0.get("none", request: $1) }
+    await watcher.call { $0.get("none", request: $1) }
     #expect(await watcher.drain() == ["d big/3/k7 null", "2 ok null"])
     #expect(try await eventually { try await isTidy(store) })
     #expect(try await rowCounts(store, "large")["t"] == 1)
   }
 
-  @Test("What is written where rows wait to be cleared stays")
-  func writeBehind() async throws {
+  @Test("A write to a location with a pending delete persists")
+  func writeOverPendingDelete() async throws {
     let store = try MemoryStore()
     let database = try await open(store, .tiny)
     for round in 0..<20 {
@@ -67,7 +68,7 @@ struct GenerationTests {
     #expect(try await open(store).get("/", as: .anonymous) == expected)
   }
 
-  @Test("A large value shows whole or not at all, to readers and to listeners")
+  @Test("A large write is atomic for readers and listeners")
   func atomic() async throws {
     let store = try MemoryStore()
     let database = try await open(store, .tiny)
@@ -75,7 +76,7 @@ struct GenerationTests {
     let new = wide(120, 1_000)
     _ = try await database.set("a/big", to: old, as: .anonymous)
     let watcher = Client(database)
-    await watcher.ask { $0.listen("a", hash: "", request: $1) }
+    await watcher.call { $0.listen("a", hash: "", request: $1) }
     async let written = database.set("a/big", to: new, as: .anonymous)
     var seen = 0
     while true {
@@ -86,12 +87,12 @@ struct GenerationTests {
     }
     #expect(seen > 1, "the write was over before anybody looked")
     _ = try await written
-    await watcher.ask { $0.get("none", request: $1) }
+    await watcher.call { $0.get("none", request: $1) }
     let pushes = await watcher.drain().filter { $0.hasPrefix("d") }
     #expect(pushes == ["d a {big:\(old.text)}", "d a/big \(new.text)"])
   }
 
-  @Test("Requests of one connection keep their order around a large write; others pass it")
+  @Test("Requests of one connection keep their order around a large write; other connections overtake it")
   func order() async throws {
     let database = try await open(MemoryStore(), .tiny)
     let phone = Client(database)
@@ -110,12 +111,12 @@ struct GenerationTests {
     #expect(node == wide(300).setting("k2", to: "after"))
   }
 
-  /// Many subtrees that each have rows of their own, and commits that replace only a few such at once.
+  /// Many subtrees with generations, and commits that replace only a few of them.
   private func many(
     _ count: Int, in store: any OrderedStore
   ) async throws -> (RealtimeDatabase, StagingLimits) {
     var staging = StagingLimits.tinyRemovals
-    staging.commitNumbers = 8
+    staging.maximumNumbersPerCommit = 8
     let database = try await open(store, staging)
     for round in 0..<2 {
       for part in 0..<count {
@@ -127,8 +128,8 @@ struct GenerationTests {
     return (database, staging)
   }
 
-  @Test("However many subtrees that lie elsewhere are inside, one commit removes or replaces a location")
-  func inside() async throws {
+  @Test("One commit removes or replaces a location with any number of generations inside")
+  func nestedGenerations() async throws {
     for value in [Node.empty, 7, wide(3)] {
       let store = try MemoryStore()
       let (database, _) = try await many(20, in: store)
@@ -140,29 +141,31 @@ struct GenerationTests {
   }
 
   @Test(
-    "The end of a session that replaces more of them than one commit can takes several",
+    "A session's end that replaces more generations than one commit can takes several commits",
     arguments: [false, true])
-  func ends(closes: Bool) async throws {
+  func largeSessionEnd(closes: Bool) async throws {
     let store = try MemoryStore()
     let (first, staging) = try await many(20, in: store)
     var database = first
     let phone = Client(database)
     for part in 0..<20 {
-      await phone.ask { $0.onDisconnectSet(Path("docs/k\(part)"), to: .leaf(.int(Int64(part))), request: $1) }
+      await phone.call {
+        $0.onDisconnectSet(Path("docs/k\(part)"), to: .leaf(.int(Int64(part))), request: $1)
+      }
     }
     if closes { phone.connection.close() } else { database = try await open(store, staging) }
-    let expected = Node.object((0..<20).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
-    #expect(await Client(database).ask { $0.get("docs", request: $1) }.text == "ok \(expected.text)")
+    let expected = Node.object((0..<20).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    #expect(await Client(database).call { $0.get("docs", request: $1) }.text == "ok \(expected.text)")
   }
 
-  @Test("What a session registered and cannot be written keeps nobody from opening the database")
-  func hopeless() async throws {
+  @Test("An onDisconnect value that cannot be written does not keep the database from opening")
+  func unwritableOnDisconnect() async throws {
     let store = try MemoryStore()
     var (database, staging) = try await many(2, in: store)
     let (phone, other) = (Client(database), Client(database))
-    await phone.ask { $0.onDisconnectSet("docs", to: "gone", request: $1) }
-    await other.ask { $0.onDisconnectSet("other", to: 1, request: $1) }
-    staging.commitNumbers = 0
+    await phone.call { $0.onDisconnectSet("docs", to: "gone", request: $1) }
+    await other.call { $0.onDisconnectSet("other", to: 1, request: $1) }
+    staging.maximumNumbersPerCommit = 0
     let reports = Guarded<[String]>([])
     database = try await RealtimeEngine(
       store: store, policy: EmulatorPolicy(), cacheBytes: 2_000, staging: staging,
@@ -175,7 +178,7 @@ struct GenerationTests {
     #expect(try await database.get("/", as: .anonymous) == ["docs": "gone", "other": 1])
   }
 
-  @Test("Values that the server computes are those of the commit")
+  @Test("Server values are computed by the commit")
   func deferred() async throws {
     let database = try await open(MemoryStore(), .tiny)
     _ = try await database.set("big/n", to: 40, as: .anonymous)
@@ -196,23 +199,23 @@ struct GenerationTests {
     #expect(Int64(time) >= before)
   }
 
-  @Test("An update fills in what is large and writes the rest with it")
+  @Test("An update stages its large values and writes the others with them")
   func update() async throws {
     let store = try MemoryStore()
     let database = try await open(store, .tiny)
     _ = try await database.set("/", to: ["a": wide(60), "b": 1, "c": 2], as: .anonymous)
     let watcher = Client(database)
-    await watcher.ask { $0.listen("/", hash: "", request: $1) }
+    await watcher.call { $0.listen("/", hash: "", request: $1) }
     _ = await watcher.drain()
     let changes: [(Path, Node)] = [("a", wide(80)), ("b", nil), ("d/e", wide(70)), ("c", 3)]
     _ = try await database.update("/", changes, as: .anonymous)
     #expect(
       try await database.get("/", as: .anonymous) == ["a": wide(80), "c": 3, "d": ["e": wide(70)]])
-    await watcher.ask { $0.get("none", request: $1) }
+    await watcher.call { $0.get("none", request: $1) }
     #expect(await watcher.drain().filter { $0.hasPrefix("m") }.count == 1)
   }
 
-  @Test("What is refused leaves nothing: denied, stale, too large")
+  @Test("Rejected writes leave no rows: denied, stale, too large")
   func refused() async throws {
     let store = try MemoryStore()
     let database = try await open(store, .tiny, OwnPathPolicy())
@@ -233,9 +236,9 @@ struct GenerationTests {
   }
 
   @Test(
-    "A server that dies while it fills in or clears leaves the old or the new, and nothing else",
+    "After a crash while staging or clearing, the old or the new value remains and no garbage",
     arguments: 0..<12)
-  func death(seed: Int) async throws {
+  func crash(seed: Int) async throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
       .path
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -251,9 +254,9 @@ struct GenerationTests {
       else { return false }
       return true
     }
-    // Somewhere in the midst of it, or before or behind it: elsewhere for each seed and on each machine.
+    // Before, during or after the write: at another point for each seed and machine.
     try await Task.sleep(for: .milliseconds(seed * 4))
-    // Closing the store alone is what a killed process leaves.
+    // Closing only the store leaves what a crashed process leaves.
     try await store.close()
     let isAcknowledged = await writing.value
     store = try await EmbeddedStore.open(directory: path, EmbeddedOptions(blockCacheBytes: 1 << 20))

@@ -1,5 +1,6 @@
-// Values that arrive and leave piece by piece.
+// Tests values that are imported and exported in chunks.
 
+import JSON
 import OrderedStore
 import RandomModels
 import RealtimeModel
@@ -19,7 +20,7 @@ struct StreamingTests {
   }
 
   private func send(_ text: [UInt8], to path: Path, of database: RealtimeDatabase, piece: Int) async throws {
-    let writing = try await database.beginImport(at: path, mostBytes: 1 << 30, as: .anonymous)
+    let writing = try await database.beginImport(at: path, maximumBytes: 1 << 30, as: .anonymous)
     var rest = text[...]
     while !rest.isEmpty {
       try await writing.add(Array(rest.prefix(piece)))
@@ -35,26 +36,26 @@ struct StreamingTests {
     return text
   }
 
-  @Test("The plain form is the same however few rows are put together", arguments: [1, 2, 4, 256])
-  func plainPieces(mostRows: Int) async throws {
+  @Test("Plain JSON does not depend on how many rows are assembled at once", arguments: [1, 2, 4, 256])
+  func plainChunks(maximumRows: Int) async throws {
     var values = RandomNodes(seed: 52)
     let database = try await open(MemoryStore())
     for round in 0..<40 {
       let model = Node.object([("a", values.node(depth: 4)), ("b", values.node(depth: 3)), ("0", 1)])
       _ = try await database.set("/", to: model, as: .administrator)
-      guard let held = try database.rows.current?.hold() else { return }
-      let generations = database.runner.sequencer.generations.durable
+      guard let held = try database.rows.current?.pinView() else { return }
+      let generations = database.runner.executor.generations.durable
       let text = try await held.read { base in
         let view = try generations.view(base)
-        var writer = PlainWriter(.root, pretty: false, mostRows: mostRows)
-        while !writer.isOver { try writer.go(on: view) }
-        return writer.take()
+        var writer = PlainWriter(.root, pretty: false, maximumBufferedRows: maximumRows)
+        while !writer.isOver { try writer.write(from: view) }
+        return writer.takeOutput()
       }
       #expect(try JSONValue(json: text) == JSONValue(json: model.json(.plain)), "round \(round)")
     }
   }
 
-  @Test("Random trees go in and come out as they were, in both forms", arguments: 0..<40)
+  @Test("Random trees round-trip through import and both export formats", arguments: 0..<40)
   func roundTrip(seed: Int) async throws {
     var random = RandomNodes(seed: UInt64(seed))
     let database = try await open(try MemoryStore(), seed % 2 == 0 ? .tiny : .standard)
@@ -78,8 +79,8 @@ struct StreamingTests {
     }
   }
 
-  @Test("An import given up as the first write leaves a database with one cleaner, which spares the next")
-  func givenUp() async throws {
+  @Test("An abandoned import as the first write leaves one cleaner, which does not clear the next import")
+  func abandoned() async throws {
     let engine = RealtimeEngine(
       store: try MemoryStore(), policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20,
       staging: .tiny)
@@ -87,7 +88,7 @@ struct StreamingTests {
     let text = Array("{\(members)}".utf8)
     func giveUp() async throws {
       let writing = try await engine.database("stream").beginImport(
-        at: "bad", mostBytes: 1 << 30, as: .anonymous)
+        at: "bad", maximumBytes: 1 << 30, as: .anonymous)
       try await writing.add(text.dropLast())
     }
     try await giveUp()
@@ -96,126 +97,127 @@ struct StreamingTests {
     #expect(try await engine.database("stream").get("/", as: .anonymous) == ["good": Node(json: text)])
   }
 
-  @Test("Everybody who listens is told, below, at and above; nobody before the end")
+  @Test("Listeners below, at and above an import are notified at its end, and not before")
   func listeners() async throws {
     let database = try await open(try MemoryStore())
     _ = try await database.set("a", to: ["b": ["old": 1, "c": 2], "z": 0], as: .anonymous)
     let watcher = Client(database)
-    await watcher.ask { $0.listen("a/b/c/d", hash: "", request: $1) }
-    await watcher.ask { $0.listen("a/b/c", hash: "", request: $1) }
+    await watcher.call { $0.listen("a/b/c/d", hash: "", request: $1) }
+    await watcher.call { $0.listen("a/b/c", hash: "", request: $1) }
     let above = Client(database)
-    await above.ask { $0.listen("a", hash: "", request: $1) }
+    await above.call { $0.listen("a", hash: "", request: $1) }
     _ = await (watcher.drain(), above.drain())
-    let writing = try await database.beginImport(at: "a/b", mostBytes: 100, as: .anonymous)
+    let writing = try await database.beginImport(at: "a/b", maximumBytes: 100, as: .anonymous)
     try await writing.add(Array(#"{"c":{"d":5,"e":6},"f""#.utf8))
-    await watcher.ask { $0.get("none", request: $1) }
+    await watcher.call { $0.get("none", request: $1) }
     #expect(await watcher.drain() == ["3 ok null"])
     try await writing.add(Array(#":7}"#.utf8))
     try await writing.finish()
-    await watcher.ask { $0.get("none", request: $1) }
-    await above.ask { $0.get("none", request: $1) }
+    await watcher.call { $0.get("none", request: $1) }
+    await above.call { $0.get("none", request: $1) }
     #expect(await above.drain() == ["d a/b {c:{d:5,e:6},f:7}", "2 ok null"])
-    // The listen above covers the one below on that connection.
+    // On that connection the upper listen already covers the lower one.
     #expect(await watcher.drain() == ["d a/b/c {d:5,e:6}", "4 ok null"])
     #expect(try await database.get("a", as: .anonymous).text == "{b:{c:{d:5,e:6},f:7},z:0}")
   }
 
-  @Test("Who listens to more than one answer may hold is told so; those below are told their part")
-  func tooLargeToTell() async throws {
+  @Test("A listener to more than one response may hold gets an error; listeners below get their values")
+  func tooLargeForListener() async throws {
     var limits = RealtimeLimits()
     limits.responseBytes = 2_000
     let database = try await open(try MemoryStore(), limits: limits)
     let above = Client(database)
     let below = Client(database)
-    await above.ask { $0.listen("/", hash: "", request: $1) }
-    await below.ask { $0.listen("big/k7", hash: "", request: $1) }
+    await above.call { $0.listen("/", hash: "", request: $1) }
+    await below.call { $0.listen("big/k7", hash: "", request: $1) }
     _ = await (above.drain(), below.drain())
-    let big = Node.object((0..<300).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let big = Node.object((0..<300).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     try await send(big.json(), to: "big", of: database, piece: 100)
-    await below.ask { $0.get("none", request: $1) }
-    await above.ask { $0.get("none", request: $1) }
+    await below.call { $0.get("none", request: $1) }
+    await above.call { $0.get("none", request: $1) }
     #expect(await above.drain() == ["c  too_big", "2 ok null"])
     #expect(await below.drain() == ["d big/k7 7", "2 ok null"])
   }
 
-  @Test("Listens below that are to be told too much end, those inside them go on, and the import happens")
+  @Test("Listens below with too large values end, those inside them continue, and the import succeeds")
   func tooLargeBelow() async throws {
     var limits = RealtimeLimits()
     limits.responseBytes = 2_000
     let database = try await open(try MemoryStore(), limits: limits)
     let (watcher, tagged) = (Client(database), Client(database))
     for path in ["data", "data/k7", "other/x", "small/a", "small/b"] as [Path] {
-      await watcher.ask { $0.listen(path, hash: "", request: $1) }
+      await watcher.call { $0.listen(path, hash: "", request: $1) }
     }
-    await tagged.ask {
+    await tagged.call {
       $0.listen("data", query: QuerySpec(ordering: .key, limit: .first(2)), tag: 1, hash: "", request: $1)
     }
     _ = await (watcher.drain(), tagged.drain())
-    let data = Node.object((0..<300).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let data = Node.object((0..<300).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     let text = Node.leaf(.string(String(repeating: "x", count: 1_200)))
     let whole: Node = ["data": data, "other": ["x": 1, "y": 2], "small": ["a": text, "b": text]]
     try await send(whole.json(), to: "/", of: database, piece: 500)
-    await watcher.ask { $0.get("none", request: $1) }
-    await tagged.ask { $0.get("none", request: $1) }
-    // The last of them is too much together with the others.
+    await watcher.call { $0.get("none", request: $1) }
+    await tagged.call { $0.get("none", request: $1) }
+    // The last of them exceeds the limit together with the others.
     let ended = Set(["c data too_big", "c small/b too_big"])
-    let told = await watcher.drain()
-    #expect(Set(told.prefix(2)) == ended)
+    let received = await watcher.drain()
+    #expect(Set(received.prefix(2)) == ended)
     #expect(
-      Array(told.dropFirst(2)) == ["d data/k7 7", "d other/x 1", "d small/a \(text.text)", "6 ok null"])
+      Array(received.dropFirst(2)) == ["d data/k7 7", "d other/x 1", "d small/a \(text.text)", "6 ok null"])
     #expect(await tagged.drain() == ["c data too_big #1", "2 ok null"])
     #expect(try await database.get("data/k299", as: .anonymous) == 299)
   }
 
-  @Test("An import that cannot be put off is decided before its first row, too")
-  func notPutOff() async throws {
+  @Test("An import that cannot be deferred is also decided before its first row")
+  func notDeferred() async throws {
     var limits = RealtimeLimits()
     limits.responseBytes = 300
     let database = try await open(try MemoryStore(), limits: limits)
     let client = Client(database)
     for path in ["data", "data/k7"] as [Path] {
-      await client.ask { $0.listen(path, hash: "", request: $1) }
+      await client.call { $0.listen(path, hash: "", request: $1) }
     }
     let store = try await database.runner.create()
     let generation = try await StagedGeneration.begin(in: store, database.cleaner)
     var summary = ImportedTree.Summary()
     for number in 0..<100 {
       var path: [UInt8] = []
-      RowKeys.append(["data", Key("k\(number)")], to: &path)
+      RowKeys.append(["data", ChildKey("k\(number)")], to: &path)
       try await generation.add([.init(path: path, value: NodeEncoder.encode(.leaf(.int(Int64(number)))))])
       summary.values += 1
       summary.size += 8
     }
-    try await generation.settle()
-    let sequencer = database.runner.sequencer
-    let place = Operation.Action.place("/", ImportedTree(generation, summary))
+    try await generation.waitUntilDurable()
+    let executor = database.runner.executor
+    let place = RealtimeOperation.Action.installImport("/", ImportedTree(generation, summary))
     let pass = try await store.execute(validating: nil) { writer in
-      try sequencer.run(
-        [Operation(place, from: .call(.anonymous) { _ in })], in: writer, SessionJournal(), mayHold: false)
+      try executor.run(
+        [RealtimeOperation(place, from: .call(.anonymous) { _ in })], in: writer, SessionJournal(),
+        mayDefer: false)
     }.result
     var revoked: [Path] = []
-    var told: [Path] = []
+    var received: [Path] = []
     for step in pass.steps {
       switch step {
       case .unlisten(_, let name, revoked: let error?) where error == .tooBig: revoked.append(name.path)
-      case .write(let changes, windows: _): told += changes.map(\.path)
+      case .write(let changes, windows: _): received += changes.map(\.path)
       default: break
       }
     }
-    #expect(revoked == ["data"] && told == ["data/k7"])
-    #expect(pass.held.isEmpty)
+    #expect(revoked == ["data"] && received == ["data/k7"])
+    #expect(pass.deferred.isEmpty)
     #expect(try await database.get("data/k99", as: .anonymous) == 99)
   }
 
-  @Test("What breaks off, is too large or no JSON leaves nothing")
+  @Test("Incomplete, oversized and invalid imports leave no rows")
   func refused() async throws {
     let store = try MemoryStore()
     let database = try await open(store)
     _ = try await database.set("a", to: ["b": 1], as: .anonymous)
     do {
-      let writing = try await database.beginImport(at: "a", mostBytes: 1_000, as: .anonymous)
+      let writing = try await database.beginImport(at: "a", maximumBytes: 1_000, as: .anonymous)
       try await writing.add(Array(#"{"x":1,"y":2,"#.utf8))
-      // Nobody goes on.
+      // The import is abandoned.
     }
     try await breakOff(database)
     #expect(try await database.get("/", as: .anonymous).text == "{a:{b:1}}")
@@ -227,15 +229,15 @@ struct StreamingTests {
   }
 
   private func breakOff(_ database: RealtimeDatabase) async throws {
-    let broken = try await database.beginImport(at: "a", mostBytes: 1_000, as: .anonymous)
+    let broken = try await database.beginImport(at: "a", maximumBytes: 1_000, as: .anonymous)
     try await broken.add(Array(#"{"x":1,"#.utf8))
     await #expect(throws: RealtimeError.self) { try await broken.add(Array("]".utf8)) }
     await #expect(throws: RealtimeError.self) { try await broken.finish() }
-    let large = try await database.beginImport(at: "a", mostBytes: 10, as: .anonymous)
+    let large = try await database.beginImport(at: "a", maximumBytes: 10, as: .anonymous)
     await #expect(throws: RealtimeError.writeTooBig) { try await large.add(Array(#"{"x":"12345"}"#.utf8)) }
   }
 
-  @Test("Server values of an import are those of its end, and rules are asked whole values only")
+  @Test("Server values of an import are computed at its end; rules are evaluated on complete values only")
   func values() async throws {
     let database = try await open(try MemoryStore())
     _ = try await database.set("n", to: 40, as: .anonymous)
@@ -248,18 +250,19 @@ struct StreamingTests {
     #expect(time > 1_600_000_000_000 && node.child("t").priority == .number(3))
     let guarded = try await open(try MemoryStore(), policy: OwnPathPolicy())
     await #expect(throws: RealtimeError.permissionDenied) {
-      _ = try await guarded.beginImport(at: "u1", mostBytes: 10, as: Caller(.user(id: "u1", claims: .empty)))
+      _ = try await guarded.beginImport(
+        at: "u1", maximumBytes: 10, as: Caller(.user(id: "u1", claims: .empty)))
     }
     await #expect(throws: RealtimeError.permissionDenied) {
       _ = try await guarded.export("u2", isExport: true, as: Caller(.user(id: "u1", claims: .empty)))
     }
   }
 
-  @Test("An export shows one state, whatever is written meanwhile")
+  @Test("An export shows one state during concurrent writes")
   func consistent() async throws {
     let database = try await open(try MemoryStore(), .standard)
     let text = String(repeating: "x", count: 1_000)
-    let before = Node.object((0..<900).map { (Key("k\($0)"), Node.leaf(.string("\($0)\(text)"))) })
+    let before = Node.object((0..<900).map { (ChildKey("k\($0)"), Node.leaf(.string("\($0)\(text)"))) })
     _ = try await database.set("big", to: before, as: .anonymous)
     for isExport in [true, false] {
       let export = try await database.export("big", isExport: isExport, as: .anonymous)

@@ -1,5 +1,5 @@
-// Index rows: their order is the protocol's, they agree with the values at every moment, and queries read no more than
-// their windows.
+// Tests index rows: they are in the protocol's order and always match the values, and queries read only their
+// windows.
 
 import EmbeddedStore
 import Foundation
@@ -18,7 +18,7 @@ struct IndexTests {
     try await database.setRules(try RulesFile(Array(text.utf8)), as: .administrator)
   }
 
-  @Test("Rows sort as the children do", arguments: 0..<20)
+  @Test("Rows sort like the children", arguments: 0..<20)
   func order(seed: Int) {
     var values = RandomNodes(seed: UInt64(seed) &+ 7_000)
     func value() -> OrderingValue {
@@ -32,7 +32,7 @@ struct IndexTests {
       default: return .leaf(values.leaf())
       }
     }
-    let places = (0..<200).map { _ in OrderingPlace(value: value(), key: Key(values.key())) }
+    let places = (0..<200).map { _ in SortKey(value: value(), key: ChildKey(values.key())) }
     for a in places {
       for b in places {
         let (x, y) = (IndexRows.row(a).key, IndexRows.row(b).key)
@@ -41,7 +41,7 @@ struct IndexTests {
     }
   }
 
-  @Test("A query by an index reads its window: the location itself may be larger than any answer")
+  @Test("A query with an index reads its window, also in a location larger than a response")
   func window() async throws {
     var limits = RealtimeLimits.standard
     limits.responseBytes = 20_000
@@ -51,7 +51,7 @@ struct IndexTests {
     for part in 0..<10 {
       let notes = (0..<200).map { n -> (Path, Node) in
         (
-          Path(keys: [Key("n\(part * 200 + n)")]),
+          Path(keys: [ChildKey("n\(part * 200 + n)")]),
           ["due": .leaf(.int(Int64((part * 200 + n) * 7 % 2_000))), "text": "what is to be done"]
         )
       }
@@ -80,16 +80,16 @@ struct IndexTests {
     #expect(try await keys(QuerySpec(ordering: due, start: .init(.int(5_000)))).isEmpty)
     #expect(
       try await keys(QuerySpec(ordering: due, start: .init(.int(9)), end: .init(.int(3)))).isEmpty)
-    // A write moves its child, and a connection reads the window too.
+    // A write moves its child; a connection reads the window too.
     _ = try await database.set("notes/n0/due", to: 7_000, as: .administrator)
     #expect(try await keys(QuerySpec(ordering: due, limit: .last(1))) == ["7000"])
     let client = Client(database)
-    let answer = await client.ask {
+    let answer = await client.call {
       $0.get("notes", query: QuerySpec(ordering: due, limit: .last(1)), request: $1)
     }
     #expect(answer.text == "ok {n0:{due:7000,text:'what is to be done'}}")
-    // More keys than are read in the sequencer.
-    let wide = await client.ask {
+    // More keys than the executor reads itself.
+    let wide = await client.call {
       $0.get("notes", query: QuerySpec(ordering: due, limit: .first(1_500)), request: $1)
     }
     #expect(wide.text == "too_big")
@@ -99,7 +99,7 @@ struct IndexTests {
     await engine.shutdown()
   }
 
-  @Test("A removal takes the rows of what it leaves nothing of along, also where that had priorities")
+  @Test("A removal clears the index rows of emptied ancestors, also with priorities")
   func priorities() async throws {
     let store = try MemoryStore()
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy(), cacheBytes: 0)
@@ -127,7 +127,7 @@ struct IndexTests {
     }
   }
 
-  @Test("Strings too long for a row are told apart by their values")
+  @Test("Truncated strings are distinguished by their values")
   func longStrings() async throws {
     let store = try MemoryStore()
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("long")
@@ -146,7 +146,7 @@ struct IndexTests {
     }
   }
 
-  @Test("A build that a kill interrupts goes on at the next start, while writes go on", arguments: [1, 4])
+  @Test("An interrupted build continues at the next start, during writes", arguments: [1, 4])
   func resume(kills: Int) async throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
       .path
@@ -158,13 +158,13 @@ struct IndexTests {
       let database = try await engine.database("resume")
       if round == 0 {
         let notes = Node.object(
-          (0..<6_000).map { (Key("n\($0)"), ["due": .leaf(.int(Int64($0 * 31 % 6_000)))]) })
+          (0..<6_000).map { (ChildKey("n\($0)"), ["due": .leaf(.int(Int64($0 * 31 % 6_000)))]) })
         model = model.setting("notes", to: notes)
         _ = try await database.set("notes", to: notes, as: .administrator)
         try await publish(Self.rules, in: database)
       }
       for n in 0..<20 {
-        let place = Path(keys: ["notes", Key("n\((round * 997 + n * 313) % 6_500)")])
+        let place = Path(keys: ["notes", ChildKey("n\((round * 997 + n * 313) % 6_500)")])
         let value: Node = n % 3 == 0 ? .empty : ["due": .leaf(.int(Int64(n))), "a": ["b": true]]
         _ = try await database.set(place, to: value, as: .administrator)
         model = model.setting(place, to: value)
@@ -178,13 +178,13 @@ struct IndexTests {
           try await database.get("notes", query: query, as: .anonymous) == model.child("notes").window(query))
         await engine.shutdown()
       }
-      // The store goes away beneath the engine: nothing is finished first.
+      // The store is closed beneath the engine: no operation completes first.
       try await store.close()
     }
   }
 
   @Test(
-    "Random writes, bulk and single, and changing rules leave exactly the rows that values call for",
+    "Random writes, imports and rule changes leave exactly the expected rows",
     arguments: 0..<12)
   func property(seed: Int) async throws {
     let store = try MemoryStore()
@@ -204,16 +204,16 @@ struct IndexTests {
     await engine.shutdown()
   }
 
-  @Test("Values large enough to be indexed in the background, and their removal, end with the right rows")
+  @Test("Large values are indexed in the background, also when they are removed")
   func large() async throws {
     let store = try MemoryStore()
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("large")
     try await publish(Self.rules, in: database)
     var model = Node.empty
-    // More than is indexed at once, in bytes and in rows, and more rows than one step looks at.
+    // More than is indexed at once in bytes and rows, and more rows than one step reads.
     let text = Node.leaf(.string(String(repeating: "x", count: 80)))
     let wide = Node.object(
-      (0..<4_000).map { (Key("n\($0)"), ["due": .leaf(.int(Int64($0 % 777))), "text": text]) })
+      (0..<4_000).map { (ChildKey("n\($0)"), ["due": .leaf(.int(Int64($0 % 777))), "text": text]) })
     let query = QuerySpec(ordering: .child("due"), start: .init(.int(5)), end: .init(.int(6)))
     for value in [wide, wide.settingChild("n3", to: 4), ["x": ["due": 5]], .empty] {
       _ = try await database.set("notes", to: value, as: .administrator)
@@ -226,14 +226,14 @@ struct IndexTests {
     }
   }
 
-  // MARK: What rows there are
+  // MARK: Expected rows
 
   private func expectedRows(_ model: Node, _ root: RuleNode) -> [[UInt8]: [UInt8]] {
     var expected: [[UInt8]: [UInt8]] = [:]
     func visit(_ node: Node, _ path: Path, _ rules: RuleNode) {
       node.forEachChild { key, child in
         for ordering in rules.indexes {
-          let row = IndexRows.row(OrderingPlace(of: key, child, in: ordering))
+          let row = IndexRows.row(SortKey(of: key, child, in: ordering))
           expected[IndexRows.prefix(of: path, by: ordering) + row.key] = row.value
         }
         if let inner = rules.child(key) { visit(child, path.child(key), inner) }
@@ -245,7 +245,7 @@ struct IndexTests {
   }
 
   private func rows(_ store: any OrderedStore, _ name: String) async throws -> [[UInt8]: [UInt8]] {
-    try await store.database(named: "realtime/\(name)", history: .openReads).read(at: nil) { view in
+    try await store.database(named: "realtime/\(name)", history: .activeReadersOnly).read(at: nil) { view in
       var rows: [[UInt8]: [UInt8]] = [:]
       try view.scan(KeyRange(prefix: [IndexRows.tree]), reverse: false) { key, value, _ in
         rows[Array(key)] = Array(value)
@@ -255,9 +255,9 @@ struct IndexTests {
     }
   }
 
-  /// Waits until nothing is left to be built.
+  /// Waits until no build is pending.
   private func built(_ store: any OrderedStore, _ name: String) async throws {
-    let database = try await store.database(named: "realtime/\(name)", history: .openReads)
+    let database = try await store.database(named: "realtime/\(name)", history: .activeReadersOnly)
     let deadline = ContinuousClock.now + .seconds(60)
     while try await database.read(at: nil, { try !IndexBuilds(in: $0).all.isEmpty }) {
       try #require(ContinuousClock.now < deadline, "the index is not built")

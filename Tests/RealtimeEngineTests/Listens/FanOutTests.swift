@@ -1,5 +1,7 @@
-// What the fan-out promises beside content: shared pushes, one delivery for a group, the cost of listeners elsewhere.
+// Tests the fan-out apart from its content: shared pushes, one delivery for a group, and the cost of
+// listeners elsewhere.
 
+import Locking
 import OrderedStore
 import RandomModels
 import RealtimeModel
@@ -13,7 +15,8 @@ struct RealtimeFanOutTests {
     try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("fan-out")
   }
 
-  @Test("A change is one push object for all default listens, encoded once, and one call for a group")
+  @Test(
+    "A change is one push object for all default listens, encoded once, and delivered to a group in one call")
   func shared() async throws {
     let database = try await open()
     let group = RecordingGroup()
@@ -45,20 +48,20 @@ struct RealtimeFanOutTests {
     for connection in connections { connection.close() }
   }
 
-  @Test("A push counts with the locations that it names, also those of what is gone")
+  @Test("The size of a push includes its paths, also of removals")
   func size() {
-    let long = Path(keys: [Key(String(repeating: "k", count: 700)), Key(String(repeating: "l", count: 700))])
+    let long = Path(keys: [
+      ChildKey(String(repeating: "k", count: 700)), ChildKey(String(repeating: "l", count: 700)),
+    ])
     let pushes = [
       RealtimePush(long, .set(.empty)), RealtimePush("a", .merge([(long, .empty), ("b", .empty)])),
       RealtimePush("a", .rangeMerge([RangeMerge(start: long, end: "z", updates: .empty)])),
       RealtimePush("a", .rangeMerge([RangeMerge(start: "a", end: long, updates: .empty)])),
-      RealtimePush("a/b", .set(.empty), emptied: [long]),
-      RealtimePush("a/b", .set(.empty), prioritized: [long]),
     ]
     for push in pushes { #expect((1_400..<1_600).contains(push.estimatedSize), "\(push.estimatedSize)") }
   }
 
-  @Test("Nothing is delivered after a connection has ended")
+  @Test("A closed connection receives nothing")
   func ended() async throws {
     let database = try await open()
     let group = RecordingGroup()
@@ -86,18 +89,18 @@ struct RealtimeFanOutTests {
     }
     var listeners = (0..<1_000).map { listen(Path("elsewhere/\($0)")) }
     listeners += ["a", "a/b/c", "a/b/c/d", "a/x"].map { listen($0) }
-    var told: [String] = []
+    var received: [String] = []
     WriteFanOut([Change(path: "a/b", value: .object([("c", .leaf(.int(1)))]), before: nil)]).visit(root) {
       connection, output in
       guard case .push(let push) = output else { return }
-      told.append("\(connection.name): \(push.text)")
+      received.append("\(connection.name): \(push.text)")
     }
-    #expect(told == ["a: d a/b {c:1}", "a/b/c: d a/b/c 1", "a/b/c/d: d a/b/c/d null"])
+    #expect(received == ["a: d a/b {c:1}", "a/b/c: d a/b/c 1", "a/b/c/d: d a/b/c/d null"])
     for listener in listeners { listener.location?.remove(listener) }
     #expect(root.isEmpty)
   }
 
-  @Test("Many default listens on one connection, above and below each other, in any order")
+  @Test("Many default listens of one connection above and below each other, in any order")
   func nestedListens() async throws {
     let database = try await open()
     let client = Client(database)
@@ -106,21 +109,21 @@ struct RealtimeFanOutTests {
     for _ in 0..<200 {
       let path = values.path()
       if live.remove(path) != nil {
-        await client.ask { $0.unlisten(path, request: $1) }
+        await client.call { $0.unlisten(path, request: $1) }
       } else {
         live.insert(path)
-        await client.ask { $0.listen(path, hash: "", request: $1) }
+        await client.call { $0.listen(path, hash: "", request: $1) }
       }
-      _ = await client.takeTold()
+      _ = await client.takeOutputs()
       let target = values.path().child("leaf")
       _ = await client.set(target, .leaf(.int(Int64(values.below(1 << 30)))))
-      let pushes = await client.takeTold().filter { if case .push = $0 { true } else { false } }
+      let pushes = await client.takeOutputs().filter { if case .push = $0 { true } else { false } }
       #expect(pushes.count == (live.contains { $0.contains(target) } ? 1 : 0))
     }
   }
 
   @Test(
-    "The order of a location is kept for whoever relies on it, also where the one that asked for it has closed"
+    "A location's order is kept while a listen needs it, also after its first listener has closed"
   )
   func closed() {
     let group = RecordingGroup()
@@ -131,7 +134,7 @@ struct RealtimeFanOutTests {
     func listen(_ name: String, tag: Int64?, _ query: QuerySpec) -> (ConnectionState, FanOutStep) {
       let connection = ConnectionState(name: name, caller: .anonymous, sink: RecordingSink(group))
       orders.change(ListenName(path: "l", tag: tag), from: nil, to: query, SessionJournal())
-      let listen = Operation.Listen(path: "l", query: query, tag: tag, hash: "", compoundHash: nil)
+      let listen = RealtimeOperation.Listen(path: "l", query: query, tag: tag, hash: "", compoundHash: nil)
       return (connection, .listen(connection, listen, node, PreparedListen(), warnings: [], request: 1))
     }
     let (first, filtered) = listen("first", tag: 1, query)
@@ -142,17 +145,17 @@ struct RealtimeFanOutTests {
     #expect(orders.has(.value, at: "l"))
     #expect(fanOut.root.location(at: "l").queries != nil)
     #expect(fanOut.root.location(at: "l").listeners.isEmpty)
-    // Nobody is there to be told the value.
+    // The value has no receiver.
     let pushes = group.take().flatMap { $0 }.flatMap(\.outputs).filter {
       if case .push = $0 { true } else { false }
     }
     #expect(pushes.isEmpty)
-    fanOut.run([.end(first, isTold: false), .end(second, isTold: false)])
+    fanOut.run([.end(first, notifiesClient: false), .end(second, notifiesClient: false)])
     #expect(fanOut.root.location(at: "l").queries == nil)
   }
 }
 
-/// Keeps what it is handed.
+/// Records the deliveries.
 final class RecordingGroup: RealtimeSinkGroup {
   private let deliveries = Guarded<[[RealtimeDelivery]]>([])
 

@@ -1,5 +1,5 @@
-// Orders and windows that follow changes: they are those of a location that is looked at anew, and what is told of them,
-// applied to what was known, gives the same.
+// Tests that updated orders and windows equal those computed from scratch, and that the reported changes lead
+// to the same windows.
 
 import RandomModels
 import RealtimeModel
@@ -7,9 +7,9 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Orders and windows that follow changes", .timeLimit(.minutes(10)))
+@Suite("Incremental orders and windows", .timeLimit(.minutes(10)))
 struct OrderedLocationTests {
-  /// A value for a child: a few different ones, so that many share a place but for their keys.
+  /// A value for a child: few different ones, so that many children differ only by their keys.
   private static func child(_ values: inout RandomNodes) -> Node {
     let priority: Priority? = values.below(6) == 0 ? .number(Double(values.below(3))) : nil
     switch values.below(5) {
@@ -27,7 +27,7 @@ struct OrderedLocationTests {
       let isInclusive = values.below(2) == 0
       if query.ordering == .key { return .init(.string(key), isInclusive: isInclusive) }
       let value: LeafValue? = values.below(5) == 0 ? nil : .int(Int64(values.below(12)))
-      return .init(value, key: values.below(2) == 0 ? Key(key) : nil, isInclusive: isInclusive)
+      return .init(value, key: values.below(2) == 0 ? ChildKey(key) : nil, isInclusive: isInclusive)
     }
     if values.below(3) == 0 { query.start = bound() }
     if values.below(3) == 0 { query.end = bound() }
@@ -42,31 +42,32 @@ struct OrderedLocationTests {
   @Test("Windows of every kind follow changes of one child and of many", arguments: 0..<16)
   func property(seed: Int) {
     var values = RandomNodes(seed: UInt64(30_000 + seed))
-    var node = Node.object((0..<(2 + values.below(30))).map { (Key("k\($0)"), .leaf(.int(Int64($0 % 7)))) })
+    var node = Node.object(
+      (0..<(2 + values.below(30))).map { (ChildKey("k\($0)"), .leaf(.int(Int64($0 % 7)))) })
     var location = OrderedLocation(node)
     let queries = Set((0..<12).map { _ in Self.query(&values) })
     var known: [QuerySpec: Node] = [:]
-    for query in queries { known[query] = location.keep(query) }
+    for query in queries { known[query] = location.ensureView(of: query) }
     for step in 0..<80 {
-      var changes: [Key: Node] = [:]
+      var changes: [ChildKey: Node] = [:]
       for _ in 0..<(1 + values.below(values.below(4) == 0 ? 20 : 2)) {
-        changes[Key("k\(values.below(30))")] = Self.child(&values)
+        changes[ChildKey("k\(values.below(30))")] = Self.child(&values)
       }
       for (key, child) in changes { node = node.settingChild(key, to: child) }
-      location.follow(
+      location.apply(
         to: node, keys: changes.keys, changes: changes.map { (Path(keys: [$0.key]), $0.value) }
       ) { query, body in
         switch body {
         case .set(let value): known[query] = value
-        case .merge(let told):
-          known[query] = told.reduce(known[query] ?? .empty) { $0.setting($1.path, to: $1.value) }
-        default: Issue.record("seed \(seed): told something else")
+        case .merge(let received):
+          known[query] = received.reduce(known[query] ?? .empty) { $0.setting($1.path, to: $1.value) }
+        default: Issue.record("seed \(seed): received something else")
         }
       }
       for query in queries {
         let expected = node.window(query)
         #expect(location.view(of: query)?.content == expected, "seed \(seed), step \(step): \(query)")
-        #expect(known[query] == expected, "seed \(seed), step \(step): told of \(query)")
+        #expect(known[query] == expected, "seed \(seed), step \(step): received of \(query)")
       }
     }
   }

@@ -1,5 +1,6 @@
-// Random programs of writes, transactions, listens, queries and ends of sessions by several clients. After every step each
-// client's values, rebuilt from what it was told, must equal the model: the same program on one naive tree in memory.
+// Tests random programs of writes, transactions, listens, queries and disconnects by several clients. After
+// every step each client's values, rebuilt from its pushes, equal the model: the same program on a naive tree
+// in memory.
 //
 // `make replay N=1000 SEED=7` runs more of them: HEARTH_REPLAY_PROGRAMS from HEARTH_REPLAY_SEED on.
 
@@ -11,12 +12,12 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Replaying pushes rebuilds the state", .timeLimit(.minutes(10)))
+@Suite("Pushes rebuild the state", .timeLimit(.minutes(10)))
 struct ReplayTests {
   private static let programs = number("HEARTH_REPLAY_PROGRAMS") ?? 24
   private static let first = number("HEARTH_REPLAY_SEED") ?? 0
 
-  /// The seeds of so many programs, or as many times more as a long run asks for.
+  /// The seeds of `count` programs, scaled up for a long run.
   static func programs(of count: Int) -> Range<Int> { first..<(first + max(count * programs / 24, 1)) }
 
   private static func number(_ name: String) -> Int? {
@@ -24,11 +25,11 @@ struct ReplayTests {
   }
 
   @Test(
-    "Every listen of every client shows its location after every write", arguments: first..<(first + programs)
+    "Every listen shows its location after every write", arguments: first..<(first + programs)
   )
   func replay(seed: Int) async throws {
     let store = try MemoryStore()
-    // Every third program runs with next to no cache, so that every operation reads and mends rows.
+    // Every third program has almost no cache, so that every operation reads rows.
     let engine = RealtimeEngine(
       store: store, policy: EmulatorPolicy(), cacheBytes: seed % 3 == 0 ? 2_000 : 1 << 20,
       staging: seed % 2 == 0 ? .standard : .tiny)
@@ -39,8 +40,7 @@ struct ReplayTests {
       try await program.check()
     }
     try await program.checkReads(20)
-    // A server that was killed: what the rows alone say, without any cache, and what its sessions left. A killed one clears
-    // and tidies nothing any more.
+    // A crashed server: the rows alone, without a cache, and its sessions. It clears no pending deletes.
     await program.database.shutdown()
     let reopened = RealtimeEngine(
       store: store, policy: EmulatorPolicy(), staging: seed % 4 == 1 ? .tiny : .standard)
@@ -51,19 +51,19 @@ struct ReplayTests {
     }
   }
 
-  /// 253: large children come into a window, one by a write, another since a child left.
-  @Test("Programs that once failed", arguments: [253])
+  /// 253: large children enter a window, one by a write, another because a child left.
+  @Test("Programs that failed before", arguments: [253])
   func failedBefore(seed: Int) async throws { try await replay(seed: seed) }
 
   @Test(
-    "Clients that do not wait for answers are told the same",
+    "Clients that do not wait for responses receive the same",
     arguments: first..<(first + max(programs * 2 / 3, 1)))
   func pipelined(seed: Int) async throws {
     let database = try await RealtimeDatabase(
       namespace: "replay",
       rows: try await DatabaseRows(named: "realtime/replay", in: MemoryStore(), now: SystemTime.milliseconds),
       policy: EmulatorPolicy(), limits: .standard, cacheBytes: seed % 3 == 0 ? 2_000 : 1 << 20,
-      mostInFlight: 1 + seed % 4, staging: seed % 2 == 0 ? .standard : .tinyRemovals, created: {},
+      maximumInFlight: 1 + seed % 4, staging: seed % 2 == 0 ? .standard : .tinyRemovals, created: {},
       released: {})
     var program = RandomProgram(seed: UInt64(300 + seed), database: database, isPipelined: true)
     await program.publish()
@@ -76,7 +76,7 @@ struct ReplayTests {
   }
 
   @Test(
-    "Programs go on over restarts on disk", arguments: first..<(first + max(programs / 6, 1)))
+    "Programs continue after restarts on disk", arguments: first..<(first + max(programs / 6, 1)))
   func restarts(seed: Int) async throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
       .path
@@ -96,7 +96,7 @@ struct ReplayTests {
         try await running.check()
       }
       program = running
-      // Every other time the server is stopped in order; else its store goes away beneath it.
+      // Every second time the server shuts down; otherwise its store is closed beneath it.
       if round % 2 == 0 { await engine.shutdown() }
       try await store.close()
     }

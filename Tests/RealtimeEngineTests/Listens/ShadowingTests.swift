@@ -1,5 +1,5 @@
-// Which default listens of a connection are told of a write: those that lie below no other of the same
-// connection. Against the definition, and what it costs to keep to it.
+// Tests which default listens of a connection a write notifies: those below no other one. Compares with the
+// definition, and measures the cost.
 
 import RandomModels
 import RealtimeModel
@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Default listens below one another", .timeLimit(.minutes(5)))
 struct ShadowingTests {
-  /// A fan-out stage without anything before it.
+  /// A fan-out stage alone.
   private struct Stage {
     let fanOut = FanOut()
     private(set) var connections: [ConnectionState] = []
@@ -23,7 +23,7 @@ struct ShadowingTests {
     }
 
     func start(_ path: Path, _ which: Int = 0, _ query: QuerySpec = .default, tag: Int64? = nil) {
-      let listen = Operation.Listen(path: path, query: query, tag: tag, hash: "", compoundHash: nil)
+      let listen = RealtimeOperation.Listen(path: path, query: query, tag: tag, hash: "", compoundHash: nil)
       fanOut.run([
         .listen(connections[which], listen, .empty, PreparedListen(), warnings: [], request: nil)
       ])
@@ -34,34 +34,34 @@ struct ShadowingTests {
     }
 
     mutating func end(_ which: Int) {
-      fanOut.run([.end(connections[which], isTold: false)])
+      fanOut.run([.end(connections[which], notifiesClient: false)])
       connections[which] = ConnectionState(name: "\(which)", caller: .anonymous, sink: RecordingSink(group))
     }
 
-    /// Writes to these locations at once; what each connection is told: the locations and tags of each push.
+    /// Writes to these locations at once. Returns the paths and tags of each connection's pushes.
     func write(_ paths: [Path], _ value: Int) -> [[Set<String>]] {
-      // What listens started with.
+      // Discards the first data of listens.
       _ = group.take()
       let node = Node.object([("v", .leaf(.int(Int64(value))))])
       fanOut.run([.write(paths.map { Change(path: $0, value: node, before: nil) }, windows: [:])])
-      var told = [[Set<String>]](repeating: [], count: connections.count)
+      var received = [[Set<String>]](repeating: [], count: connections.count)
       for delivery in group.take().flatMap({ $0 }) {
         guard let which = connections.firstIndex(where: { $0.sink === delivery.sink }) else { continue }
         for case .push(let push) in delivery.outputs {
           let tag = push.tag.map { " #\($0)" } ?? ""
           switch push.body {
-          case .set: told[which].append(["\(push.path)\(tag)"])
+          case .set: received[which].append(["\(push.path)\(tag)"])
           case .merge(let parts):
-            told[which].append(Set(parts.map { "\(push.path.appending($0.path))\(tag)" }))
-          default: told[which].append(["?"])
+            received[which].append(Set(parts.map { "\(push.path.appending($0.path))\(tag)" }))
+          default: received[which].append(["?"])
           }
         }
       }
-      return told
+      return received
     }
   }
 
-  /// What a connection with these default listens is told of a write, by the definition.
+  /// The expected pushes to a connection with these default listens, by definition.
   private func expected(_ listens: Set<Path>, _ changes: [Path]) -> [Set<String>] {
     let hearing = listens.filter { path in !listens.contains { $0 != path && $0.contains(path) } }
     return hearing.compactMap { path -> Set<String>? in
@@ -72,12 +72,12 @@ struct ShadowingTests {
   }
 
   @Test(
-    "Each write is told once, to the topmost of a connection's listens, whichever started and ended before",
+    "A connection receives each write once, through its topmost listen, in any order of starts and ends",
     arguments: 0..<20)
   func definition(seed: Int) {
     var random = RandomNodes(seed: UInt64(9_100 + seed))
     func path(_ most: Int = 6) -> Path {
-      Path(keys: (0..<random.below(most + 1)).map { _ in Key(["a", "b"][random.below(2)]) })
+      Path(keys: (0..<random.below(most + 1)).map { _ in ChildKey(["a", "b"][random.below(2)]) })
     }
     var stage = Stage(5)
     var listens = [Set<Path>](repeating: [], count: 5)
@@ -90,7 +90,7 @@ struct ShadowingTests {
         stage.end(which)
         listens[which] = []
       case 1:
-        // Another query under the same name takes a listen's place, and ends, or gives it back.
+        // Another query with the same name replaces a listen, and ends or restores it.
         stage.start(place, which, filtered)
         if random.below(2) == 0 {
           stage.stop(place, which)
@@ -100,7 +100,7 @@ struct ShadowingTests {
           listens[which].insert(place)
         }
       case 2, 3, 4:
-        // Again, or one that never was.
+        // Ends a listen again, or one that never existed.
         if random.below(2) == 0 {
           stage.start(place, which)
           listens[which].insert(place)
@@ -124,11 +124,12 @@ struct ShadowingTests {
         changes.append(place)
       }
       changes.sort()
-      let told = stage.write(changes, step)
+      let received = stage.write(changes, step)
       for which in 0..<5 {
         let wanted = expected(listens[which], changes)
-        #expect(told[which].count == wanted.count, "seed \(seed), step \(step): \(told[which]), \(wanted)")
-        #expect(Set(told[which]) == Set(wanted), "seed \(seed), step \(step)")
+        #expect(
+          received[which].count == wanted.count, "seed \(seed), step \(step): \(received[which]), \(wanted)")
+        #expect(Set(received[which]) == Set(wanted), "seed \(seed), step \(step)")
       }
     }
     for which in 0..<5 { stage.end(which) }
@@ -136,42 +137,43 @@ struct ShadowingTests {
   }
 
   @Test(
-    "Starting and ending a listen above 10,000 others looks at none of them; a write at those that it visits")
-  func work() {
+    "Starting and ending a listen above 10,000 others checks none of them; a write checks those that it visits"
+  )
+  func startAndStopCost() {
     let stage = Stage(1)
-    var looks: Int { stage.connections[0].output.defaults.looks }
+    var lookupCount: Int { stage.connections[0].output.defaults.lookupCount }
     for number in 0..<10_000 { stage.start(Path("x/a/b/c/k\(number)")) }
     for _ in 0..<100 {
       stage.start("x")
       stage.stop("x")
     }
-    #expect(looks == 0)
+    #expect(lookupCount == 0)
     #expect(stage.write(["x/a/b/c/k5"], 1) == [[["x/a/b/c/k5"]]])
-    #expect(looks == 5, "k5 and what is above it")
+    #expect(lookupCount == 5, "k5 and what is above it")
     #expect(stage.write(["x/a/b/c/k5"], 2) == [[["x/a/b/c/k5"]]])
-    #expect(looks == 5, "nothing has changed")
+    #expect(lookupCount == 5, "nothing has changed")
     stage.start("x")
     #expect(stage.write(["x/a/b/c/k5"], 3) == [[["x/a/b/c/k5"]]])
-    #expect(looks <= 5 + 1 + 4)
-    // A write above them all visits them all, and looks upwards from each of them once.
+    #expect(lookupCount <= 5 + 1 + 4)
+    // A write above all of them visits each, and checks the ancestors of each once.
     #expect(stage.write(["x"], 4) == [[["x"]]])
-    #expect(looks <= 10 + 10_000 * 4)
-    let before = looks
+    #expect(lookupCount <= 10 + 10_000 * 4)
+    let before = lookupCount
     #expect(stage.write(["x"], 5) == [[["x"]]])
-    #expect(looks == before)
+    #expect(lookupCount == before)
     stage.stop("x")
     #expect(stage.write(["x"], 6)[0].count == 10_000)
   }
 
-  @Test("A connection's only listen looks at nothing")
-  func only() {
+  @Test("A connection's only listen needs no ancestor checks")
+  func singleListen() {
     let stage = Stage(3)
     for which in 0..<3 { stage.start("a/b/c", which) }
     #expect(stage.write(["a/b/c/d"], 1) == [[Set<String>]](repeating: [["a/b/c/d"]], count: 3))
-    #expect(stage.connections.allSatisfy { $0.output.defaults.looks == 0 })
+    #expect(stage.connections.allSatisfy { $0.output.defaults.lookupCount == 0 })
   }
 
-  @Test("Of many listens with one query each ends on its own, in any order")
+  @Test("Listens with the same query end independently, in any order")
   func sameQuery() {
     var random = RandomNodes(seed: 9_200)
     let stage = Stage(1)
@@ -185,9 +187,9 @@ struct ShadowingTests {
         live.insert(tag)
         stage.start("q", 0, query, tag: tag)
       }
-      let told = stage.write(["q"], step)[0]
-      #expect(told.count == live.count, "step \(step)")
-      #expect(Set(told) == Set(live.map { ["q #\($0)"] }), "step \(step)")
+      let received = stage.write(["q"], step)[0]
+      #expect(received.count == live.count, "step \(step)")
+      #expect(Set(received) == Set(live.map { ["q #\($0)"] }), "step \(step)")
     }
     for tag in live { stage.stop("q", tag: tag) }
     #expect(stage.fanOut.root.isEmpty)

@@ -1,5 +1,5 @@
-// What was acknowledged for a session's end always happens: a session may register no more than one commit can hold, and
-// what it replaces may be of any size.
+// Tests that acknowledged onDisconnect operations always run: a session registers no more than a commit can
+// write, and may replace values of any size.
 
 import EmbeddedStore
 import Foundation
@@ -17,7 +17,7 @@ struct DisconnectBoundTests {
   }
 
   @Test(
-    "Whatever was acknowledged before the refusal happens after the process died", arguments: [false, true])
+    "Operations acknowledged before a rejection run after a crash", arguments: [false, true])
   func bytes(closes: Bool) async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
       "hearth-\(UUID().uuidString)"
@@ -30,17 +30,17 @@ struct DisconnectBoundTests {
     var acknowledged: [Path] = []
     var refusal = "none"
     for i in 0..<8 {
-      let path = HugeSubtree.path.child(Key("s\(i)"))
-      let answer = await phone.ask { $0.onDisconnectSet(path, to: HugeSubtree.leaves(400), request: $1) }
+      let path = HugeSubtree.path.child(ChildKey("s\(i)"))
+      let answer = await phone.call { $0.onDisconnectSet(path, to: HugeSubtree.leaves(400), request: $1) }
       if answer.text == "ok" { acknowledged.append(path) } else { refusal = answer.text }
     }
     #expect(refusal == "write_too_big")
     #expect(!acknowledged.isEmpty)
     if closes {
       phone.connection.close()
-      #expect(await Client(database).ask { $0.get("none", request: $1) }.text == "ok null")
+      #expect(await Client(database).call { $0.get("none", request: $1) }.text == "ok null")
     }
-    // Closing the store alone is what a killed process leaves: the session never ended.
+    // Closing only the store leaves what a crashed process leaves: the session never ended.
     try await store.close()
     store = try await EmbeddedStore.open(directory: directory, EmbeddedOptions(blockCacheBytes: 1 << 20))
     database = try await open(store)
@@ -51,19 +51,19 @@ struct DisconnectBoundTests {
     try await store.close()
   }
 
-  @Test("Replacing more than a commit can remove happens all the same", arguments: [false, true])
+  @Test("An onDisconnect operation replaces more than a commit can remove", arguments: [false, true])
   func hugeRemoval(closes: Bool) async throws {
     let store = try MemoryStore()
     var database = try await open(store)
     try await HugeSubtree.fill(database)
     _ = try await database.set("n", to: 1, as: .anonymous)
     let phone = Client(database)
-    await phone.ask { $0.onDisconnectSet("huge", to: "gone", request: $1) }
-    await phone.ask {
+    await phone.call { $0.onDisconnectSet("huge", to: "gone", request: $1) }
+    await phone.call {
       $0.onDisconnectSet("n", to: .leaf(.deferred(.increment(.int(1)))), request: $1)
     }
     if closes { phone.connection.close() } else { database = try await open(store) }
     let reader = Client(database)
-    #expect(await reader.ask { $0.get("/", request: $1) }.text == "ok {huge:'gone',n:2}")
+    #expect(await reader.call { $0.get("/", request: $1) }.text == "ok {huge:'gone',n:2}")
   }
 }

@@ -1,4 +1,4 @@
-// What a session registered for its end: when it happens, what supersedes what, and that it happens exactly once.
+// Tests onDisconnect operations: when they run, which ones replace others, and that they run exactly once.
 
 import OrderedStore
 import RealtimeEngine
@@ -13,56 +13,56 @@ struct OnDisconnectTests {
     try await RealtimeEngine(store: store, policy: policy).database("presence")
   }
 
-  /// The value at a path once everything submitted before has happened.
+  /// The value at a path after everything submitted before.
   private func value(_ database: RealtimeDatabase, _ path: Path = "/") async throws -> String {
     try await node(database, path).text
   }
 
-  /// Reads behind everything submitted before, as a read on a connection does.
+  /// Reads after everything submitted before, like a read on a connection.
   private func node(_ database: RealtimeDatabase, _ path: Path) async throws -> Node {
     let client = Client(database, as: .administrator)
-    guard case .value(let node) = await client.ask({ $0.get(path, request: $1) }) else {
+    guard case .value(let node) = await client.call({ $0.get(path, request: $1) }) else {
       throw RealtimeError(.failure, "no value")
     }
     return node
   }
 
-  @Test("What was registered is written when the connection closes, and seen by others")
+  @Test("Operations run when the connection closes, and others receive their changes")
   func close() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
     let watcher = Client(database)
-    await phone.ask { $0.onDisconnectSet("state/u1/on", to: false, request: $1) }
+    await phone.call { $0.onDisconnectSet("state/u1/on", to: false, request: $1) }
     _ = await phone.set("state/u1", ["on": true])
-    await watcher.ask { $0.listen("state", hash: "", request: $1) }
+    await watcher.call { $0.listen("state", hash: "", request: $1) }
     _ = await watcher.drain()
     phone.connection.close()
     phone.connection.close()
-    await watcher.ask { $0.get("none", request: $1) }
+    await watcher.call { $0.get("none", request: $1) }
     #expect(await watcher.drain() == ["d state/u1/on false", "2 ok null"])
   }
 
-  @Test("Everything a session registered is one write")
+  @Test("All operations of a session are one write")
   func atomic() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
     let watcher = Client(database)
     _ = await phone.set("a", ["x": 1, "y": 1, "z": 1])
-    await phone.ask { $0.onDisconnectUpdate("a", [("x", 2), ("y", nil)], request: $1) }
-    await phone.ask { $0.onDisconnectSet("b", to: 5, request: $1) }
-    await watcher.ask { $0.listen("/", hash: "", request: $1) }
+    await phone.call { $0.onDisconnectUpdate("a", [("x", 2), ("y", nil)], request: $1) }
+    await phone.call { $0.onDisconnectSet("b", to: 5, request: $1) }
+    await watcher.call { $0.listen("/", hash: "", request: $1) }
     _ = await watcher.drain()
     phone.connection.close()
-    await watcher.ask { $0.get("none", request: $1) }
+    await watcher.call { $0.get("none", request: $1) }
     #expect(await watcher.drain() == ["m  {a/x:2,a/y:null,b:5}", "2 ok null"])
   }
 
-  @Test("Timestamps are those of the end, not of the registration")
+  @Test("Timestamps are those of the disconnect, not of the registration")
   func timestamp() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
-    await phone.ask { $0.onDisconnectSet("at", to: .leaf(.deferred(.timestamp)), request: $1) }
-    await phone.ask { $0.onDisconnectSet("n", to: .leaf(.deferred(.increment(.int(1)))), request: $1) }
+    await phone.call { $0.onDisconnectSet("at", to: .leaf(.deferred(.timestamp)), request: $1) }
+    await phone.call { $0.onDisconnectSet("n", to: .leaf(.deferred(.increment(.int(1)))), request: $1) }
     _ = await phone.set("n", 41)
     let before = SystemTime.milliseconds()
     phone.connection.close()
@@ -73,99 +73,100 @@ struct OnDisconnectTests {
     #expect(try await value(database, "n") == "42")
   }
 
-  @Test("A set supersedes what was registered at and below it; a cancel forgets it")
+  @Test("A set replaces operations at and below its path; a cancel removes them")
   func supersede() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
-    await phone.ask { $0.onDisconnectSet("a/b/c", to: 1, request: $1) }
-    await phone.ask { $0.onDisconnectSet("a/b", to: ["d": 2], request: $1) }
-    await phone.ask { $0.onDisconnectSet("a/b/e", to: 3, request: $1) }
-    await phone.ask { $0.onDisconnectSet("k/x", to: 1, request: $1) }
-    await phone.ask { $0.onDisconnectSet("k/y", to: 1, request: $1) }
-    await phone.ask { $0.onDisconnectSet("kk", to: 1, request: $1) }
-    await phone.ask { $0.onDisconnectCancel("k", request: $1) }
+    await phone.call { $0.onDisconnectSet("a/b/c", to: 1, request: $1) }
+    await phone.call { $0.onDisconnectSet("a/b", to: ["d": 2], request: $1) }
+    await phone.call { $0.onDisconnectSet("a/b/e", to: 3, request: $1) }
+    await phone.call { $0.onDisconnectSet("k/x", to: 1, request: $1) }
+    await phone.call { $0.onDisconnectSet("k/y", to: 1, request: $1) }
+    await phone.call { $0.onDisconnectSet("kk", to: 1, request: $1) }
+    await phone.call { $0.onDisconnectCancel("k", request: $1) }
     phone.connection.close()
     #expect(try await value(database) == "{a:{b:{d:2,e:3}},kk:1}")
   }
 
-  @Test("What was registered inside a value goes into it in key order, whatever order its bytes have")
+  @Test("An operation below another is combined with it in key order, not in byte order")
   func folding() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
     let ranked: Node = ["1": true]
-    for (path, rest) in [("a", "-b"), ("b", "2")] as [(Path, RealtimeModel.Key)] {
+    for (path, rest) in [("a", "-b"), ("b", "2")] as [(Path, RealtimeModel.ChildKey)] {
       let value = ranked.setting(Path(keys: [.priority]), to: 1)
-      await phone.ask { $0.onDisconnectSet(path, to: value, request: $1) }
-      await phone.ask { $0.onDisconnectSet(path.child(rest), to: 2, request: $1) }
-      await phone.ask { $0.onDisconnectSet(path.child("1"), to: nil, request: $1) }
+      await phone.call { $0.onDisconnectSet(path, to: value, request: $1) }
+      await phone.call { $0.onDisconnectSet(path.child(rest), to: 2, request: $1) }
+      await phone.call { $0.onDisconnectSet(path.child("1"), to: nil, request: $1) }
     }
     phone.connection.close()
-    // "1" comes before both others as a key, behind "-b" in bytes. Without it the value is empty and has no priority.
+    // As a key "1" precedes both others; in byte order it follows "-b". Without it the value is empty and has
+    // no priority.
     #expect(try await value(database) == "{a:{-b:2},b:{2:2}}")
   }
 
-  @Test("A cancel below a value that was registered leaves what stands beside it, and nothing else of it")
+  @Test("A cancel below a registered value keeps its siblings and nothing else")
   func cancelBelow() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
     _ = await phone.set("st", ["on": true, "at": 0, "other": 1])
     _ = await phone.set("deep", ["a": ["b": ["x": 1, "y": 1], "c": 1], "d": 1])
     _ = await phone.set("gone", ["a": 1, "b": 2])
-    await phone.ask { $0.onDisconnectSet("st", to: ["on": false, "at": 1], request: $1) }
-    await phone.ask { $0.onDisconnectCancel("st/on", request: $1) }
-    await phone.ask { $0.onDisconnectSet("deep", to: ["a": ["b": ["x": 2], "c": 2]], request: $1) }
-    await phone.ask { $0.onDisconnectSet("deep/a/b/y", to: 2, request: $1) }
-    await phone.ask { $0.onDisconnectSet("deep/e", to: 2, request: $1) }
-    await phone.ask { $0.onDisconnectCancel("deep/a/b/x", request: $1) }
-    // A removal above: clients take it back whole, since they do not know what it would remove.
-    await phone.ask { $0.onDisconnectSet("gone", to: .empty, request: $1) }
-    await phone.ask { $0.onDisconnectCancel("gone/a", request: $1) }
-    // Nothing lies below a leaf.
-    await phone.ask { $0.onDisconnectSet("leaf", to: 5, request: $1) }
-    await phone.ask { $0.onDisconnectCancel("leaf/a", request: $1) }
+    await phone.call { $0.onDisconnectSet("st", to: ["on": false, "at": 1], request: $1) }
+    await phone.call { $0.onDisconnectCancel("st/on", request: $1) }
+    await phone.call { $0.onDisconnectSet("deep", to: ["a": ["b": ["x": 2], "c": 2]], request: $1) }
+    await phone.call { $0.onDisconnectSet("deep/a/b/y", to: 2, request: $1) }
+    await phone.call { $0.onDisconnectSet("deep/e", to: 2, request: $1) }
+    await phone.call { $0.onDisconnectCancel("deep/a/b/x", request: $1) }
+    // A removal above: clients cancel it as a whole, because they do not know its children.
+    await phone.call { $0.onDisconnectSet("gone", to: .empty, request: $1) }
+    await phone.call { $0.onDisconnectCancel("gone/a", request: $1) }
+    // A leaf has no descendants.
+    await phone.call { $0.onDisconnectSet("leaf", to: 5, request: $1) }
+    await phone.call { $0.onDisconnectCancel("leaf/a", request: $1) }
     phone.connection.close()
     #expect(
       try await value(database)
         == "{deep:{a:{b:{x:1,y:2},c:2},d:1,e:2},gone:{a:1,b:2},leaf:5,st:{at:1,on:true,other:1}}")
   }
 
-  @Test("A cancel below a value counts what is registered from then on")
+  @Test("After a cancel below a value its siblings count as operations")
   func cancelBelowCounts() async throws {
     var limits = RealtimeLimits.standard
     limits.onDisconnectsPerConnection = 3
     let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits)
       .database("presence")
     let phone = Client(database)
-    await phone.ask { $0.onDisconnectSet("a", to: ["v": 1, "w": 1, "x": 1, "y": 1, "z": 1], request: $1) }
-    #expect(await phone.ask { $0.onDisconnectCancel("a/z", request: $1) }.text == "failure")
-    await phone.ask { $0.onDisconnectSet("a", to: ["x": 1, "y": 1, "z": 1], request: $1) }
-    #expect(await phone.ask { $0.onDisconnectCancel("a/z", request: $1) }.text == "ok")
-    #expect(await phone.ask { $0.onDisconnectSet("b", to: 1, request: $1) }.text == "ok")
-    #expect(await phone.ask { $0.onDisconnectSet("c", to: 1, request: $1) }.text == "failure")
-    await phone.ask { $0.onDisconnectCancel("/", request: $1) }
-    #expect(await phone.ask { $0.onDisconnectSet("c", to: 1, request: $1) }.text == "ok")
+    await phone.call { $0.onDisconnectSet("a", to: ["v": 1, "w": 1, "x": 1, "y": 1, "z": 1], request: $1) }
+    #expect(await phone.call { $0.onDisconnectCancel("a/z", request: $1) }.text == "failure")
+    await phone.call { $0.onDisconnectSet("a", to: ["x": 1, "y": 1, "z": 1], request: $1) }
+    #expect(await phone.call { $0.onDisconnectCancel("a/z", request: $1) }.text == "ok")
+    #expect(await phone.call { $0.onDisconnectSet("b", to: 1, request: $1) }.text == "ok")
+    #expect(await phone.call { $0.onDisconnectSet("c", to: 1, request: $1) }.text == "failure")
+    await phone.call { $0.onDisconnectCancel("/", request: $1) }
+    #expect(await phone.call { $0.onDisconnectSet("c", to: 1, request: $1) }.text == "ok")
     phone.connection.close()
     #expect(try await value(database) == "{c:1}")
   }
 
-  @Test("What is registered on the way below a value counts in place of what that held there")
+  @Test("An operation on the path below a value replaces that part of it")
   func cancelBelowOthers() async throws {
     var limits = RealtimeLimits.standard
     limits.onDisconnectsPerConnection = 3
     let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits)
       .database("presence")
     let phone = Client(database)
-    let wide = Node.object((0..<20).map { (Key("k\($0)"), 1) })
-    await phone.ask { $0.onDisconnectSet("a", to: ["b": wide, "c": 1], request: $1) }
-    #expect(await phone.ask { $0.onDisconnectCancel("a/b/k1", request: $1) }.text == "failure")
-    await phone.ask { $0.onDisconnectSet("a/b", to: ["x": 1, "y": 2], request: $1) }
-    #expect(await phone.ask { $0.onDisconnectCancel("a/b/x", request: $1) }.text == "ok")
+    let wide = Node.object((0..<20).map { (ChildKey("k\($0)"), 1) })
+    await phone.call { $0.onDisconnectSet("a", to: ["b": wide, "c": 1], request: $1) }
+    #expect(await phone.call { $0.onDisconnectCancel("a/b/k1", request: $1) }.text == "failure")
+    await phone.call { $0.onDisconnectSet("a/b", to: ["x": 1, "y": 2], request: $1) }
+    #expect(await phone.call { $0.onDisconnectCancel("a/b/x", request: $1) }.text == "ok")
     phone.connection.close()
     #expect(try await value(database) == "{a:{b:{y:2},c:1}}")
   }
 
-  @Test("A session that has asked for nothing yet is ended too, and what it asks later is not done")
-  func takeOverOfTheUnused() async throws {
+  @Test("Taking over a session without requests ends it, and rejects its later requests")
+  func takeOverUnused() async throws {
     let database = try await open(MemoryStore())
     let (old, new) = (Client(database), Client(database))
     database.takeOver(session: old.connection.session)
@@ -177,15 +178,15 @@ struct OnDisconnectTests {
     #expect(await old.drain() == ["ended"])
   }
 
-  @Test("A session that was taken over ends before anything submitted later")
+  @Test("A session that is taken over ends before later operations")
   func takeOver() async throws {
     let database = try await open(MemoryStore())
     let old = Client(database)
-    await old.ask { $0.onDisconnectSet("state/u1/on", to: false, request: $1) }
+    await old.call { $0.onDisconnectSet("state/u1/on", to: false, request: $1) }
     _ = await old.set("state/u1/on", true)
     let new = Client(database)
     database.takeOver(session: old.connection.session)
-    await new.ask { $0.listen("state", hash: "", request: $1) }
+    await new.call { $0.listen("state", hash: "", request: $1) }
     _ = await new.set("state/u1/on", true)
     old.connection.close()
     #expect(try await value(database) == "{state:{u1:{on:true}}}")
@@ -193,13 +194,13 @@ struct OnDisconnectTests {
     #expect(await old.drain().last == "ended")
   }
 
-  @Test("A server that was killed fires it at its next start, once")
-  func kill() async throws {
+  @Test("Operations of a crashed server run once, at its next start")
+  func crash() async throws {
     let store = try MemoryStore()
     let first = try await open(store)
     let phone = Client(first)
-    await phone.ask { $0.onDisconnectSet("on", to: false, request: $1) }
-    await phone.ask {
+    await phone.call { $0.onDisconnectSet("on", to: false, request: $1) }
+    await phone.call {
       $0.onDisconnectSet("count", to: .leaf(.deferred(.increment(.int(1)))), request: $1)
     }
     _ = await phone.set("on", true)
@@ -210,14 +211,14 @@ struct OnDisconnectTests {
     #expect(try await value(third) == "{count:1,on:'later'}")
   }
 
-  @Test("Hundreds of sessions of a killed server all end at its next start")
+  @Test("Hundreds of sessions of a crashed server end at its next start")
   func manySessions() async throws {
     let store = try MemoryStore()
     let first = try await open(store)
     for i in 0..<300 {
       let phone = Client(first)
-      await phone.ask { $0.onDisconnectSet(Path("s/\(i)"), to: false, request: $1) }
-      await phone.ask {
+      await phone.call { $0.onDisconnectSet(Path("s/\(i)"), to: false, request: $1) }
+      await phone.call {
         $0.onDisconnectSet("sum", to: .leaf(.deferred(.increment(.int(1)))), request: $1)
       }
     }
@@ -226,30 +227,30 @@ struct OnDisconnectTests {
     #expect(try await second.get("sum", as: .administrator) == 300)
   }
 
-  @Test("What a policy no longer allows when the session ends is dropped, the rest happens")
-  func policyAtTheEnd() async throws {
+  @Test("An operation that the policy denies at the disconnect is dropped, and the others run")
+  func policyAtDisconnect() async throws {
     let database = try await open(MemoryStore(), OwnPathPolicy())
     let phone = Client(database, as: Caller(.user(id: "u1", claims: .empty)))
-    #expect(await phone.ask { $0.onDisconnectSet("u2/x", to: 1, request: $1) }.text == "permission_denied")
-    #expect(await phone.ask { $0.onDisconnectSet("u1/x", to: 1, request: $1) }.text == "ok")
-    await phone.ask { $0.authenticate(Caller(.user(id: "u2", claims: .empty)), request: $1) }
-    #expect(await phone.ask { $0.onDisconnectSet("u2/y", to: 2, request: $1) }.text == "ok")
+    #expect(await phone.call { $0.onDisconnectSet("u2/x", to: 1, request: $1) }.text == "permission_denied")
+    #expect(await phone.call { $0.onDisconnectSet("u1/x", to: 1, request: $1) }.text == "ok")
+    await phone.call { $0.authenticate(Caller(.user(id: "u2", claims: .empty)), request: $1) }
+    #expect(await phone.call { $0.onDisconnectSet("u2/y", to: 2, request: $1) }.text == "ok")
     phone.connection.close()
     #expect(try await value(database) == "{u2:{y:2}}")
   }
 
-  @Test("A caller survives the server that knew it")
+  @Test("The caller of a session survives a crash of the server")
   func callerInRows() async throws {
     let store = try MemoryStore()
     let first = try await open(store, OwnPathPolicy())
     let phone = Client(first, as: Caller(.user(id: "u1", claims: .object([("x", .leaf(.int(1)))]))))
-    await phone.ask { $0.onDisconnectSet("u1/x", to: 1, request: $1) }
+    await phone.call { $0.onDisconnectSet("u1/x", to: 1, request: $1) }
     let second = try await open(store, OwnPathPolicy())
     #expect(try await value(second) == "{u1:{x:1}}")
   }
 }
 
-/// Users may read and write below their own id, administrators everything.
+/// Users have access below their own id, administrators everywhere.
 struct OwnPathPolicy: AccessPolicy {
   func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
     guard case .user(let id, _) = caller.identity else {

@@ -1,5 +1,5 @@
-// Values that are too large to be read in the sequencer: whoever asks for one gets it as it was at the place of the request,
-// and nobody else waits for it.
+// Values too large for a batch are read in the background: a request gets the value as of its position in
+// the order, and no other connection waits for it.
 
 import OrderedStore
 import RandomModels
@@ -12,7 +12,7 @@ import Testing
 @Suite("Large reads", .timeLimit(.minutes(2)))
 struct LargeReadTests {
   private func wide(_ count: Int, _ value: Int64 = 0) -> Node {
-    .object((0..<count).map { (Key("k\($0)"), Node.object([("v", .leaf(.int(value + Int64($0))))])) })
+    .object((0..<count).map { (ChildKey("k\($0)"), Node.object([("v", .leaf(.int(value + Int64($0))))])) })
   }
 
   private func open(
@@ -22,8 +22,8 @@ struct LargeReadTests {
       .database("large")
   }
 
-  @Test("Others write and are answered while a large listen is being read, and it shows what they wrote")
-  func beside() async throws {
+  @Test("Other clients write while a large listen is read, and it shows their writes")
+  func concurrentWrites() async throws {
     let database = try await open(MemoryStore())
     let count = 10_000
     _ = try await database.set("big", to: wide(count), as: .anonymous)
@@ -35,17 +35,17 @@ struct LargeReadTests {
     for round in 0..<5 {
       let value = Node.leaf(.int(Int64(-1 - round)))
       #expect(await other.set(Path("big/k\(round)/v"), value).text == "ok")
-      #expect(await other.ask { $0.get(Path("big/k\(round)"), request: $1) }.text == "ok {v:\(-1 - round)}")
+      #expect(await other.call { $0.get(Path("big/k\(round)"), request: $1) }.text == "ok {v:\(-1 - round)}")
       expected = expected.setting(Path("k\(round)/v"), to: value)
     }
-    #expect(await slow.drain().isEmpty, "small writes waited for a large listen")
+    #expect(await slow.drain().isEmpty, "a small write waited for a large listen")
     #expect(await slow.answer(to: listen).text == "ok")
     #expect(await slow.answer(to: behind).text == "ok null")
     _ = try await database.set("big/last", to: 1, as: .anonymous)
-    await slow.ask { $0.get("none", request: $1) }
+    await slow.call { $0.get("none", request: $1) }
     var replica = Replica()
     replica.start(ListenName(path: "big", tag: nil), .default)
-    for case .push(let push) in await slow.takeTold() { replica.apply(push) }
+    for case .push(let push) in await slow.takeOutputs() { replica.apply(push) }
     let known = replica.values[ListenName(path: "big", tag: nil)]
     #expect(known == expected.setting("last", to: 1))
   }
@@ -88,8 +88,8 @@ struct LargeReadTests {
     #expect(await phone.answer(to: requests[1]).text == "ok \(before.text)")
     #expect(await phone.answer(to: requests[2]).text == "ok")
     #expect(await phone.answer(to: requests[3]).text == "ok {k99:'after'}")
-    let order = await phone.takeTold().compactMap { told -> Int64? in
-      if case .answer(let request, _) = told { request } else { nil }
+    let order = await phone.takeOutputs().compactMap { outputs -> Int64? in
+      if case .answer(let request, _) = outputs { request } else { nil }
     }
     #expect(order == requests)
   }
@@ -112,9 +112,9 @@ struct LargeReadTests {
             let node: Node = isPriority ? .leaf(.int(Int64(values.below(3)))) : values.node()
             let target = isPriority ? path.child(.priority) : path
             if round % 7 == 0, !target.isRoot {
-              await client.ask { $0.update("/", [(target, node)], request: $1) }
+              await client.call { $0.update("/", [(target, node)], request: $1) }
             } else {
-              await client.ask { $0.set(target, to: node, request: $1) }
+              await client.call { $0.set(target, to: node, request: $1) }
             }
           }
         }
@@ -126,7 +126,7 @@ struct LargeReadTests {
     }
   }
 
-  /// Starts and ends listens, and compares what the pushes before a read amount to with what is read.
+  /// Starts and ends listens, and compares the value rebuilt from pushes with the value that is read.
   private func follow(_ database: RealtimeDatabase, _ seed: UInt64) async throws {
     var values = RandomNodes(seed: 7_000 + seed)
     let client = Client(database)
@@ -142,17 +142,17 @@ struct LargeReadTests {
       let name = ListenName(path: path, tag: tag)
       var replica = Replica()
       replica.start(name, query)
-      await client.ask { $0.listen(path, query: query, tag: tag, hash: "", request: $1) }
-      var told: [Client.Told] = []
+      await client.call { $0.listen(path, query: query, tag: tag, hash: "", request: $1) }
+      var outputs: [Client.Output] = []
       for _ in 0..<3 {
         let request = await client.send { $0.get(path, request: $1) }
         guard case .value(let now) = await client.answer(to: request) else {
-          return #expect(Bool(false), "not read")
+          return #expect(Bool(false), "no value")
         }
-        told += await client.takeTold()
-        // What was told before the answer is what had happened where the read stands in its order.
-        while !told.isEmpty {
-          let next = told.removeFirst()
+        outputs += await client.takeOutputs()
+        // The pushes before the answer are the changes before the read.
+        while !outputs.isEmpty {
+          let next = outputs.removeFirst()
           if case .answer(request, _) = next { break }
           if case .push(let push) = next { replica.apply(push) }
         }
@@ -162,74 +162,74 @@ struct LargeReadTests {
           known == expected,
           "seed \(seed), round \(round): \(path) \(query): \(known.text), not \(expected.text)")
       }
-      await client.ask { $0.unlisten(path, tag: tag, request: $1) }
-      _ = await client.takeTold()
+      await client.call { $0.unlisten(path, tag: tag, request: $1) }
+      _ = await client.takeOutputs()
     }
   }
 
-  @Test("A client that has most of a large value is sent the rest", arguments: [0, 1])
+  @Test("A client with an outdated large value receives the changed ranges", arguments: [0, 1])
   func hashes(isChanged: Int) async throws {
     let database = try await open(MemoryStore())
     let held = wide(200)
     _ = try await database.set("big", to: held.setting("k7", to: "new"), as: .anonymous)
     let client = Client(database)
     let value = isChanged == 0 ? held.setting("k7", to: "new") : held
-    await client.ask { $0.listen("big", hash: value.hash, request: $1) }
-    let told = await client.drain()
-    #expect(told.count == 1 + isChanged)
+    await client.call { $0.listen("big", hash: value.hash, request: $1) }
+    let outputs = await client.drain()
+    #expect(outputs.count == 1 + isChanged)
     let query = QuerySpec(ordering: .key, limit: .last(120))
-    await client.ask {
+    await client.call {
       $0.listen("big", query: query, tag: 1, hash: value.window(query).hash, request: $1)
     }
     #expect(await client.drain().count == 1 + isChanged)
   }
 
-  @Test("A filtered listen that says what it holds is put off where its window takes long to hash")
+  @Test("A filtered listen with a hash is deferred if its window takes long to hash")
   func hashedWindows() async throws {
-    let rows = try await MemoryStore().database(named: "large", history: .openReads)
+    let rows = try await MemoryStore().database(named: "large", history: .activeReadersOnly)
     var staging = StagingLimits()
     staging.preparedBytes = 200
-    let sequencer = Sequencer(
+    let executor = OperationExecutor(
       policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20, staging: staging)
     let connection = ConnectionState(
       name: "large", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
-    func isPutOff(_ action: Operation.Action) async throws -> Bool {
-      let operation = Operation(action, from: .connection(connection, request: 1))
+    func isDeferred(_ action: RealtimeOperation.Action) async throws -> Bool {
+      let operation = RealtimeOperation(action, from: .connection(connection, request: 1))
       return try await rows.execute(validating: nil) { writer in
-        try !sequencer.run([operation], in: writer, SessionJournal(), mayHold: true).held.isEmpty
+        try !executor.run([operation], in: writer, SessionJournal(), mayDefer: true).deferred.isEmpty
       }.result
     }
-    func listen(_ ordering: Ordering, _ limit: Int, _ hash: String, tag: Int64) -> Operation.Action {
+    func listen(_ ordering: Ordering, _ limit: Int, _ hash: String, tag: Int64) -> RealtimeOperation.Action {
       let query = QuerySpec(ordering: ordering, limit: .first(limit))
       return .listen(.init(path: "big", query: query, tag: tag, hash: hash, compoundHash: nil))
     }
-    #expect(try await !isPutOff(.write(.set("big", wide(100)), hash: nil)))
-    #expect(try await isPutOff(listen(.key, 50, "other", tag: 1)))
-    #expect(try await !isPutOff(listen(.key, 50, "", tag: 1)))
-    #expect(try await !isPutOff(listen(.key, 3, "other", tag: 2)))
-    // Also where the fan-out stage has the order, for others.
-    #expect(try await !isPutOff(listen(.priority, 3, "", tag: 3)))
-    #expect(try await isPutOff(listen(.priority, 50, "other", tag: 4)))
-    #expect(try await !isPutOff(listen(.priority, 3, "other", tag: 4)))
+    #expect(try await !isDeferred(.write(.set("big", wide(100)), hash: nil)))
+    #expect(try await isDeferred(listen(.key, 50, "other", tag: 1)))
+    #expect(try await !isDeferred(listen(.key, 50, "", tag: 1)))
+    #expect(try await !isDeferred(listen(.key, 3, "other", tag: 2)))
+    // The same holds where the fan-out stage has the order already.
+    #expect(try await !isDeferred(listen(.priority, 3, "", tag: 3)))
+    #expect(try await isDeferred(listen(.priority, 50, "other", tag: 4)))
+    #expect(try await !isDeferred(listen(.priority, 3, "other", tag: 4)))
   }
 
-  @Test("What a filtered listen holds is compared with its window beside the fan-out stage, or not at all")
-  func comparedAside() {
+  @Test("A filtered listen's hash is compared in the background, or not at all")
+  func comparedInBackground() {
     let text = String(repeating: "x", count: 8_000)
-    let held = Node.object((0..<300).map { (Key("k\(1_000 + $0)"), Node.leaf(.string("\($0)" + text))) })
+    let held = Node.object((0..<300).map { (ChildKey("k\(1_000 + $0)"), Node.leaf(.string("\($0)" + text))) })
     let query = QuerySpec(ordering: .key, limit: .first(200))
     let window = held.window(query)
     func listen(_ node: Node, isPrepared: Bool, on fanOut: FanOut = FanOut()) -> [String] {
       let group = RecordingGroup()
       let connection = ConnectionState(name: "phone", caller: .anonymous, sink: RecordingSink(group))
-      let listen = Operation.Listen(
+      let listen = RealtimeOperation.Listen(
         path: "big", query: query, tag: 1, hash: window.hash, compoundHash: CompoundHash(of: window))
       var prepared = PreparedListen()
       if isPrepared {
-        let read = LargeRead("big", node)
-        let operation = Operation(.listen(listen), from: .connection(connection, request: 1))
+        let read = BackgroundRead("big", node)
+        let operation = RealtimeOperation(.listen(listen), from: .connection(connection, request: 1))
           .prepared(by: read)
-        prepared = PreparedListen(location: read.current(for: query), firstPush: operation.firstPush)
+        prepared = PreparedListen(location: read.current(for: query), firstPush: operation.results.firstPush)
       }
       fanOut.run([.listen(connection, listen, node, prepared, warnings: [], request: 1)])
       return group.take().flatMap { $0 }.flatMap(\.outputs).compactMap { output in
@@ -239,16 +239,16 @@ struct LargeReadTests {
       }
     }
     let changed = held.setting("k1007", to: "new")
-    #expect(listen(held, isPrepared: false) == ["all"], "2 MB were hashed")
+    #expect(listen(held, isPrepared: false) == ["all"], "the fan-out stage hashed 2 MB")
     #expect(listen(changed, isPrepared: false) == ["all"])
     #expect(listen(changed, isPrepared: true) == ["1 range"])
     let fanOut = FanOut()
     #expect(listen(held, isPrepared: true, on: fanOut) == [])
-    // The hash is known, for whoever listens to the same.
+    // The hash is cached for other listens on the same value.
     #expect(listen(held, isPrepared: false, on: fanOut) == [])
   }
 
-  @Test("A transaction on a large value is decided on the value of its moment")
+  @Test("A transaction on a large value compares the value at its position")
   func transaction() async throws {
     let database = try await open(MemoryStore())
     _ = try await database.set("big", to: wide(60), as: .anonymous)
@@ -259,15 +259,15 @@ struct LargeReadTests {
     #expect(await client.answer(to: right).text == "ok")
   }
 
-  @Test("Many filtered listens on one location put its children into each order once, and show it as it is")
+  @Test("Many filtered listens on one location share its sort orders, and show its current value")
   func shared() async throws {
     let database = try await open(MemoryStore(), cacheBytes: 64 << 20)
     var expected = Node.object(
-      (0..<400).map { (Key("k\($0)"), Node.leaf(.int(Int64(($0 * 7_919) % 1_009)))) })
+      (0..<400).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64(($0 * 7_919) % 1_009)))) })
     _ = try await database.set("big", to: expected, as: .anonymous)
-    // It is in memory.
+    // The value is in memory.
     let first = Client(database)
-    await first.ask { $0.listen("big", hash: "", request: $1) }
+    await first.call { $0.listen("big", hash: "", request: $1) }
     let clients = (0..<12).map { _ in Client(database) }
     var queries: [(client: Client, name: ListenName, query: QuerySpec)] = []
     var requests: [(Client, Int64)] = []
@@ -285,7 +285,7 @@ struct LargeReadTests {
       }
     }
     for round in 0..<200 {
-      let key = Key("k\((round * 31) % 500)")
+      let key = ChildKey("k\((round * 31) % 500)")
       let value: Node = round % 5 == 0 ? .empty : .leaf(.int(Int64((round * 613) % 1_009)))
       #expect(await first.set(Path(keys: ["big", key]), value).text == "ok")
       expected = expected.settingChild(key, to: value)
@@ -294,40 +294,40 @@ struct LargeReadTests {
     _ = await first.set("big/last", 1)
     expected = expected.settingChild("last", to: 1)
     for client in clients {
-      await client.ask { $0.get("none", request: $1) }
+      await client.call { $0.get("none", request: $1) }
       var replica = Replica()
       for (other, name, query) in queries where other === client { replica.start(name, query) }
-      for case .push(let push) in await client.takeTold() { replica.apply(push) }
+      for case .push(let push) in await client.takeOutputs() { replica.apply(push) }
       for (other, name, query) in queries where other === client {
         let known = replica.values[name] ?? .empty
         #expect(known == expected.window(query), "\(query): \(known.text)")
       }
     }
-    // Two where a listen comes just as the first goes on, and as many where a wide one comes late.
-    #expect(database.reading.ordersMade <= 4, "\(database.reading.ordersMade) times")
+    // Two if a listen arrives as the first one resumes, and two more if a wide one arrives late.
+    #expect(database.deferrals.sortedOrderCount <= 4, "\(database.deferrals.sortedOrderCount) times")
   }
 
-  @Test("What a failed commit had changed is not part of a read that was under way")
-  func failed() async throws {
+  @Test("A background read does not contain the changes of a failed commit")
+  func failedCommit() async throws {
     let gated = GatedEngine()
     let database = try await open(try EngineStore(gated, StoreOptions()))
     _ = try await database.set("big", to: wide(300), as: .anonymous)
     let reader = Client(database)
     let writer = Client(database)
-    gated.shut()
+    gated.blockCommits()
     let write = await writer.send { $0.set("big/k1", to: "lost", request: $1) }
-    await gated.heldBack()
+    await gated.waitUntilBlocked()
     let listen = await reader.send { $0.listen("big", hash: "", request: $1) }
     let later = await writer.send { $0.set("big/k2", to: "lost too", request: $1) }
-    gated.release(failing: .unavailable("the disk is full"))
+    gated.unblock(failing: .unavailable("the disk is full"))
     #expect(await writer.answer(to: write).text != "ok")
     #expect(await writer.answer(to: later).text != "ok")
     #expect(await reader.answer(to: listen).text == "ok")
     #expect(await reader.drain().first == "d big \(wide(300).text)")
   }
 
-  @Test("A read ends with the connection that wanted it, and with the server")
-  func ended() async throws {
+  @Test("A background read stops with its connection and with the server")
+  func abandoned() async throws {
     let store = try MemoryStore()
     let database = try await open(store)
     _ = try await database.set("big", to: wide(20_000), as: .anonymous)
@@ -340,8 +340,8 @@ struct LargeReadTests {
     await database.shutdown()
   }
 
-  @Test("Reads outside connections are those of one state, with windows and deadlines")
-  func outside() async throws {
+  @Test("Reads outside connections show one state, and keep windows and deadlines")
+  func outsideConnections() async throws {
     let database = try await open(MemoryStore())
     _ = try await database.set("big", to: wide(500), as: .anonymous)
     #expect(try await database.get("big", as: .anonymous) == wide(500))

@@ -1,5 +1,5 @@
-// The one order of operations: that of each connection always, and of the whole so that neither what was held nor what
-// never was waits for the other for long.
+// The operation queue keeps each connection's order, and shares batches fairly between resumed and new
+// operations.
 
 import RandomModels
 import RealtimeModel
@@ -7,7 +7,7 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("The order of operations", .timeLimit(.minutes(2)))
+@Suite("The operation queue", .timeLimit(.minutes(2)))
 struct OperationQueueTests {
   private let sink = RecordingSink(RecordingGroup())
 
@@ -15,26 +15,26 @@ struct OperationQueueTests {
     ConnectionState(name: name, caller: .anonymous, sink: sink)
   }
 
-  private func operation(_ connection: ConnectionState, _ number: Int) -> Operation {
-    Operation(.get("a", .default), from: .connection(connection, request: Int64(number)))
+  private func operation(_ connection: ConnectionState, _ number: Int) -> RealtimeOperation {
+    RealtimeOperation(.get("a", .default), from: .connection(connection, request: Int64(number)))
   }
 
-  private func listen(_ connection: ConnectionState, _ number: Int) -> Operation {
+  private func listen(_ connection: ConnectionState, _ number: Int) -> RealtimeOperation {
     let query = QuerySpec(ordering: .value, limit: .last(1))
-    return Operation(
+    return RealtimeOperation(
       .listen(.init(path: "a", query: query, tag: 1, hash: "", compoundHash: nil)),
       from: .connection(connection, request: Int64(number)))
   }
 
-  @Test("Each connection's operations come in its order, whichever of them are held", arguments: 0..<12)
+  @Test("Each connection's operations keep their order, whichever of them are deferred", arguments: 0..<12)
   func order(seed: Int) async {
     var values = RandomNodes(seed: UInt64(40_000 + seed))
     let queue = OperationQueue()
     let connections = (0..<5).map { connection("c\($0)") }
     var sent = [Int](repeating: 0, count: 5)
     var done = [Int](repeating: 0, count: 5)
-    var held: [Operation] = []
-    func number(_ operation: Operation) -> (connection: Int, request: Int) {
+    var held: [RealtimeOperation] = []
+    func number(_ operation: RealtimeOperation) -> (connection: Int, request: Int) {
       guard case .connection(let connection, let request) = operation.origin else { return (0, -1) }
       return (connections.firstIndex { $0 === connection } ?? 0, Int(request ?? -1))
     }
@@ -45,15 +45,16 @@ struct OperationQueueTests {
         #expect(isAppended)
         sent[which] += 1
       }
-      if !held.isEmpty, values.below(2) == 0 { queue.release(held.remove(at: values.below(held.count))) }
+      if !held.isEmpty, values.below(2) == 0 { queue.resume(held.remove(at: values.below(held.count))) }
       queue.wake()
-      var put: [Operation] = []
+      var put: [RealtimeOperation] = []
       for operation in await queue.next() ?? [] {
         let (which, request) = number(operation)
-        // As a batch does: what stands behind something that is held is held with it.
+        // A batch blocks operations behind a deferred one of their connection.
         if put.contains(where: { number($0).connection == which }) || values.below(4) == 0 {
-          put.append(operation)
-          if !held.contains(where: { number($0).connection == which }) { held.append(operation) }
+          let isFirst = !put.contains { number($0).connection == which }
+          put.append(isFirst ? operation.deferred(.nextBatch) : operation.blocked)
+          if isFirst { held.append(operation.deferred(.nextBatch)) }
         } else {
           #expect(request == done[which], "seed \(seed), round \(round)")
           done[which] += 1
@@ -62,7 +63,7 @@ struct OperationQueueTests {
       queue.hold(put)
     }
     while done != sent {
-      for operation in held { queue.release(operation) }
+      for operation in held { queue.resume(operation) }
       held = []
       queue.wake()
       for operation in await queue.next() ?? [] {
@@ -73,15 +74,15 @@ struct OperationQueueTests {
     }
   }
 
-  @Test("What was asked for by a connection that has gone is dropped, but for what it writes and who it is")
-  func gone() async {
+  @Test("Reads and listens of a closed connection are dropped; its writes and authentication stay")
+  func abandoned() async {
     let queue = OperationQueue()
-    let (gone, other) = (connection("gone"), connection("other"))
-    func ask(_ action: Operation.Action, _ connection: ConnectionState? = nil) {
-      _ = queue.append(Operation(action, from: .connection(connection ?? gone, request: nil)))
+    let (abandoned, other) = (connection("gone"), connection("other"))
+    func ask(_ action: RealtimeOperation.Action, _ connection: ConnectionState? = nil) {
+      _ = queue.append(RealtimeOperation(action, from: .connection(connection ?? abandoned, request: nil)))
     }
     let query = QuerySpec(ordering: .value, limit: .last(1))
-    func listen(_ tag: Int64) -> Operation.Action {
+    func listen(_ tag: Int64) -> RealtimeOperation.Action {
       .listen(.init(path: "a", query: query, tag: tag, hash: "", compoundHash: nil))
     }
     for tag in 0..<2_000 { ask(listen(Int64(tag))) }
@@ -92,7 +93,7 @@ struct OperationQueueTests {
     ask(.unlisten("a", tag: 1))
     ask(.onDisconnect(.set("b", 2)))
     ask(.cancelOnDisconnect("c"))
-    _ = gone.markClosed()
+    _ = abandoned.markClosed()
     ask(.close)
     ask(listen(1), other)
     ask(.get("a", query), other)
@@ -111,13 +112,13 @@ struct OperationQueueTests {
     }
     #expect(kinds == ["authenticate", "write", "register", "cancel", "close", "listen", "get"])
 
-    // So is what was held and goes on.
+    // Resumed reads are dropped as well.
     let late = connection("late")
     let first = operation(late, 0)
-    queue.hold([first, operation(late, 1)])
-    _ = queue.append(Operation(.write(.set("a", 1), hash: nil), from: .connection(late, request: 2)))
+    queue.hold([first.deferred(.nextBatch), operation(late, 1).blocked])
+    _ = queue.append(RealtimeOperation(.write(.set("a", 1), hash: nil), from: .connection(late, request: 2)))
     _ = late.markClosed()
-    queue.release(first)
+    queue.resume(first.deferred(.nextBatch))
     let rest = await queue.next() ?? []
     #expect(rest.count == 1)
     #expect(rest.allSatisfy { if case .write = $0.action { true } else { false } })
@@ -125,33 +126,37 @@ struct OperationQueueTests {
     #expect(await queue.next() == nil)
   }
 
-  @Test("A write that comes behind many listens that go on is part of the next batch, and so are they")
-  func fair() async {
+  @Test("A write after many resumed listens shares the next batch with some of them")
+  func fairness() async {
     let queue = OperationQueue()
     let many = (0..<100).map { connection("m\($0)") }
     for connection in many { for number in 0..<50 { _ = queue.append(listen(connection, number)) } }
     var batch = await queue.next() ?? []
-    #expect(batch.count == 16, "what follows from a listen takes its time")
-    var held: [Operation] = []
+    #expect(batch.count == 16, "a listen costs 64 writes")
+    var held: [RealtimeOperation] = []
     while !batch.isEmpty {
       var first: Set<ObjectIdentifier> = []
+      var deferred: [RealtimeOperation] = []
       for operation in batch {
         if let connection = operation.connection, first.insert(ObjectIdentifier(connection)).inserted {
-          held.append(operation)
+          deferred.append(operation.deferred(.nextBatch))
+          held.append(operation.deferred(.nextBatch))
+        } else {
+          deferred.append(operation.blocked)
         }
       }
-      queue.hold(batch)
+      queue.hold(deferred)
       queue.wake()
       batch = await queue.next() ?? []
     }
     #expect(held.count == 100)
-    for operation in held { queue.release(operation) }
+    for operation in held { queue.resume(operation) }
     let writer = connection("writer")
     for number in 0..<40 {
       _ = queue.append(operation(writer, number))
       let batch = await queue.next() ?? []
-      #expect(batch.contains { $0.connection === writer }, "a write waited for what had been held")
-      #expect(batch.count > 8, "what had been held waited for a write")
+      #expect(batch.contains { $0.connection === writer }, "a write waited for resumed operations")
+      #expect(batch.count > 8, "resumed operations waited for a write")
     }
   }
 }

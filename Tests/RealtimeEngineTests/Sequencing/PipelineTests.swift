@@ -1,6 +1,7 @@
-// Batches overtake the disk, but never one another: what is sequenced while earlier commits are being synced is told in
-// order and after them, and fails with them.
+// Batches execute while earlier ones sync. Their results are published in order, after earlier commits are
+// durable, and fail with them.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 import StoreFixture
@@ -10,9 +11,9 @@ import Testing
 
 @Suite("Batches in flight", .timeLimit(.minutes(10)))
 struct PipelineTests {
-  /// Everything is allowed but what lies below `private` to callers who are not signed in; tells what it was asked.
-  private final class WatchedPolicy: AccessPolicy {
-    let asked = Guarded<Set<String>>([])
+  /// Denies anonymous callers the locations below `private`, and records the paths that it decided.
+  private final class RecordingPolicy: AccessPolicy {
+    let decided = Guarded<Set<String>>([])
 
     func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
       let paths =
@@ -20,75 +21,72 @@ struct PipelineTests {
         case .read(let path, _): [path]
         case .write(let changes): changes.map(\.path)
         }
-      asked.withLock { asked in for path in paths { asked.insert(path.description) } }
+      decided.withLock { decided in for path in paths { decided.insert(path.description) } }
       let isPrivate = paths.contains { $0.first?.text == "private" }
       return isPrivate && caller.identity == .anonymous ? .permissionDenied : nil
     }
 
-    /// Waits until access to a path was decided: until an operation on it is being sequenced.
-    func decided(_ path: String) async -> Bool {
-      for _ in 0..<3_000 {
-        if asked.withLock({ $0.contains(path) }) { return true }
-        try? await Task.sleep(for: .milliseconds(10))
-      }
-      return false
+    /// Waits until access to a path was decided, which means that an operation on it executes.
+    func hasDecided(_ path: String) async throws -> Bool {
+      try await eventually { decided.withLock { $0.contains(path) } }
     }
   }
 
   private let engine = GatedEngine()
-  private let policy = WatchedPolicy()
+  private let policy = RecordingPolicy()
 
   private func open() async throws -> RealtimeDatabase {
     let store = try EngineStore(engine, StoreOptions())
     let database = try await RealtimeEngine(store: store, policy: policy).database("flights")
-    // Brings it into being: the first write of all waits for that.
+    // The first write creates the database, and waits for that.
     _ = try await database.set("born", to: 1, as: .administrator)
     _ = try await database.set("born", to: .empty, as: .administrator)
     return database
   }
 
   @Test(
-    "A batch is sequenced while the one before is on its way to the disk; both are told in order, durable")
+    "A batch executes while the one before syncs; both are published in order once durable")
   func order() async throws {
     let database = try await open()
     let (a, b) = (Client(database), Client(database))
-    await b.ask { $0.listen("n", hash: "", request: $1) }
+    await b.call { $0.listen("n", hash: "", request: $1) }
     _ = await b.drain()
-    engine.shut()
+    engine.blockCommits()
     let first = await a.send { $0.set("n/a", to: 1, request: $1) }
-    await engine.heldBack()
+    await engine.waitUntilBlocked()
     let second = await b.send { $0.set("n/b", to: 2, request: $1) }
-    #expect(await policy.decided("n/b"), "the second waits for the first one's sync")
+    #expect(try await policy.hasDecided("n/b"), "the second batch waits for the first sync")
     let third = await b.send { $0.get("n", request: $1) }
     for _ in 0..<1_000 { await Task.yield() }
     #expect(await a.drain() == [])
     #expect(await b.drain() == [])
-    #expect(try await database.get("n", as: .administrator).isEmpty, "not durable, and shown")
-    engine.release()
+    #expect(
+      try await database.get("n", as: .administrator).isEmpty, "a read shows a write that is not durable")
+    engine.unblock()
     _ = await (a.answer(to: first), b.answer(to: second), b.answer(to: third))
     #expect(await b.drain() == ["d n/a 1", "d n/b 2", "2 ok", "3 ok {a:1,b:2}"])
   }
 
   @Test(
-    "A failed sync fails everything behind it; sessions are as if it had never been sequenced, and reads go on"
+    "A failed sync fails every later batch and rolls back sessions; reads continue"
   )
   func failedSync() async throws {
     let database = try await open()
     let user = Caller(.user(id: "u1", claims: .empty))
     let (a, b, c) = (Client(database), Client(database, as: user), Client(database))
     _ = await b.set("private", 1)
-    #expect(await b.ask { $0.listen("private", hash: "", request: $1) }.text == "ok")
+    #expect(await b.call { $0.listen("private", hash: "", request: $1) }.text == "ok")
     _ = await b.drain()
-    engine.shut()
+    engine.blockCommits()
     let first = await a.send { $0.set("x", to: 1, request: $1) }
-    await engine.heldBack()
+    await engine.waitUntilBlocked()
     let second = await b.send { $0.authenticate(.anonymous, request: $1) }
     let third = await b.send { $0.set("y", to: 1, request: $1) }
     let fourth = await c.send { $0.listen("y", hash: "", request: $1) }
-    #expect(await policy.decided("y"))
+    #expect(try await policy.hasDecided("y"))
     let fifth = await a.send { $0.set("z", to: 1, request: $1) }
     let sixth = await c.send { $0.get("x", request: $1) }
-    engine.release(failing: StoreError(.unavailable, "the disk is gone"))
+    engine.unblock(failing: StoreError(.unavailable, "the disk is gone"))
     #expect(await a.answer(to: first).text == "unavailable")
     #expect(await b.answer(to: second).text == "ok")
     #expect(await b.answer(to: third).text == "unavailable")
@@ -98,39 +96,59 @@ struct PipelineTests {
     #expect(await b.drain() == ["c private permission_denied", "3 ok", "4 unavailable"])
     #expect(await c.drain() == ["1 ok", "2 ok null"])
     #expect(await a.set("x", 2).text == "unavailable")
-    #expect(await b.ask { $0.get("private", request: $1) }.text == "permission_denied")
-    #expect(await Client(database, as: user).ask { $0.get("private", request: $1) }.text == "ok 1")
+    #expect(await b.call { $0.get("private", request: $1) }.text == "permission_denied")
+    #expect(await Client(database, as: user).call { $0.get("private", request: $1) }.text == "ok 1")
   }
 
-  @Test("A commit that the store refuses after its body ended is taken back before the next one is sequenced")
-  func refusedLate() async throws {
-    let database = try await open()
-    let client = Client(database)
-    var wasRefused = false
-    for _ in 0..<100 where !wasRefused {
-      #expect(await client.set("n", 41).text == "ok")
-      #expect(await client.ask { $0.get("n", request: $1) }.text == "ok 41")
-      _ = await client.drain()
-      // Removing a row has the store read it, once the body has ended.
-      engine.state.withLock { $0.unreadable = RowKeys.row(of: "n") }
-      let first = await client.send { $0.set("n", to: .empty, request: $1) }
-      let second = await client.send {
-        $0.set("n", to: .leaf(.deferred(.increment(.int(1)))), request: $1)
-      }
-      let removal = await client.answer(to: first).text
-      let increment = await client.answer(to: second).text
-      engine.state.withLock { $0.unreadable = nil }
-      // If the two shared a batch whose outcome is a row, nothing was removed, and nothing refused.
-      if removal == "ok" { continue }
-      #expect(removal == "unavailable")
-      #expect(await client.drain().contains("\(first) unavailable"))
-      // It went with the removal if they shared a batch; it never counted from what was not removed.
-      let expected = increment == "ok" ? "ok 42" : "ok 41"
-      #expect(await client.ask { $0.get("n", request: $1) }.text == expected)
-      wasRefused = true
+  @Test("A commit that the store rejects after its execution is rolled back before the next batch executes")
+  func rejectedAfterExecution() async throws {
+    let store = try EngineStore(engine, StoreOptions())
+    let rows = try await DatabaseRows(named: "realtime/late", in: store, now: SystemTime.milliseconds)
+    let executor = OperationExecutor(policy: policy, limits: .standard, cacheBytes: 1 << 20)
+    let runner = BatchRunner(
+      rows: rows, executor: executor, threads: ThreadPool(threads: 1), created: {}, report: { _ in })
+    _ = try await runner.create()
+    var number = 0
+    /// Starts a batch, and waits until the next one may execute.
+    func start(_ actions: RealtimeOperation.Action...) async -> BatchInFlight {
+      number += 1
+      let operations = actions.map { RealtimeOperation($0, from: .call(.administrator) { _ in }) }
+      let batch = runner.start(number, operations) { _ in }
+      _ = await batch.sequenced.value()
+      return batch
     }
-    #expect(wasRefused)
-    #expect(await client.set("n", .empty).text == "ok")
-    #expect(await client.ask { $0.get("n", request: $1) }.text == "ok null")
+    func results(_ batch: BatchInFlight) async -> [String] {
+      await batch.steps.value().compactMap { step in
+        guard case .answer(_, let result) = step else { return nil }
+        return switch result {
+        case .written: "written"
+        case .value(let node): node.text
+        case .failure(let error): error.status.rawValue
+        default: "other"
+        }
+      }
+    }
+    let increment = RealtimeOperation.Action.write(
+      .set("n", .leaf(.deferred(.increment(.int(1))))), hash: nil)
+    // The read brings the value into the cache.
+    let first = await start(.write(.set("n", 41), hash: nil), .get("n", .default))
+    #expect(await results(first) == ["written", "41"])
+    // The store reads a row that a batch clears, after the batch has executed.
+    engine.state.withLock { $0.unreadable = RowKeys.row(of: "n") }
+    let removal = await start(.write(.set("n", .empty), hash: nil))
+    let next = await start(increment)
+    let outcomes = await (removal.outcome.value(), next.outcome.value())
+    engine.state.withLock { $0.unreadable = nil }
+    #expect(throws: StoreError.self) { try outcomes.0.get() }
+    await runner.recover([removal, next])
+    #expect(await results(removal) == ["unavailable"])
+    #expect(await results(next) == ["written"])
+    #expect(await results(await start(.get("n", .default))) == ["42"])
+    // In one batch the increment writes the row again: nothing is cleared.
+    engine.state.withLock { $0.unreadable = RowKeys.row(of: "n") }
+    let both = await start(.write(.set("n", .empty), hash: nil), increment)
+    #expect(await results(both) == ["written", "written"])
+    engine.state.withLock { $0.unreadable = nil }
+    #expect(await results(await start(.get("n", .default))) == ["1"])
   }
 }

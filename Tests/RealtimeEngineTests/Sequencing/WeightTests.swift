@@ -1,4 +1,5 @@
-// An operation's weight bounds what it writes, so that a batch cut by weight fits one commit.
+// The weight of an operation is an upper bound of its written bytes, so that a batch limited by weight fits
+// into one commit.
 
 import OrderedStore
 import RandomModels
@@ -9,9 +10,9 @@ import Testing
 
 @Suite("Weights of operations", .timeLimit(.minutes(10)))
 struct WeightTests {
-  /// What a write puts into its commit: a row for each leaf, and the log record.
+  /// The bytes that a write adds to its commit: one row for each leaf, and the log record.
   private func written(_ changes: [(Path, Node)]) -> Int {
-    var bytes = WriteRecord(changes).bytes.count
+    var bytes = ChangeLogRecord(changes).bytes.count
     for (path, node) in changes {
       node.forEachLeaf { relative, leaf in
         bytes += RowKeys.row(of: path.appending(relative)).count + NodeEncoder.encode(leaf).count
@@ -20,20 +21,20 @@ struct WeightTests {
     return bytes
   }
 
-  private func weight(_ write: Write) -> Int {
-    Operation(.write(write, hash: nil), from: .call(.administrator) { _ in }).weight
+  private func weight(_ write: RealtimeWrite) -> Int {
+    RealtimeOperation(.write(write, hash: nil), from: .call(.administrator) { _ in }).weight
   }
 
-  @Test("No write is heavier than its weight", arguments: 0..<200)
+  @Test("No write exceeds its weight", arguments: 0..<200)
   func bound(seed: Int) {
     var values = RandomNodes(seed: UInt64(seed))
     let path = Path(
       keys: (0..<values.below(12)).map { _ in
-        Key(String(repeating: values.key(), count: 1 + values.below(60)))
+        ChildKey(String(repeating: values.key(), count: 1 + values.below(60)))
       })
     let node = values.node(depth: 4)
     #expect(weight(.set(path, node)) >= written([(path, node)]))
-    let changes = (0..<values.below(20)).map { i in (Path(keys: [Key("c\(i)")]), values.node(depth: 3)) }
+    let changes = (0..<values.below(20)).map { i in (Path(keys: [ChildKey("c\(i)")]), values.node(depth: 3)) }
     #expect(
       weight(.update(path, changes)) >= written(changes.map { (path.appending($0.0), $0.1) }))
   }

@@ -1,4 +1,4 @@
-// Conditional writes on nodes of any width.
+// Conditional writes compare hashes of nodes of any width.
 
 import OrderedStore
 import RealtimeEngine
@@ -7,19 +7,19 @@ import Testing
 
 @Suite("Transactions on wide nodes", .timeLimit(.minutes(10)))
 struct WideTransactionTests {
-  @Test("A transaction on a node of 120,000 children compares hashes as on any other")
+  @Test("A transaction on a node of 120,000 children compares hashes like any other")
   func wide() async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("wide")
-    let wide = Node.object((0..<120_000).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let wide = Node.object((0..<120_000).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     _ = try await database.set("wide", to: wide, as: .anonymous)
     let client = Client(database)
     #expect(
-      await client.ask { $0.set("wide", to: 1, ifHash: "stale", request: $1) }.text == "datastale")
+      await client.call { $0.set("wide", to: 1, ifHash: "stale", request: $1) }.text == "datastale")
     let next = wide.settingChild("new", to: 1)
     #expect(
-      await client.ask { $0.set("wide", to: next, ifHash: wide.hash, request: $1) }.text == "ok")
+      await client.call { $0.set("wide", to: next, ifHash: wide.hash, request: $1) }.text == "ok")
     #expect(
-      await client.ask { $0.set("wide", to: 2, ifHash: wide.hash, request: $1) }.text == "datastale")
+      await client.call { $0.set("wide", to: 2, ifHash: wide.hash, request: $1) }.text == "datastale")
     #expect(try await database.get("wide", as: .anonymous) == next)
     guard case .stale = try await database.set("wide", to: 3, ifHash: wide.hash, as: .anonymous) else {
       return #expect(Bool(false), "a stale hash was accepted")
@@ -28,10 +28,10 @@ struct WideTransactionTests {
     #expect(try await database.get("wide", as: .anonymous) == 4)
   }
 
-  @Test("What a connection asked for behind such a transaction happens behind it")
+  @Test("Requests after a transaction on a wide node execute after it")
   func order() async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("wide")
-    let wide = Node.object((0..<30_000).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let wide = Node.object((0..<30_000).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     _ = try await database.set("wide", to: wide, as: .anonymous)
     let client = Client(database)
     let other = Client(database)
@@ -44,18 +44,18 @@ struct WideTransactionTests {
     #expect(await client.answer(to: first).text == "ok")
     #expect(await client.answer(to: second).text == "ok")
     #expect(await client.answer(to: third).text == "ok {n:2}")
-    #expect(await other.ask { $0.get("wide", request: $1) }.text == "ok {n:2}")
+    #expect(await other.call { $0.get("wide", request: $1) }.text == "ok {n:2}")
   }
 
-  @Test("What was submitted before a connection closed or the server stopped happens before its end")
+  @Test("Operations submitted before a connection closes or the server stops execute before the end")
   func end() async throws {
     let store = try MemoryStore()
     let engine = RealtimeEngine(store: store, policy: EmulatorPolicy())
     let database = try await engine.database("wide")
-    let wide = Node.object((0..<30_000).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let wide = Node.object((0..<30_000).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     _ = try await database.set("wide", to: wide, as: .anonymous)
     let client = Client(database)
-    await client.ask { $0.onDisconnectSet("end", to: 1, request: $1) }
+    await client.call { $0.onDisconnectSet("end", to: 1, request: $1) }
     _ = await client.send { $0.set("wide", to: ["n": 1], ifHash: wide.hash, request: $1) }
     client.connection.close()
     _ = await client.send { $0.set("wide", to: "after the end", request: $1) }

@@ -1,12 +1,12 @@
-// A client as the tests need it: it sends requests, keeps what it is told in order, and rebuilds values from pushes the
-// way a client of the protocol does.
+// Implements a protocol client for tests: sends requests, records its outputs in order, and rebuilds values
+// from pushes.
 
 import RealtimeEngine
 import RealtimeModel
 
-/// One connection and everything it has been told.
+/// One connection and the outputs that it has received.
 actor Client {
-  /// Where the engine hands over what this client is told.
+  /// The sink of this client.
   private final class Inbox: RealtimeSink, RealtimeSinkGroup {
     let deliveries: AsyncStream<[RealtimeDelivery]>
     private let continuation: AsyncStream<[RealtimeDelivery]>.Continuation
@@ -17,14 +17,14 @@ actor Client {
     func deliver(_ delivered: [RealtimeDelivery]) { continuation.yield(delivered) }
   }
 
-  enum Told: Sendable {
+  enum Output: Sendable {
     case push(RealtimePush)
     case answer(Int64, RealtimeResponse)
     case ended
   }
 
   nonisolated let connection: RealtimeConnection
-  private(set) var told: [Told] = []
+  private(set) var received: [Output] = []
   private var waiting: [(request: Int64, continuation: CheckedContinuation<RealtimeResponse, Never>)] = []
   private var answers: [Int64: RealtimeResponse] = [:]
   private var nextRequest: Int64 = 1
@@ -38,22 +38,22 @@ actor Client {
   private func take(_ deliveries: [RealtimeDelivery]) {
     for output in deliveries.flatMap(\.outputs) {
       switch output {
-      case .push(let push): told.append(.push(push))
+      case .push(let push): received.append(.push(push))
       case .response(let request, let response):
-        told.append(.answer(request, response))
+        received.append(.answer(request, response))
         if let i = waiting.firstIndex(where: { $0.request == request }) {
           waiting.remove(at: i).continuation.resume(returning: response)
         } else {
           answers[request] = response
         }
-      case .ended: told.append(.ended)
+      case .ended: received.append(.ended)
       }
     }
   }
 
-  /// Sends a request and waits for its answer.
+  /// Sends a request and waits for its response.
   @discardableResult
-  func ask(_ send: (RealtimeConnection, Int64) -> Void) async -> RealtimeResponse {
+  func call(_ send: (RealtimeConnection, Int64) -> Void) async -> RealtimeResponse {
     let request = nextRequest
     nextRequest += 1
     send(connection, request)
@@ -73,11 +73,11 @@ actor Client {
     return await withCheckedContinuation { waiting.append((request, $0)) }
   }
 
-  /// What was told since the last call, as text: one line a push or answer.
+  /// Returns the outputs since the last call as strings: one line for each push or response.
   func drain() -> [String] {
-    defer { told = [] }
-    return told.map { told in
-      switch told {
+    defer { received = [] }
+    return received.map { received in
+      switch received {
       case .push(let push): push.text
       case .answer(let request, let response): "\(request) \(response.text)"
       case .ended: "ended"
@@ -85,14 +85,14 @@ actor Client {
     }
   }
 
-  /// What was told since the last call.
-  func takeTold() -> [Told] {
-    defer { told = [] }
-    return told
+  /// Returns the outputs since the last call.
+  func takeOutputs() -> [Output] {
+    defer { received = [] }
+    return received
   }
 
   func set(_ path: Path, _ node: Node) async -> RealtimeResponse {
-    await ask { $0.set(path, to: node, request: $1) }
+    await call { $0.set(path, to: node, request: $1) }
   }
 }
 
@@ -127,7 +127,7 @@ extension RealtimeResponse {
 }
 
 extension Node {
-  /// The node as text: JSON's shape without quotes, priorities behind a `^`.
+  /// The node as a string: JSON without quotes, priorities after a `^`.
   var text: String {
     let priority =
       switch priority {

@@ -1,8 +1,9 @@
-// The engine in memory, counting the rows that are looked up and walked over.
+// Wraps the storage engine in memory and counts row reads.
 
+import Locking
 import OrderedStore
 
-/// An engine in memory that counts.
+/// A storage engine in memory that counts row reads.
 final class CountingEngine: StorageEngine {
   private let engine = MemoryEngine()
   let rows = Guarded(0)
@@ -13,7 +14,7 @@ final class CountingEngine: StorageEngine {
   func reclaim(from start: [UInt8], to end: [UInt8]) {}
   func close() {}
 
-  /// The rows that something reads.
+  /// Returns the number of rows that `work` reads.
   func count(_ work: () async throws -> Void) async rethrows -> Int {
     let before = rows.withLock { $0 }
     try await work()

@@ -1,22 +1,22 @@
-// A subtree whose row keys alone are more than one commit of the store may hold, so that it cannot be removed at once.
+// Builds a subtree whose row keys exceed one commit of the store, so that one commit cannot remove it.
 
 import RealtimeEngine
 import RealtimeModel
 
 enum HugeSubtree {
-  /// The location of about 24 KB of path: 30 levels of the longest keys.
+  /// A location with about 24 KB of path: 30 levels of the longest keys.
   static let path = Path(
-    keys: ["huge"] + Array(repeating: Key(String(repeating: "k", count: 768)), count: 29))
+    keys: ["huge"] + Array(repeating: ChildKey(String(repeating: "k", count: 768)), count: 29))
 
-  /// Small leaves, each of which takes its path again.
+  /// Small leaves; the row key of each contains the path.
   static func leaves(_ count: Int) -> Node {
-    .object((0..<count).map { (Key("l\($0)"), Node.leaf(.int(Int64($0)))) })
+    .object((0..<count).map { (ChildKey("l\($0)"), Node.leaf(.int(Int64($0)))) })
   }
 
-  /// Writes more than 64 MiB of row keys, in commits that are each far below that.
+  /// Writes more than 64 MiB of row keys, in commits far below that size.
   static func fill(_ database: RealtimeDatabase) async throws {
     for group in 0..<10 {
-      _ = try await database.set(path.child(Key("g\(group)")), to: leaves(310), as: .administrator)
+      _ = try await database.set(path.child(ChildKey("g\(group)")), to: leaves(310), as: .administrator)
     }
   }
 }

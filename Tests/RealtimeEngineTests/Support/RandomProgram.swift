@@ -1,5 +1,5 @@
-// Random programs of several sessions, run on the engine and on a model: one naive tree in memory, and for each session the
-// list of what it registered for its end. After every step both must agree.
+// Runs random programs of several sessions on the engine and on a model: a naive tree in memory, and the
+// onDisconnect operations of each session. Both must agree after every step.
 
 import OrderedStore
 import RandomModels
@@ -8,9 +8,9 @@ import Testing
 
 @testable import RealtimeEngine
 
-/// A random program and the model it is compared with.
+/// A random program and its model.
 struct RandomProgram {
-  /// One session: its connection, what it knows, what it registered for its end.
+  /// One session: its connection, its client's values, its onDisconnect operations.
   struct Session {
     let client: Client
     var replica = Replica()
@@ -20,17 +20,17 @@ struct RandomProgram {
   let seed: UInt64
   var values: RandomNodes
   var model = Node.empty
-  /// What is indexed now.
+  /// The current indexes.
   private(set) var rules: RulesFile?
   private(set) var database: RealtimeDatabase
   private(set) var sessions: [Session] = []
   private var nextTag: Int64 = 1
-  /// Whether requests are sent without waiting for the answers to those before.
+  /// Whether requests are sent without waiting for earlier responses.
   private let isPipelined: Bool
   private var pending: [(client: Client, request: Int64, expected: String)] = []
   private var steps = 0
 
-  /// What a failure is reported with: enough to run it again.
+  /// The description of a failure, sufficient to run it again.
   var place: Comment { "seed \(seed), step \(steps)" }
 
   init(seed: UInt64, database: RealtimeDatabase, isPipelined: Bool = false) {
@@ -41,7 +41,7 @@ struct RandomProgram {
     for _ in 0..<3 { sessions.append(Session(client: Client(database))) }
   }
 
-  /// Takes one random step.
+  /// Performs one random step.
   mutating func step() async {
     steps += 1
     let which = values.below(sessions.count)
@@ -58,17 +58,17 @@ struct RandomProgram {
     }
   }
 
-  /// Sends a request whose answer must be this.
+  /// Sends a request with its expected response.
   private mutating func submit(
     _ which: Int, _ expected: String = "ok", _ send: @Sendable (RealtimeConnection, Int64) -> Void
   ) async {
     let client = sessions[which].client
     pending.append((client, await client.send(send), expected))
-    if !isPipelined { await settle() }
+    if !isPipelined { await awaitResponses() }
   }
 
-  /// Waits for every answer.
-  private mutating func settle() async {
+  /// Waits for all responses.
+  private mutating func awaitResponses() async {
     for (client, request, expected) in pending {
       let answer = await client.answer(to: request).text
       #expect(answer == expected, place)
@@ -92,13 +92,13 @@ struct RandomProgram {
     model = model.setting(path, to: node)
   }
 
-  /// Random values at paths none of which lies inside another.
+  /// Random values at paths, none inside another.
   private mutating func changes() -> [(Path, Node)] {
     var changes: [(Path, Node)] = []
     for _ in 0..<(1 + values.below(4)) {
       var path = values.path()
-      // An update may not name its own location.
-      if path.isRoot { path = path.child(Key(values.key())) }
+      // An update may not contain its own location.
+      if path.isRoot { path = path.child(ChildKey(values.key())) }
       changes.removeAll { path.contains($0.0) || $0.0.contains(path) }
       changes.append((path, values.node()))
     }
@@ -147,7 +147,7 @@ struct RandomProgram {
     sessions[which].registered.removeAll { path.contains($0.path) }
   }
 
-  /// What is registered above a path becomes what stands beside the way there.
+  /// Splits an operation above a path into its siblings along the path.
   private mutating func openUp(_ which: Int, above path: Path) {
     let registered = sessions[which].registered
     let above = registered.map(\.path).filter { $0 != path && $0.contains(path) }
@@ -173,8 +173,8 @@ struct RandomProgram {
   }
 
   private mutating func end(_ which: Int) async {
-    // A connection that has ended is told nothing more.
-    await settle()
+    // A closed connection receives nothing.
+    await awaitResponses()
     if values.below(2) == 0 {
       sessions[which].client.connection.close()
     } else {
@@ -185,7 +185,7 @@ struct RandomProgram {
   }
 
   private mutating func fire(_ session: Session) {
-    // One write: what lies inside another value becomes part of it, priorities come last.
+    // One write: a value inside another is combined with it, priorities come last.
     var write: [(path: Path, value: Node)] = []
     let ordered = session.registered.sorted { a, b in
       a.path.isPriority == b.path.isPriority ? a.path < b.path : b.path.isPriority
@@ -201,7 +201,7 @@ struct RandomProgram {
     for (path, value) in write { model = model.setting(path, to: value) }
   }
 
-  /// Goes on with another server on the same store: the sessions of the one before have ended.
+  /// Continues with another server on the same store: all earlier sessions have ended.
   mutating func restart(on database: RealtimeDatabase) {
     for session in sessions.sorted(by: { $0.client.connection.session < $1.client.connection.session }) {
       fire(session)
@@ -212,9 +212,9 @@ struct RandomProgram {
 
   // MARK: Indexes
 
-  /// Publishes random rules: at each place a few orders are indexed.
+  /// Publishes random rules: each location has a few indexed orders.
   mutating func publish() async {
-    await settle()
+    await awaitResponses()
     var text = "{"
     for (name, depth) in [("\"rules\":{", 0), ("\"a\":{", 1), ("},\"$x\":{", 1), ("\"$y\":{", 2)] {
       text +=
@@ -237,7 +237,7 @@ struct RandomProgram {
     }
   }
 
-  /// A query, more often than not in an order that is indexed at the location.
+  /// A query, usually in an order that is indexed at the location.
   private mutating func query(at path: Path) -> QuerySpec {
     var query = values.query()
     let indexes = rules?.root.descendant(path)?.indexes ?? []
@@ -256,7 +256,7 @@ struct RandomProgram {
   // MARK: Listens
 
   private mutating func listen(_ which: Int) async {
-    await hear()
+    await receiveOutputs()
     let path = values.path()
     var query = QuerySpec.default
     var tag: Int64?
@@ -268,44 +268,44 @@ struct RandomProgram {
     }
     let name = ListenName(path: path, tag: tag)
     let window = model.descendant(path).window(query)
-    // A client that holds the value already says so by its hash, and is sent nothing.
+    // A client that holds the value sends its hash and receives no data.
     let isKnown = values.below(3) == 0
     sessions[which].replica.start(name, query, isKnown ? window : .empty)
     let hash = isKnown ? window.hash : ""
-    let answer = await sessions[which].client.ask {
+    let answer = await sessions[which].client.call {
       $0.listen(path, query: query, tag: tag, hash: hash, request: $1)
     }
     #expect(answer.text == (hasIndex(query, path) ? "ok" : "ok no_index"), place)
   }
 
   private mutating func unlisten(_ which: Int) async {
-    await hear()
+    await receiveOutputs()
     guard let name = sessions[which].replica.queries.keys.sorted(by: { "\($0)" < "\($1)" }).first else {
       return
     }
     sessions[which].replica.stop(name)
-    await sessions[which].client.ask { $0.unlisten(name.path, tag: name.tag, request: $1) }
+    await sessions[which].client.call { $0.unlisten(name.path, tag: name.tag, request: $1) }
   }
 
   // MARK: Comparing
 
-  /// Waits for every answer, and applies what every session was told up to now.
-  private mutating func hear() async {
-    await settle()
+  /// Waits for all responses, and applies the outputs of every session.
+  private mutating func receiveOutputs() async {
+    await awaitResponses()
     for i in sessions.indices {
-      await sessions[i].client.ask { $0.get("none", request: $1) }
-      for case .push(let push) in await sessions[i].client.takeTold() { sessions[i].replica.apply(push) }
+      await sessions[i].client.call { $0.get("none", request: $1) }
+      for case .push(let push) in await sessions[i].client.takeOutputs() { sessions[i].replica.apply(push) }
     }
   }
 
   /// Compares every listen of every session, and some reads, with the model.
   mutating func check() async throws {
-    await hear()
+    await receiveOutputs()
     for i in sessions.indices {
       for (name, query) in sessions[i].replica.queries {
         let expected = model.descendant(name.path).window(query)
         let known = try await known(name, to: i, expected)
-        // A client prunes as the server does, so that even priorities must agree.
+        // A client prunes like the server, so that even priorities must agree.
         #expect(
           known == expected,
           "\(place): \(name.path) \(query) knows \(known.text), not \(expected.text)")
@@ -314,9 +314,9 @@ struct RandomProgram {
     try await checkReads(1)
   }
 
-  /// What a session knows of a listen. A window may lack children while all of its location is read, since its rows do not
-  /// say enough any more (docs/decisions/0015), and show the next ones; it is waited for that, and what it shows meanwhile
-  /// has to be there.
+  /// A session's value of a listen. A window may lack children and show the next ones while its complete
+  /// location is being read, because its rows no longer suffice (docs/decisions/0015). The test waits for
+  /// that; meanwhile every child shown has to exist.
   private mutating func known(_ name: ListenName, to which: Int, _ expected: Node) async throws -> Node {
     let whole = model.descendant(name.path)
     var known = sessions[which].replica.values[name] ?? .empty
@@ -326,13 +326,13 @@ struct RandomProgram {
         return true
       }
       try await Task.sleep(for: .milliseconds(10))
-      await hear()
+      await receiveOutputs()
       known = sessions[which].replica.values[name] ?? .empty
     }
     return known
   }
 
-  /// Compares random reads with the model: values, windows, priorities, keys alone, hashes.
+  /// Compares random reads with the model: values, windows, priorities, shallow reads and hashes.
   mutating func checkReads(_ count: Int) async throws {
     for _ in 0..<count {
       let path = values.path()

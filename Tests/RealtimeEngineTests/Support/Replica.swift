@@ -1,5 +1,5 @@
-// What a client knows, rebuilt from pushes alone, by the protocol's rules: untagged pushes change the default listens
-// they touch, tagged ones their query only.
+// Rebuilds a client's values from pushes alone, by the protocol's rules: an untagged push changes the default
+// listens that it affects, a tagged push only its query.
 
 import RealtimeModel
 import Testing
@@ -37,7 +37,7 @@ struct Replica {
       if push.tag != nil { #expect(name.path.contains(push.path), "a tagged push leaves its query") }
       for (path, value) in changes {
         if path == name.path, let query = queries[name] {
-          // Without an index a client is told of all children, and chooses.
+          // Without an index a client receives all children and filters them.
           values[name] = value.window(query)
         } else if let relative = path.relative(to: name.path) {
           values[name] = (values[name] ?? .empty).setting(relative, to: value)

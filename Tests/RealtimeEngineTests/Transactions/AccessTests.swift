@@ -1,4 +1,4 @@
-// Access is decided on every way to data, on the state the operation itself sees.
+// Tests that access is decided for every kind of operation, on the state that the operation sees.
 
 import OrderedStore
 import RealtimeEngine
@@ -13,16 +13,16 @@ struct RealtimeAccessTests {
     try await RealtimeEngine(store: MemoryStore(), policy: policy).database("access")
   }
 
-  @Test("In production without rules only administrators may do anything")
+  @Test("In production without rules only administrators have access")
   func production() async throws {
     let database = try await open(ProductionPolicy())
     for caller in [Caller.anonymous, user] {
       let client = Client(database, as: caller)
       #expect(await client.set("a", 1).text == "permission_denied")
-      #expect(await client.ask { $0.update("/", [("a", 1)], request: $1) }.text == "permission_denied")
-      #expect(await client.ask { $0.get("a", request: $1) }.text == "permission_denied")
-      #expect(await client.ask { $0.listen("a", hash: "", request: $1) }.text == "permission_denied")
-      #expect(await client.ask { $0.onDisconnectSet("a", to: 1, request: $1) }.text == "permission_denied")
+      #expect(await client.call { $0.update("/", [("a", 1)], request: $1) }.text == "permission_denied")
+      #expect(await client.call { $0.get("a", request: $1) }.text == "permission_denied")
+      #expect(await client.call { $0.listen("a", hash: "", request: $1) }.text == "permission_denied")
+      #expect(await client.call { $0.onDisconnectSet("a", to: 1, request: $1) }.text == "permission_denied")
       await #expect(throws: RealtimeError.permissionDenied) { try await database.get("a", as: caller) }
       await #expect(throws: RealtimeError.permissionDenied) { try await database.getShallow("a", as: caller) }
       await #expect(throws: RealtimeError.permissionDenied) {
@@ -33,38 +33,38 @@ struct RealtimeAccessTests {
     #expect(try await database.get("a", as: .administrator) == 1)
   }
 
-  @Test("A conditional write that is not allowed does not reveal whether its hash matches")
+  @Test("A denied conditional write does not reveal whether its hash matches")
   func noOracle() async throws {
     let database = try await open(OwnPathPolicy())
     _ = try await database.set("u2/x", to: 5, as: .administrator)
     let client = Client(database, as: user)
     for hash in [Node.leaf(.int(5)).hash, "wrong"] {
-      let answer = await client.ask { $0.set("u2/x", to: 6, ifHash: hash, request: $1) }
+      let answer = await client.call { $0.set("u2/x", to: 6, ifHash: hash, request: $1) }
       #expect(answer.text == "permission_denied")
     }
   }
 
-  @Test("What follows a change of caller on a connection runs as the new one; lost listens are cancelled")
+  @Test("Requests after a change of caller run as the new caller; listens without access are cancelled")
   func reauthentication() async throws {
     let database = try await open(OwnPathPolicy())
     let client = Client(database)
     let user = user
-    #expect(await client.ask { $0.listen("u1", hash: "", request: $1) }.text == "permission_denied")
-    // Both are sent at once: the listen must be judged after the caller is known.
+    #expect(await client.call { $0.listen("u1", hash: "", request: $1) }.text == "permission_denied")
+    // Both are sent at once: the listen must be decided after the new caller is known.
     let first = await client.send { $0.authenticate(user, request: $1) }
     let second = await client.send { $0.listen("u1", hash: "", request: $1) }
     #expect(await client.answer(to: first).text == "ok")
     #expect(await client.answer(to: second).text == "ok")
     _ = await client.set("u1/a", 1)
     _ = await client.drain()
-    await client.ask { $0.authenticate(.anonymous, request: $1) }
+    await client.call { $0.authenticate(.anonymous, request: $1) }
     #expect(await client.drain() == ["c u1 permission_denied", "5 ok"])
     _ = try await database.set("u1/a", to: 2, as: .administrator)
-    await client.ask { $0.authenticate(user, request: $1) }
+    await client.call { $0.authenticate(user, request: $1) }
     #expect(await client.drain() == ["6 ok"])
   }
 
-  @Test("A policy sees the tree before and after the write it decides")
+  @Test("A policy sees the tree before and after the write")
   func beforeAndAfter() async throws {
     struct Counter: AccessPolicy {
       func decide(
@@ -76,35 +76,35 @@ struct RealtimeAccessTests {
       }
     }
     let client = Client(try await open(Counter()))
-    #expect(await client.ask { $0.update("/", [("a/1", 1), ("b/c/1", 1)], request: $1) }.text == "ok")
+    #expect(await client.call { $0.update("/", [("a/1", 1), ("b/c/1", 1)], request: $1) }.text == "ok")
     #expect(await client.set("b", ["c": ["1": 1, "2": 1]]).text == "ok")
     #expect(await client.set("a/2", 1).text == "permission_denied")
     #expect(await client.set("b/c/1", nil).text == "ok")
     #expect(await client.set("a/2", 1).text == "ok")
   }
 
-  @Test("A read ordered by what no index covers is refused, a listen is warned")
+  @Test("An ordered read without an index is rejected; a listen gets a warning")
   func noIndex() async throws {
     let database = try await open(EmulatorPolicy())
     let client = Client(database)
     let query = QuerySpec(ordering: .child("due"), limit: .last(2))
     let expected = RealtimeError(
       .failure, "Index not defined, add \".indexOn\": \"due\", for path \"/notes\", to the rules")
-    guard case .failure(let error) = await client.ask({ $0.get("notes", query: query, request: $1) }) else {
+    guard case .failure(let error) = await client.call({ $0.get("notes", query: query, request: $1) }) else {
       return #expect(Bool(false), "no error")
     }
     #expect(error == expected)
-    let listen = await client.ask { $0.listen("notes", query: query, tag: 1, hash: "", request: $1) }
+    let listen = await client.call { $0.listen("notes", query: query, tag: 1, hash: "", request: $1) }
     #expect(listen.text == "ok no_index")
     let byKey = QuerySpec(ordering: .key, limit: .last(2))
-    #expect(await client.ask { $0.get("notes", query: byKey, request: $1) }.text == "ok null")
-    // All of a location, in an order of the client's own, needs none; with one, bounds are taken too.
+    #expect(await client.call { $0.get("notes", query: byKey, request: $1) }.text == "ok null")
+    // A query that matches all children needs no index. With an index, limits are allowed, too.
     let all = QuerySpec(ordering: .child("due"))
-    #expect(await client.ask { $0.get("notes", query: all, request: $1) }.text == "ok null")
+    #expect(await client.call { $0.get("notes", query: all, request: $1) }.text == "ok null")
     try await database.setRules(
       try RulesFile(Array(#"{"rules":{"notes":{".indexOn":"due"}}}"#.utf8)), as: .administrator)
-    #expect(await client.ask { $0.get("notes", query: query, request: $1) }.text == "ok null")
+    #expect(await client.call { $0.get("notes", query: query, request: $1) }.text == "ok null")
     #expect(
-      await client.ask { $0.listen("notes", query: query, tag: 2, hash: "", request: $1) }.text == "ok")
+      await client.call { $0.listen("notes", query: query, tag: 2, hash: "", request: $1) }.text == "ok")
   }
 }

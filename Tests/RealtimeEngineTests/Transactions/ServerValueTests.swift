@@ -1,5 +1,5 @@
-// Values that the server computes, everywhere a value may stand: in transactions, in writes outside connections, as
-// priorities, in updates and for the end of a session.
+// Tests server values in every position: in transactions, in writes outside connections, as priorities, in
+// updates and in onDisconnect operations.
 
 import OrderedStore
 import RealtimeEngine
@@ -14,13 +14,13 @@ struct ServerValueTests {
     try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("values")
   }
 
-  /// The instant that a leaf holds, if it lies between two others.
+  /// Whether a leaf is a timestamp between two others.
   private func isInstant(_ node: Node, after start: Int64) -> Bool {
     guard case .int(let at)? = node.leafValue else { return false }
     return at >= start && at <= SystemTime.milliseconds()
   }
 
-  @Test("In a transaction, which compares the hash of what was before")
+  @Test("A server value in a transaction, which compares the previous hash")
   func transaction() async throws {
     let database = try await open()
     let client = Client(database)
@@ -30,19 +30,21 @@ struct ServerValueTests {
       [("count", .leaf(.deferred(.increment(.int(1))))), ("at", .leaf(timestamp))],
       priority: .deferred(.timestamp))
     let hash = Node.object([("count", 41)]).hash
-    #expect(await client.ask { $0.set("n", to: node, ifHash: "stale", request: $1) }.text == "datastale")
-    #expect(await client.ask { $0.set("n", to: node, ifHash: hash, request: $1) }.text == "ok")
+    #expect(await client.call { $0.set("n", to: node, ifHash: "stale", request: $1) }.text == "datastale")
+    #expect(await client.call { $0.set("n", to: node, ifHash: hash, request: $1) }.text == "ok")
     let written = try await database.get("n", as: .anonymous)
     #expect(written.child("count") == 42)
     #expect(isInstant(written.child("at"), after: start))
-    // One write has one instant, whole milliseconds, in values and priorities.
+    // A write has a single time in whole milliseconds, in values and priorities.
     #expect(written.priority.map { Node.leaf($0.leafValue) } == written.child("at"))
-    #expect(await client.ask { $0.set("n", to: node, ifHash: hash, request: $1) }.text == "datastale")
-    #expect(await client.ask { $0.set("n", to: node, ifHash: written.hash, request: $1) }.text == "ok")
+    #expect(await client.call { $0.set("n", to: node, ifHash: hash, request: $1) }.text == "datastale")
+    #expect(await client.call { $0.set("n", to: node, ifHash: written.hash, request: $1) }.text == "ok")
     #expect(try await database.get("n/count", as: .anonymous) == 43)
   }
 
-  @Test("In writes outside connections, whose answers hold the values, and in updates at several paths")
+  @Test(
+    "Server values in writes outside connections, whose responses contain them, and in updates of several paths"
+  )
   func outside() async throws {
     let database = try await open()
     let start = SystemTime.milliseconds()

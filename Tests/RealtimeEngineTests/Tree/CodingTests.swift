@@ -1,4 +1,4 @@
-// Rows and records as bytes: what was written is read, and what was damaged is an error.
+// Tests the encoding of rows and log records: values round-trip, and corrupt bytes throw an error.
 
 import OrderedStore
 import RandomModels
@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Rows of the realtime tree", .timeLimit(.minutes(10)))
 struct RealtimeRowTests {
-  @Test("Nodes read back as they were written", arguments: 0..<50)
+  @Test("Nodes round-trip through their encoding", arguments: 0..<50)
   func roundTrip(seed: Int) throws {
     var values = RandomNodes(seed: UInt64(seed))
     let node = values.node(depth: 4)
@@ -21,56 +21,58 @@ struct RealtimeRowTests {
     for node in deferred { #expect(try NodeDecoder.decode(NodeEncoder.encode(node)) == node) }
   }
 
-  @Test("Damaged bytes are an error or another node, never a crash", arguments: 0..<200)
-  func damaged(seed: Int) {
+  @Test("Corrupt bytes decode to an error or another node and never crash", arguments: 0..<200)
+  func corrupt(seed: Int) {
     var values = RandomNodes(seed: UInt64(seed))
     var bytes = NodeEncoder.encode(values.node(depth: 3))
     for _ in 0..<3 where !bytes.isEmpty { bytes[values.below(bytes.count)] = UInt8(values.below(256)) }
     _ = try? NodeDecoder.decode(bytes)
     _ = try? NodeDecoder.decode(Array(bytes.dropLast(values.below(bytes.count + 1))))
-    _ = try? WriteRecord(bytes: bytes)
+    _ = try? ChangeLogRecord(bytes: bytes)
   }
 
   @Test(
-    "What stands beside a way is counted as it is in the value, without reading behind it",
+    "Siblings along a path are counted without decoding them or reading past them",
     arguments: 0..<100)
-  func siblings(seed: Int) throws {
+  func siblingCounts(seed: Int) throws {
     var values = RandomNodes(seed: UInt64(seed))
     let node = values.node(depth: 4)
     let bytes = NodeEncoder.encode(node)
-    func siblings(_ bytes: [UInt8], _ way: Path, _ most: Int = .max) throws -> [Int]? {
+    func siblingCounts(_ bytes: [UInt8], _ way: Path, _ most: Int = .max) throws -> [Int]? {
       try bytes.withUnsafeBytes { raw in
         var decoder = NodeDecoder(raw)
-        return try decoder.siblings(beside: way.keys[...], atMost: most)
+        return try decoder.siblingCounts(along: way.keys[...], atMost: most)
       }
     }
     for _ in 0..<20 {
       let way = values.path()
-      let parts = node.parts(beside: way)
-      let found = try siblings(bytes, way)?.reduce(0, +)
+      let parts = node.siblings(along: way)
+      let found = try siblingCounts(bytes, way)?.reduce(0, +)
       if node.isLeaf {
         #expect(found == nil || way.isRoot)
       } else {
-        // A leaf on the way stays itself.
+        // A leaf on the path is included.
         let isLeafOnWay = parts.last.map { $0.path.contains(way) && $0.path != way } ?? false
         #expect(found == parts.count - (isLeafOnWay ? 1 : 0), "\(node.text) \(way)")
       }
     }
-    var damaged = bytes
-    for _ in 0..<3 where !damaged.isEmpty {
-      damaged[values.below(damaged.count)] = UInt8(values.below(256))
+    var corrupt = bytes
+    for _ in 0..<3 where !corrupt.isEmpty {
+      corrupt[values.below(corrupt.count)] = UInt8(values.below(256))
     }
-    _ = try? siblings(damaged, values.path())
-    // Of more than so many nothing is looked at: here is only rubbish.
-    #expect(try siblings([0x10, 20] + [UInt8](repeating: 0xFF, count: 20), "a/b", 10) == [20])
-    #expect(throws: StoreError.self) { try siblings([0x10, 20] + [UInt8](repeating: 0xFF, count: 20), "a") }
-    #expect(throws: StoreError.self) { try siblings([0x10, 20], "a") }
+    _ = try? siblingCounts(corrupt, values.path())
+    // Beyond the maximum nothing is read: the bytes here are invalid.
+    #expect(try siblingCounts([0x10, 20] + [UInt8](repeating: 0xFF, count: 20), "a/b", 10) == [20])
+    #expect(throws: StoreError.self) {
+      try siblingCounts([0x10, 20] + [UInt8](repeating: 0xFF, count: 20), "a")
+    }
+    #expect(throws: StoreError.self) { try siblingCounts([0x10, 20], "a") }
   }
 
-  @Test("A row of a session whose key ends with the session's name is an error, not a crash")
-  func damagedSession() async throws {
+  @Test("A session row whose key ends with the session's name is an error, not a crash")
+  func corruptSession() async throws {
     let store = try MemoryStore()
-    let database = try await store.database(named: "damaged", history: .openReads)
+    let database = try await store.database(named: "damaged", history: .activeReadersOnly)
     _ = try await database.execute(validating: nil) { writer in
       try writer.set(RowKeys.prefix(ofSession: "s1"), [])
       try writer.set(RowKeys.prefix(ofSession: "s2") + [UInt8(ascii: "c")], [0xFF])
@@ -83,7 +85,7 @@ struct RealtimeRowTests {
     try await store.close()
   }
 
-  @Test("A location's rows are exactly those with its prefix, its priority first, children contiguous")
+  @Test("A location's rows are those with its prefix; the priority is first and children are contiguous")
   func layout() {
     let ascending: [Path] = ["a", "a/.priority", "a/1", "a/b", "a/b/.priority", "a/b/c", "a!", "aa", "b"]
     let rows = ascending.map { RowKeys.row(of: $0) }
@@ -96,39 +98,39 @@ struct RealtimeRowTests {
     #expect(RowKeys.row(of: "shop/tea") == [0x74] + Array("shop".utf8) + [0] + Array("tea".utf8) + [0])
   }
 
-  @Test("The longest path the limits allow is a key the store takes")
-  func longest() {
-    let path = Path(keys: Array(repeating: Key(String(repeating: "k", count: 768)), count: 32))
+  @Test("The longest allowed path is a valid key of the store")
+  func longestPath() {
+    let path = Path(keys: Array(repeating: ChildKey(String(repeating: "k", count: 768)), count: 32))
     #expect(RowKeys.row(of: path.child(.priority)).count <= 32 * 1024)
     #expect(RowKeys.disconnect(ofSession: SessionName.make(), at: path.child(.priority)).count <= 32 * 1024)
   }
 
-  @Test("Log records say what was written; large values are left to be read")
+  @Test("Log records contain the written values, and omit large ones")
   func records() throws {
-    let record = WriteRecord([("a/b", .leaf(.int(1))), ("c", .empty)])
-    let read = try WriteRecord(bytes: record.bytes)
+    let record = ChangeLogRecord([("a/b", .leaf(.int(1))), ("c", .empty)])
+    let read = try ChangeLogRecord(bytes: record.bytes)
     #expect(read.changes.map(\.path) == ["a/b", "c"])
     #expect(read.changes.map(\.value) == [.leaf(.int(1)), .empty])
-    let large = WriteRecord([("a", .leaf(.string(String(repeating: "x", count: 2 << 20))))])
+    let large = ChangeLogRecord([("a", .leaf(.string(String(repeating: "x", count: 2 << 20))))])
     #expect(large.bytes.count < 100)
-    #expect(try WriteRecord(bytes: large.bytes).changes.map(\.value) == [nil])
+    #expect(try ChangeLogRecord(bytes: large.bytes).changes.map(\.value) == [nil])
   }
 
-  @Test("Every write leaves a log record, in order")
+  @Test("Every write adds a log record, in order")
   func log() async throws {
     let store = try MemoryStore()
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("log")
     for i in 0..<5 { _ = try await database.set("n", to: .leaf(.int(Int64(i))), as: .anonymous) }
     _ = try await database.set("n", to: 4, as: .anonymous)
-    let stored = try await store.database(named: "realtime/log", history: .openReads)
+    let stored = try await store.database(named: "realtime/log", history: .activeReadersOnly)
     let records = try await stored.log(after: stored.createdVersion, limit: 100)
     let values = try records.flatMap {
-      try WriteRecord(bytes: $0.payload).changes.map { $0.value?.text ?? "" }
+      try ChangeLogRecord(bytes: $0.payload).changes.map { $0.value?.text ?? "" }
     }
     #expect(values == ["0", "1", "2", "3", "4"])
   }
 
-  @Test("The cache holds what it was given, follows writes, and stays within its budget", arguments: 0..<10)
+  @Test("The cache returns its subtrees, applies writes and stays within its budget", arguments: 0..<10)
   func cache(seed: Int) {
     var values = RandomNodes(seed: UInt64(seed))
     let cache = TreeCache(budget: 20_000)

@@ -1,4 +1,5 @@
-// What operations cost in rows: a write its depth, a listen its value, a removal next to nothing; none the database's size.
+// Tests the cost of operations in rows read: a write costs its depth, a listen its value, and a removal
+// almost nothing, whatever the size of the database.
 
 import OrderedStore
 import RealtimeModel
@@ -6,25 +7,26 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Rows that operations read", .timeLimit(.minutes(10)))
+@Suite("Row reads per operation", .timeLimit(.minutes(10)))
 struct CostTests {
-  /// A database with so many leaves, four levels deep, of which nothing is in memory.
+  /// A database with `leaves` leaves, four levels deep, and an empty cache.
   private func open(_ leaves: Int) async throws -> (CountingEngine, RealtimeDatabase) {
     let engine = CountingEngine()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let filling = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
     for part in 0..<(leaves / 100) {
-      let node = Node.object((0..<100).map { (Key("k\($0)"), Node.object([("v", .leaf(.int(Int64($0))))])) })
+      let node = Node.object(
+        (0..<100).map { (ChildKey("k\($0)"), Node.object([("v", .leaf(.int(Int64($0))))])) })
       _ = try await filling.set(Path("a/p\(part)"), to: node, as: .anonymous)
     }
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
-    // A database that opens looks for what is to be built or cleared, which reads rows too.
-    #expect(try await eventually { database.builder.looks > 0 })
+    // An opened database looks for builds and pending deletes, which also reads rows.
+    #expect(try await eventually { database.builder.completedRuns > 0 })
     await database.cleaner.stop()
     return (engine, database)
   }
 
-  @Test("A write to a leaf costs its depth, however large the database is, also where subtrees lie elsewhere")
+  @Test("A write to a leaf costs its depth in a database of any size, also within generations")
   func leaf() async throws {
     var costs: [[Int]] = []
     for leaves in [300, 30_000] {
@@ -50,7 +52,7 @@ struct CostTests {
     #expect(costs[0].allSatisfy { $0 <= 24 }, "\(costs[0])")
   }
 
-  @Test("An increment of what has children looks at one row to find that it counts from nothing")
+  @Test("An increment of an object reads one row to find that it starts at zero")
   func increment() async throws {
     let (engine, database) = try await open(4_000)
     let increment = Node.leaf(.deferred(.increment(.int(2))))
@@ -59,15 +61,15 @@ struct CostTests {
     #expect(try await database.get("a", as: .anonymous) == 2)
   }
 
-  @Test("A listen on a large location reads each row about once, what is written then none again")
+  @Test("A listen on a large location reads each row about once; later writes read none of them again")
   func listen() async throws {
     let (engine, database) = try await open(10_000)
     let client = Client(database)
-    let listening = await engine.count { await client.ask { $0.listen("a", hash: "", request: $1) } }
-    // That it is large shows after a thousand, and each piece begins with a few rows on another thread.
+    let listening = await engine.count { await client.call { $0.listen("a", hash: "", request: $1) } }
+    // The read proves large after 1,000 rows; each chunk of the background read starts with a few more.
     #expect(listening >= 10_000 && listening <= 11_800, "\(listening) rows for 10,000 leaves")
     let second = await engine.count {
-      await Client(database).ask { $0.listen("a", hash: "", request: $1) }
+      await Client(database).call { $0.listen("a", hash: "", request: $1) }
     }
     #expect(second < 10, "\(second) rows for what is in memory")
     let writing = try await engine.count { _ = try await database.set("a/p3/k4/v", to: 9, as: .anonymous) }
@@ -87,14 +89,14 @@ struct CostTests {
     let adding = try await engine.count {
       _ = try await database.update("a/p1", (0..<90).map { (Path("n\($0)"), 1) }, as: .anonymous)
     }
-    // One look tells that nothing is there for all of them.
+    // One scan finds that all of them are new.
     #expect(adding <= 24, "\(adding) rows for 90 leaves")
     let left = (0..<10).map { "k9\($0):{v:9\($0)}" } + (0..<90).map { "n\($0)" }.sorted().map { "\($0):1" }
     #expect(try await database.get("a/p1", as: .anonymous).text == "{\(left.joined(separator: ","))}")
   }
 
   @Test(
-    "The last of several removed children takes its parents' priorities along, one that comes again does not")
+    "Removing the last of several children removes their parents' priorities, unless a child is added again")
   func priorities() async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("p")
     let value = Node.object([
@@ -107,13 +109,13 @@ struct CostTests {
       as: .anonymous)
     _ = try await database.set("x/d", to: 4, as: .anonymous)
     #expect(try await database.get("/", as: .anonymous).text == "{x:{d:4},y:{b:2}^2,z:3}")
-    // A leaf makes room for children once, and its priority stays with them.
+    // A leaf becomes an object once, and its priority stays.
     _ = try await database.set("z", to: .leaf(.int(3), priority: .number(9)), as: .anonymous)
     _ = try await database.update("z", [("m", 1), ("n", 2)], as: .anonymous)
     #expect(try await database.get("z", as: .anonymous).text == "{m:1,n:2}^9")
   }
 
-  @Test("A removal reads and clears a bounded part itself, however much there is")
+  @Test("A removal reads and clears a bounded number of rows, however large the subtree is")
   func removal() async throws {
     var costs: [Int] = []
     for leaves in [4_000, 40_000] {

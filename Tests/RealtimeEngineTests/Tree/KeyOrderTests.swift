@@ -1,4 +1,5 @@
-// Windows in key order, read from rows: they are those of the whole location, and cost no more than themselves.
+// Tests that windows in key order, read from rows, equal those of the complete location, at the cost of the
+// window.
 
 import OrderedStore
 import RandomModels
@@ -7,12 +8,12 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Windows in the order of keys", .timeLimit(.minutes(2)))
+@Suite("Windows in key order", .timeLimit(.minutes(2)))
 struct KeyOrderTests {
-  /// A database of which nothing is in memory, on an engine that counts.
+  /// A database with an empty cache on an engine that counts row reads.
   private func open(_ name: String) async throws -> (CountingEngine, EngineStore, RealtimeDatabase) {
     let engine = CountingEngine()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     return (engine, store, try await reopen(store, name))
   }
 
@@ -20,8 +21,8 @@ struct KeyOrderTests {
     try await RealtimeEngine(store: store, policy: EmulatorPolicy(), cacheBytes: 0).database(name)
   }
 
-  /// Keys of every kind: integers with and without zeros before them, push ids, texts around them, and texts whose order
-  /// by bytes is another.
+  /// Returns keys of every kind: integers with and without leading zeros, push IDs, similar strings, and
+  /// strings with different byte and UTF-16 orders.
   private static func key(_ values: inout RandomNodes, isSimple: Bool) -> String {
     switch values.below(isSimple ? 6 : 8) {
     case 0: "\(values.below(120) - 20)"
@@ -36,7 +37,9 @@ struct KeyOrderTests {
     }
   }
 
-  @Test("A window by key, or by priority where none is, is that of the whole location", arguments: 0..<40)
+  @Test(
+    "A window by key, or by priority where no child has one, equals that of the complete location",
+    arguments: 0..<40)
   func property(seed: Int) async throws {
     var values = RandomNodes(seed: UInt64(seed) &+ 11_000)
     let (_, store, filling) = try await open("keys")
@@ -46,11 +49,11 @@ struct KeyOrderTests {
     for _ in 0..<values.below(60) {
       var child = values.below(3) == 0 ? values.node() : Node.leaf(.int(Int64(values.below(9))))
       if !hasPriorities { child = child.withoutPriorities }
-      model = model.settingChild(Key(Self.key(&values, isSimple: isSimple)), to: child)
+      model = model.settingChild(ChildKey(Self.key(&values, isSimple: isSimple)), to: child)
     }
     _ = try await filling.set("list", to: model, as: .anonymous)
     for other in ["lis", "list!", "lisu"] {
-      _ = try await filling.set(Path([Key(other)]), to: ["1": 2], as: .anonymous)
+      _ = try await filling.set(Path([ChildKey(other)]), to: ["1": 2], as: .anonymous)
     }
     let database = try await reopen(store, "keys")
     for _ in 0..<60 {
@@ -63,7 +66,7 @@ struct KeyOrderTests {
           return .init(.string(text), isInclusive: isInclusive)
         }
         let value: LeafValue? = values.below(4) == 0 ? .int(Int64(values.below(3))) : nil
-        return .init(value, key: values.below(3) == 0 ? nil : Key(bound: key), isInclusive: isInclusive)
+        return .init(value, key: values.below(3) == 0 ? nil : ChildKey(bound: key), isInclusive: isInclusive)
       }
       if values.below(2) == 0 { query.start = bound() }
       if values.below(2) == 0 { query.end = bound() }
@@ -83,7 +86,7 @@ struct KeyOrderTests {
     }
   }
 
-  @Test("A window by key costs its children, however many there are beside them")
+  @Test("A window by key costs its children, however many others exist")
   func cost() async throws {
     var costs: [[Int]] = []
     for count in [300, 6_000] {
@@ -91,15 +94,15 @@ struct KeyOrderTests {
       for part in 0..<(count / 100) {
         let changes = (0..<100).map { n -> (Path, Node) in
           (
-            Path(keys: [Key("-N\(10_000 + part * 100 + n)")]),
+            Path(keys: [ChildKey("-N\(10_000 + part * 100 + n)")]),
             ["text": "what was said", "at": .leaf(.int(Int64(n)))]
           )
         }
         _ = try await filling.update("list", changes, as: .anonymous)
       }
       let database = try await reopen(store, "wide")
-      // A database that opens looks for what is to be built or cleared, which reads rows too.
-      #expect(try await eventually { database.builder.looks > 0 })
+      // An opened database looks for builds and pending deletes, which also reads rows.
+      #expect(try await eventually { database.builder.completedRuns > 0 })
       await database.cleaner.stop()
       var cost: [Int] = []
       for query in [
@@ -125,12 +128,12 @@ struct KeyOrderTests {
     #expect(zip(costs[0], costs[1]).allSatisfy { $1 <= $0 + 2 }, "\(costs)")
   }
 
-  @Test("A window among many numbers is that of the whole location", arguments: 0..<16)
+  @Test("A window among many integer keys equals that of the complete location", arguments: 0..<16)
   func numbers(seed: Int) async throws {
     var values = RandomNodes(seed: UInt64(seed) &+ 12_000)
     let (_, store, filling) = try await open("numbers")
     func number() -> Int {
-      // Of every length, close together and far apart.
+      // Integers of every length, close together and far apart.
       switch values.below(6) {
       case 0: values.below(10)
       case 1: values.below(1_200)
@@ -149,7 +152,7 @@ struct KeyOrderTests {
         case 2: "-N\(number())"
         default: "\(number())"
         }
-      model = model.settingChild(Key(text), to: .leaf(.int(1)))
+      model = model.settingChild(ChildKey(text), to: .leaf(.int(1)))
     }
     _ = try await filling.set("list", to: model, as: .anonymous)
     let database = try await reopen(store, "numbers")
@@ -169,7 +172,7 @@ struct KeyOrderTests {
     }
   }
 
-  @Test("A window of numbers, or beside them, costs its children, and so does one of any characters")
+  @Test("A window of integer keys, or next to them, costs its children, and so does one of other characters")
   func costOfNumbers() async throws {
     var costs: [[Int]] = []
     for count in [600, 6_000] {
@@ -179,16 +182,16 @@ struct KeyOrderTests {
           let number = part * 100 + n
           let lead = ["\u{E000}", "\u{FFFD}", "\u{10000}", "\u{1F600}"][number % 4]
           return [
-            (Path(keys: ["array", Key("\(number)")]), ["at": 1, "text": "x"]),
-            (Path(keys: ["mixed", Key("\(number)")]), ["at": 1]),
-            (Path(keys: ["mixed", Key("k\(10_000 + number)")]), ["at": 1]),
-            (Path(keys: ["wide", Key("k\(lead)\(10_000 + number)")]), ["at": 1]),
+            (Path(keys: ["array", ChildKey("\(number)")]), ["at": 1, "text": "x"]),
+            (Path(keys: ["mixed", ChildKey("\(number)")]), ["at": 1]),
+            (Path(keys: ["mixed", ChildKey("k\(10_000 + number)")]), ["at": 1]),
+            (Path(keys: ["wide", ChildKey("k\(lead)\(10_000 + number)")]), ["at": 1]),
           ]
         }
         _ = try await filling.update("/", changes, as: .anonymous)
       }
       let database = try await reopen(store, "wide")
-      #expect(try await eventually { database.builder.looks > 0 })
+      #expect(try await eventually { database.builder.completedRuns > 0 })
       await database.cleaner.stop()
       var cost: [Int] = []
       let windows: [(Path, QuerySpec)] = [
@@ -210,12 +213,12 @@ struct KeyOrderTests {
       }
       costs.append(cost)
     }
-    // A few numbers of other lengths stand in the way where there are more of them.
+    // Where other lengths are more frequent a few of their keys are read.
     #expect(zip(costs[0], costs[1]).allSatisfy { $1 <= $0 + 24 }, "\(costs)")
   }
 
   @Test(
-    "Where children have priorities, and where they have none, windows are those of the whole",
+    "With or without priorities on the children, windows equal those of the complete location",
     arguments: 0..<24)
   func prioritiesAnywhere(seed: Int) async throws {
     var values = RandomNodes(seed: UInt64(seed) &+ 13_000)
@@ -236,7 +239,7 @@ struct KeyOrderTests {
     }
     for round in 0..<30 {
       let path = values.path()
-      // Few priorities, so that most places have none.
+      // Few priorities, so that most locations have none.
       var node = values.below(5) == 0 ? values.node() : values.node().withoutPriorities
       if values.below(20) == 0 { node = .empty }
       if values.below(6) == 0 {
@@ -254,17 +257,17 @@ struct KeyOrderTests {
     }
   }
 
-  @Test("Priorities in one place leave windows elsewhere to rows, also over restarts")
-  func costBesidePriorities() async throws {
+  @Test("Priorities in one location leave windows elsewhere readable from rows, also after a restart")
+  func costWithPrioritiesElsewhere() async throws {
     let (engine, store, filling) = try await open("priorities")
-    let list = Node.object((0..<3_000).map { (Key("k\(10_000 + $0)"), ["at": .leaf(.int(Int64($0)))]) })
+    let list = Node.object((0..<3_000).map { (ChildKey("k\(10_000 + $0)"), ["at": .leaf(.int(Int64($0)))]) })
     for path in ["rooms/a/list", "rooms/b/list"] {
       _ = try await filling.set(Path(path), to: list, as: .anonymous)
     }
     _ = try await filling.set("rooms/b/list/k10007/.priority", to: 3, as: .anonymous)
     _ = try await filling.set("flag", to: .leaf(.int(1), priority: .number(2)), as: .anonymous)
     let database = try await reopen(store, "priorities")
-    #expect(try await eventually { database.builder.looks > 0 })
+    #expect(try await eventually { database.builder.completedRuns > 0 })
     await database.cleaner.stop()
     let query = QuerySpec(limit: .last(3))
     let cost = try await engine.count {
@@ -276,10 +279,10 @@ struct KeyOrderTests {
     #expect(found == list.setting("k10007/.priority", to: 3).window(query))
   }
 
-  @Test("A priority of a child makes the order by priority one that is looked at whole, also over restarts")
+  @Test("A child priority disables the priority-order shortcut, also after a restart")
   func priorities() async throws {
     let (_, store, database) = try await open("priorities")
-    let list = Node.object((0..<20).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let list = Node.object((0..<20).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     _ = try await database.set("list", to: list, as: .anonymous)
     let query = QuerySpec(limit: .last(1))
     #expect(try await database.get("list", query: query, as: .anonymous) == ["k9": 9])
@@ -292,10 +295,10 @@ struct KeyOrderTests {
 }
 
 extension Node {
-  /// The value without any priority in it.
+  /// The value without priorities.
   fileprivate var withoutPriorities: Node {
     guard case .children = content else { return with(priority: nil) }
-    var children: [(Key, Node)] = []
+    var children: [(ChildKey, Node)] = []
     forEachChild { key, child in
       children.append((key, child.withoutPriorities))
       return true

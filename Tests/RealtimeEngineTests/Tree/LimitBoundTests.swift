@@ -1,5 +1,5 @@
-// Each limit of `RealtimeLimits` that the engine keeps, at its bound: what just fits passes, one more is refused with the
-// product's status and message.
+// Tests each limit of `RealtimeLimits` at its bound: the maximum passes, and one more is rejected with
+// Firebase's status and message.
 
 import OrderedStore
 import RandomModels
@@ -20,7 +20,7 @@ struct LimitBoundTests {
   private func answer(
     _ client: Client, _ send: @Sendable (RealtimeConnection, Int64) -> Void
   ) async -> String {
-    switch await client.ask(send) {
+    switch await client.call(send) {
     case .failure(let error): error.description
     case let response: response.text
     }
@@ -31,21 +31,23 @@ struct LimitBoundTests {
   private static let tooBig =
     "too_big: The specified payload is too large, please request a location with less data."
 
-  @Test("Keys of 768 bytes, in paths and in values")
+  @Test("Keys have at most 768 bytes, in paths and in values")
   func keys() async throws {
     let client = Client(try await open())
     let longest = String(repeating: "é", count: 384)
     for (key, expected) in [
       (longest, "ok"), (longest + "x", "failure: Invalid data; key longer than 768 bytes"),
     ] {
-      #expect(await answer(client) { $0.set(Path(keys: [Key(key)]), to: 1, request: $1) } == expected)
-      #expect(await answer(client) { $0.set("a", to: .object([(Key(key), 1)]), request: $1) } == expected)
+      #expect(await answer(client) { $0.set(Path(keys: [ChildKey(key)]), to: 1, request: $1) } == expected)
       #expect(
-        await answer(client) { $0.onDisconnectSet(Path(keys: [Key(key)]), to: 1, request: $1) } == expected)
+        await answer(client) { $0.set("a", to: .object([(ChildKey(key), 1)]), request: $1) } == expected)
+      #expect(
+        await answer(client) { $0.onDisconnectSet(Path(keys: [ChildKey(key)]), to: 1, request: $1) }
+          == expected)
     }
   }
 
-  @Test("Levels, as the limit says", arguments: [1, 5])
+  @Test("The depth of data is limited", arguments: [1, 5])
   func depth(limit: Int) async throws {
     let client = Client(try await open { $0.depth = limit })
     let path = Path(keys: Array(repeating: "k", count: limit))
@@ -55,7 +57,7 @@ struct LimitBoundTests {
         == "failure: Invalid data; data lies more than \(limit) levels deep")
   }
 
-  @Test("Strings")
+  @Test("The size of strings is limited")
   func strings() async throws {
     let client = Client(try await open { $0.stringBytes = 1_000 })
     let longest = String(repeating: "é", count: 500)
@@ -65,9 +67,9 @@ struct LimitBoundTests {
         == "failure: Invalid data; string longer than 1000 bytes of UTF-8")
   }
 
-  @Test("One write over a socket, and one over REST")
+  @Test("The size of one write is limited, over WebSocket and over REST")
   func writes() async throws {
-    let node = Node.object((0..<40).map { (Key("k\($0)"), Node.leaf(.string("0123456789"))) })
+    let node = Node.object((0..<40).map { (ChildKey("k\($0)"), Node.leaf(.string("0123456789"))) })
     for (spare, expected) in [(0, "ok"), (-1, LimitBoundTests.writeTooBig)] {
       let client = Client(try await open { $0.socketWriteBytes = node.estimatedSize + spare })
       #expect(await answer(client) { $0.set("a", to: node, request: $1) } == expected)
@@ -84,7 +86,7 @@ struct LimitBoundTests {
     }
   }
 
-  @Test("One answer, from rows and from memory alike")
+  @Test("The size of one response is limited, from rows and from the cache")
   func responses() async throws {
     var values = RandomNodes(seed: 7)
     var node = Node.empty
@@ -96,8 +98,8 @@ struct LimitBoundTests {
       let warm = try await RealtimeEngine(store: store, policy: EmulatorPolicy(), limits: limits).database(
         "b")
       let client = Client(warm)
-      // Kept in memory while it is small, and grown there.
-      _ = await client.ask { $0.get("a", request: $1) }
+      // Cached while it is small, and grown in the cache.
+      _ = await client.call { $0.get("a", request: $1) }
       _ = await client.set("a", node)
       #expect(await answer(client) { $0.get("a", request: $1) } == expected)
       let cold = Client(
@@ -108,7 +110,7 @@ struct LimitBoundTests {
     }
   }
 
-  @Test("Rows assemble to the size that the node has", arguments: 0..<50)
+  @Test("Assembled rows have the estimated size of their node", arguments: 0..<50)
   func assembled(seed: Int) {
     var values = RandomNodes(seed: UInt64(seed))
     let node = values.node(depth: 4)
@@ -118,7 +120,7 @@ struct LimitBoundTests {
     #expect(assembler.finish() == node)
   }
 
-  @Test("Listens of a connection")
+  @Test("The number of listens on a connection is limited")
   func listens() async throws {
     let client = Client(try await open { $0.listensPerConnection = 2 })
     for i in 0..<2 {
@@ -129,7 +131,7 @@ struct LimitBoundTests {
         == "failure: too many listens: a connection may hold 2")
   }
 
-  @Test("Values registered for the end of a connection, by number")
+  @Test("The number of a connection's onDisconnect values is limited")
   func disconnectCount() async throws {
     let database = try await open { $0.onDisconnectsPerConnection = 3 }
     let client = Client(database)
@@ -139,7 +141,7 @@ struct LimitBoundTests {
       await answer(client) { $0.onDisconnectUpdate("b", [("x", 1), ("y", 1)], request: $1) } == refused)
     #expect(await answer(client) { $0.onDisconnectSet("b", to: 1, request: $1) } == "ok")
     #expect(await answer(client) { $0.onDisconnectSet("c", to: 1, request: $1) } == refused)
-    // What supersedes others takes their place; what is cancelled gives its place back.
+    // A value that replaces others frees their slots; a cancelled value frees its own.
     #expect(await answer(client) { $0.onDisconnectSet("b", to: 2, request: $1) } == "ok")
     #expect(await answer(client) { $0.onDisconnectSet("a", to: 2, request: $1) } == "ok")
     #expect(await answer(client) { $0.onDisconnectSet("c", to: 1, request: $1) } == "ok")
@@ -148,12 +150,12 @@ struct LimitBoundTests {
     #expect(await answer(client) { $0.onDisconnectCancel("none", request: $1) } == "ok")
     #expect(await answer(client) { $0.onDisconnectSet("d", to: 1, request: $1) } == "ok")
     client.connection.close()
-    #expect(await Client(database).ask { $0.get("/", request: $1) }.text == "ok {b:2,c:1,d:1}")
+    #expect(await Client(database).call { $0.get("/", request: $1) }.text == "ok {b:2,c:1,d:1}")
   }
 
-  @Test("Values registered for the end of a connection, by what they take when they are written")
+  @Test("The bytes of a connection's onDisconnect values are limited")
   func disconnectBytes() async throws {
-    let node = Node.object((0..<40).map { (Key("k\($0)"), Node.leaf(.string("0123456789"))) })
+    let node = Node.object((0..<40).map { (ChildKey("k\($0)"), Node.leaf(.string("0123456789"))) })
     let each = DisconnectCost("a", node).bytes
     #expect(each == DisconnectCost("b", node).bytes)
     for (spare, expected) in [(0, "ok"), (-1, LimitBoundTests.writeTooBig)] {
@@ -161,16 +163,16 @@ struct LimitBoundTests {
       let client = Client(database)
       #expect(await answer(client) { $0.onDisconnectSet("a", to: node, request: $1) } == "ok")
       #expect(await answer(client) { $0.onDisconnectSet("b", to: node, request: $1) } == expected)
-      // Superseding is not adding.
+      // Replacing a value does not add to the sum.
       #expect(await answer(client) { $0.onDisconnectSet("a", to: node, request: $1) } == "ok")
       client.connection.close()
-      let root = await Client(database).ask { $0.get("/", request: $1) }.text
+      let root = await Client(database).call { $0.get("/", request: $1) }.text
       #expect(root.contains("b:") == (spare == 0))
     }
   }
 
   @Test(
-    "An update whose rows are more than a commit may hold is refused, alone and before anything is written")
+    "An update with more rows than a commit may hold is rejected before anything is written")
   func commit() async throws {
     let database = try await open()
     let client = Client(database)
@@ -189,8 +191,8 @@ struct LimitBoundTests {
     #expect(error == .writeTooBig)
     #expect(await client.answer(to: third).text == "ok")
     #expect(try await database.get("/", as: .anonymous).text == "{a:1,b:1}")
-    // The same as one value is filled in step by step.
+    // As a single value it is staged in steps.
     #expect(await client.set(HugeSubtree.path, HugeSubtree.leaves(3_000)).text == "ok")
-    #expect(await client.ask { $0.get(HugeSubtree.path.child("l7"), request: $1) }.text == "ok 7")
+    #expect(await client.call { $0.get(HugeSubtree.path.child("l7"), request: $1) }.text == "ok 7")
   }
 }

@@ -1,4 +1,4 @@
-// What bad input gets: the product's error for that request alone, and an unharmed database.
+// Tests that invalid input gets Firebase's error for that request alone, and leaves the database unharmed.
 
 import OrderedStore
 import RealtimeEngine
@@ -17,7 +17,7 @@ struct RealtimeLimitTests {
     return error.description
   }
 
-  @Test("Data may lie 32 levels deep, not 33, path and value together")
+  @Test("Data may be 32 levels deep, path and value together, and not 33")
   func depth() async throws {
     let client = Client(try await open())
     let deep = Path(keys: Array(repeating: "k", count: 31))
@@ -28,12 +28,12 @@ struct RealtimeLimitTests {
   }
 
   @Test(
-    "Keys, strings and numbers that cannot be stored are refused",
+    "Keys, strings and numbers that cannot be stored are rejected",
     arguments: [
       (Path(keys: ["a."]), Node.leaf(.int(1))),
-      (Path(keys: [Key(String(repeating: "x", count: 769))]), .leaf(.int(1))),
+      (Path(keys: [ChildKey(String(repeating: "x", count: 769))]), .leaf(.int(1))),
       ("a", .object([("b$", .leaf(.int(1)))])),
-      ("a", .object([(Key(String(repeating: "x", count: 769)), .leaf(.int(1)))])),
+      ("a", .object([(ChildKey(String(repeating: "x", count: 769)), .leaf(.int(1)))])),
       ("a", .leaf(.double(.nan))), ("a", .leaf(.double(.infinity))),
       ("a", .leaf(.int(1), priority: .number(.infinity))),
       ("a", .leaf(.string(String(repeating: "x", count: 10 * 1024 * 1024 + 1)))),
@@ -47,7 +47,7 @@ struct RealtimeLimitTests {
     #expect(try await database.get("/", as: .anonymous).isEmpty)
   }
 
-  @Test("A string of 10 MiB is stored and read back")
+  @Test("A string of 10 MiB is stored and read")
   func largeString() async throws {
     let database = try await open()
     let text = String(repeating: "é", count: 5 * 1024 * 1024)
@@ -55,43 +55,43 @@ struct RealtimeLimitTests {
     #expect(try await database.get("big", as: .anonymous) == .leaf(.string(text)))
   }
 
-  @Test("A write above the limit is write_too_big, a read above it too_big, and the next request goes on")
+  @Test("A write above its limit is write_too_big, a read above its limit too_big; the next request succeeds")
   func sizes() async throws {
     var limits = RealtimeLimits()
     limits.socketWriteBytes = 2_000
     limits.responseBytes = 5_000
     let database = try await open(limits)
     let client = Client(database)
-    let wide = Node.object((0..<100).map { (Key("k\($0)"), Node.leaf(.string("0123456789"))) })
+    let wide = Node.object((0..<100).map { (ChildKey("k\($0)"), Node.leaf(.string("0123456789"))) })
     #expect(await client.set("a", wide).text == "ok")
-    let wider = Node.object((0..<200).map { (Key("k\($0)"), Node.leaf(.string("0123456789"))) })
+    let wider = Node.object((0..<200).map { (ChildKey("k\($0)"), Node.leaf(.string("0123456789"))) })
     #expect(await client.set("b", wider).text == "write_too_big")
     for i in 0..<4 { _ = try await database.set(Path("c/\(i)"), to: wide, as: .anonymous) }
     let cold = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits)
       .database("cold")
     for i in 0..<4 { _ = try await cold.set(Path("c/\(i)"), to: wide, as: .anonymous) }
     let reader = Client(cold)
-    #expect(await reader.ask { $0.get("c", request: $1) }.text == "too_big")
-    #expect(await reader.ask { $0.listen("c", hash: "", request: $1) }.text == "too_big")
+    #expect(await reader.call { $0.get("c", request: $1) }.text == "too_big")
+    #expect(await reader.call { $0.listen("c", hash: "", request: $1) }.text == "too_big")
     #expect(try await cold.getShallow("c", as: .anonymous) == .children(["0", "1", "2", "3"]))
-    #expect(await reader.ask { $0.get("c/1/k5", request: $1) }.text == "ok '0123456789'")
+    #expect(await reader.call { $0.get("c/1/k5", request: $1) }.text == "ok '0123456789'")
   }
 
-  @Test("A connection may hold so many listens and no more")
+  @Test("A connection has a maximum number of listens")
   func listens() async throws {
     var limits = RealtimeLimits()
     limits.listensPerConnection = 3
     let client = Client(try await open(limits))
     for i in 0..<3 {
-      #expect(await client.ask { $0.listen(Path("a/\(i)"), hash: "", request: $1) }.text == "ok")
+      #expect(await client.call { $0.listen(Path("a/\(i)"), hash: "", request: $1) }.text == "ok")
     }
-    #expect(await client.ask { $0.listen("a/3", hash: "", request: $1) }.text == "failure")
-    #expect(await client.ask { $0.listen("a/2", hash: "", request: $1) }.text == "ok")
-    await client.ask { $0.unlisten("a/0", request: $1) }
-    #expect(await client.ask { $0.listen("a/3", hash: "", request: $1) }.text == "ok")
+    #expect(await client.call { $0.listen("a/3", hash: "", request: $1) }.text == "failure")
+    #expect(await client.call { $0.listen("a/2", hash: "", request: $1) }.text == "ok")
+    await client.call { $0.unlisten("a/0", request: $1) }
+    #expect(await client.call { $0.listen("a/3", hash: "", request: $1) }.text == "ok")
   }
 
-  @Test("A location may be listened to in so many orders and no more, by however many")
+  @Test("A location has a maximum number of listened orders, over all connections")
   func orders() async throws {
     var limits = RealtimeLimits()
     limits.ordersPerLocation = 2
@@ -102,7 +102,7 @@ struct RealtimeLimitTests {
       _ client: Client, _ ordering: Ordering, _ tag: Int64, _ path: Path = "a"
     ) async -> RealtimeResponse {
       let query = QuerySpec(ordering: ordering, limit: .first(1))
-      return await client.ask { $0.listen(path, query: query, tag: tag, hash: "", request: $1) }
+      return await client.call { $0.listen(path, query: query, tag: tag, hash: "", request: $1) }
     }
     #expect(await listen(client, .child("p"), 1).text == "ok no_index")
     #expect(await listen(client, .child("q"), 2).text == "ok no_index")
@@ -111,21 +111,21 @@ struct RealtimeLimitTests {
     }
     #expect(error.status == .failure)
     #expect(error.message.contains("2 at a time (ordersPerLocation)"))
-    // In an order that is kept, by key, and elsewhere.
+    // An order that is already kept, the order by key, and another location.
     #expect(await listen(other, .child("p"), 2).text == "ok no_index")
     #expect(await listen(other, .key, 3).text == "ok")
     let range = QuerySpec(ordering: .child("r"), start: .init(.int(1)))
     #expect(
-      await other.ask { $0.listen("a", query: range, tag: 8, hash: "", request: $1) }.text == "ok no_index")
+      await other.call { $0.listen("a", query: range, tag: 8, hash: "", request: $1) }.text == "ok no_index")
     #expect(await listen(other, .child("r"), 4, "b").text == "ok no_index")
-    await client.ask { $0.unlisten("a", tag: 1, request: $1) }
-    // The order of p is still kept for the other.
+    await client.call { $0.unlisten("a", tag: 1, request: $1) }
+    // The order by p is still kept for the other connection.
     #expect(await listen(other, .child("r"), 1).text == "failure")
-    await client.ask { $0.unlisten("a", tag: 2, request: $1) }
+    await client.call { $0.unlisten("a", tag: 2, request: $1) }
     #expect(await listen(other, .child("r"), 1).text == "ok no_index")
   }
 
-  @Test("A batch with one write that is too large for a commit fails that one alone")
+  @Test("In a batch only the write that is too large for a commit fails")
   func tooLargeForACommit() async throws {
     let database = try await open()
     let client = Client(database)
@@ -140,19 +140,19 @@ struct RealtimeLimitTests {
       _ = try await second
       Issue.record("a write above the store's limit was accepted")
     } catch { #expect((error as? RealtimeError)?.status == .writeTooBig) }
-    #expect(await client.ask { $0.get("/", request: $1) }.text == "ok {a:1,b:2}")
-    // As one value they are filled in step by step.
+    #expect(await client.call { $0.get("/", request: $1) }.text == "ok {a:1,b:2}")
+    // As one value the changes are staged in steps.
     _ = try await database.set("huge", to: .object(huge.map { ($0.0.keys[0], $0.1) }), as: .anonymous)
     #expect(try await database.getShallow("huge", as: .anonymous) == .children(huge.map { $0.0.keys[0] }))
   }
 
-  @Test("Names of namespaces are checked, and namespaces are separate", arguments: ["", "a/b", "a b", "é"])
+  @Test("Names of namespaces are validated, and namespaces are separate", arguments: ["", "a/b", "a b", "é"])
   func namespaces(bad: String) async throws {
     let engine = RealtimeEngine(store: try MemoryStore(), policy: EmulatorPolicy())
     await #expect(throws: RealtimeError.self) { _ = try await engine.database(bad) }
     _ = try await engine.database("one").set("a", to: 1, as: .anonymous)
     #expect(try await engine.database("two").get("/", as: .anonymous).isEmpty)
-    // Asking for a name does not bring a namespace into being.
+    // Reading does not create a namespace.
     #expect(try await engine.namespaces() == ["one"])
   }
 }

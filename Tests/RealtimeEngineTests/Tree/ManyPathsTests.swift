@@ -1,4 +1,4 @@
-// Updates over many paths: what one look at the rows around tells must stay true while the update changes them.
+// Tests that known gaps between rows stay correct while an update of many paths changes them.
 
 import OrderedStore
 import RandomModels
@@ -7,24 +7,26 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Updates over many paths", .timeLimit(.minutes(10)))
+@Suite("Updates of many paths", .timeLimit(.minutes(10)))
 struct ManyPathsTests {
   private func path(_ values: inout RandomNodes) -> Path {
-    Path(keys: (0..<(1 + values.below(4))).map { _ in Key("n\(values.below(12))") })
+    Path(keys: (0..<(1 + values.below(4))).map { _ in ChildKey("n\(values.below(12))") })
   }
 
-  /// Leaves mostly, some of them with priorities, here and there an object or nothing.
+  /// Mostly leaves, some with priorities, and few objects or removals.
   private func node(_ values: inout RandomNodes) -> Node {
     switch values.below(8) {
     case 0: .empty
     case 1:
-      .object([("n1", 1), (Key("n\(values.below(12))"), .leaf(.bool(true), priority: values.priority()))])
+      .object([
+        ("n1", 1), (ChildKey("n\(values.below(12))"), .leaf(.bool(true), priority: values.priority())),
+      ])
     case 2: .leaf(.string("p"), priority: values.priority())
     default: .leaf(.int(Int64(values.below(4))))
     }
   }
 
-  /// Values at paths none of which lies inside another, and priorities.
+  /// Returns values and priorities at paths, none inside another.
   private func changes(_ values: inout RandomNodes) -> [(Path, Node)] {
     var changes: [Path: Node] = [:]
     for _ in 0..<(2 + values.below(120)) {
@@ -39,15 +41,15 @@ struct ManyPathsTests {
     return changes.map { ($0.key, $0.value) }
   }
 
-  @Test("Leave what the model says, and rows that agree with each other", arguments: 0..<24)
+  @Test("The tree equals the model, and its rows are consistent", arguments: 0..<24)
   func model(seed: Int) async throws {
     var values = RandomNodes(seed: UInt64(seed))
     let store = try MemoryStore()
     var staging = [StagingLimits.standard, .tinyRemovals, .tinyReads, .tiny][seed % 4]
-    staging.stretchedChanges = 2
+    staging.minimumGapChanges = 2
     var model = Node.empty
     for round in 0..<12 {
-      // Nothing is in memory of what the last one wrote.
+      // The cache has nothing of the last update.
       let engine = RealtimeEngine(
         store: store, policy: EmulatorPolicy(), cacheBytes: round % 3 == 2 ? 1 << 20 : 2_000,
         staging: staging)
@@ -57,7 +59,7 @@ struct ManyPathsTests {
         let changes = changes(&values)
         _ = try await database.update(location, changes, as: .anonymous)
         let whole = changes.map { (location.appending($0.0), $0.1) }.sorted { $0.0 < $1.0 }
-        // Priorities last: one may belong to a location that another change brings into being.
+        // Priorities come last: another change may create their location.
         model = model.merging(whole.filter { !$0.0.isPriority } + whole.filter { $0.0.isPriority })
         #expect(try await database.get("/", as: .anonymous) == model, "seed \(seed), round \(round)")
       }

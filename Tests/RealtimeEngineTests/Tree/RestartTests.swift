@@ -1,5 +1,5 @@
-// The engine on disk: everything acknowledged is there after a restart, sessions that a dead server left behind end, and
-// rows alone are enough.
+// Tests the engine on disk: every acknowledged write survives a restart, sessions of a crashed server end,
+// and the rows alone suffice.
 
 import EmbeddedStore
 import Foundation
@@ -42,19 +42,19 @@ struct RealtimeRestartTests {
     }
   }
 
-  @Test("onDisconnect of a server that died happens at the next start, once, with the callers' rights")
+  @Test("onDisconnect operations of a crashed server run once, at the next start, with their callers' rights")
   func presence() async throws {
     let path = directory()
     defer { try? FileManager.default.removeItem(atPath: path) }
     var store = try await open(path)
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("presence")
     let phone = Client(database)
-    await phone.ask { $0.onDisconnectSet("on", to: false, request: $1) }
-    await phone.ask {
+    await phone.call { $0.onDisconnectSet("on", to: false, request: $1) }
+    await phone.call {
       $0.onDisconnectUpdate("/", [("n", .leaf(.deferred(.increment(.int(1)))))], request: $1)
     }
     _ = await phone.set("on", true)
-    // The connection is never closed: the process is gone.
+    // The connection is never closed: the process has crashed.
     try await store.close()
     for _ in 0..<2 {
       store = try await open(path)
@@ -66,7 +66,7 @@ struct RealtimeRestartTests {
     }
   }
 
-  @Test("After the store stops writing, writes are unavailable and reads go on")
+  @Test("After the store stops writing, writes fail as unavailable and reads continue")
   func closedStore() async throws {
     let path = directory()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -79,7 +79,7 @@ struct RealtimeRestartTests {
     await #expect(throws: RealtimeError.self) { _ = try await database.get("a", as: .anonymous) }
   }
 
-  @Test("Clients that write at once are all acknowledged and all there", arguments: [8])
+  @Test("Concurrent writes are all acknowledged and stored", arguments: [8])
   func concurrent(clients: Int) async throws {
     let path = directory()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -91,15 +91,15 @@ struct RealtimeRestartTests {
         group.addTask {
           let client = Client(database)
           for i in 0..<25 {
-            await client.ask { $0.set(Path("c\(c)/\(i)"), to: .leaf(.int(Int64(i))), request: $1) }
-            await client.ask { $0.set("sum", to: .leaf(.deferred(.increment(.int(1)))), request: $1) }
+            await client.call { $0.set(Path("c\(c)/\(i)"), to: .leaf(.int(Int64(i))), request: $1) }
+            await client.call { $0.set("sum", to: .leaf(.deferred(.increment(.int(1)))), request: $1) }
           }
         }
       }
     }
     let root = try await database.get("/", as: .anonymous)
     #expect(root.child("sum") == .leaf(.int(Int64(clients * 25))))
-    for c in 0..<clients { #expect(root.child(Key("c\(c)")).childCount == 25) }
+    for c in 0..<clients { #expect(root.child(ChildKey("c\(c)")).childCount == 25) }
     await engine.shutdown()
     try await store.close()
   }

@@ -1,4 +1,4 @@
-// A check of a stored tree finds rows that no server of ours would have left.
+// Tests that a check of a stored tree finds rows that the engine never writes.
 
 import OrderedStore
 import RealtimeModel
@@ -7,7 +7,7 @@ import Testing
 @testable import RealtimeEngine
 
 @Suite(.timeLimit(.minutes(2))) struct TreeCheckTests {
-  @Test("What an engine wrote is consistent; unreadable values and values above children are named")
+  @Test("The engine's rows are consistent; invalid values and values above children are reported")
   func faults() async throws {
     let store = try MemoryStore()
     let engine = RealtimeEngine(store: store, policy: EmulatorPolicy())
@@ -17,7 +17,8 @@ import Testing
     _ = try await database.set("goods/.priority", to: .leaf(.int(2)), as: .anonymous)
     #expect(try await TreeCheck.run(store) == [TreeReport(namespace: "shop", leaves: 2)])
 
-    let rows = try await store.database(named: RealtimeEngine.cataloguePrefix + "shop", history: .openReads)
+    let rows = try await store.database(
+      named: RealtimeEngine.cataloguePrefix + "shop", history: .activeReadersOnly)
     _ = try await rows.execute(validating: nil) { writer in
       try writer.set(RowKeys.row(of: "goods/tea"), [0x77])
       try writer.set(RowKeys.row(of: "goods"), NodeEncoder.encode(.leaf(.bool(true))))

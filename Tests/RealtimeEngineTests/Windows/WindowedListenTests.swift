@@ -1,5 +1,5 @@
-// Filtered listens on locations that are larger than an answer may be, or than the sequencer reads: what clients know of
-// their windows is what the queries show, after every write, and what that costs is the window.
+// Filtered listens on locations larger than an answer, or than a batch reads: after every write clients know
+// the windows of their queries, at the cost of the window.
 
 import OrderedStore
 import RandomModels
@@ -33,7 +33,7 @@ struct WindowedListenTests {
     #expect(try await eventually { await database.indexesAreBuilt() })
   }
 
-  @Test("A location larger than an answer is listened to by its windows")
+  @Test("Filtered listens work on a location larger than an answer")
   func largerThanAnAnswer() async throws {
     var limits = RealtimeLimits.standard
     limits.responseBytes = 40_000
@@ -46,7 +46,7 @@ struct WindowedListenTests {
       QuerySpec(ordering: .child("n"), limit: .last(1)),
     ]
     for (tag, query) in queries.enumerated() {
-      let answer = await client.ask {
+      let answer = await client.call {
         $0.listen("list", query: query, tag: Int64(tag), hash: "", request: $1)
       }
       #expect(answer.text == "ok")
@@ -60,11 +60,11 @@ struct WindowedListenTests {
         "d list \(shown([10, 11, 12])) #2",
         "d list \(shown([2_999])) #3",
       ])
-    // One that leaves makes room for what comes behind it; one that nobody sees is told to nobody.
-    await client.ask { $0.set("list/k1002999", to: nil, request: $1) }
-    await client.ask { $0.set("list/k1001500/t", to: "other", request: $1) }
-    await client.ask { $0.set("list/k1000011/n", to: 5_000, request: $1) }
-    await client.ask { $0.set("list/k1000010/t", to: "new", request: $1) }
+    // A removed child makes room for the next one. Changes outside every window reach no client.
+    await client.call { $0.set("list/k1002999", to: nil, request: $1) }
+    await client.call { $0.set("list/k1001500/t", to: "other", request: $1) }
+    await client.call { $0.set("list/k1000011/n", to: 5_000, request: $1) }
+    await client.call { $0.set("list/k1000010/t", to: "new", request: $1) }
     #expect(
       Set(await client.drain().filter { !$0.hasSuffix("ok") }) == [
         "m list {k1002999:null,k1002997:{n:2997,t:'text'}} #0",
@@ -73,41 +73,42 @@ struct WindowedListenTests {
         "m list {k1002998:null,k1000011:{n:5000,t:'text'}} #3",
         "d list/k1000010/t 'new' #2",
       ])
-    let refused = await client.ask {
+    let refused = await client.call {
       $0.listen(
         "list", query: QuerySpec(ordering: .child("t"), limit: .last(1)), tag: 9, hash: "", request: $1)
     }
-    #expect(refused.text == "too_big", "an order without rows needs all of the location")
+    #expect(refused.text == "too_big", "an order without rows needs the complete location")
   }
 
   @Test(
-    "A write beside a window reads a few rows, however large the location is", arguments: [2_000, 20_000])
+    "A write near a window reads few rows, however large the location is", arguments: [2_000, 20_000])
   func cost(count: Int) async throws {
     let database = try await open(MemoryStore())
     try await fill(database, count)
     let client = Client(database)
     let query = QuerySpec(ordering: .child("n"), limit: .last(20))
-    await client.ask { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
-    let sequencer = database.runner.sequencer
+    await client.call { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
+    let executor = database.runner.executor
     guard let store = database.rows.current else { return }
     func rows(_ path: Path, _ value: Node) async throws -> Int {
-      let operation = Operation(.write(.set(path, value), hash: nil), from: .call(.administrator) { _ in })
+      let operation = RealtimeOperation(
+        .write(.set(path, value), hash: nil), from: .call(.administrator) { _ in })
       return try await store.execute(validating: nil) { writer in
         let counting = CountingState(base: writer)
-        _ = try sequencer.run([operation], in: counting, SessionJournal(), mayHold: false)
+        _ = try executor.run([operation], in: counting, SessionJournal(), mayDefer: false)
         return counting.rows
       }.result
     }
     #expect(try await rows("list/k1000000/t", "beside") < 30)
-    #expect(try await rows(Path("list/k\(1_000_000 + count - 1)"), .empty) < 150, "one that is shown leaves")
+    #expect(try await rows(Path("list/k\(1_000_000 + count - 1)"), .empty) < 150, "a shown child leaves")
   }
 
-  @Test("A listen waits for an index that is being built, where its location is larger than an answer")
-  func beingBuilt() async throws {
+  @Test("A listen on a location larger than an answer waits for an index that is being built")
+  func indexBeingBuilt() async throws {
     var limits = RealtimeLimits.standard
     limits.responseBytes = 40_000
     var staging = StagingLimits.standard
-    staging.turnTime = .zero
+    staging.batchQuantum = .zero
     let database = try await open(MemoryStore(), limits: limits, staging)
     try await fill(database, 3_000)
     try await database.setRules(RulesFile(Array(#"{"rules":{}}"#.utf8)), as: .administrator)
@@ -116,71 +117,71 @@ struct WindowedListenTests {
     #expect(await !database.indexesAreBuilt())
     let client = Client(database)
     let query = QuerySpec(ordering: .child("n"), limit: .last(1))
-    let answer = await client.ask { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
+    let answer = await client.call { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
     #expect(answer.text == "ok")
     #expect(await client.drain().first == "d list {k1002999:{n:2999,t:'text'}} #1")
     await database.shutdown()
   }
 
-  @Test("Where rows no longer tell what a window holds, all of the location is followed")
-  func withoutIndex() async throws {
+  @Test("Without an index the location is followed as one value")
+  func removedIndex() async throws {
     let database = try await open(MemoryStore())
     try await fill(database, 2_000)
     let client = Client(database)
     let query = QuerySpec(ordering: .child("n"), limit: .first(2))
     let byPriority = QuerySpec(limit: .last(1))
-    await client.ask { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
-    await client.ask { $0.listen("list", query: byPriority, tag: 2, hash: "", request: $1) }
+    await client.call { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
+    await client.call { $0.listen("list", query: byPriority, tag: 2, hash: "", request: $1) }
     var replica = Replica()
     replica.start(ListenName(path: "list", tag: 1), query)
     replica.start(ListenName(path: "list", tag: 2), byPriority)
-    #expect(!database.runner.sequencer.windows.isEmpty)
+    #expect(!database.runner.executor.windows.isEmpty)
     try await database.setRules(RulesFile(Array(#"{"rules":{}}"#.utf8)), as: .administrator)
-    var model = Node.object((0..<2_000).map { (Key("k\(1_000_000 + $0)"), child($0)) })
+    var model = Node.object((0..<2_000).map { (ChildKey("k\(1_000_000 + $0)"), child($0)) })
     for (path, value) in [("k1000001", Node.empty), ("k1000700/.priority", 1), ("k1000700", .empty)] {
-      await client.ask { $0.set(Path("list").appending(Path(path)), to: value, request: $1) }
+      await client.call { $0.set(Path("list").appending(Path(path)), to: value, request: $1) }
       model = model.setting(Path(path), to: value)
     }
     #expect(
       try await eventually {
-        for case .push(let push) in await client.takeTold() { replica.apply(push) }
+        for case .push(let push) in await client.takeOutputs() { replica.apply(push) }
         return replica.values[ListenName(path: "list", tag: 1)] == model.window(query)
           && replica.values[ListenName(path: "list", tag: 2)] == model.window(byPriority)
       })
-    await client.ask { $0.set("list/k1001999", to: nil, request: $1) }
-    #expect(database.runner.sequencer.windows.isEmpty)
+    await client.call { $0.set("list/k1001999", to: nil, request: $1) }
+    #expect(database.runner.executor.windows.isEmpty)
     #expect(await client.drain().first == "m list {k1001999:null,k1001998:{n:1998,t:'text'}} #2")
   }
 
-  @Test("A listen that cannot be followed any more because its location is too large ends, and says so")
+  @Test("A listen ends with too_big if its location is too large to be followed as one value")
   func revoked() async throws {
     var limits = RealtimeLimits.standard
     limits.responseBytes = 40_000
     let database = try await open(MemoryStore(), limits: limits)
     try await fill(database, 3_000)
     let client = Client(database)
-    await client.ask {
+    await client.call {
       $0.listen("list", query: QuerySpec(limit: .last(1)), tag: 1, hash: "", request: $1)
     }
     _ = await client.drain()
-    await client.ask { $0.set("list/k1000000/.priority", to: 1, request: $1) }
-    await client.ask { $0.set("list/k1000000", to: nil, request: $1) }
-    var told: [String] = []
+    await client.call { $0.set("list/k1000000/.priority", to: 1, request: $1) }
+    await client.call { $0.set("list/k1000000", to: nil, request: $1) }
+    var outputs: [String] = []
     #expect(
       try await eventually {
-        told += await client.drain()
-        return told.contains("c list too_big #1")
-      }, "\(told)")
-    #expect(database.runner.sequencer.windows.isEmpty)
+        outputs += await client.drain()
+        return outputs.contains("c list too_big #1")
+      }, "\(outputs)")
+    #expect(database.runner.executor.windows.isEmpty)
   }
 
-  @Test("A window that lacks children for a moment is told of them, whoever listens meanwhile")
-  func meanwhile() async throws {
+  @Test("A window receives its missing children, also if other listens start meanwhile")
+  func missingChildren() async throws {
     let database = try await open(MemoryStore())
     try await fill(database, 2_000)
     let (client, other) = (Client(database), Client(database))
     let query = QuerySpec(ordering: .child("n"), limit: .first(2))
-    await client.ask { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
+    await client.call { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
     var replica = Replica()
     replica.start(ListenName(path: "list", tag: 1), query)
     try await database.setRules(RulesFile(Array(#"{"rules":{}}"#.utf8)), as: .administrator)
@@ -191,15 +192,15 @@ struct WindowedListenTests {
     ]
     #expect(await client.answer(to: requests[0]).text == "ok")
     #expect(await other.answer(to: requests[1]).text == "ok")
-    let model = Node.object((1..<2_000).map { (Key("k\(1_000_000 + $0)"), child($0)) })
+    let model = Node.object((1..<2_000).map { (ChildKey("k\(1_000_000 + $0)"), child($0)) })
     #expect(
       try await eventually {
-        for case .push(let push) in await client.takeTold() { replica.apply(push) }
+        for case .push(let push) in await client.takeOutputs() { replica.apply(push) }
         return replica.values[ListenName(path: "list", tag: 1)] == model.window(query)
       })
   }
 
-  @Test("Building an index below a child leaves the windows of its location alone")
+  @Test("Building an index below a child keeps the windows of its location")
   func builtBelow() async throws {
     var limits = RealtimeLimits.standard
     limits.responseBytes = 40_000
@@ -207,28 +208,28 @@ struct WindowedListenTests {
     try await fill(database, 3_000)
     let rules = #"{"rules":{"list":{".indexOn":"n","$k":{".indexOn":[".value","a"]}}}}"#
     try await database.setRules(RulesFile(Array(rules.utf8)), as: .administrator)
-    let wide = Node.object((0..<600).map { (Key("m\($0)"), 1) } + [("n", 9_999)])
+    let wide = Node.object((0..<600).map { (ChildKey("m\($0)"), 1) } + [("n", 9_999)])
     _ = try await database.set("list/wide", to: wide, as: .administrator)
     #expect(try await eventually { await database.indexesAreBuilt() })
     let client = Client(database)
     let query = QuerySpec(ordering: .child("n"), limit: .last(1))
-    await client.ask { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
+    await client.call { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
     _ = await client.drain()
-    await client.ask { $0.set("list/wide", to: nil, request: $1) }
+    await client.call { $0.set("list/wide", to: nil, request: $1) }
     #expect(await client.drain().first == "m list {wide:null,k1002999:{n:2999,t:'text'}} #1")
-    #expect(database.runner.sequencer.windows["list"]?.isLeaving == false)
+    #expect(database.runner.executor.windows["list"]?.isReadingFullValue == false)
   }
 
-  @Test("What an unlisten leaves is gone before the end of its connection, too")
+  @Test("An unlisten of a closed connection removes its listener")
   func closedConnection() throws {
     let fanOut = FanOut()
     let connection = ConnectionState(
       name: "closed", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
     let query = QuerySpec(limit: .last(1))
-    let listen = Operation.Listen(path: "list", query: query, tag: 1, hash: "", compoundHash: nil)
+    let listen = RealtimeOperation.Listen(path: "list", query: query, tag: 1, hash: "", compoundHash: nil)
     let part = Node.object([("k", 1)])
     fanOut.run([
-      .listen(connection, listen, part, PreparedListen(isPart: true), warnings: [], request: nil)
+      .listen(connection, listen, part, PreparedListen(isPartial: true), warnings: [], request: nil)
     ])
     #expect(fanOut.root.existing(at: "list") != nil)
     _ = connection.markClosed()
@@ -236,18 +237,18 @@ struct WindowedListenTests {
     #expect(fanOut.root.existing(at: "list") == nil)
   }
 
-  @Test("A join that is taken back leaves nothing")
-  func takenBack() {
+  @Test("A listen that is rolled back leaves nothing")
+  func rolledBackJoin() {
     let windows = WindowedLocations()
     let (kept, failed) = (SessionJournal(), SessionJournal())
     let (one, two) = (QuerySpec(limit: .last(1)), QuerySpec(limit: .last(2)))
-    windows.join("list", one, RowWindow(one, []), kept)
-    windows.join("list", two, RowWindow(two, []), failed)
-    #expect(windows.beginLeaving("list", failed))
+    windows.addListen("list", one, RowWindow(one, []), kept)
+    windows.addListen("list", two, RowWindow(two, []), failed)
+    #expect(windows.beginReadingFullValue("list", failed))
     failed.rollBack()
     #expect(windows["list"]?.windows.count == 1)
-    #expect(windows["list"]?.isLeaving == false)
-    windows.leave("list", one, kept)
+    #expect(windows["list"]?.isReadingFullValue == false)
+    windows.removeListen("list", one, kept)
     #expect(windows.isEmpty && windows.inside(.root).isEmpty)
     kept.rollBack()
     #expect(windows.isEmpty)
@@ -257,35 +258,37 @@ struct WindowedListenTests {
   func property(seed: Int) async throws {
     var staging = seed % 3 == 0 ? StagingLimits.tiny : StagingLimits.tinyReads
     staging.readRows = 4
-    if seed % 4 == 0 { staging.windowChildren = 6 }
+    if seed % 4 == 0 { staging.maximumWindowChildren = 6 }
     let database = try await open(MemoryStore(), staging)
     var program = WindowProgram(seed: UInt64(seed), database)
     try await program.begin()
     var windowed = 0
     for _ in 0..<100 {
       try await program.step()
-      if !database.runner.sequencer.windows.isEmpty { windowed += 1 }
+      if !database.runner.executor.windows.isEmpty { windowed += 1 }
     }
-    // The first programs show that windows are met at all; among many a few hardly meet any.
+    // Checks on the first programs that windows occur; some of many programs hardly have any.
     if seed < 100, seed % 4 != 3 { #expect(windowed > 4, "seed \(seed): \(windowed)") }
     await program.end()
-    #expect(database.runner.sequencer.windows.isEmpty, "seed \(seed)")
-    #expect(!database.runner.sequencer.orders.has("list"), "seed \(seed)")
+    #expect(database.runner.executor.windows.isEmpty, "seed \(seed)")
+    #expect(!database.runner.executor.orders.has("list"), "seed \(seed)")
   }
 }
 
 extension RealtimeDatabase {
-  /// Whether no index rows are to be built.
+  /// Whether no index build is pending.
   fileprivate func indexesAreBuilt() async -> Bool {
     guard let store = rows.current else { return true }
     return (try? await store.read(at: nil) { try IndexBuilds(in: $0).all.isEmpty }) ?? false
   }
 }
 
-/// A random program on one list: children come, change, move and go, and clients listen to windows of it.
+/// A random program on one list: it adds, changes, moves and removes children, while clients listen to
+/// windows.
 private struct WindowProgram {
   private let seed: UInt64
-  /// Whether priorities, queries without indexes and replacements of the list are rare: each has all of it followed.
+  /// Whether priorities, queries without indexes and replacements of the list are rare: each ends following
+  /// by rows.
   private let isSteady: Bool
   private let database: RealtimeDatabase
   private var values: RandomNodes
@@ -332,23 +335,23 @@ private struct WindowProgram {
 
   mutating func end() async {
     for (client, name) in listens {
-      await clients[client].ask { $0.unlisten(name.path, tag: name.tag, request: $1) }
+      await clients[client].call { $0.unlisten(name.path, tag: name.tag, request: $1) }
     }
   }
 
   private mutating func isRare() -> Bool { !isSteady || values.below(20) == 0 }
 
-  private mutating func key() -> RealtimeModel.Key {
+  private mutating func key() -> RealtimeModel.ChildKey {
     let number = values.below(40)
-    return Key(number % 3 == 0 ? "\(number)" : "k\(number)")
+    return ChildKey(number % 3 == 0 ? "\(number)" : "k\(number)")
   }
 
   private mutating func child() -> Node {
     switch values.below(8) {
     case 0: .leaf(values.leaf())
     case 1: .object([("n", .leaf(values.leaf())), ("at", ["x": .leaf(values.leaf())])])
-    // Too large to be read in passing.
-    case 2 where values.below(4) == 0 && isRare(): .object((0..<8).map { (Key("f\($0)"), 1) })
+    // Too large to be read in a batch.
+    case 2 where values.below(4) == 0 && isRare(): .object((0..<8).map { (ChildKey("f\($0)"), 1) })
     default:
       .object(
         [("n", .leaf(values.leaf()))], priority: values.below(12) == 0 && isRare() ? values.priority() : nil)
@@ -369,7 +372,7 @@ private struct WindowProgram {
       changes.append((path, values.below(3) == 0 ? .empty : path.count == 2 ? .leaf(values.leaf()) : child()))
     }
     let sent = changes
-    let answer = await clients[values.below(3)].ask { $0.update("list", sent, request: $1) }
+    let answer = await clients[values.below(3)].call { $0.update("list", sent, request: $1) }
     #expect(answer.text == "ok", "seed \(seed), step \(steps)")
     model = model.merging(changes)
   }
@@ -404,7 +407,7 @@ private struct WindowProgram {
 
   private mutating func listen() async {
     let which = values.below(3)
-    await hear(which)
+    await applyPushes(which)
     let query = query()
     let name = ListenName(path: "list", tag: nextTag)
     nextTag += 1
@@ -412,7 +415,7 @@ private struct WindowProgram {
     let isKnown = values.below(4) == 0
     replicas[which].start(name, query, isKnown ? window : .empty)
     let hash = isKnown ? window.hash : ""
-    let answer = await clients[which].ask {
+    let answer = await clients[which].call {
       $0.listen("list", query: query, tag: name.tag, hash: hash, request: $1)
     }
     let isIndexed = [.key, .priority].contains(query.ordering) || indexes.contains(query.ordering.wireText)
@@ -423,23 +426,23 @@ private struct WindowProgram {
   private mutating func unlisten() async {
     guard !listens.isEmpty else { return }
     let (which, name) = listens.remove(at: values.below(listens.count))
-    await hear(which)
+    await applyPushes(which)
     replicas[which].stop(name)
-    await clients[which].ask { $0.unlisten("list", tag: name.tag, request: $1) }
+    await clients[which].call { $0.unlisten("list", tag: name.tag, request: $1) }
   }
 
-  /// Brings what a client knows up to what it was told.
-  private mutating func hear(_ which: Int) async {
-    await clients[which].ask { $0.get("none", request: $1) }
-    for case .push(let push) in await clients[which].takeTold() { replicas[which].apply(push) }
+  /// Applies the pushes that a client has received.
+  private mutating func applyPushes(_ which: Int) async {
+    await clients[which].call { $0.get("none", request: $1) }
+    for case .push(let push) in await clients[which].takeOutputs() { replicas[which].apply(push) }
   }
 
   private mutating func check() async throws {
-    // While all of a location is being read because rows no longer tell, a window may lack children for a moment.
+    // While the complete value is read, a window may lack children.
     var wrong = ""
     for attempt in 0..<400 {
       wrong = ""
-      for which in 0..<3 { await hear(which) }
+      for which in 0..<3 { await applyPushes(which) }
       for (which, name) in listens {
         guard let query = replicas[which].queries[name] else { continue }
         let known = replicas[which].values[name] ?? .empty
@@ -447,8 +450,8 @@ private struct WindowProgram {
         if known != expected { wrong = "\(query) knows \(known.text), not \(expected.text)" }
       }
       if wrong.isEmpty { return }
-      let isLeaving = database.runner.sequencer.windows["list"]?.isLeaving
-      if attempt > 3, isLeaving != true { break }
+      let isReadingFullValue = database.runner.executor.windows["list"]?.isReadingFullValue
+      if attempt > 3, isReadingFullValue != true { break }
       try await Task.sleep(for: .milliseconds(5))
     }
     #expect(wrong.isEmpty, "seed \(seed), step \(steps): \(wrong)")

@@ -1,5 +1,5 @@
-// Compound hashes against computed vectors, and range merges: whatever two sides hold and wherever ranges are cut, what
-// the one sends makes the other equal.
+// Tests compound hashes with known vectors, and range merges: for any two values and any ranges, the merges make the
+// values equal.
 
 import RandomModels
 import Testing
@@ -10,14 +10,14 @@ import Testing
 struct CompoundHashTests {
   private let tea = Node.object([("name", .leaf(.string("tea"))), ("stock", .leaf(.int(41)))])
 
-  @Test("A small value is one range")
+  @Test("A small value has one range")
   func oneRange() {
     let hash = CompoundHash(of: tea)
     #expect(hash.paths == ["stock"])
     #expect(hash.hashes == ["rZNRb7jtQqncMJfdRu63aeoUkaQ=", ""])
   }
 
-  @Test("Ranges repeat the way to their first leaf")
+  @Test("A range's text repeats the path to its first leaf")
   func twoRanges() {
     let node = Node.empty.setting("a/x", to: .leaf(.int(1))).setting("b", to: .leaf(.string("q")))
     let hash = CompoundHash(of: node) { _, path in path == "a/x" }
@@ -25,20 +25,20 @@ struct CompoundHashTests {
     #expect(hash.hashes == ["1MrbPrFkag36VJVl+ntcevAS2SE=", "ZXyd1kHQwhyYqq8gUvgycHXesak=", ""])
   }
 
-  @Test("A leaf's priority stands before its value")
+  @Test("A leaf's priority precedes its value")
   func priority() {
     let node = Node.object([("k", .leaf(.string("v"), priority: .number(3)))])
     #expect(CompoundHash(of: node).hashes == ["Lf7s0X5n+EM8fBg6Ofm3qDx0Av4=", ""])
   }
 
-  @Test("Nothing has one open range")
+  @Test("The empty node has one open range")
   func empty() {
     #expect(CompoundHash(of: .empty).paths.isEmpty)
     #expect(CompoundHash(of: .empty).hashes == [""])
     #expect(throws: RealtimeError.self) { try CompoundHash(paths: ["a"], hashes: [""]) }
   }
 
-  /// What the product's own tests hash, as (value, where ranges end, texts of the ranges).
+  /// The cases of the product's tests: (value, ends of the ranges, texts of the ranges).
   private static let published: [(String, [Path], [String])] = [
     (#"{"foo":"bar"}"#, ["foo"], [#"("foo":(string:"bar"))"#]),
     (
@@ -71,7 +71,7 @@ struct CompoundHashTests {
     ),
   ]
 
-  @Test("The product's published cases: priorities, key order, nesting, quotes", arguments: 0..<7)
+  @Test("The product's published cases match: priorities, key order, nesting, quotes", arguments: 0..<7)
   func publishedCases(index: Int) throws {
     let (json, ends, texts) = CompoundHashTests.published[index]
     let node = try Array(json.utf8).withUnsafeBytes { try Node(json: $0, .read) }
@@ -87,14 +87,14 @@ struct CompoundHashTests {
   }
 
   @Test(
-    "The default cut gives the product's number of ranges",
+    "The default rule gives the product's number of ranges",
     arguments: [(500, 12...18), (5_000, 45...55), (50_000, 140...160)])
   func defaultCut(children: Int, expected: ClosedRange<Int>) {
-    let node = Node.object((0..<children).map { (Key("\($0)"), .leaf(.string("value"))) })
+    let node = Node.object((0..<children).map { (ChildKey("\($0)"), .leaf(.string("value"))) })
     #expect(expected.contains(CompoundHash(of: node).hashes.count))
   }
 
-  @Test("Only the ranges that differ are sent")
+  @Test("Only differing ranges are sent")
   func differing() throws {
     let hash = try CompoundHash(
       paths: ["a/x", "b"], hashes: ["1MrbPrFkag36VJVl+ntcevAS2SE=", "ZXyd1kHQwhyYqq8gUvgycHXesak=", ""])
@@ -106,7 +106,7 @@ struct CompoundHashTests {
     #expect(base.setting("b", to: .leaf(.string("q"))).rangeMerges(against: hash) == [])
   }
 
-  @Test("A value of a hundred kilobytes is cut into about fifty ranges, and one change costs one of them")
+  @Test("A value of 100 KB has about 50 ranges, and one change affects one of them")
   func manyRanges() throws {
     var node = Node.empty
     for i in 0..<2_000 {
@@ -121,7 +121,7 @@ struct CompoundHashTests {
     #expect(merges.reduce(node) { $0.applying($1) } == changed)
   }
 
-  @Test("Whatever both sides hold and wherever ranges are cut, the merges make them equal", arguments: 0..<30)
+  @Test("Range merges make two random values equal, with random ranges", arguments: 0..<30)
   func property(seed: Int) throws {
     var values = RandomNodes(seed: UInt64(seed))
     for _ in 0..<60 {
@@ -139,28 +139,30 @@ struct CompoundHashTests {
     }
   }
 
-  @Test("Cutting out many ranges looks at what they hold and at the ways to their ends, not at the rest")
+  @Test("Extracting many ranges visits only their contents and the paths to their ends")
   func cost() throws {
     func value(_ changed: (Int) -> Bool) -> Node {
-      let items = (0..<200).map { i -> (Key, Node) in
-        let texts = (0..<3).map { (Key("t\($0)"), Node.leaf(.string("text \(i) \(changed(i) && $0 == 1)"))) }
-        return (Key("k\(1_000 + i)"), .object(texts))
+      let items = (0..<200).map { i -> (ChildKey, Node) in
+        let texts = (0..<3).map {
+          (ChildKey("t\($0)"), Node.leaf(.string("text \(i) \(changed(i) && $0 == 1)")))
+        }
+        return (ChildKey("k\(1_000 + i)"), .object(texts))
       }
       return .object([("a", .object(items)), ("z", .leaf(.int(1)))])
     }
     let (client, server) = (value { _ in false }, value { $0 % 2 == 0 })
-    // A range for each text.
+    // One range for each string.
     let hash = CompoundHash(of: client) { _, _ in true }
     var visited = 0
     let found = server.rangeMerges(against: hash, visited: &visited)
     let merges = try #require(found)
     #expect(merges.count == 100)
     #expect(merges.reduce(client) { $0.applying($1) } == server)
-    // The root, the list, the child, and the text.
+    // The root, the list, the child, and the string.
     #expect(visited <= 6 * merges.count, "\(visited) for \(merges.count)")
   }
 
-  @Test("A leaf that ends an unchanged range keeps its priority, which lies in the range behind it")
+  @Test("A leaf at the end of an unchanged range keeps its priority, which lies in the next range")
   func priorityOfTheStart() throws {
     func value(_ b: String, _ priority: Priority?) -> Node {
       .object([
@@ -175,7 +177,7 @@ struct CompoundHashTests {
     let updates = Node.object([("a", .leaf(.int(1), priority: .number(5))), ("b", .leaf(.string("y")))])
     #expect(merges == [RangeMerge(start: "a", end: "b", updates: updates)])
     #expect(merges.reduce(client) { $0.applying($1) } == server)
-    // What the product's clients make of an interval without it.
+    // The result of the product's clients for an interval without it.
     let bare = RangeMerge(start: "a", end: "b", updates: .object([("b", .leaf(.string("y")))]))
     #expect(client.applying(bare) == value("y", nil))
     #expect(
@@ -183,14 +185,14 @@ struct CompoundHashTests {
     )
   }
 
-  @Test("A list's priority is seen to change although every key sorts before it")
+  @Test("A changed priority of a list is found although every key sorts before it")
   func lastPriority() throws {
     let client = Node.object([("1", .leaf(.string("a"))), ("2", .leaf(.string("b")))], priority: .number(1))
     for server in [client.with(priority: .number(2)), client.with(priority: nil)] {
       let merges = server.rangeMerges(against: CompoundHash(of: client))
       #expect(merges?.reduce(client) { $0.applying($1) } ?? server == server)
       #expect(merges != [])
-      // The product's mobile clients leave such a priority out of what they hash.
+      // The product's mobile clients do not hash such a priority.
       let theirs = CompoundHash(of: client.with(priority: nil))
       let answer = server.rangeMerges(against: theirs)
       if server.priority == nil { continue }
@@ -199,7 +201,7 @@ struct CompoundHashTests {
     }
   }
 
-  @Test("A priority that a peer left out of its ranges is removed with what differs", arguments: 0..<3)
+  @Test("A priority that a peer's ranges left out is removed with the differing ranges", arguments: 0..<3)
   func unseenPriority(depth: Int) throws {
     let list = Node.object(
       [("-Na", .object([("1", .leaf(.int(1), priority: .number(4)))])), ("-Nb", .leaf(.int(2)))],
@@ -219,7 +221,7 @@ struct CompoundHashTests {
   }
 
   @Test(
-    "The start's own leaf is outside, the end's own leaf inside, and deeper children are the other way round")
+    "The leaf at the start is outside and the leaf at the end inside; for descendants it is the reverse")
   func edges() {
     let old = Node.empty.setting("a", to: .leaf(.int(1))).setting("b/x", to: .leaf(.int(2)))
       .setting("c/y", to: .leaf(.int(3))).setting("d", to: .leaf(.int(4)))

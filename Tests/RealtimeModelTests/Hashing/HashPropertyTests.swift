@@ -1,4 +1,5 @@
-// What hashes have to keep: equal values have equal hashes however they came about, different values different ones.
+// Tests properties of hashes: equal values have equal hashes, however they were built, and different values different
+// ones.
 
 import RandomModels
 import Testing
@@ -19,20 +20,21 @@ struct HashPropertyTests {
     return found
   }
 
-  @Test("a value built leaf by leaf in any order has the hash of the value built at once", arguments: 0..<10)
+  @Test(
+    "A value built leaf by leaf in any order has the same hash as the value built at once", arguments: 0..<10)
   func order(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 300)
     for _ in 0..<100 {
       let node = random.node(depth: 3)
       var parts = leaves(node)
       parts.shuffle(using: &random.random)
-      // A priority needs something to stand on.
+      // A priority needs a value.
       let ordered = parts.filter { !$0.0.isPriority } + parts.filter(\.0.isPriority)
       var built = ordered.reduce(Node.empty) { $0.setting($1.0, to: $1.1) }
       #expect(built == node)
       #expect(built.hash == node.hash)
       #expect(CompoundHash(of: built) == CompoundHash(of: node))
-      // There and back.
+      // Change the value and restore it.
       let path = random.path()
       let before = built.descendant(path)
       guard !path.isRoot, !before.isEmpty, path.parent.map({ built.descendant($0).childCount > 1 }) ?? false
@@ -45,7 +47,7 @@ struct HashPropertyTests {
     }
   }
 
-  /// Whether every child of an object in it has a priority, found out by looking at all of them.
+  /// Whether the node contains an object whose children all have a priority, by visiting all of them.
   private func isFullyPrioritizedSomewhere(_ node: Node) -> Bool {
     guard case .children = node.content else { return false }
     var (all, found) = (true, false)
@@ -57,7 +59,7 @@ struct HashPropertyTests {
     return all || found
   }
 
-  @Test("whether the two variants of the hash can differ is known at once", arguments: 0..<10)
+  @Test("The cached flag states whether the two variants of the hash can differ", arguments: 0..<10)
   func variants(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 500)
     var node = Node.empty
@@ -74,7 +76,7 @@ struct HashPropertyTests {
     }
   }
 
-  @Test("hashes are equal exactly where values are", arguments: 0..<6)
+  @Test("Hashes are equal exactly if values are equal", arguments: 0..<6)
   func collisions(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 400)
     let nodes = (0..<250).map { _ in random.node(depth: 2) }
@@ -82,7 +84,7 @@ struct HashPropertyTests {
     for index in nodes.indices {
       for other in index..<nodes.count {
         let areEqual = nodes[index] == nodes[other]
-        // An expectation of each of so many pairs takes longer than the comparison.
+        // An expectation for each pair would take longer than the comparison.
         if areEqual == (hashes[index].simple == hashes[other].simple),
           areEqual == (hashes[index].compound == hashes[other].compound)
         {

@@ -1,4 +1,4 @@
-// The simple hash against values computed by the product's clients.
+// Tests the simple hash with values computed by the product's clients.
 
 import RealtimeModel
 import Testing
@@ -37,7 +37,7 @@ struct SimpleHashTests {
     #expect(node.matches(hash: hash))
   }
 
-  @Test("The iOS variant of a fully prioritised object's hash is accepted too")
+  @Test("The iOS variant of a fully prioritized object's hash is accepted")
   func iosVariant() {
     let node = Node.object([
       ("z", .leaf(.string("x"), priority: .number(1))), ("a", .leaf(.string("y"), priority: .number(2))),
@@ -46,28 +46,28 @@ struct SimpleHashTests {
     #expect(!node.setting("b", to: .leaf(.int(1))).matches(hash: "CaTvE5RHLIo9iQ/rm9Eoh7LiaVY="))
   }
 
-  @Test("A hash that would take long to find is not compared, one that is known is, in both variants")
+  @Test("A hash that would be expensive is not compared, a cached hash is, in both variants")
   func bounded() {
-    let list = Node.object((0..<500).map { (Key("k\($0)"), .leaf(.string("item number \($0)"))) })
+    let list = Node.object((0..<500).map { (ChildKey("k\($0)"), .leaf(.string("item number \($0)"))) })
     let node = Node.object([("a", list), ("b", .leaf(.int(1)))])
     let same = node.setting("b", to: .leaf(.int(2))).setting("b", to: .leaf(.int(1)))
     #expect(same.matches(hash: "other", hashingAtMost: 10_000) == nil)
     #expect(same.matches(hash: "other", hashingAtMost: 100_000) == false)
-    // The list has its hash by now, whoever holds it.
+    // The list has a cached hash by now.
     #expect(node.matches(hash: same.hash, hashingAtMost: 200) == true)
     #expect(node.setting("a/k1", to: .leaf(.int(1))).matches(hash: same.hash, hashingAtMost: 200) == nil)
-    // The iOS client's variant is kept nowhere.
+    // The iOS client's variant is not cached.
     let both = node.setting("a/p/x", to: .leaf(.int(1), priority: .number(1)))
     let known = both.hash
     #expect(both.matches(hash: known, hashingAtMost: 0) == true)
     #expect(both.matches(hash: "other", hashingAtMost: 10_000) == nil)
     #expect(both.matches(hash: "other", hashingAtMost: 100_000) == false)
-    // A text of its own is hashed each time.
+    // A single string is hashed each time.
     let text = Node.leaf(.string(String(repeating: "x", count: 1_000)))
     #expect(text.matches(hash: text.hash, hashingAtMost: 100) == nil)
   }
 
-  @Test("A kept hash never outlives a change below it")
+  @Test("A change below a node invalidates its cached hash")
   func keptHashes() {
     var node = Node.empty
     for i in 0..<200 {

@@ -1,7 +1,9 @@
+import JSON
+import RandomModels
 import RealtimeModel
 import Testing
 
-@Suite("JSON and trees")
+@Suite("JSON and nodes")
 struct JSONNodeTests {
   private func node(_ text: String) throws -> Node { try Node(json: Array(text.utf8)) }
 
@@ -10,7 +12,7 @@ struct JSONNodeTests {
   }
 
   @Test(
-    "export format reads and writes values, priorities and server values",
+    "The export format reads and writes values, priorities and server values",
     arguments: [
       ("null", "null"), ("{}", "null"), ("[]", "null"), (#"{"a":null,"b":{"c":[]}}"#, "null"),
       ("true", "true"), ("1.0", "1"), ("\"x\"", "\"x\""), (#"{"b":1,"a":2}"#, #"{"a":2,"b":1}"#),
@@ -30,7 +32,7 @@ struct JSONNodeTests {
   }
 
   @Test(
-    "what cannot be stored is refused with the product's words",
+    "Data that cannot be stored is rejected with the product's message",
     arguments: [
       (
         #"{"a":{"b.c":1}}"#,
@@ -70,7 +72,7 @@ struct JSONNodeTests {
     #expect(answer == .invalidData(reason))
   }
 
-  @Test("keys and strings beyond their limits are refused, those at the limits taken")
+  @Test("Keys and strings over their limits are rejected, those at the limits accepted")
   func lengths() throws {
     let key = String(repeating: "k", count: 768)
     #expect(try node("{\"\(key)\":1}").childCount == 1)
@@ -83,20 +85,20 @@ struct JSONNodeTests {
     #expect(throws: JSONError.self) { try Node(json: Array("\"éééé\"".utf8), limits: limits) }
   }
 
-  @Test("data from a server is believed: unknown keys with a dot are passed over")
+  @Test("Data from a server is not validated: unknown keys that begin with a dot are skipped")
   func reading() throws {
     let node = try Node(json: Array(#"{".unknown":{"x":1},"a":1,".value":null}"#.utf8), .read)
     #expect(text(node) == #"{"a":1}"#)
   }
 
-  @Test("of a key that appears twice the last value counts, null too")
+  @Test("The last value of a repeated key counts, also null")
   func duplicates() throws {
     #expect(text(try node(#"{"a":1,"b":2,"a":3}"#)) == #"{"a":3,"b":2}"#)
     #expect(text(try node(#"{"a":1,"b":2,"a":null}"#)) == #"{"b":2}"#)
   }
 
   @Test(
-    "plain format drops priorities and turns dense index keys into arrays",
+    "The plain format drops priorities and converts dense index keys to arrays",
     arguments: [
       (#"{"0":"a","2":"b"}"#, #"["a",null,"b"]"#), (#"{"1":"x"}"#, #"[null,"x"]"#),
       (#"{"3":"x"}"#, #"{"3":"x"}"#), (#"{"1":"a","3":"b"}"#, #"[null,"a",null,"b"]"#),
@@ -110,27 +112,27 @@ struct JSONNodeTests {
     #expect(text(try node(input), .plain) == output)
   }
 
-  @Test("export format never makes arrays")
+  @Test("The export format never contains arrays")
   func exportKeepsObjects() throws {
     #expect(text(try node("[1,2]")) == #"{"0":1,"1":2}"#)
   }
 
-  @Test("shallow format gives the keys of an object and a leaf as it is")
+  @Test("The shallow format contains the keys of an object, or a leaf unchanged")
   func shallow() throws {
     #expect(text(try node(#"{"a":{"b":1},"c":2}"#), .shallow) == #"{"a":true,"c":true}"#)
     #expect(text(try node(#"{".value":7,".priority":1}"#), .shallow) == "7")
     #expect(text(.empty, .shallow) == "null")
   }
 
-  @Test("pretty texts have one member a line and a space before the colon")
+  @Test("Pretty texts have one member a line and a space before the colon")
   func pretty() throws {
     let expected = "{\n  \"a\" : {\n    \"b\" : 1\n  },\n  \"c\" : [\n    1,\n    2\n  ]\n}"
     #expect(text(try node(#"{"a":{"b":1},"c":[1,2]}"#), .plain, pretty: true) == expected)
   }
 
-  @Test("random trees survive export and import unchanged")
+  @Test("Random nodes survive export and import unchanged")
   func roundTrip() throws {
-    var random = JSONRandom(seed: 7)
+    var random = RandomJSON(seed: 7)
     for _ in 0..<1000 {
       let tree = random.tree()
       #expect(try Node(json: tree.json()) == tree)
@@ -141,12 +143,12 @@ struct JSONNodeTests {
   }
 }
 
-extension JSONRandom {
-  mutating func key() -> Key {
+extension RandomJSON {
+  mutating func key() -> ChildKey {
     switch below(4) {
-    case 0: return Key(String(below(8)))
-    case 1: return Key(["-NjE", "01", "é", "e\u{301}", "😀", "\u{FF5E}", " ", "-1"][below(8)])
-    default: return Key("k\(below(50))")
+    case 0: return ChildKey(String(below(8)))
+    case 1: return ChildKey(["-NjE", "01", "é", "e\u{301}", "😀", "\u{FF5E}", " ", "-1"][below(8)])
+    default: return ChildKey("k\(below(50))")
     }
   }
 

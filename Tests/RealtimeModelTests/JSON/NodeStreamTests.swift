@@ -1,12 +1,12 @@
-// JSON in pieces: whatever the pieces, it says what the whole text says, and back.
+// Tests reading and writing JSON in chunks: the result does not depend on the chunks.
 
 import RandomModels
 import RealtimeModel
 import Testing
 
-@Suite("JSON in pieces")
+@Suite("Streams of JSON")
 struct NodeStreamTests {
-  /// Reads a text in pieces of random sizes into rows, the way a store does: the rows must be those of a tree.
+  /// Reads a text in chunks of random sizes into rows, as a store does. The rows must be those of a node.
   private func read(
     _ bytes: [UInt8], _ random: inout RandomNodes, most: Int, depthAbove: Int = 0
   ) throws(RealtimeError) -> Node {
@@ -32,7 +32,7 @@ struct NodeStreamTests {
     }
     try reader.finish(take)
     var node = Node.empty
-    // A priority stands only where something does.
+    // Only a location with a value has a priority.
     for isPriority in [false, true] {
       for (path, leaf) in rows where path.isPriority == isPriority { node = node.setting(path, to: leaf) }
     }
@@ -42,7 +42,7 @@ struct NodeStreamTests {
     return node
   }
 
-  /// An object in which names, priorities and nulls come again and again.
+  /// An object in which names, priorities and nulls repeat.
   private func repetitive(_ random: inout RandomNodes, depth: Int) -> String {
     let members = (0..<random.below(6)).map { _ -> String in
       let name = ["a", "b", "c", "2", "10"][random.below(5)]
@@ -58,14 +58,14 @@ struct NodeStreamTests {
     return "{\(members.joined(separator: ","))}"
   }
 
-  @Test("Names that come again leave no priority on nothing, whatever they take away", arguments: 0..<2_000)
+  @Test("Repeated names never leave a priority without a value", arguments: 0..<2_000)
   func repetition(seed: Int) throws {
     var random = RandomNodes(seed: UInt64(seed))
     let text = repetitive(&random, depth: 3)
     #expect(try read(Array(text.utf8), &random, most: 30) == (try Node(json: Array(text.utf8))), "\(text)")
   }
 
-  @Test("Random trees read the same in pieces, in both forms", arguments: 0..<300)
+  @Test("Random nodes read the same in chunks, compact and pretty", arguments: 0..<300)
   func trees(seed: Int) throws {
     var random = RandomNodes(seed: UInt64(seed))
     let node = random.node(depth: 4)
@@ -75,7 +75,7 @@ struct NodeStreamTests {
     }
   }
 
-  @Test("Rows write the same tree", arguments: 0..<300)
+  @Test("Writing rows gives the same node", arguments: 0..<300)
   func rows(seed: Int) throws {
     var random = RandomNodes(seed: UInt64(seed))
     let node = random.node(depth: 4)
@@ -90,7 +90,7 @@ struct NodeStreamTests {
     #expect(try Node(json: text) == node)
   }
 
-  @Test("What is no JSON, or cannot be stored, is refused in pieces as it is whole", arguments: 0..<2_000)
+  @Test("Chunked parsing rejects the same input as whole-document parsing", arguments: 0..<2_000)
   func mutated(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed))
     var text = random.node(depth: 3).json(.export, pretty: seed % 2 == 0)
@@ -109,7 +109,7 @@ struct NodeStreamTests {
   }
 
   @Test(
-    "Of members with one name the last counts",
+    "The last of several members with one name counts",
     arguments: [
       (#"{"a":{"x":1},"b":2,"a":{"y":3}}"#, #"{"a":{"y":3},"b":2}"#),
       (#"{"b":1,"a":{"c":1},"a":null}"#, #"{"b":1}"#), (#"{"a":1,"a":2}"#, #"{"a":2}"#),
@@ -127,7 +127,7 @@ struct NodeStreamTests {
   }
 
   @Test(
-    "Errors are in the product's words, with the place of a bad key",
+    "Errors have the product's message, with the position of an invalid key",
     arguments: [
       ("{\"ok\":1,\n  \"b.d\":2}", "parse key beginning at 2:3."),
       ("{\"a\":{\".odd\":1}}", "beginning at 1:7."),
@@ -161,7 +161,7 @@ struct NodeStreamTests {
     let text = Array((String(repeating: "{\"a\":", count: 4) + "1" + String(repeating: "}", count: 4)).utf8)
     #expect((try? read(text, &random, most: 9, depthAbove: 28)) != nil)
     #expect((try? read(text, &random, most: 9, depthAbove: 29)) == nil)
-    // What holds nothing is no data, however deep.
+    // Empty objects are not data, at any depth.
     let empty = Array((String(repeating: "[", count: 40) + String(repeating: "]", count: 40)).utf8)
     #expect((try? read(empty, &random, most: 9)) == Node.empty)
     let leaf =
@@ -173,7 +173,7 @@ struct NodeStreamTests {
   }
 
   @Test(
-    "A string that never ends is refused once it is longer than may be stored, by what its escapes stand for",
+    "An endless string is rejected once its unescaped length exceeds the limit",
     arguments: [
       ("x", 1), ("\\n", 1), ("\\u0061", 1), ("\\u00e9", 2), ("\\u20ac", 3), ("\\ud83d\\ude00", 4), ("é", 2),
     ])
@@ -205,7 +205,7 @@ struct NodeStreamTests {
     }
   }
 
-  @Test("A key that never ends is refused once no key is as long")
+  @Test("An endless key is rejected once it exceeds the longest possible key")
   func endlessKey() {
     var reader = NodeStreamReader()
     let text = Array("{\"".utf8) + Array(repeating: UInt8(ascii: "k"), count: 6 * 768 + 2)
@@ -217,7 +217,7 @@ struct NodeStreamTests {
     } catch { #expect(error.message.contains("A key may have at most 768 bytes, and this has more.")) }
   }
 
-  @Test("Of a long string nothing stays behind it")
+  @Test("A long string does not remain in the buffer")
   func pending() throws {
     var reader = NodeStreamReader()
     let text = Array("[1,\"\(String(repeating: "x", count: 3 << 20))".utf8)

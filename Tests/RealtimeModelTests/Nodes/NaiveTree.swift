@@ -1,5 +1,5 @@
-// The data model's rules written down a second time, as simply as possible: dictionaries, full sorts, no sharing. What
-// the fast code does is compared with this.
+// A naive tree: a second, simple implementation of the data model's rules, with dictionaries, full sorts and no
+// sharing. Tests compare the fast code with it.
 
 import RealtimeModel
 
@@ -47,7 +47,7 @@ struct NaiveTree {
     path.reduce(self) { $0.children[Array($1.utf16)] ?? NaiveTree() }
   }
 
-  /// Rank and value to be compared, for an order by value.
+  /// The rank and the value to compare, for an order by value.
   private func rank() -> (Int, Double, [UInt16]) {
     switch leaf {
     case nil: return children.isEmpty ? (0, 0, []) : (5, 0, [])
@@ -86,7 +86,7 @@ struct NaiveTree {
     return a.lexicographicallyPrecedes(b) ? -1 : 1
   }
 
-  /// The keys of the children a query shows, in its order.
+  /// The keys of the children in a query's result, in order.
   func window(_ query: QuerySpec) -> [String] {
     func place(_ key: [UInt16]) -> (Int, Double, [UInt16]) {
       switch query.ordering {

@@ -1,12 +1,12 @@
-// Random programs on nodes, compared with the naive tree after every step.
+// Tests random programs on nodes, compared with the naive tree after every step.
 
 import RandomModels
 import RealtimeModel
 import Testing
 
-@Suite("Nodes against a naive tree", .timeLimit(.minutes(10)))
+@Suite("Nodes compared with a naive tree", .timeLimit(.minutes(10)))
 struct NodeDifferentialTests {
-  @Test("Random writes leave what the rules say", arguments: 0..<20)
+  @Test("Random writes give the same value as the naive tree", arguments: 0..<20)
   func writes(seed: Int) {
     var values = RandomNodes(seed: UInt64(seed))
     var node = Node.empty
@@ -27,7 +27,7 @@ struct NodeDifferentialTests {
       #expect(node == rebuilt(node))
       #expect(node.hash == rebuilt(node).hash)
       #expect(node.estimatedSize == rebuilt(node).estimatedSize)
-      var changed: [Key] = []
+      var changed: [ChildKey] = []
       node.forEachChangedChild(from: before) { key, now, old in
         changed.append(key)
         #expect(now == node.child(key) && old == before.child(key) && now != old)
@@ -37,10 +37,10 @@ struct NodeDifferentialTests {
     }
   }
 
-  /// The same value built from nothing.
+  /// The same value, built from the empty node.
   private func rebuilt(_ node: Node) -> Node {
     guard case .children = node.content else { return node }
-    var children: [(Key, Node)] = []
+    var children: [(ChildKey, Node)] = []
     node.forEachChildReversed { key, child in
       children.append((key, rebuilt(child)))
       return true
@@ -48,19 +48,20 @@ struct NodeDifferentialTests {
     return .object(children, priority: node.priority)
   }
 
-  @Test("Queries show what a filter over a full sort shows", arguments: 0..<20)
+  @Test("Queries give the same children as a filter over a full sort", arguments: 0..<20)
   func windows(seed: Int) {
     var values = RandomNodes(seed: UInt64(1_000 + seed))
     for _ in 0..<40 {
-      var children: [(Key, Node)] = []
-      for _ in 0..<values.below(14) { children.append((Key(values.key()), values.node())) }
+      var children: [(ChildKey, Node)] = []
+      for _ in 0..<values.below(14) { children.append((ChildKey(values.key()), values.node())) }
       let node = Node.object(children)
       let naive = NaiveTree(node)
       for _ in 0..<12 {
         let query = values.query()
         let expected = naive.window(query)
         if query.showsAll { continue }
-        #expect(node.window(query).childKeys.map(\.text) == expected.map { Key($0) }.sorted().map(\.text))
+        #expect(
+          node.window(query).childKeys.map(\.text) == expected.map { ChildKey($0) }.sorted().map(\.text))
         let index = OrderedIndex(of: node, by: query.ordering)
         #expect(index.window(query).content == node.window(query))
         #expect(
@@ -70,14 +71,14 @@ struct NodeDifferentialTests {
     }
   }
 
-  @Test("An index follows changes as if it were built anew", arguments: 0..<10)
+  @Test("An updated index equals a new index", arguments: 0..<10)
   func index(seed: Int) {
     var values = RandomNodes(seed: UInt64(2_000 + seed))
     var node = Node.empty
     let ordering = values.ordering()
     var index = OrderedIndex(of: node, by: ordering)
     for i in 0..<200 {
-      let key = Key(i % 3 == 0 ? values.key() : "k\(values.below(60))")
+      let key = ChildKey(i % 3 == 0 ? values.key() : "k\(values.below(60))")
       node = node.settingChild(key, to: values.node())
       index.update(to: node, changed: [key])
       var query = values.query()
@@ -96,24 +97,24 @@ struct NodeDifferentialTests {
     for i in 0..<3_000 {
       let key = values.below(seed == 0 ? 300 : 2_000)
       if values.below(3) == 0 {
-        node = node.settingChild(Key("\(key)"), to: .empty)
+        node = node.settingChild(ChildKey("\(key)"), to: .empty)
         keys.remove(key)
       } else {
-        node = node.settingChild(Key("\(key)"), to: .leaf(.int(Int64(i))))
+        node = node.settingChild(ChildKey("\(key)"), to: .leaf(.int(Int64(i))))
         keys.insert(key)
       }
       if i % 1_000 == 0 { versions.append((node, keys.count)) }
     }
     #expect(node.childKeys.map(\.text) == keys.sorted().map { "\($0)" })
-    for key in keys { #expect(!node.child(Key("\(key)")).isEmpty) }
+    for key in keys { #expect(!node.child(ChildKey("\(key)")).isEmpty) }
     for (old, count) in versions { #expect(old.childCount == count) }
-    for key in keys { node = node.settingChild(Key("\(key)"), to: .empty) }
+    for key in keys { node = node.settingChild(ChildKey("\(key)"), to: .empty) }
     #expect(node.isEmpty)
   }
 
-  @Test("A change to one of 100,000 children shares the rest")
+  @Test("A change of one of 100,000 children shares the other children")
   func sharing() {
-    let node = Node.object((0..<100_000).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let node = Node.object((0..<100_000).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     let changed = node.settingChild("k5", to: .leaf(.int(-1)))
     var visited = 0
     changed.forEachChangedChild(from: node) { key, _, _ in

@@ -1,4 +1,4 @@
-// The data model's rules one by one.
+// Tests the data model's rules one by one.
 
 import RealtimeModel
 import Testing
@@ -7,7 +7,7 @@ import Testing
 struct NodeRuleTests {
   private let leaf = Node.leaf(.int(1))
 
-  @Test("Objects without children are nothing, whatever priority they were given")
+  @Test("Objects without children are empty, even with a priority")
   func pruning() {
     #expect(Node.object([]).isEmpty)
     #expect(Node.object([], priority: .number(1)).isEmpty)
@@ -16,7 +16,7 @@ struct NodeRuleTests {
     #expect(Node.empty.setting("a/b/c", to: leaf).setting("a/b/c", to: .empty).isEmpty)
   }
 
-  @Test("A set clears the old priority; a write to .priority changes it alone")
+  @Test("A set clears the old priority; a write to .priority changes only the priority")
   func priorities() {
     let node = Node.empty.setting("a", to: .leaf(.int(1), priority: .number(5)))
     #expect(node.setting("a", to: .leaf(.int(2))).child("a").priority == nil)
@@ -28,7 +28,7 @@ struct NodeRuleTests {
     #expect(node.descendant("a/.priority") == .leaf(.int(5)))
   }
 
-  @Test("A child replaces a leaf and keeps its priority; removing beneath a leaf changes nothing")
+  @Test("A child replaces a leaf and keeps its priority; removing below a leaf changes nothing")
   func leafReplaced() {
     let closed = Node.leaf(.string("closed"), priority: .number(4))
     #expect(
@@ -37,13 +37,13 @@ struct NodeRuleTests {
     #expect(closed.setting("u8/x", to: .empty) == closed)
   }
 
-  @Test("Removing the last child drops the priority of its parent")
+  @Test("Removing the last child removes the priority of its parent")
   func priorityDropped() {
     let node = Node.object([("a", leaf)], priority: .number(1))
     #expect(node.setting("a", to: .empty).setting("b", to: leaf).priority == nil)
   }
 
-  @Test("1 and 1.0 are one value, -0 is 0, booleans are no numbers")
+  @Test("1 equals 1.0, -0 equals 0, booleans are not numbers")
   func numbers() {
     #expect(Node.leaf(.double(1)) == Node.leaf(.int(1)))
     #expect(Node.leaf(.double(1)).hash == Node.leaf(.int(1)).hash)
@@ -58,7 +58,7 @@ struct NodeRuleTests {
 
   @Test("An object becomes an array if all keys are indexes and the highest is below twice their number")
   func arrays() {
-    func length(_ keys: [Key]) -> Int? { Node.object(keys.map { ($0, leaf) }).arrayLength }
+    func length(_ keys: [ChildKey]) -> Int? { Node.object(keys.map { ($0, leaf) }).arrayLength }
     #expect(length(["0", "2"]) == 3)
     #expect(length(["1"]) == 2)
     #expect(length(["3"]) == nil)
@@ -70,7 +70,7 @@ struct NodeRuleTests {
     #expect(leaf.arrayLength == nil)
   }
 
-  @Test("Server values are resolved against what stands there, all with one timestamp")
+  @Test("Server values are resolved against the existing value, all with one timestamp")
   func serverValues() {
     let stamp = Node.leaf(.deferred(.timestamp), priority: .deferred(.timestamp))
     let node = Node.object([
@@ -95,11 +95,11 @@ struct NodeRuleTests {
       (.double(0.5), .double(0.5), .int(1)),
     ])
   func overflow(a: RealtimeNumber, b: RealtimeNumber, sum: RealtimeNumber) {
-    // -2^63 - 1 is rounded to -2^63 as a double, which a 64-bit integer holds again.
+    // As a double, -2^63 - 1 rounds to -2^63, which fits a 64-bit integer.
     #expect(a.adding(b) == sum)
   }
 
-  @Test("Depth and size are those of the data")
+  @Test("Depth and size match the data")
   func measures() {
     #expect(Node.empty.depth == 0)
     #expect(Node.empty.setting("a/b/c", to: leaf).depth == 3)

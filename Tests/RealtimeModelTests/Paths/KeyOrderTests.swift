@@ -1,4 +1,4 @@
-// The order, equality and rules of keys and paths.
+// Tests the order, equality and rules of keys and paths.
 
 import RandomModels
 import RealtimeModel
@@ -6,9 +6,9 @@ import Testing
 
 @Suite("Keys and paths", .timeLimit(.minutes(10)))
 struct KeyOrderTests {
-  @Test("Integer keys come first in numeric order, then texts by UTF-16, between the sentinels")
+  @Test("Integer keys sort first, by number, then all others by UTF-16, between the sentinels")
   func order() {
-    let ascending: [Key] = [
+    let ascending: [ChildKey] = [
       .minimum, "-2147483648", "-5", "0", "00", "1", "01", "001", "2", "10", "2147483647", "-", "-2147483649",
       "2147483648",
       "9999999999", "A", "a", "b", "é", "\u{1F600}", "\u{FF5E}", .maximum,
@@ -42,10 +42,10 @@ struct KeyOrderTests {
     }
   }
 
-  @Test("Canonically equivalent texts are different keys")
+  @Test("Canonically equivalent strings are different keys")
   func normalization() {
-    let composed = Key("\u{E9}")
-    let decomposed = Key("e\u{301}")
+    let composed = ChildKey("\u{E9}")
+    let decomposed = ChildKey("e\u{301}")
     #expect(composed != decomposed)
     let node = Node.empty.settingChild(composed, to: .leaf(.int(1))).settingChild(
       decomposed, to: .leaf(.int(2)))
@@ -55,22 +55,22 @@ struct KeyOrderTests {
   }
 
   @Test(
-    "Keys with forbidden characters, empty or longer than 768 bytes are refused",
+    "Empty keys, keys with forbidden characters and keys longer than 768 bytes are rejected",
     arguments: [
       "", ".", "a.b", "$x", "#", "[", "]", "a/b", "\u{0}", "\u{1F}", "\u{7F}",
       String(repeating: "é", count: 385),
     ])
   func refused(text: String) {
-    #expect(throws: RealtimeError.self) { try Key(validating: text) }
+    #expect(throws: RealtimeError.self) { try ChildKey(validating: text) }
   }
 
-  @Test("Keys of 768 bytes and any other character are accepted")
+  @Test("Keys of 768 bytes and all other characters are accepted")
   func accepted() throws {
-    _ = try Key(validating: String(repeating: "é", count: 384))
-    _ = try Key(validating: "a b-_~!@%^&*()+='\";:<>,?\u{80}\u{1F600}")
+    _ = try ChildKey(validating: String(repeating: "é", count: 384))
+    _ = try ChildKey(validating: "a b-_~!@%^&*()+='\";:<>,?\u{80}\u{1F600}")
   }
 
-  @Test("Repeated, leading and trailing slashes do not count")
+  @Test("Repeated, leading and trailing slashes are ignored")
   func slashes() throws {
     #expect(Path("//a///b/") == Path(keys: ["a", "b"]))
     #expect(Path("/") == .root)
@@ -89,7 +89,7 @@ struct KeyOrderTests {
     #expect(throws: RealtimeError.self) { try Path(validating: deep + "/k") }
   }
 
-  @Test("A path contains itself and what lies below it")
+  @Test("A path contains itself and its descendants")
   func containment() {
     #expect(Path("a/b").contains("a/b/c"))
     #expect(Path("a/b").contains("a/b"))

@@ -1,4 +1,4 @@
-// Total orders: keys, paths and places of children under every ordering compare consistently, and paths survive as text.
+// Tests total orders: keys, paths and sort keys compare consistently, and paths survive as text.
 
 import RandomModels
 import Testing
@@ -23,10 +23,10 @@ struct OrderPropertyTests {
     return true
   }
 
-  @Test("keys and paths are totally ordered, an ancestor before what lies below it", arguments: 0..<8)
+  @Test("Keys and paths are totally ordered, ancestors before descendants", arguments: 0..<8)
   func paths(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 500)
-    let keys = (0..<25).map { _ in Key(random.key()) } + [.minimum, .maximum, .priority]
+    let keys = (0..<25).map { _ in ChildKey(random.key()) } + [.minimum, .maximum, .priority]
     #expect(isTotalOrder(keys, <, ==))
     let paths = (0..<40).map { _ in random.path(4) }
     #expect(isTotalOrder(paths, <, ==))
@@ -39,13 +39,14 @@ struct OrderPropertyTests {
     }
   }
 
-  @Test("children are totally ordered under every ordering, equal only if their keys are", arguments: 0..<8)
+  @Test(
+    "Children are totally ordered under every ordering, equal only if their keys are equal", arguments: 0..<8)
   func places(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 600)
     for _ in 0..<6 {
       let ordering = random.ordering()
       let places = (0..<20).map { n in
-        OrderingPlace(of: Key("\(random.key())\(n)"), random.node(depth: 1), in: ordering)
+        SortKey(of: ChildKey("\(random.key())\(n)"), random.node(depth: 1), in: ordering)
       }
       #expect(isTotalOrder(places, <, ==), "\(ordering)")
     }

@@ -1,4 +1,4 @@
-// Push ids: their time part, their order, and what happens within one millisecond.
+// Tests push ids: their time part, their order, and ids of one millisecond.
 
 import RandomModels
 import RealtimeModel
@@ -7,7 +7,7 @@ import Testing
 @Suite("Push ids", .timeLimit(.minutes(10)))
 struct PushIDTests {
   @Test(
-    "The first eight characters are the time",
+    "The first eight characters encode the time",
     arguments: [
       (1_700_000_000_000, "-NjEtLV-"), (1_735_689_600_000, "-OFU9Mk-"),
     ])
@@ -22,15 +22,15 @@ struct PushIDTests {
   func ascending() {
     var generator = PushIDGenerator()
     var random = SeededGenerator(seed: 3)
-    var last: Key = .minimum
+    var last: ChildKey = .minimum
     for i in 0..<20_000 {
-      let id = Key(generator.next(at: 1_700_000_000_000 + Int64(i / 5_000), using: &random))
+      let id = ChildKey(generator.next(at: 1_700_000_000_000 + Int64(i / 5_000), using: &random))
       #expect(last < id)
       last = id
     }
   }
 
-  @Test("A generator whose random part is at its highest draws anew")
+  @Test("A generator draws new random bits when the random part overflows")
   func overflow() {
     struct Ones: RandomNumberGenerator { mutating func next() -> UInt64 { .max } }
     var generator = PushIDGenerator()
@@ -40,18 +40,18 @@ struct PushIDTests {
     #expect(generator.next(at: 5, using: &ones).utf8.count == 20)
   }
 
-  @Test("Ids of two generators never collide, and sort by time whoever made them")
+  @Test("Ids of two generators never collide and sort by time")
   func collisions() {
     var generators = [PushIDGenerator(), PushIDGenerator()]
     var random = SeededGenerator(seed: 9)
     var seen = Set<String>()
-    var byTime: [(time: Int64, id: Key)] = []
+    var byTime: [(time: Int64, id: ChildKey)] = []
     var time: Int64 = 1_700_000_000_000
     for _ in 0..<40_000 {
       if random.below(4) == 0 { time += Int64(random.below(3)) }
       let id = generators[random.below(2)].next(at: time)
       #expect(seen.insert(id).inserted)
-      byTime.append((time, Key(id)))
+      byTime.append((time, ChildKey(id)))
     }
     for (a, b) in zip(byTime, byTime.dropFirst()) where a.time < b.time { #expect(a.id < b.id) }
   }

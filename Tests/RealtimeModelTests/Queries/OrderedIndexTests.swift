@@ -1,17 +1,17 @@
-// What following a change costs an order, by what it shares with the value and what it keeps apart.
+// Tests the cost of updating an ordered index: the parts that it shares with the value and with its earlier version.
 
 import RandomModels
 import Testing
 
 @testable import RealtimeModel
 
-@Suite("Orders of children", .timeLimit(.minutes(10)))
+@Suite("Ordered indexes", .timeLimit(.minutes(10)))
 struct OrderedIndexTests {
   private func list(_ count: Int) -> Node {
-    .object((0..<count).map { (Key("k\($0)"), Node.object([("v", .leaf(.int(Int64($0))))])) })
+    .object((0..<count).map { (ChildKey("k\($0)"), Node.object([("v", .leaf(.int(Int64($0))))])) })
   }
 
-  /// How many entries do not stand in parts that two maps share.
+  /// The number of entries outside of the parts that two maps share.
   private func differences(_ a: Children, _ b: Children) -> Int {
     var count = 0
     a.forEachDifference(from: b) { _, _, _ in
@@ -22,33 +22,33 @@ struct OrderedIndexTests {
   }
 
   @Test(
-    "The first child of many with a value in the order is put apart, and the last that goes is put back",
+    "Adding the first and removing the last child with a value copies only a small part of the index",
     arguments: [Ordering.priority, .child("rank")])
   func first(ordering: Ordering) throws {
     var node = list(20_000)
     var index = OrderedIndex(of: node, by: ordering)
-    #expect(index.plain == nil && index.places.isEmpty)
-    for (count, key) in (["k7777", "k3"] as [Key]).enumerated() {
+    #expect(index.plain == nil && index.sortKeys.isEmpty)
+    for (count, key) in (["k7777", "k3"] as [ChildKey]).enumerated() {
       let place = Path(keys: [key]).appending(ordering == .priority ? ".priority" : "rank")
       node = node.setting(place, to: .leaf(.int(Int64(count))))
       index.update(to: node, changed: [key])
-      #expect(index.places.count == count + 1)
+      #expect(index.sortKeys.count == count + 1)
       let plain = try #require(index.plain)
       #expect(plain.count == 20_000 - count - 1)
       #expect(differences(plain, try #require(node.children)) < 200)
     }
     let last = QuerySpec(ordering: ordering, limit: .last(3))
     #expect(index.window(last).content.childKeys == ["k3", "k7777", "k9999"].sorted())
-    for key in ["k3", "k7777"] as [Key] {
+    for key in ["k3", "k7777"] as [ChildKey] {
       node = node.settingChild(key, to: .empty)
       index.update(to: node, changed: [key])
     }
-    #expect(index.plain == nil && index.places.isEmpty)
+    #expect(index.plain == nil && index.sortKeys.isEmpty)
     #expect(index.window(last).content == node.window(last))
   }
 
   @Test(
-    "Orders of which some children have a value and some have none show what a new one shows",
+    "An updated index equals a new one if only some children have a value",
     arguments: 0..<12)
   func mixed(seed: Int) {
     var values = RandomNodes(seed: UInt64(5_000 + seed))
@@ -56,9 +56,9 @@ struct OrderedIndexTests {
     var node = Node.empty
     var index = OrderedIndex(of: node, by: ordering)
     for _ in 0..<150 {
-      var keys: [Key] = []
+      var keys: [ChildKey] = []
       for _ in 0..<(1 + values.below(3)) {
-        let key = Key("k\(values.below(25))")
+        let key = ChildKey("k\(values.below(25))")
         let rank: Int64? = values.below(3) == 0 ? Int64(values.below(4)) : nil
         var child = Node.object([("y", .leaf(.int(1)))])
         if let rank {
@@ -74,7 +74,7 @@ struct OrderedIndexTests {
       #expect(index.window(query).content == new.window(query).content)
       #expect(index.window(query).edge == new.window(query).edge)
       for reverse in [false, true] {
-        var order: [Key] = []
+        var order: [ChildKey] = []
         index.forEach(in: QuerySpec(ordering: ordering), reverse: reverse) { place, child in
           #expect(child == node.child(place.key))
           order.append(place.key)
@@ -86,7 +86,7 @@ struct OrderedIndexTests {
     }
   }
 
-  @Test("A bound on a value passes over all children that have none")
+  @Test("A bound on a value skips the children without a value")
   func bound() {
     let node = list(5_000).setting("k9/.priority", to: .leaf(.int(1)))
     let index = OrderedIndex(of: node, by: .priority)

@@ -1,4 +1,4 @@
-// Queries as they stand on the wire.
+// Tests the wire form of queries.
 
 import RandomModels
 import RealtimeModel
@@ -8,7 +8,7 @@ import Testing
 struct QueryWireTests {
   typealias Field = (name: String, value: LeafValue?)
 
-  @Test("Fields read back as the query that wrote them", arguments: 0..<200)
+  @Test("Query fields survive writing and reading", arguments: 0..<200)
   func roundTrip(seed: Int) throws {
     var values = RandomNodes(seed: UInt64(seed))
     let query = values.query()
@@ -18,36 +18,36 @@ struct QueryWireTests {
     #expect(names == names.sorted())
   }
 
-  @Test("Bounds are inclusive unless said otherwise, and null is a bound")
+  @Test("Bounds are inclusive by default, and null is a bound")
   func bounds() throws {
     let query = try QuerySpec(wireFields: [("sp", nil), ("ep", .int(3)), ("ein", .bool(false))] as [Field])
     #expect(query.start == .init(nil))
     #expect(query.end == .init(.int(3), isInclusive: false))
   }
 
-  @Test("A limit without side counts from the start if there is a start bound, else from the end")
+  @Test("A limit without a side counts from the start if there is a start bound, else from the end")
   func limitSide() throws {
     #expect(try QuerySpec(wireFields: [("l", .int(3))] as [Field]).limit == .last(3))
     #expect(try QuerySpec(wireFields: [("l", .int(3)), ("sp", .int(1))] as [Field]).limit == .first(3))
     #expect(try QuerySpec(wireFields: [("l", .int(3)), ("vf", .string("l"))] as [Field]).limit == .first(3))
   }
 
-  @Test("The sentinels' names stand for the lowest and highest key")
+  @Test("The names of the sentinels mean the minimum and maximum key")
   func sentinels() throws {
     let query = try QuerySpec(
       wireFields: [("sp", .int(1)), ("sn", .string("[MAX_NAME]")), ("sin", .bool(false))] as [Field])
     #expect(query.start?.key == .maximum)
   }
 
-  @Test("An exclusive bound without a key leaves out only what stands exactly at its end of the value")
+  @Test("An exclusive bound without a key excludes only its own position in the order")
   func exclusiveWithoutKey() throws {
     let list = Node.object([("a", .leaf(.int(1))), ("b", .leaf(.int(2))), ("c", .leaf(.int(3)))])
-    func window(_ fields: [Field]) throws -> [Key] {
+    func window(_ fields: [Field]) throws -> [ChildKey] {
       list.window(try QuerySpec(wireFields: [("i", .string(".value"))] + fields)).childKeys
     }
     #expect(try window([("sp", .int(2)), ("sin", .bool(false))]) == ["b", "c"])
     #expect(try window([("ep", .int(2)), ("ein", .bool(false))]) == ["a", "b"])
-    // What clients send that mean to leave out the value.
+    // Clients send these bounds to exclude the value.
     let after = QuerySpec(ordering: .value, start: .after(.int(2)))
     #expect(try window(after.wireFields) == ["c"])
     #expect(after.start?.key?.text == "[MAX_NAME]")
@@ -57,7 +57,7 @@ struct QueryWireTests {
   }
 
   @Test(
-    "Fields of a wrong type and impossible limits are refused",
+    "Fields of a wrong type and invalid limits are rejected",
     arguments: [
       [("l", .int(0))], [("l", .string("x"))], [("l", .int(1 << 31))],
       [("l", .int(1)), ("vf", .string("x"))], [("i", .int(1))],

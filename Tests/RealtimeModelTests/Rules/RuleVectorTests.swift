@@ -1,6 +1,8 @@
-// The form of rules' expressions against a public suite's: what is valid there is taken, and what is refused is not valid.
+// Tests the form of rule expressions with a public suite: valid expressions are accepted, and only invalid ones are
+// rejected.
 
 import Foundation
+import JSON
 import RealtimeModel
 import Testing
 
@@ -23,7 +25,7 @@ struct RuleVectorTests {
   }
 
   @Test(
-    "every valid expression is taken, and those that are wrong in form are refused",
+    "Valid expressions are accepted, and syntactically invalid ones are rejected",
     .enabled(if: folder != nil, "HEARTH_CONFORMANCE is not set"))
   func form() throws {
     let folder = try #require(Self.folder)
@@ -36,7 +38,7 @@ struct RuleVectorTests {
       #expect(!fixture.isValid, "\(fixture.rule)")
       refused.append(fixture.rule)
     }
-    // The others that are not valid use names, types or arguments wrongly, which is not looked at yet.
+    // The other invalid expressions have wrong names, types or arguments, which are not checked yet.
     #expect(
       refused == [
         "var foo = 8", "root = 5", "auth.uid === '5'; auth.id === 5", "(2**2) == 4",

@@ -1,3 +1,4 @@
+import JSON
 import RandomModels
 import RealtimeModel
 import Testing
@@ -6,7 +7,7 @@ import Testing
 struct RulesFileTests {
   private func read(_ text: String) throws(RulesError) -> RulesFile { try RulesFile(Array(text.utf8)) }
 
-  /// What an upload of the text is answered with; empty if it is taken.
+  /// The problems of a text; empty if it is accepted.
   private func problems(_ text: String) -> String {
     do throws(RulesError) {
       _ = try read(text)
@@ -14,7 +15,7 @@ struct RulesFileTests {
     } catch { return error.description }
   }
 
-  @Test("Comments, raw line breaks and trailing commas are taken, and the text is kept as it was written")
+  @Test("Comments, raw line breaks and trailing commas are accepted, and the text is stored unchanged")
   func verbatim() throws {
     let text = """
       // who may
@@ -37,13 +38,13 @@ struct RulesFileTests {
     #expect(rules.root.write == .constant(false))
     #expect(rules.root.child("list")?.indexes == [.child("due"), .child("a/b"), .value])
     #expect(rules.root.child("list")?.wildcard?.name == "$id")
-    // The plain form says the same.
+    // The plain form has the same meaning.
     let again = try read(rules.strictText)
     #expect(again.strictText == rules.strictText && again.root.read == rules.root.read)
   }
 
   @Test(
-    "An index stands at its location, below wildcards too, but not where a literal key stands beside them")
+    "An index applies at its location and below wildcards, but not at keys that have their own rules")
   func indexes() throws {
     let rules = try read(
       #"""
@@ -66,7 +67,7 @@ struct RulesFileTests {
     }
   }
 
-  @Test("Open rules are told from those that would refuse something")
+  @Test("Open rules are distinguished from rules that reject something")
   func open() throws {
     #expect(try read(#"{"rules":{".read":true,".write":true,"a":{".read":"auth != null"}}}"#).isOpen)
     #expect(
@@ -76,7 +77,7 @@ struct RulesFileTests {
   }
 
   @Test(
-    "What makes no sense is reported with its place, all of it at once",
+    "All problems are reported at once, with their positions",
     arguments: [
       ("{}", "1:2: Expected 'rules' property.\n"),
       ("", "1:1: Parse error: expected an object with the property 'rules'.\n"),
@@ -119,7 +120,7 @@ struct RulesFileTests {
   func structure(text: String, expected: String) { #expect(problems(text) == expected) }
 
   @Test(
-    "Expressions are checked for their form, and the place of a mistake is that of its token in the file",
+    "Expressions are checked for syntax, and an error has the position of its token in the file",
     arguments: [
       ("auth !=", "3:22: Parse error: expected an operand, found the end.\n"),
       ("a = b", "3:17: Parse error: unexpected character.\n"),
@@ -160,10 +161,10 @@ struct RulesFileTests {
     return "{\(members.joined(separator: ","))}"
   }
 
-  @Test("Two files index the same if they do so at every place")
+  @Test("Two files have the same indexes if they have them at every location")
   func sameIndexes() throws {
     var random = SeededGenerator(seed: 3)
-    let names: [Key] = ["a", "b", "other"]
+    let names: [ChildKey] = ["a", "b", "other"]
     var places: [Path] = [.root]
     for depth in 0..<3 {
       places += places.filter { $0.count == depth }.flatMap { place in names.map { place.child($0) } }
@@ -185,7 +186,7 @@ struct RulesFileTests {
   @Test(
     "Comparing the indexes of the largest files takes no longer than reading them", .timeLimit(.minutes(1)))
   func sameIndexesOfLargeFiles() throws {
-    // Many names on one side, each as the wildcard of the other, which says of many names what its own wildcard says.
+    // Each file has many named children whose rules equal the other file's wildcard.
     let index = #"{".indexOn":"v"}"#
     let names = (0..<22_000).map { "\"n\($0)\":{\"$k\":\(index)}" }.joined(separator: ",")
     let others = (0..<35_000).map { "\"o\($0)\":\(index)" }.joined(separator: ",")
@@ -196,7 +197,7 @@ struct RulesFileTests {
     #expect(!a.root.hasSameIndexes(as: c.root))
   }
 
-  @Test("Depth, size and the number of problems are bounded")
+  @Test("Depth, size and the number of problems are limited")
   func bounds() {
     let deep = String(repeating: #"{"a":"#, count: 200)
     #expect(problems(#"{"rules":"# + deep).hasSuffix("Rules may have at most 128 levels.\n"))
@@ -205,13 +206,13 @@ struct RulesFileTests {
     let calls = "a" + String(repeating: "[a", count: 500) + String(repeating: "]", count: 500)
     #expect(problems(#"{"rules":{".read":"\#(calls)"}}"#).contains("at most 128 levels deep"))
     #expect(
-      problems(String(repeating: " ", count: RulesFile.mostBytes + 1)).contains("at most 1048576 bytes"))
+      problems(String(repeating: " ", count: RulesFile.maximumBytes + 1)).contains("at most 1048576 bytes"))
     let many = #"{"rules":{"# + (0..<1000).map { "\"k\($0)\":1" }.joined(separator: ",") + "}}"
     #expect(problems(many).split(separator: "\n").count == 100)
     #expect(problems("{\"rules\":{\".read\":\"" + String(repeating: "!", count: 100_000) + "a\"}}").isEmpty)
   }
 
-  @Test("Damaged files are refused or read, and never end the process")
+  @Test("Corrupted files are rejected or read, and never crash")
   func damage() {
     let good = Array(
       #"{"rules":{".read":"auth.uid == 'é\u00e9' && /a[b-]$/i.x","l":{".indexOn":["a/b",".value"],"$x":{/**/}},}}// ż"#

@@ -1,8 +1,9 @@
-// Random values, paths and queries over a small alphabet, so that random programs meet the same places often.
+// Random values, paths and queries over a small alphabet, so that random programs often access the same
+// locations.
 
 package import RealtimeModel
 
-/// Random values, paths and queries of the Realtime Database.
+/// Generates random values, paths and queries of the Realtime Database.
 package struct RandomNodes {
   package var random: SeededGenerator
 
@@ -18,7 +19,7 @@ package struct RandomNodes {
   package mutating func key() -> String { RandomNodes.keys[below(RandomNodes.keys.count)] }
 
   package mutating func path(_ most: Int = 3) -> Path {
-    Path(keys: (0..<below(most + 1)).map { _ in Key(key()) })
+    Path(keys: (0..<below(most + 1)).map { _ in ChildKey(key()) })
   }
 
   package mutating func leaf() -> LeafValue {
@@ -47,7 +48,7 @@ package struct RandomNodes {
     default:
       depth == 0
         ? .leaf(leaf(), priority: priority())
-        : .object((0..<below(5)).map { _ in (Key(key()), node(depth: depth - 1)) }, priority: priority())
+        : .object((0..<below(5)).map { _ in (ChildKey(key()), node(depth: depth - 1)) }, priority: priority())
     }
   }
 
@@ -57,12 +58,12 @@ package struct RandomNodes {
     case 1: .key
     case 2: .value
     case 3: .child(Path(key()))
-    default: .child(Path(keys: [Key(key()), Key(key())]))
+    default: .child(Path(keys: [ChildKey(key()), ChildKey(key())]))
     }
   }
 
   package mutating func bound(_ ordering: Ordering) -> QuerySpec.Bound {
-    let key = below(3) == 0 ? (below(2) == 0 ? Key.minimum : Key.maximum) : Key(self.key())
+    let key = below(3) == 0 ? (below(2) == 0 ? ChildKey.minimum : ChildKey.maximum) : ChildKey(self.key())
     if ordering == .key { return .init(.string(self.key()), isInclusive: below(2) == 0) }
     let value = below(6) == 0 ? nil : leaf()
     return .init(value, key: below(2) == 0 ? key : nil, isInclusive: below(2) == 0)

@@ -1,9 +1,9 @@
-// Random values for property tests, from a seed, with many near misses: numbers at the edges of exactness,
-// text over few characters, containers that share prefixes.
+// Random values for property tests, from a seed. Many of them nearly match: numbers near the limits of
+// exactness, strings over few characters, containers with common prefixes.
 
 package import FirestoreModel
 
-/// Random values of Cloud Firestore.
+/// Generates random values of Cloud Firestore.
 package struct RandomValues {
   package var random: SeededGenerator
 
@@ -84,7 +84,7 @@ package struct RandomValues {
     let database = DatabaseName(
       project: pick(["p", "p-1", "q"]), database: pick(["(default)", "other", "others"]))
     let ids = ["a", "b", "a-b", "a\u{1}", "é", "😀", "\u{FFFD}", "__id7__", "__id-7__", "__id12__"]
-    // Only documents have numeric ids.
+    // Only documents have numeric IDs.
     let path = ResourcePath(
       (0..<2 * (1 + below(2))).map { $0.isMultiple(of: 2) ? ids[below(7)] : pick(ids) })
     guard let name = DocumentName(database: database, path: path) else { preconditionFailure("even path") }

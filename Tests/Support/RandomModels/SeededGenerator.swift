@@ -1,4 +1,4 @@
-// The source of chance of property tests: the same seed replays the same run on every machine.
+// The random generator of property tests: the same seed replays the same run on every machine.
 
 /// A small seeded generator (SplitMix64).
 package struct SeededGenerator: RandomNumberGenerator {
@@ -17,7 +17,7 @@ package struct SeededGenerator: RandomNumberGenerator {
   /// A number in `0 ..< bound`.
   package mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
 
-  /// So many bytes of any value.
+  /// Random bytes, `count` of them.
   package mutating func bytes(_ count: Int) -> [UInt8] {
     (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &self) }
   }

@@ -1,29 +1,29 @@
-// A certificate authority of a test's own: servers get certificates that it signs, and only who was given its file
-// trusts them. Made by the `openssl` command, so that no key lies in the repository and none expires.
+// A certificate authority for one test. It signs server certificates, which only clients with its file trust.
+// The `openssl` command makes it, so that the repository contains no key and no certificate expires.
 
 import Foundation
 
-/// An authority that signs certificates for servers of one test.
+/// An authority that signs certificates for the servers of one test.
 package struct CertificateAuthority {
-  /// A server's files, as PEM.
+  /// The files of a server, as PEM.
   package struct Files: Sendable {
-    /// The certificate followed by its authority's.
+    /// The certificate, followed by that of its authority.
     package let certificate: String
     /// The private key.
     package let key: String
   }
 
-  /// Why no certificate could be made.
+  /// The reason that no certificate could be made.
   package struct Failure: Error, CustomStringConvertible {
     package let description: String
   }
 
   private let directory: URL
 
-  /// The authority's own certificate as PEM: what a client has to trust.
+  /// The authority's own certificate as PEM, which clients must trust.
   package var file: String { directory.appendingPathComponent("authority.pem").path }
 
-  /// Makes an authority with a key of its own, valid for a day.
+  /// Makes an authority with its own key, valid for a day.
   package init() throws {
     directory = FileManager.default.temporaryDirectory.appendingPathComponent(
       "authority-\(UUID().uuidString)")
@@ -39,8 +39,8 @@ package struct CertificateAuthority {
   /// Signs a certificate for a server.
   ///
   /// - Parameters:
-  ///   - names: the names that it is good for.
-  ///   - addresses: the IP addresses that it is good for.
+  ///   - names: the host names of the certificate.
+  ///   - addresses: the IP addresses of the certificate.
   package func issue(
     names: [String] = ["localhost"], addresses: [String] = ["127.0.0.1"]
   ) throws -> Files {

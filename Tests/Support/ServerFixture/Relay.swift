@@ -1,13 +1,13 @@
-// A TCP relay between a client and a server under test: it counts what passes, holds the server's answers back, and
-// breaks connections as a bad network does.
+// A TCP relay between a client and a server under test. It counts bytes, delays the server's bytes, and breaks
+// connections like a bad network.
 
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 
-/// Passes bytes between clients and one server.
+/// Relays bytes between clients and one server.
 package final class Relay: Sendable {
-  /// How many bytes have passed since the start or the last `takeTraffic`.
+  /// The number of relayed bytes since the start or the last `takeTraffic`.
   package struct Traffic: Sendable, Equatable {
     package var toServer = 0
     package var toClients = 0
@@ -41,9 +41,9 @@ package final class Relay: Sendable {
   /// The port that clients connect to.
   package var port: Int { listener.withLockedValue { $0?.localAddress?.port } ?? 0 }
 
-  /// Counts anew from here on.
+  /// Resets the count of bytes.
   ///
-  /// - Returns: what has passed before.
+  /// - Returns: the bytes relayed before.
   @discardableResult
   package func takeTraffic() -> Traffic {
     state.withLockedValue { state in
@@ -52,10 +52,10 @@ package final class Relay: Sendable {
     }
   }
 
-  /// Keeps what the server says from its clients until `release`.
+  /// Holds back the server's bytes until `release`.
   package func hold() { state.withLockedValue { $0.isHolding = true } }
 
-  /// Lets through what was held, and everything after it.
+  /// Relays the bytes held back, and all later bytes.
   package func release() {
     let sides = state.withLockedValue { state in
       state.isHolding = false
@@ -64,7 +64,7 @@ package final class Relay: Sendable {
     for side in sides { side.release() }
   }
 
-  /// Breaks every connection; with `refusing`, new ones too until `accept`.
+  /// Breaks every connection. With `refusing`, new connections are refused until `accept`.
   package func cut(refusing: Bool = false) {
     let sides = state.withLockedValue { state in
       state.isRefusing = refusing
@@ -73,10 +73,10 @@ package final class Relay: Sendable {
     for side in sides { side.close() }
   }
 
-  /// Takes connections again.
+  /// Accepts connections again.
   package func accept() { state.withLockedValue { $0.isRefusing = false } }
 
-  /// Ends the relay and its connections.
+  /// Closes the relay and its connections.
   package func stop() async {
     cut(refusing: true)
     let channel = listener.withLockedValue { $0 }
@@ -104,7 +104,7 @@ package final class Relay: Sendable {
       }
   }
 
-  /// Whether bytes must wait; they are counted if not.
+  /// Whether bytes must wait. Counts them if not.
   fileprivate func mayPass(_ bytes: Int, isFromServer: Bool) -> Bool {
     state.withLockedValue { state in
       if isFromServer, state.isHolding { return false }
@@ -134,7 +134,7 @@ private final class Side: Sendable {
     release()
   }
 
-  /// Passes on what is held, unless it has to wait still.
+  /// Relays the bytes held back, unless they must still wait.
   func release() {
     destination.eventLoop.execute { [self] in
       while true {

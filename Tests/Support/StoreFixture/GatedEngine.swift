@@ -1,17 +1,20 @@
-// The engine in memory with a gate: a test holds its commits back, lets them through or makes them fail, and makes reads of
-// single rows fail.
+// A gated storage engine in memory: tests block its commits, let them pass or make them fail, and make reads of single rows
+// fail.
 
+package import Locking
 package import OrderedStore
 
-/// An engine in memory whose commits a test holds back, lets through, or makes fail.
+/// A storage engine in memory whose commits pass a gate.
 package final class GatedEngine: StorageEngine {
   package struct State {
-    var open = true
-    var waiting = 0
-    /// How many commits have passed the gate.
+    var isOpen = true
+    /// The number of commits blocked at the gate.
+    var waitingCount = 0
+    /// The number of commits that have passed the gate.
     package var commits = 0
+    /// The error of commits that pass the gate.
     var failure: StoreError?
-    /// Reads of single rows whose keys hold these bytes fail.
+    /// Reads of single rows fail if their key ends with these bytes.
     package var unreadable: [UInt8]?
   }
 
@@ -25,11 +28,11 @@ package final class GatedEngine: StorageEngine {
   package func makeBatch() -> any EngineBatch { engine.makeBatch() }
 
   package func commit(_ batch: any EngineBatch) throws {
-    state.withLock { $0.waiting += 1 }
+    state.withLock { $0.waitingCount += 1 }
     state.broadcast()
     let failure = state.wait { state -> StoreError?? in
-      guard state.open else { return nil }
-      state.waiting -= 1
+      guard state.isOpen else { return nil }
+      state.waitingCount -= 1
       state.commits += 1
       return .some(state.failure)
     }
@@ -41,23 +44,23 @@ package final class GatedEngine: StorageEngine {
 
   package func close() {}
 
-  /// Holds commits back from now on.
-  package func shut() { state.withLock { $0.open = false } }
+  /// Blocks commits from now on.
+  package func blockCommits() { state.withLock { $0.isOpen = false } }
 
-  /// Lets commits through; with an error they fail.
-  package func release(failing failure: StoreError? = nil) {
+  /// Lets commits pass. They fail with `failure` if it is given.
+  package func unblock(failing failure: StoreError? = nil) {
     state.withLock { state in
-      state.open = true
+      state.isOpen = true
       state.failure = failure
     }
     state.broadcast()
   }
 
-  /// Waits until a commit is held back.
-  package func heldBack() async {
+  /// Waits until a commit is blocked at the gate.
+  package func waitUntilBlocked() async {
     await withCheckedContinuation { continuation in
       _ = DedicatedThread {
-        self.state.wait { $0.waiting > 0 ? () : nil }
+        self.state.wait { $0.waitingCount > 0 ? () : nil }
         continuation.resume()
       }
     }
@@ -73,14 +76,14 @@ package final class GatedEngine: StorageEngine {
     }
 
     func get(
-      _ key: UnsafeRawBufferPointer, _ tier: ReadTier, _ use: (UnsafeRawBufferPointer) -> Void
+      _ key: UnsafeRawBufferPointer, _ tier: ReadTier, _ body: (UnsafeRawBufferPointer) -> Void
     ) throws -> Bool {
       let unreadable = engine.state.withLock { $0.unreadable }
       if let unreadable, key.count >= unreadable.count, key.suffix(unreadable.count).elementsEqual(unreadable)
       {
         throw StoreError(.corrupted, "a row cannot be read")
       }
-      return try base.get(key, tier, use)
+      return try base.get(key, tier, body)
     }
 
     func cursor(from start: [UInt8], to end: [UInt8], _ tier: ReadTier) throws

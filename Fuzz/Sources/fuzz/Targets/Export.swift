@@ -1,11 +1,13 @@
-// Exports of the emulator suite, as somebody gives them to be imported. What is read and may be stored is written again
-// as the same document; records of any size come out of a log as they went in.
+// Fuzz target: exports of the emulator suite from untrusted sources. A document that is read and may be stored
+// is exported again as the same document. Records of any size are read from a log as they were written.
 
+import BlockLog
 import FirestoreModel
 
 @testable import Endpoints
 
-/// Two bytes say where in a block the record lies; the rest is an entity, a log, and the other files of an export.
+/// The first two bytes are the position of the record in its block. The rest is an entity, a log, and the other
+/// files of an export.
 func fuzzExport(_ input: UnsafeRawBufferPointer) throws {
   let bytes = Array(input)
   _ = try? ExportMetadata.kinds(overall: bytes)
@@ -13,9 +15,9 @@ func fuzzExport(_ input: UnsafeRawBufferPointer) throws {
   _ = try? records(in: bytes)
   guard bytes.count >= 2 else { return }
 
-  var log = LevelLogWriter()
+  var log = BlockLogWriter()
   let before = [UInt8](
-    repeating: 0, count: (Int(bytes[0]) << 8 | Int(bytes[1])) % (2 * LevelLogWriter.blockBytes))
+    repeating: 0, count: (Int(bytes[0]) << 8 | Int(bytes[1])) % (2 * BlockLogFormat.blockBytes))
   let record = Array(bytes.dropFirst(2))
   let framed = log.frame(before) + log.frame(record)
   try require((try? records(in: framed)) == [before, record], "a log gives other records than it took")
@@ -31,7 +33,7 @@ func fuzzExport(_ input: UnsafeRawBufferPointer) throws {
 }
 
 private func records(in bytes: [UInt8]) throws -> [[UInt8]] {
-  var reader = LevelLogReader()
+  var reader = BlockLogReader()
   var rest = bytes[...]
   var records: [[UInt8]] = []
   while let record = try reader.next({ count in

@@ -1,13 +1,13 @@
-// What can be fuzzed. A target takes any bytes and must neither crash nor hang; it throws if the property that it states
-// does not hold. The tests run each over its corpus.
+// A fuzz target. It accepts any bytes, must neither crash nor hang, and throws if its property does not hold.
+// The tests run each target over its corpus.
 
-/// A target, by the name of its corpus.
+/// A target, named by its corpus.
 enum FuzzTarget: String, CaseIterable, Sendable {
   case json, websocket, grpc, protobuf, paths, index
   case rules, messages, webchannel, longpoll, stream, realtimequery, query, export, inflation
 
   /// Runs the target on an input.
-  /// - Throws: ``PropertyFailure`` for a property that does not hold.
+  /// - Throws: ``PropertyFailure`` if the property does not hold.
   func run(_ input: UnsafeRawBufferPointer) throws {
     switch self {
     case .json: try fuzzJSON(input)

@@ -1,4 +1,4 @@
-// What requests are read for: an endpoint without a port, over an engine in memory that nobody asks anything.
+// The endpoint that parses fuzzed requests: without a port, over an engine in memory that receives no calls.
 
 import Endpoints
 import Logging

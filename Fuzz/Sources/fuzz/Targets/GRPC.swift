@@ -1,4 +1,4 @@
-// gRPC framing: messages come out the same however their bytes arrive, and heads never trap.
+// Fuzz target: gRPC framing. Messages are the same however their bytes are split, and headers never trap.
 
 import GRPCFraming
 import NIOCore
@@ -34,7 +34,7 @@ func fuzzGRPC(_ input: UnsafeRawBufferPointer) throws {
   try require(ends == 1, "a call ended \(ends) times")
 }
 
-/// The messages in some bytes, and whether an error followed them.
+/// The messages in the bytes, and whether an error follows them.
 private func messages(of parts: [Slice<UnsafeRawBufferPointer>]) -> [[UInt8]?] {
   var parser = GRPCMessageParser(maximumMessageSize: 1 << 16)
   var messages: [[UInt8]?] = []

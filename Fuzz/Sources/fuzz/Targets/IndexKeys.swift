@@ -1,4 +1,5 @@
-// Index keys read from a damaged disk: nothing is read beyond its end, and what reads as a path is one.
+// Fuzz target: index keys from a damaged disk. Nothing is read beyond the end of a key, and a decoded path is
+// valid.
 
 import FirestoreModel
 
@@ -14,7 +15,7 @@ func fuzzIndexKeys(_ input: UnsafeRawBufferPointer) throws {
     if let path = decoder.path(direction) {
       var encoder = IndexKeyEncoder()
       encoder.append(path, direction)
-      // A text may look like a numeric id, which has a form of its own.
+      // A string may look like a numeric ID, which has its own form.
       var again = IndexKeyDecoder(encoder.bytes)
       try require(again.path(direction) == path, "a path changes")
     }

@@ -1,38 +1,46 @@
-// Compressed bytes. What they are unpacked to stays within its limit, is the same whatever larger limit there is, and is
-// what an event loop makes of them where that takes them.
+// Fuzz target: compressed bytes. Decompressed output stays within its limit, does not depend on a larger limit,
+// and equals the output of the event loop's decompression if that accepts the input.
 
 import NIOCore
 
 @testable import Endpoints
 
 func fuzzInflation(_ input: UnsafeRawBufferPointer) throws {
-  let packed = ByteBuffer(bytes: input)
-  for packing in [Packing.gzip, .deflate] {
-    // Beyond what is unpacked on an event loop.
-    let most = 1 << 18
-    let whole = unpack { () throws(Inflation.Failure) in try Inflation.unpack(packed, packing, limit: most) }
-    let atOnce = unpack { () throws(Inflation.Failure) in try Inflation.atOnce(packed, packing, limit: most) }
-    if atOnce != .success(nil) {
-      try require(atOnce == whole, "an event loop unpacks \(atOnce), not \(whole)")
+  let compressed = ByteBuffer(bytes: input)
+  for algorithm in [CompressionAlgorithm.gzip, .deflate] {
+    // More than is decompressed on an event loop.
+    let maximumBytes = 1 << 18
+    let complete = outcome { () throws(Decompression.Failure) in
+      try Decompression.decompress(compressed, algorithm, limit: maximumBytes)
     }
-    guard case .success(let unpacked?) = whole else { continue }
-    let count = unpacked.readableBytes
-    try require(count <= most, "\(count) bytes are more than the limit")
+    let immediate = outcome { () throws(Decompression.Failure) in
+      try Decompression.decompressIfSmall(compressed, algorithm, limit: maximumBytes)
+    }
+    if immediate != .success(nil) {
+      try require(immediate == complete, "an event loop decompresses to \(immediate), not \(complete)")
+    }
+    guard case .success(let decompressed?) = complete else { continue }
+    let count = decompressed.readableBytes
+    try require(count <= maximumBytes, "\(count) bytes are more than the limit")
     try require(
-      unpacked.storageCapacity <= max(64, 4 * count), "\(count) bytes take \(unpacked.storageCapacity)")
+      decompressed.storageCapacity <= max(64, 4 * count),
+      "\(count) bytes take \(decompressed.storageCapacity)")
     try require(
-      unpack { () throws(Inflation.Failure) in try Inflation.unpack(packed, packing, limit: count) } == whole,
-      "what fits exactly is unpacked to something else")
+      outcome { () throws(Decompression.Failure) in
+        try Decompression.decompress(compressed, algorithm, limit: count)
+      }
+        == complete,
+      "what fits exactly is decompressed to something else")
     guard count > 0 else { continue }
-    let short = unpack { () throws(Inflation.Failure) in
-      try Inflation.unpack(packed, packing, limit: count - 1)
+    let short = outcome { () throws(Decompression.Failure) in
+      try Decompression.decompress(compressed, algorithm, limit: count - 1)
     }
     try require(short == .failure(.tooLarge), "a limit of a byte less gives \(short)")
   }
 }
 
-private func unpack(
-  _ body: () throws(Inflation.Failure) -> ByteBuffer?
-) -> Result<ByteBuffer?, Inflation.Failure> {
-  do throws(Inflation.Failure) { return .success(try body()) } catch { return .failure(error) }
+private func outcome(
+  _ body: () throws(Decompression.Failure) -> ByteBuffer?
+) -> Result<ByteBuffer?, Decompression.Failure> {
+  do throws(Decompression.Failure) { return .success(try body()) } catch { return .failure(error) }
 }

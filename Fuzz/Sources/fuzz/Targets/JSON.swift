@@ -1,5 +1,6 @@
-// JSON: what is accepted is written again, and reads back as the same.
+// Fuzz target: JSON. Accepted JSON is written again and reads back as the same value.
 
+import JSON
 import RealtimeModel
 import RealtimeWire
 
@@ -11,7 +12,7 @@ func fuzzJSON(_ input: UnsafeRawBufferPointer) throws {
   }
   for rules in [JSONReader.NodeRules.write, .read] {
     guard let node = try? Node(json: input, rules) else { continue }
-    // A tree with server values has no export form of its own.
+    // A tree with server values has no export form.
     if node.containsDeferred { continue }
     let written = node.json(.export)
     let again = try require(try? Node(json: written, .read), "an exported tree is not read")

@@ -1,5 +1,5 @@
-// Pieces of messages as parameters of polls. In whichever order they come, and however often, they are the same messages;
-// what is kept is bounded.
+// Fuzz target: message chunks as parameters of long polls. In any order and with any repetition they are the
+// same messages. Buffered bytes are bounded.
 
 import NIOHTTP1
 import RealtimeWire
@@ -12,16 +12,16 @@ func fuzzLongPolling(_ input: UnsafeRawBufferPointer) throws {
   _ = try? LongPollRequest(
     HTTPRequestHead(version: .http1_1, method: .GET, uri: uri), target, FuzzedEndpoint.realtime)
   guard let all = try? Segment.all(in: target) else { return }
-  // Of pieces with one number the first counts.
+  // The first of several chunks with the same number counts.
   var seen: Set<Int> = []
   let segments = all.filter { seen.insert($0.number).inserted }.sorted { $0.number < $1.number }
 
   let (inOrder, fault) = try assemble(segments)
   let (reversed, otherFault) = try assemble(segments.reversed() + segments)
-  // Pieces that come early take room, which may end what comes in order.
+  // Early chunks use buffer space, which may end a connection whose chunks arrive in order.
   if fault == .tooFarAhead || otherFault == .tooFarAhead { return }
   try require(fault == otherFault, "the order of pieces changes \(String(describing: fault))")
-  // A fault drops what its call had made whole.
+  // A fault discards the messages that its call had completed.
   if fault == nil { try require(inOrder == reversed, "the order of pieces changes the messages") }
 }
 
@@ -35,7 +35,7 @@ private func assemble(
     do throws(SegmentAssembler.Fault) {
       messages += try assembler.receive(segment)
     } catch { return (messages, error) }
-    // A message's text takes four bytes for three, and at least what is kept of an oversized one.
+    // A message's string uses four bytes for three, and at least as many as are kept of an oversized message.
     try require(
       assembler.heldBytes <= bytes + window * 256 + max(4096, bytes / 3 * 4 + 4), "too much is kept")
   }

@@ -1,8 +1,9 @@
-// JSON in pieces: it is accepted, and says, what the whole text says.
+// Fuzz target: JSON in chunks. It is accepted if and only if the complete document is, with the same value.
 
+import JSON
 import RealtimeModel
 
-/// The first byte is the size of the pieces; the rest is the text.
+/// The first byte is the chunk size; the rest is the document.
 func fuzzNodeStream(_ input: UnsafeRawBufferPointer) throws {
   guard let first = input.first else { return }
   let text = Array(input.dropFirst())
@@ -10,7 +11,7 @@ func fuzzNodeStream(_ input: UnsafeRawBufferPointer) throws {
   do throws(JSONError) {
     whole = try Node(json: text, .write)
   } catch {
-    // How deep either goes is its own limit, below the database's.
+    // Each parser has its own depth limit, below the database's.
     if error.code == .tooDeep { return }
     whole = nil
   }

@@ -1,4 +1,5 @@
-// Names and paths of both databases: what is accepted is written again as it was, or canonically.
+// Fuzz target: names and paths of both databases. An accepted path is written again unchanged, or in canonical
+// form.
 
 import FirestoreModel
 import RealtimeModel
@@ -20,7 +21,7 @@ func fuzzPaths(_ input: UnsafeRawBufferPointer) throws {
   if let path = try? FirestoreModel.FieldPath(parsing: text) {
     let canonical = path.description
     guard let again = try? FirestoreModel.FieldPath(parsing: canonical) else {
-      // Quoting may lengthen a path beyond the limit.
+      // Quoting may make a path longer than the limit.
       try require(canonical.utf8.count > Limits.fieldPathBytes, "a canonical field path is not read")
       return
     }

@@ -1,5 +1,5 @@
-// Firestore's requests: our codec accepts only what the generated code accepts, what it reads it writes
-// again as the same, and what is read can be validated, matched and applied.
+// Fuzz target: Firestore's requests. Our codec accepts only input that the generated code accepts, and writes
+// it again as the same message. A decoded request can be validated, matched and applied.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -20,7 +20,7 @@ func fuzzProtobuf(_ input: UnsafeRawBufferPointer) throws {
     _ = try? DocumentValidation.validate(document.fields, of: document.name)
   }
   if let request = try? CommitRequest(decoding: input) {
-    // The generated code may still refuse: it also reads what we pass over.
+    // The generated code may still reject the input: it also reads fields that our codec skips.
     for write in request.writes where (try? write.validate(in: write.document.database)) != nil {
       _ = write.apply(to: ["a": 1], requestTime: .epoch)
     }

@@ -1,5 +1,6 @@
-// Firestore's queries, from their bytes to their results. What is read is written again as the same query, and the engine,
-// whatever its plan, finds what the query's definition says: the documents that match, sorted, offset and limit taken.
+// Fuzz target: Firestore's queries, from their bytes to their results. A decoded query is written again as the
+// same query. With every plan, the engine returns the result of the query's definition: the matching documents,
+// sorted, with offset and limit.
 
 import Dispatch
 import FirestoreEngine
@@ -10,7 +11,7 @@ import NIOConcurrencyHelpers
 import OrderedStore
 import SwiftProtobuf
 
-/// The first byte chooses the parent; the rest is a `StructuredQuery`.
+/// The first byte selects the parent; the rest is a `StructuredQuery`.
 func fuzzQuery(_ input: UnsafeRawBufferPointer) throws {
   guard let first = input.first else { return }
   let bytes = Array(input.dropFirst())
@@ -32,7 +33,7 @@ func fuzzQuery(_ input: UnsafeRawBufferPointer) throws {
   switch blocking({ try await QueriedDatabase.names(of: query) }) {
   case .success(let names): found = names
   case .failure(let error):
-    // What a search for neighbours demands beyond any query, the engine checks.
+    // The engine checks the requirements of nearest-neighbour searches.
     try require(structured.findNearest != nil, "a valid query fails: \(error)")
     return
   }
@@ -66,7 +67,7 @@ extension BinaryDecodingOptions {
   }
 }
 
-/// Waits for what other threads do; targets run on a thread that may wait.
+/// Waits for work of other threads. Targets run on a thread that may block.
 private func blocking<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) -> Result<T, any Error> {
   let outcome = NIOLockedValueBox<Result<T, any Error>>(.failure(CancellationError()))
   let done = DispatchSemaphore(value: 0)
@@ -109,7 +110,7 @@ private enum QueriedDatabase {
     return documents
   }()
 
-  /// The engine, once the documents are in it.
+  /// The engine, after the documents have been written.
   private static let engine = Task {
     let engine = FirestoreEngine(
       store: try MemoryStore(), policy: EmulatorPolicy(), options: .init(createsDatabases: true))
@@ -118,7 +119,7 @@ private enum QueriedDatabase {
     return engine
   }
 
-  /// What the engine finds.
+  /// The result of the engine.
   static func names(of query: Query) async throws -> [DocumentName] {
     let names = NIOLockedValueBox<[DocumentName]>([])
     try await engine.value.runQuery(query, as: .administrator) { page in

@@ -1,15 +1,17 @@
-// Firestore's messages as JSON. What is accepted is what the protobuf runtime reads, of the bytes and of the JSON; written
-// as JSON again it reads as the same bytes. What is refused is refused as INVALID_ARGUMENT.
+// Fuzz target: Firestore's messages as JSON. Accepted JSON is what the protobuf runtime reads, from the bytes
+// and from the JSON. Written as JSON again it reads as the same bytes. Rejected JSON fails with
+// INVALID_ARGUMENT.
 
 import FirestoreModel
 import FirestoreProtobuf
+import JSON
 import NIOCore
 import RealtimeModel
 import SwiftProtobuf
 
 @testable import Endpoints
 
-/// The first byte chooses the message; the rest is its JSON, and the parameters of a query.
+/// The first byte selects the message; the rest is its JSON, and the parameters of a query.
 func fuzzRESTJSON(_ input: UnsafeRawBufferPointer) throws {
   guard let first = input.first else { return }
   let names = MessageName.allCases
@@ -40,7 +42,8 @@ private func compare(_ wire: ByteBuffer, _ text: [UInt8], _ name: MessageName) t
   let options = BinaryDecodingOptions.deep
   let ours = try require(
     try? type.init(serializedBytes: bytes, options: options), "the protobuf runtime does not read \(name)")
-  // The runtime refuses what we accept, such as members of unknown messages; what both accept means one thing.
+  // The runtime rejects input that we accept, such as members of unknown messages. Input that both accept has
+  // one meaning.
   guard !text.isEmpty, let theirs = try? type.init(jsonUTF8Bytes: text, options: .deep) else { return }
   try require(
     (try? ours.canonicalBytes) == (try? theirs.canonicalBytes), "the protobuf runtime reads another \(name)")
@@ -58,7 +61,7 @@ private func readAgain(_ wire: ByteBuffer, _ name: MessageName) throws {
   try require(again == wire, "written JSON of \(name) reads differently")
 }
 
-/// Requests by whose generated types reading is checked.
+/// Requests whose generated types verify the parser.
 private let generated: [MessageName: any Message.Type] = [
   .value: Google_Firestore_V1_Value.self,
   .document: Google_Firestore_V1_Document.self,
@@ -75,7 +78,7 @@ private let generated: [MessageName: any Message.Type] = [
 ]
 
 extension BinaryDecodingOptions {
-  /// Deeper than our JSON may be.
+  /// Deeper than our JSON limit.
   fileprivate static var deep: BinaryDecodingOptions {
     var options = BinaryDecodingOptions()
     options.messageDepthLimit = 400
@@ -92,7 +95,7 @@ extension JSONDecodingOptions {
 }
 
 extension Message {
-  /// The message's bytes with the entries of maps in order.
+  /// The bytes of the message, with map entries in order.
   fileprivate var canonicalBytes: [UInt8] {
     get throws {
       var options = BinaryEncodingOptions()

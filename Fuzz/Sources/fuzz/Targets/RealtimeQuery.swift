@@ -1,5 +1,5 @@
-// Queries of the Realtime Database, from the wire and from REST. What is read is written again as the same query, and
-// shows of a location what its definition says.
+// Fuzz target: queries of the Realtime Database, from the wire and from REST. A decoded query is written again
+// as the same query, and selects the children of its definition.
 
 import NIOHTTP1
 import RealtimeModel
@@ -7,7 +7,7 @@ import RealtimeWire
 
 @testable import Endpoints
 
-/// The first byte chooses the method of a request; the rest is its parameters, or a query on the wire.
+/// The first byte selects the request method; the rest is its parameters, or a query in wire format.
 func fuzzRealtimeQuery(_ input: UnsafeRawBufferPointer) throws {
   guard let first = input.first else { return }
   let rest = Array(input.dropFirst())
@@ -26,8 +26,8 @@ func fuzzRealtimeQuery(_ input: UnsafeRawBufferPointer) throws {
     if let query = try? RESTQuery.query(target, isShallow: isShallow) { try check(query) }
   }
   var headers = HTTPHeaders()
-  // As the codec gives them: no other names come in.
-  if let header = target["header"], AnswerHeaders.isSendable(header, "") {
+  // In the form of the codec: other names cannot occur.
+  if let header = target["header"], ResponseHeaderFilter.isSendable(header, "") {
     headers.add(name: header, value: target["value"] ?? "")
   }
   let head = HTTPRequestHead(
@@ -51,14 +51,14 @@ private func check(_ query: QuerySpec) throws {
   if query.showsAll { return }
   for location in locations {
     var expected = location.sortedChildren(by: query.ordering)
-      .filter { query.contains(OrderingPlace(of: $0.key, $0.node, in: query.ordering)) }.map(\.key)
+      .filter { query.contains(SortKey(of: $0.key, $0.node, in: query.ordering)) }.map(\.key)
     switch query.limit {
     case .first(let count): expected = Array(expected.prefix(count))
     case .last(let count): expected = Array(expected.suffix(count))
     case nil: break
     }
     let window = location.window(query)
-    var found: Set<Key> = []
+    var found: Set<ChildKey> = []
     window.forEachChild { key, _ in found.insert(key).inserted }
     try require(found == Set(expected), "the window of \(query.wireFields) is \(found), not \(expected)")
   }

@@ -1,6 +1,7 @@
-// Rules files of both databases. What is accepted reads the same as plain JSON, or with comments in it; what is refused is
-// refused at a place that the text has.
+// Fuzz target: rules files of both databases. An accepted file reads the same as plain JSON and with comments.
+// A rejected file is rejected at a position inside it.
 
+import JSON
 import RealtimeModel
 
 @testable import Endpoints
@@ -16,7 +17,7 @@ private func readRealtimeRules(_ bytes: [UInt8]) throws {
     file = try RulesFile(bytes)
   } catch {
     let lines = bytes.count { $0 == 0x0A } + 1
-    try require((1...RulesFile.mostProblems).contains(error.problems.count), "no problem, or too many")
+    try require((1...RulesFile.maximumProblems).contains(error.problems.count), "no problem, or too many")
     for problem in error.problems {
       try require(
         (1...lines).contains(problem.line) && (1...bytes.count + 1).contains(problem.column),

@@ -1,6 +1,6 @@
-// WebChannel: bodies of POSTs, parameters of requests, and a session as a client that may do anything in any order drives
-// it. Each message is handed on once and in order; each array is kept until it is acknowledged, and written once on a
-// back channel.
+// Fuzz target: WebChannel. It covers bodies of POSTs, request parameters, and a session whose client may do
+// anything in any order. Each message is delivered once and in order. Each array is retained until it is
+// acknowledged, and written once to a back channel.
 
 import NIOCore
 
@@ -10,15 +10,15 @@ func fuzzWebChannel(_ input: UnsafeRawBufferPointer) throws {
   let text = String(decoding: input, as: UTF8.self)
   if let target = try? RequestTarget("/?" + text) {
     for isPost in [false, true] {
-      do throws(WebChannelRefusal) {
-        _ = try WebChannelQuery(isPost: isPost, target)
-      } catch { try require(error.status == 400 && !error.text.isEmpty, "\(error) says nothing") }
+      do throws(WebChannelError) {
+        _ = try WebChannelOperation(isPost: isPost, target)
+      } catch { try require(error.status == 400 && !error.message.isEmpty, "\(error) says nothing") }
     }
   }
   do {
     try check(try ForwardBody(ByteBuffer(bytes: input), limits: .small))
-  } catch let error as WebChannelRefusal {
-    try require(error.status == 400 && !error.text.isEmpty, "\(error) says nothing")
+  } catch let error as WebChannelError {
+    try require(error.status == 400 && !error.message.isEmpty, "\(error) says nothing")
   }
   var conversation = Conversation()
   for byte in input.prefix(4096) { try conversation.step(byte) }
@@ -40,17 +40,17 @@ private func check(_ body: ForwardBody) throws {
   try require(apart.next() == nil, "a message comes twice")
 }
 
-/// A session, and what its client may expect.
+/// A session, and the state that its client may expect.
 private struct Conversation {
   private let limits = WebChannelLimits.small
   private var session: WebChannelSession
   private var now = NIODeadline.uptimeNanoseconds(0)
-  /// The number of the message that the stream must get next.
+  /// The number of the next message for the stream.
   private var nextMessage = 0
   private var sent: Set<Int> = []
   private var isOver = false
   private var isFinished = false
-  /// The back channel: its id, the last array that its client has, and how many bytes came.
+  /// The back channel: its ID, the last array that its client has, and the number of received bytes.
   private var back: (id: Int, last: Int, bytes: Int)?
   private var payloads = 0
 
@@ -70,7 +70,7 @@ private struct Conversation {
           timeout: .seconds(Int64(operand)))
       )
     case 4:
-      if let back { session.lose(back.id, now: now) }
+      if let back { session.disconnect(back.id, now: now) }
       back = nil
     case 5:
       payloads += 1
@@ -103,12 +103,12 @@ private struct Conversation {
       back = (0, request.acknowledged, 0)
       if !steps.endsBackChannel, let id = session.backChannel { back?.id = id }
       try take(steps)
-    } catch let error as WebChannelRefusal {
-      try require(!error.text.isEmpty, "a refusal without a reason")
+    } catch let error as WebChannelError {
+      try require(!error.message.isEmpty, "an error without a message")
     }
   }
 
-  private mutating func take(_ steps: WebChannelSession.Steps) throws {
+  private mutating func take(_ steps: WebChannelSession.Actions) throws {
     if steps.frames.readableBytes > 0 {
       try require(back != nil, "frames without a back channel")
       for id in try ids(of: steps.frames) {
@@ -124,7 +124,7 @@ private struct Conversation {
     isOver = steps.isOver
   }
 
-  /// The numbers of the arrays in whole frames of ASCII.
+  /// The numbers of the arrays in complete ASCII frames.
   private func ids(of frames: ByteBuffer) throws -> [Int] {
     var ids: [Int] = []
     var rest = frames.readableBytesView
@@ -143,13 +143,13 @@ private struct Conversation {
 }
 
 extension WebChannelLimits {
-  /// So small that a few steps reach them.
+  /// Small limits, which a few steps reach.
   fileprivate static let small: WebChannelLimits = {
     var limits = WebChannelLimits()
     limits.maximumMessages = 8
     limits.maximumGap = 16
-    limits.maximumRetainedBytes = 4096
-    limits.backChannelBytes = 2048
+    limits.maximumUnacknowledgedBytes = 4096
+    limits.maximumBackChannelBytes = 2048
     return limits
   }()
 }

@@ -1,4 +1,4 @@
-// WebSocket frames as a peer sends them, up to the protocol's messages.
+// Fuzz target: WebSocket frames of a client, up to the protocol's messages.
 
 import NIOCore
 import NIOEmbedded
@@ -6,7 +6,7 @@ import NIOWebSocket
 import RealtimeWire
 
 func fuzzWebSocket(_ input: UnsafeRawBufferPointer) throws {
-  // The same bytes as frames, cut where the first byte says, and as one text payload.
+  // The same bytes as frames, split at the position in the first byte, and as one text payload.
   let channel = EmbeddedChannel(
     handler: ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: 1 << 20)))
   defer { _ = try? channel.finish(acceptAlreadyClosed: true) }

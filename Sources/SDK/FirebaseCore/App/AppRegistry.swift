@@ -1,4 +1,6 @@
-// All configured apps of the process, by name. Invariant: a name belongs to at most one live app.
+// The registry of all configured apps of the process, by name. Invariant: a name belongs to at most one live app.
+
+import Locking
 
 /// The apps that exist now.
 struct AppRegistry {

@@ -1,7 +1,9 @@
-// An app: one set of options under one name, the root of every product. Invariant: an app's options
-// never change, and what products hold for an app is torn down when the app is deleted.
+// An app: one set of options under one name, the root of every product.
+//
+// Invariant: an app's options never change, and deleting an app shuts down the products that use it.
 
 public import Foundation
+import Locking
 
 /// The entry point to Firebase: one set of options under one name.
 ///
@@ -53,7 +55,7 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
     register(name: AppRegistry.defaultName, options: options)
   }
 
-  /// Configures an app with a name of its own, beside the default one.
+  /// Configures a further app with a name.
   ///
   /// Stops the program when the name is taken, empty, or holds anything but letters, digits, `-`
   /// and `_`; and when the application id is malformed.
@@ -147,8 +149,8 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
     return true
   }
 
-  /// Registers what is to be shut down when the app is deleted; at once if it was deleted before. Products call it once
-  /// per instance.
+  /// Registers an action that shuts down a product when the app is deleted. It runs at once if the app was deleted
+  /// before. Products call this once per instance.
   package func onDelete(_ action: @escaping @Sendable () -> Void) {
     let isDeleted = state.withLock { state in
       if !state.isDeleted { state.teardown.append(action) }

@@ -1,6 +1,7 @@
-// Settings of the whole process that belong to no app.
+// The configuration of the whole process, independent of apps.
 
 public import Foundation
+import Locking
 
 /// Settings shared by all apps of the process.
 open class FirebaseConfiguration: NSObject, @unchecked Sendable {

@@ -1,6 +1,6 @@
-// Where the products' messages go: standard error, one line each, filtered by the level that
-// FirebaseConfiguration holds. Invariant: a message at `.warning` or above is never lost silently
-// at the default level.
+// Logs the products' messages to standard error, one line each, filtered by the level of FirebaseConfiguration.
+//
+// Invariant: at the default level, every message at `.warning` or above is logged.
 
 import Foundation
 

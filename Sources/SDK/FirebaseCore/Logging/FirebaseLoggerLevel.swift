@@ -1,4 +1,4 @@
-// How much the SDK says. The numbers are those of Apple's SDK, so that raw values carry over.
+// The log level of the SDK. The raw values are those of Apple's SDK.
 
 /// How important a message of the SDK must be to be printed.
 public enum FirebaseLoggerLevel: Int, Sendable {

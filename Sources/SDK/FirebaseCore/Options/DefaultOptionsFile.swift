@@ -1,5 +1,5 @@
-// Where `FirebaseApp.configure()` finds its file. Apple's apps carry it in a bundle; a program on
-// Linux has no bundle worth the name, so the executable's folder and the working directory join.
+// Finds the options file for `FirebaseApp.configure()`. On Apple's platforms it is in the app's bundle; on Linux it is
+// next to the executable or in the working directory.
 
 import Foundation
 

@@ -1,7 +1,9 @@
-// The options of an app: which project it talks to. Invariant: options that an app was configured
-// with do not change any more; `FirebaseApp.options` hands out copies.
+// The options of an app, which select its project.
+//
+// Invariant: the options of a configured app do not change; `FirebaseApp.options` returns copies.
 
 public import Foundation
+import Locking
 
 /// Which Firebase project an app belongs to.
 ///
@@ -47,7 +49,7 @@ open class FirebaseOptions: NSObject, NSCopying, @unchecked Sendable {
   /// The options of the app's own `GoogleService-Info.plist`, or nil without a usable file.
   ///
   /// Looked for in the main bundle, in the other bundles of the process, and, where apps have no
-  /// bundle, beside the executable and in the working directory.
+  /// bundle, next to the executable and in the working directory.
   @discardableResult
   open class func defaultOptions() -> FirebaseOptions? {
     for path in DefaultOptionsFile.candidates where FileManager.default.fileExists(atPath: path) {

@@ -1,8 +1,8 @@
-// The plain values behind FirebaseOptions, and how a GoogleService-Info.plist spells them.
+// The values of FirebaseOptions, and their keys in a GoogleService-Info.plist.
 
 import Foundation
 
-/// What a set of options holds; a value, so that copies are independent.
+/// The values of a set of options. It is a value type, so that copies are independent.
 struct OptionValues: Hashable, Sendable {
   var apiKey: String?
   var bundleID = ""
@@ -19,7 +19,7 @@ struct OptionValues: Hashable, Sendable {
     self.gcmSenderID = gcmSenderID
   }
 
-  /// Reads a property list; nil when the file is absent or is no dictionary.
+  /// Reads a property list; nil if the file is absent or not a dictionary.
   init?(propertyListAt path: String) {
     guard let data = FileManager.default.contents(atPath: path),
       let list = try? PropertyListSerialization.propertyList(from: data, options: [], format: nil),

@@ -1,11 +1,10 @@
-// The source of chance of waits and ids: small, and from a seed, so that a run of a state machine can be
-// repeated.
+// SplitMix64: a small seeded generator for delays and ids, so that a run of a state machine can be repeated.
 
 /// A small seeded generator of random numbers. Not for secrets.
 package struct SplitMix: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
-  /// Begins the sequence that belongs to a seed.
+  /// Creates a generator with a seed.
   package init(seed: UInt64) { state = seed }
 
   package mutating func next() -> UInt64 {

@@ -1,6 +1,7 @@
-// A point in time with nanosecond precision, shared by the products. Invariant: `nanoseconds` lies
-// in 0 ..< 1,000,000,000 and the whole in the years 1 to 9999, so that every timestamp has exactly
-// one representation and can be stored by the server.
+// A point in time with nanosecond precision, shared by the products.
+//
+// Invariant: `nanoseconds` is in 0 ..< 1,000,000,000 and the time in the years 1 to 9999. Every timestamp has exactly
+// one representation, and the server can store it.
 
 public import Foundation
 
@@ -59,7 +60,7 @@ public final class Timestamp: NSObject, NSCopying, Sendable {
     return mine == theirs ? .orderedSame : mine < theirs ? .orderedAscending : .orderedDescending
   }
 
-  /// Returns the timestamp itself, which cannot change.
+  /// Returns the timestamp itself, since it is immutable.
   public func copy(with zone: NSZone? = nil) -> Any {
     self
   }

@@ -1,5 +1,5 @@
-// Whom a client trusts to vouch for a server: the system's authorities, or those in a file that the
-// environment names, which is how a server of one's own with a certificate of one's own is reached.
+// The trust roots of TLS connections: the system's certificate authorities, or those in a file that the environment
+// names. The latter is for servers with self-signed certificates.
 
 import Foundation
 

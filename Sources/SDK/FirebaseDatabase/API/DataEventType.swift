@@ -1,6 +1,6 @@
 // The five kinds of events.
 
-/// What an observer is told about.
+/// The kind of event that an observer receives.
 public enum DataEventType: Int, Sendable {
   /// A child appeared, or is there at the start.
   case childAdded = 0

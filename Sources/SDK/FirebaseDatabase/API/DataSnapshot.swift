@@ -1,4 +1,4 @@
-// A value at a moment, as the app reads it. Invariant: a snapshot never changes.
+// A snapshot of a value, for the app. Invariant: a snapshot never changes.
 
 public import Foundation
 import RealtimeModel
@@ -44,7 +44,7 @@ open class DataSnapshot: NSObject, @unchecked Sendable {
   }
 
   private func checked(_ text: String, method: String) -> Path {
-    PathRules.reference(text, below: Path(keys: [Key("-")]), method: method).droppingFirst
+    PathRules.reference(text, below: Path(keys: [ChildKey("-")]), method: method).droppingFirst
   }
 
   /// Whether the value is an object.
@@ -55,7 +55,7 @@ open class DataSnapshot: NSObject, @unchecked Sendable {
   @discardableResult
   open func exists() -> Bool { !node.isEmpty }
 
-  /// The value with priorities: `.priority` beside children, and `.value` for a leaf that has one.
+  /// The value with priorities: `.priority` next to children, and `.value` for a leaf that has one.
   @discardableResult
   open func valueInExportFormat() -> Any? { ValueWriter.exported(node) }
 

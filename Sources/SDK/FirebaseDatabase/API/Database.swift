@@ -1,9 +1,12 @@
-// A database of an app: its settings, and where references begin. Invariant: settings hold still from
-// the first reference on; there is one instance for an app, a server and a name.
+// A database of an app: its settings, and the root of its references.
+//
+// Invariant: settings do not change after the first reference; there is one instance for an app, a server and a
+// namespace.
 
 public import Dispatch
 public import FirebaseCore
 public import Foundation
+import Locking
 import RealtimeModel
 
 /// A Realtime Database.
@@ -27,7 +30,7 @@ open class Database: NSObject, @unchecked Sendable {
     var cacheSize: UInt = 10 << 20
     var callbackQueue = DispatchQueue.main
     var repository: Repository?
-    /// Whether the app is gone: what is asked now ends with an error, and nothing connects.
+    /// Whether the app was deleted: all requests then fail, and nothing connects.
     var isShutDown = false
   }
 
@@ -63,7 +66,7 @@ open class Database: NSObject, @unchecked Sendable {
 
   /// The database that an app's options name.
   ///
-  /// Of an app that was deleted it is a database where everything ends with an error.
+  /// For a deleted app, every operation of the database fails.
   @discardableResult
   open class func database(app: FirebaseApp) -> Database {
     let options = app.options
@@ -79,7 +82,7 @@ open class Database: NSObject, @unchecked Sendable {
 
   /// A database of an app by its URL, which must name the root.
   ///
-  /// Of an app that was deleted it is a database where everything ends with an error.
+  /// For a deleted app, every operation of the database fails.
   @discardableResult
   open class func database(app: FirebaseApp, url: String) -> Database {
     guard let (endpoint, keys) = DatabaseEndpoint.parse(url) else {
@@ -218,7 +221,7 @@ open class Database: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Prints what the SDK does to standard error, or stops doing so.
+  /// Starts or stops logging to standard error.
   open class func setLoggingEnabled(_ enabled: Bool) {
     FirebaseConfiguration.shared.setLoggerLevel(enabled ? .debug : .notice)
   }
@@ -273,12 +276,12 @@ open class Database: NSObject, @unchecked Sendable {
 
   // MARK: The connection
 
-  /// Takes back every write that the server has not answered; their completions get an error.
+  /// Cancels every write that the server has not acknowledged; their completions get an error.
   open func purgeOutstandingWrites() {
     repository.enqueue { $0.purgeOutstandingWrites() }
   }
 
-  /// Closes the connection until `goOnline()`; writes and observers go on locally.
+  /// Closes the connection until `goOnline()`; writes and observers continue locally.
   open func goOffline() {
     repository.goOffline()
   }

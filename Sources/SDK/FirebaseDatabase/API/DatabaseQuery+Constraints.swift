@@ -1,5 +1,5 @@
-// Narrowing a query. Each method gives a new query and stops the program for a combination that the
-// product refuses.
+// Adds constraints to a query. Each method returns a new query, and stops the program for a combination that the
+// product rejects.
 
 import FirebaseCore
 import Foundation
@@ -98,13 +98,13 @@ extension DatabaseQuery {
       parameters.ending(endValue, childKey, isInclusive: false, method: "queryEndingBeforeValue:childKey:"))
   }
 
-  /// Of exactly this value.
+  /// The children with exactly this value.
   @discardableResult
   public func queryEqual(toValue value: Any?) -> DatabaseQuery {
     with(parameters.equal(value, nil, method: "queryEqualToValue:"))
   }
 
-  /// Of exactly this value and key.
+  /// The child with exactly this value and key.
   @discardableResult
   public func queryEqual(toValue value: Any?, childKey: String?) -> DatabaseQuery {
     with(parameters.equal(value, childKey, method: "queryEqualToValue:childKey:"))

@@ -1,4 +1,4 @@
-// The forms of observing: with and without the key of the sibling before, once, and as a sequence.
+// Observes a query: with and without the key of the preceding sibling, once, and as a sequence.
 
 import FirebaseCore
 import Foundation
@@ -8,7 +8,7 @@ extension DatabaseQuery {
   /// Observes until removed.
   ///
   /// - Parameters:
-  ///   - eventType: what to be told about.
+  ///   - eventType: the kind of events to observe.
   ///   - block: called on the callback queue with a snapshot of the value, or of the child.
   ///   - cancelBlock: called once if the server ends the observation, for instance because the rules
   ///     do not allow it.
@@ -21,7 +21,7 @@ extension DatabaseQuery {
     register(eventType, isSingle: false, { snapshot, _ in block(snapshot) }, cancelBlock)
   }
 
-  /// Observes until removed, and tells the key of the sibling before each child in the query's order.
+  /// Observes until removed. Each event has the key of the preceding sibling in the query's order.
   ///
   /// - Returns: the handle for `removeObserver(withHandle:)`.
   @discardableResult
@@ -61,10 +61,11 @@ extension DatabaseQuery {
       snapshot: DataSnapshot(
         node: .empty, path: path, ordering: spec.ordering, repository: optionalRepository),
       previousKey: nil)
-    let event = await Answer.wait(unanswered: nothing) { answer in
+    let event = await OneShotContinuation.wait(fallback: nothing) { continuation in
       _ = register(
-        eventType, isSingle: true, { answer.give(SnapshotEvent(snapshot: $0, previousKey: $1)) },
-        { _ in answer.give(nothing) })
+        eventType, isSingle: true,
+        { continuation.resume(returning: SnapshotEvent(snapshot: $0, previousKey: $1)) },
+        { _ in continuation.resume(returning: nothing) })
     }
     return (event.snapshot, event.previousKey)
   }
@@ -76,8 +77,8 @@ extension DatabaseQuery {
   /// for try await snapshot in ref.snapshots() { print(snapshot.value ?? "") }
   /// ```
   ///
-  /// Observing begins with the call and ends when the iteration does. Of values that a slow consumer
-  /// has not taken, only the newest is kept; events of children are all kept.
+  /// Observing begins with the call and ends with the iteration. For a slow consumer, only the newest value is
+  /// buffered, but all events of children.
   public func snapshots(
     of eventType: DataEventType = .value
   ) -> AsyncThrowingStream<DataSnapshot, any Error> {

@@ -1,8 +1,10 @@
-// A query: a location, an order, bounds and a limit. Building and observing are in extensions beside
-// this file. Invariant: a query never changes; every method that narrows it gives a new one.
+// A query: a location, an ordering, bounds and a limit. Extensions add constraints and observe.
+//
+// Invariant: a query never changes; methods that add constraints return a new query.
 
 import FirebaseCore
 public import Foundation
+import Locking
 import RealtimeModel
 import RealtimeWire
 
@@ -74,7 +76,7 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     nonisolated(unsafe) let block = block
     nonisolated(unsafe) let cancelBlock = cancelBlock
     let observer = Observer(
-      registration: Registration(id: handle, interest: eventType.interest), path: path, query: spec,
+      registration: ObserverRegistration(id: handle, interest: eventType.interest), path: path, query: spec,
       isSingle: isSingle, deliver: { block($0.snapshot, $0.previousKey) },
       cancel: cancelBlock.map { block in
         nonisolated(unsafe) let block = block
@@ -87,7 +89,7 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
   /// Stops an observer. For a plain reference, observers of all queries of the location count.
   open func removeObserver(withHandle handle: DatabaseHandle) {
     let (path, spec) = (path, spec)
-    repository.enqueue { $0.remove(Registration(id: handle, interest: []), at: path, query: spec) }
+    repository.enqueue { $0.remove(ObserverRegistration(id: handle, interest: []), at: path, query: spec) }
   }
 
   /// Stops all observers of this query; for a plain reference, of all queries of the location.

@@ -1,6 +1,5 @@
-// Operations that the server carries out when it loses this client. They hold for the present
-// connection alone: after a reconnect the app registers them again, usually from an observer of
-// `.info/connected`.
+// The onDisconnect operations, which the server carries out when it loses this client. They belong to the current
+// connection. After a reconnect the app registers them again, usually from an observer of `.info/connected`.
 
 import FirebaseCore
 import Foundation
@@ -107,12 +106,12 @@ extension DatabaseReference {
     try await answer { onDisconnectUpdate(values, "onDisconnectUpdateChildValues:", $0) }
   }
 
-  /// Takes back the operations of this location and below.
+  /// Cancels the operations of this location and below.
   public func cancelDisconnectOperations() {
     perform(.cancel, "cancelDisconnectOperations", nil)
   }
 
-  /// Takes back the operations of this location and below.
+  /// Cancels the operations of this location and below.
   ///
   /// - Parameter block: called on the callback queue when the server has answered.
   @preconcurrency
@@ -122,7 +121,7 @@ extension DatabaseReference {
     perform(.cancel, "cancelDisconnectOperationsWithCompletionBlock:", block)
   }
 
-  /// Takes back the operations of this location and below; waits for the server's answer.
+  /// Cancels the operations of this location and below; waits for the server's answer.
   ///
   /// - Throws: the server's refusal.
   @discardableResult

@@ -1,5 +1,4 @@
-// Transactions: a block that is run on the current value, and again on a newer one until the result
-// could be stored.
+// Runs transactions: a block runs on the current value, and again on a newer value until its result is stored.
 
 import FirebaseCore
 import Foundation

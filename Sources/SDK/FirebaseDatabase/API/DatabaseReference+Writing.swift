@@ -1,6 +1,5 @@
-// Writing: every form applies locally at once and completes when the server has answered. A value that
-// cannot be stored stops the program; what the server or the network says is an error of the
-// completion.
+// Writes to a location. Every form applies locally at once and completes when the server has responded. A value that
+// cannot be stored stops the program; errors of the server or the network are errors of the completion.
 
 import FirebaseCore
 import Foundation
@@ -180,10 +179,14 @@ extension DatabaseReference {
 
   /// Turns a completion into a wait.
   func answer(_ begin: (@escaping DatabaseCompletion) -> Void) async throws -> DatabaseReference {
-    let unanswered = RealtimeError.unknownOutcome.asNSError()
-    return try await Answer<Result<DatabaseReference, any Error>>.wait(unanswered: .failure(unanswered)) {
-      answer in
-      begin { error, reference in answer.give(error.map { .failure($0) } ?? .success(reference)) }
+    let fallback = RealtimeError.unknownOutcome.asNSError()
+    return try await OneShotContinuation<Result<DatabaseReference, any Error>>.wait(
+      fallback: .failure(fallback)
+    ) {
+      continuation in
+      begin { error, reference in
+        continuation.resume(returning: error.map { .failure($0) } ?? .success(reference))
+      }
     }.get()
   }
 }

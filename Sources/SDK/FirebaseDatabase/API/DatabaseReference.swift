@@ -1,8 +1,9 @@
-// A location in a database: moving about and what it is called. Writing, transactions and operations
-// for the disconnection are in extensions beside this file.
+// A reference to a location in a database: navigation and names. Extensions write, run transactions and register
+// onDisconnect operations.
 
 import FirebaseCore
 import Foundation
+import Locking
 import RealtimeModel
 
 /// A location in a database.
@@ -35,7 +36,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     PathRules.checkWritable(path, method: "childByAutoId")
     let time = Repository.milliseconds + (optionalRepository?.publishedTimeOffset ?? 0)
     let key = DatabaseReference.pushIDs.withLock { $0.next(at: time) }
-    return DatabaseReference(repository: optionalRepository, path: path.child(Key(key)))
+    return DatabaseReference(repository: optionalRepository, path: path.child(ChildKey(key)))
   }
 
   /// The location above; nil for the root.
@@ -66,8 +67,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   @discardableResult
   open func description() -> String { url }
 
-  /// Closes the default database's connection until `goOnline()`; what is written meanwhile is sent
-  /// then.
+  /// Closes the default database's connection until `goOnline()`. Writes are sent after that.
   open class func goOffline() {
     Database.database().goOffline()
   }

@@ -1,5 +1,4 @@
-// Importing FirebaseDatabase is enough to use `Database.Encoder` and `Database.Decoder`, also where the
-// members of a module are visible only to those who import it.
+// Exports `Database.Encoder` and `Database.Decoder` with FirebaseDatabase, also for apps with MemberImportVisibility.
 
 @_exported public import class FirebaseSharedSwift.FirebaseDataDecoder
 @_exported public import class FirebaseSharedSwift.FirebaseDataEncoder

@@ -1,5 +1,6 @@
-// The value that a transaction works on. Invariant: all parts handed out share one tree, so that a
-// change through a child is seen through its parent.
+// The mutable value of a transaction.
+//
+// Invariant: all parts share one tree, so that a change through a child is visible through its parent.
 
 import FirebaseCore
 public import Foundation
@@ -58,7 +59,7 @@ open class MutableData: NSObject {
     MutableData(tree: tree, path: self.path.appending(Path(path)), rootKey: rootKey)
   }
 
-  /// The value, as `DataSnapshot.value` gives it; nil and `NSNull` stand for none.
+  /// The value, as in `DataSnapshot.value`. Both nil and `NSNull` mean no value.
   ///
   /// Setting it keeps the location's priority unless the value carries one (`.priority`). A value that
   /// cannot be stored stops the program.
@@ -75,7 +76,7 @@ open class MutableData: NSObject {
     }
   }
 
-  /// The priority: nil, a number or a string. Without a value there is no priority.
+  /// The priority: nil, a number or a string. A location without a value has none.
   open var priority: Any? {
     get { node.priority.map { ValueWriter.value($0.leafValue) } }
     set {
@@ -105,7 +106,7 @@ open class MutableData: NSObject {
   open override var description: String { "MutableData (\(key ?? "")) \(ValueWriter.value(node))" }
 }
 
-/// What a transaction's block decided.
+/// The decision of a transaction's block.
 open class TransactionResult: NSObject {
   let node: Node?
 

@@ -1,5 +1,7 @@
-// What narrows a query, and the rules for combining it. Invariant: parameters that exist are valid; a
-// combination that the product refuses stops the program where it is built, as Apple's SDK does.
+// The parameters of a query, and the rules for combining them.
+//
+// Invariant: parameters are valid. Like Apple's SDK, a combination that the product rejects stops the program where it
+// is built.
 
 import FirebaseCore
 import RealtimeModel
@@ -46,7 +48,8 @@ struct QueryParameters: Sendable {
     case "$value", ".value": QueryParameters.refuse(method, "Use queryOrderedByValue: instead!")
     default: break
     }
-    let path = PathRules.reference("/" + text, below: Path(keys: [Key("-")]), method: method).droppingFirst
+    let path = PathRules.reference("/" + text, below: Path(keys: [ChildKey("-")]), method: method)
+      .droppingFirst
     guard !path.isRoot else {
       QueryParameters.refuse(method, "An empty path is used. Use queryOrderedByValue: instead!")
     }
@@ -107,7 +110,7 @@ struct QueryParameters: Sendable {
 
   private func bound(_ value: Any?, _ childKey: String?, isInclusive: Bool, method: String) -> QuerySpec.Bound
   {
-    if let childKey, !Key.isValid(childKey) {
+    if let childKey, !ChildKey.isValid(childKey) {
       usageException("InvalidKeyValidation", "(\(method)) \(childKey) is not a valid key")
     }
     let node: Node
@@ -120,7 +123,7 @@ struct QueryParameters: Sendable {
       QueryParameters.refuse(method, "A bound is nil, a string, a number or a boolean")
     }
     if case .deferred? = node.leafValue { QueryParameters.refuse(method, "A server value cannot be a bound") }
-    return QuerySpec.Bound(node.leafValue, key: childKey.map { Key($0) }, isInclusive: isInclusive)
+    return QuerySpec.Bound(node.leafValue, key: childKey.map { ChildKey($0) }, isInclusive: isInclusive)
   }
 
   /// Refuses bounds that the order cannot use; called whenever either changes, so that the order of

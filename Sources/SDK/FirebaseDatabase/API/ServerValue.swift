@@ -1,4 +1,4 @@
-// Values that the server fills in.
+// Server values, which the server computes when it applies a write.
 
 public import Foundation
 

@@ -1,4 +1,4 @@
-// What the connection's state machine asks of the world, and what it reports.
+// The actions that the connection's state machine requests, and the events that it reports.
 
 import RealtimeModel
 import RealtimeWire
@@ -14,7 +14,7 @@ struct OutgoingWrite: Sendable {
   let path: Path
   let change: Change
 
-  /// Whether it is a transaction, which must not be sent twice.
+  /// Whether the write is a transaction, which must not be sent twice.
   var isTransaction: Bool {
     if case .put(_, hash: .some) = change { return true }
     return false
@@ -34,7 +34,7 @@ struct DisconnectOperation: Sendable {
   let change: Change
 }
 
-/// What the state machine asks for, in order.
+/// An action that the state machine requests.
 enum ConnectionAction: Sendable {
   /// Open a transport; its events carry this generation.
   case open(generation: Int, lastSession: String?, host: String?)
@@ -50,7 +50,7 @@ enum ConnectionAction: Sendable {
   case report(ConnectionEvent)
 }
 
-/// What the connection reports.
+/// An event that the connection reports.
 enum ConnectionEvent: Sendable {
   /// The server said hello, at this time of its clock.
   case connected(serverTime: Int64)
@@ -61,6 +61,6 @@ enum ConnectionEvent: Sendable {
   case writeAnswered(Int, RealtimeError?)
   case disconnectOperationAnswered(DisconnectOperation, RealtimeError?)
   case getAnswered(Int, Result<Node, RealtimeError>)
-  /// A text for whoever reads the log.
+  /// A message for the log.
   case note(isError: Bool, String)
 }

@@ -1,5 +1,6 @@
-// Where a database is: host, port, transport security and namespace, and how a URL says so. Invariant:
-// two URLs of the same database give equal endpoints, which the cache of instances relies on.
+// The endpoint of a database: host, port, transport security and namespace, parsed from a URL.
+//
+// Invariant: two URLs of the same database give equal endpoints. The cache of instances relies on this.
 
 import Foundation
 
@@ -32,7 +33,7 @@ struct DatabaseEndpoint: Hashable, Sendable {
 
   /// Reads a URL.
   ///
-  /// - Returns: the endpoint and the keys of the path; nil for what is no URL of a database.
+  /// - Returns: the endpoint and the keys of the path; nil if the string is not the URL of a database.
   static func parse(_ text: String) -> (endpoint: DatabaseEndpoint, path: [String])? {
     var rest = Substring(text)
     var scheme = "http"

@@ -1,6 +1,7 @@
-// Frames to messages and back, on the event loop, with the signs of life of both ends: `0` after 45 s
-// without traffic, and a ping that the server must answer when it has been silent that long.
-// Invariant: pieces of one message are written without anything between them.
+// Converts frames to messages and back, on the event loop, with the keep-alives of both ends: `0` after 45 s without
+// traffic, and a ping that the server must answer after as long a silence.
+//
+// Invariant: the frames of one message are written contiguously.
 
 import NIOCore
 import NIOWebSocket
@@ -96,7 +97,7 @@ final class MessageHandler: ChannelInboundHandler {
   func send(_ message: [UInt8]) {
     guard let context else { return }
     message.withUnsafeBytes { bytes in
-      guard let pieces = MessageSplitter.pieces(of: bytes) else {
+      guard let pieces = MessageSplitter.frames(of: bytes) else {
         return events.closed("A message of \(message.count) bytes is more than the protocol can carry")
       }
       if pieces.count > 1 { write(Array("\(pieces.count)".utf8)[...], to: context) }

@@ -1,19 +1,21 @@
-// The client's end of protocol v5 as a state machine over connections that come and go.
+// The client's side of protocol v5, as a state machine over successive connections. It has no I/O, clock or system
+// randomness.
 //
-// Invariants: what was asked and not answered is sent again after a reconnect in the original order
-// (listens, writes, reads, operations for the disconnection), except transactions, which fail with
-// `disconnect` because their hash no longer means anything; request numbers grow and are never used
-// twice; events of an earlier transport are ignored. No I/O, no clock and no randomness of its own.
+// Invariants
+//   1. Unanswered requests are sent again after a reconnect in their original order: listens, writes, reads and
+//      onDisconnect operations. Transactions fail with `disconnect` instead, since their hash may be out of date.
+//   2. Request numbers ascend and never repeat.
+//   3. Events of an earlier transport are ignored.
 
 import FirebaseCore
 import RealtimeModel
 import RealtimeWire
 
-/// Why the connection is kept closed. It opens only while there is no reason.
+/// A reason to keep the connection closed. It opens only while none applies.
 enum InterruptReason: Hashable, Sendable {
   /// The app went offline.
   case user
-  /// The server told this client not to come back.
+  /// The server requested that this client does not reconnect.
   case serverKill
   /// The app or its database is gone.
   case shutdown
@@ -42,7 +44,7 @@ struct ServerConnection {
     var isSent = false
   }
 
-  /// What the server names when it pushes.
+  /// The target that the server names in its pushes.
   private struct ListenTarget: Hashable {
     let path: Path
     let tag: Int?
@@ -51,21 +53,20 @@ struct ServerConnection {
   private struct SentListen {
     let number: Int64
     let listen: Listen
-    /// What the server was told by ranges that this client has.
+    /// The cached value of which the listen sent a compound hash.
     var offer: Node?
   }
 
   private var state = State.idle
   private var generation = 0
   private var interrupts: Set<InterruptReason> = []
-  private var backoff = Backoff()
-  private var jitter: SplitMix
+  private var backoff: Backoff
   private var lastSession: String?
   private var host: String?
   private var hasSentStats = false
   private var nextNumber: Int64 = 1
   private var requests: [Int64: Request] = [:]
-  /// What is listened to, with the place of each in the order of the app's asking.
+  /// The listens, each with its position in the order of the app's requests.
   private var listens: [Listen: Int] = [:]
   private var lastListen = 0
   /// The numbers of the listens that wait for their answer; an answer to an earlier listen of the same
@@ -78,15 +79,18 @@ struct ServerConnection {
   private var disconnectOperations: [Outstanding<DisconnectOperation>] = []
   private var actions: [ConnectionAction] = []
 
+  /// A connection that lived longer than this, in milliseconds, resets the backoff.
+  static let healthyAfter: Int64 = 30_000
+
   /// The counter that the first connection reports.
   let statsName: String
 
   init(seed: UInt64, statsName: String) {
-    jitter = SplitMix(seed: seed)
+    backoff = .database(seed: seed)
     self.statsName = statsName
   }
 
-  /// What is to be done, in order, since this was last asked.
+  /// Removes and returns the pending actions, in order.
   mutating func takeActions() -> [ConnectionAction] {
     defer { actions = [] }
     return actions
@@ -144,7 +148,7 @@ struct ServerConnection {
 
   private mutating func closed(at now: Int64) {
     let wasConnected = isConnected
-    if case .connected(let since) = state, now - since > Backoff.healthyAfter { backoff.reset() }
+    if case .connected(let since) = state, now - since > ServerConnection.healthyAfter { backoff.reset() }
     state = .idle
     generation += 1
     requests = [:]
@@ -161,11 +165,10 @@ struct ServerConnection {
     if wasConnected { actions.append(.report(.disconnected)) }
     guard interrupts.isEmpty else { return }
     state = .waiting
-    let random = Double(jitter.next() >> 11) / Double(1 << 53)
-    actions.append(.retry(generation: generation, after: backoff.next(random: random)))
+    actions.append(.retry(generation: generation, after: Int64(backoff.next())))
   }
 
-  // MARK: What the app asks
+  // MARK: Requests of the app
 
   mutating func listen(_ listen: Listen) {
     guard listens[listen] == nil else { return }
@@ -174,7 +177,7 @@ struct ServerConnection {
     if isConnected { send(listen) }
   }
 
-  /// Names the value that a listen told the server by ranges, on which the ranges that come back build.
+  /// Records the value of which a listen sent a compound hash. The range merges of the response apply to it.
   mutating func offered(_ node: Node, by listen: Listen, number: Int64) {
     let target = ListenTarget(path: listen.path, tag: listen.tag)
     guard let index = sentListens[target]?.firstIndex(where: { $0.number == number }) else { return }
@@ -219,7 +222,7 @@ struct ServerConnection {
     return disconnectOperations.map(\.value)
   }
 
-  // MARK: What the server says
+  // MARK: Messages of the server
 
   mutating func received(_ message: ServerMessage, on generation: Int, at now: Int64) {
     guard generation == self.generation else { return }
@@ -234,8 +237,8 @@ struct ServerConnection {
     }
   }
 
-  /// Ranges replace parts of what was offered with the listen that they answer, which need not be what
-  /// is known by now: other data may have come since.
+  /// Applies range merges to the value of which the listen sent a compound hash. The cached value may differ by now,
+  /// since other data may have arrived.
   private mutating func received(_ ranges: [RangeMergeFields], at path: Path, _ tag: Int?) {
     let target = ListenTarget(path: path, tag: tag)
     guard let sent = sentListens[target]?.first, let offer = sent.offer else {
@@ -380,5 +383,13 @@ extension Listen {
   func isCancelled(by queryText: [UInt8]?) -> Bool {
     guard let queryText else { return true }
     return query.json() == queryText
+  }
+}
+
+extension Backoff {
+  /// The delays in milliseconds between attempts to connect: 0, 1,000, then 1.3 times as long each time up to 30,000.
+  /// 30 % of each is fixed and the rest random.
+  static func database(seed: UInt64) -> Backoff {
+    Backoff(initial: 1_000, maximum: 30_000, factor: 1.3, jitter: 0.3...1, seed: seed)
   }
 }

@@ -1,7 +1,10 @@
-// One WebSocket to a server, on NIO. It moves messages and knows nothing of their meaning but the two
-// signs of life. Invariant: `closed` is called exactly once, and nothing is delivered after it.
+// The transport of a connection: one WebSocket, on NIO. It moves messages; of their contents it knows only the
+// keep-alives.
+//
+// Invariant: `closed` is called exactly once, and nothing is delivered after it.
 
 import FirebaseCore
+import Locking
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -10,7 +13,7 @@ import NIOWebSocket
 import RealtimeModel
 import RealtimeWire
 
-/// What a transport tells its owner. Called on an event loop.
+/// An event of a transport, delivered on an event loop.
 struct TransportEvents: Sendable {
   var received: @Sendable (ServerMessage) -> Void
   var closed: @Sendable (String?) -> Void
@@ -18,7 +21,7 @@ struct TransportEvents: Sendable {
 
 /// One connection to a server.
 final class Transport: Sendable {
-  /// What is to be sent before the channel is ready, and the channel afterwards.
+  /// The messages to send until the channel is ready, and the channel afterwards.
   private enum State {
     case opening
     case open(any Channel)
@@ -115,8 +118,8 @@ final class Transport: Sendable {
       })
   }
 
-  /// Whether a channel that is heard is the transport's. The server's hello may be read on the channel's event loop
-  /// before the connection is reported as made on another; then it is the hello that opens the transport.
+  /// Whether a channel belongs to the transport. The server's hello may arrive on the channel's event loop before the
+  /// connection is reported on another. The hello then opens the transport.
   private func claim(_ channel: any Channel) -> Bool {
     state.withLock { state in
       switch state {

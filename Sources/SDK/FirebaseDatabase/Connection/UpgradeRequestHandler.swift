@@ -1,5 +1,4 @@
-// Sends the one HTTP request that turns a connection into a WebSocket, and reports an answer that
-// refuses it.
+// Sends the HTTP request that upgrades a connection to a WebSocket, and reports a response that rejects it.
 
 import FirebaseCore
 import NIOCore

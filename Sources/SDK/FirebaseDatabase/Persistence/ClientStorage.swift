@@ -1,4 +1,4 @@
-// What a client keeps on disk between runs. Only the contract and the storage that keeps nothing exist
+// The storage of a client between runs. Only the contract and the storage that keeps nothing exist
 // so far; the core already calls it where a durable one must be called.
 
 import FirebaseCore

@@ -1,10 +1,12 @@
-// An app's observer: where its events go. Invariant: nothing is delivered after the observer was
-// removed on the core's queue, and a single observer gets one event.
+// An observer of the app, with its callbacks.
+//
+// Invariant: nothing is delivered after the observer was removed on the core's queue, and a single-event observer gets
+// one event.
 
 import Foundation
 import RealtimeModel
 
-/// What an event carries to the app: the snapshot and the key of the sibling before it.
+/// The event for the app: the snapshot and the key of the preceding sibling.
 struct SnapshotEvent: Sendable {
   let snapshot: DataSnapshot
   let previousKey: String?
@@ -12,16 +14,16 @@ struct SnapshotEvent: Sendable {
 
 /// One observer of one query.
 final class Observer: Sendable {
-  let registration: Registration
+  let registration: ObserverRegistration
   let path: Path
   let query: QuerySpec
-  /// Whether it is removed after its first event.
+  /// Whether the observer is removed after its first event.
   let isSingle: Bool
   let deliver: @Sendable (SnapshotEvent) -> Void
   let cancel: (@Sendable (any Error) -> Void)?
 
   init(
-    registration: Registration, path: Path, query: QuerySpec, isSingle: Bool,
+    registration: ObserverRegistration, path: Path, query: QuerySpec, isSingle: Bool,
     deliver: @escaping @Sendable (SnapshotEvent) -> Void, cancel: (@Sendable (any Error) -> Void)?
   ) {
     self.registration = registration

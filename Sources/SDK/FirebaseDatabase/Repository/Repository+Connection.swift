@@ -1,4 +1,4 @@
-// What the connection reports, and what follows from it.
+// Handles the events that the connection reports.
 
 import FirebaseCore
 import RealtimeModel
@@ -20,7 +20,7 @@ extension Repository {
     case .listenAnswered(let listen, let warnings, let error): listenAnswered(listen, warnings, error)
     case .writeAnswered(let id, let error):
       if connection.hasUnansweredListens {
-        // The data that shows the write may still be on its way; dropping the write now would flash.
+        // The server's data that includes the write may arrive later; dropping the write now would show the old value.
         delayedAnswers.append((id, error))
       } else {
         writeAnswered(id, error)
@@ -83,8 +83,8 @@ extension Repository {
   // MARK: The client's own tree, `.info`
 
   func updateInformation(_ name: String, _ node: Node) {
-    raise(information.applyServerOverwrite(at: Path(keys: [".info", Key(name)]), node))
-    informationNode = informationNode.setting(Path(keys: [".info", Key(name)]), to: node)
+    raise(information.applyServerOverwrite(at: Path(keys: [".info", ChildKey(name)]), node))
+    informationNode = informationNode.setting(Path(keys: [".info", ChildKey(name)]), to: node)
   }
 
   func performInformation(_ action: ListenAction) {

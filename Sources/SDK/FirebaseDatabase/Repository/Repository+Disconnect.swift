@@ -1,5 +1,7 @@
-// Operations for the moment the server loses this client. Invariant: what the server has accepted is
-// also done to the local cache when this client notices the loss, since the server does it too.
+// The onDisconnect operations of a database.
+//
+// Invariant: when this client notices that the connection is lost, it applies the operations that the server has
+// accepted to its cache, since the server applies them as well.
 
 import RealtimeModel
 

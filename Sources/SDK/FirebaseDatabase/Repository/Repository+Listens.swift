@@ -1,4 +1,4 @@
-// Observing, keeping synchronised, and reading once.
+// Observes, keeps data synchronized, and reads once.
 
 import Dispatch
 import FirebaseCore
@@ -14,7 +14,7 @@ extension Repository {
     raise(tree(for: observer.path).add(observer.registration, at: observer.path, query: observer.query))
   }
 
-  func remove(_ registration: Registration?, at path: Path, query: QuerySpec) {
+  func remove(_ registration: ObserverRegistration?, at path: Path, query: QuerySpec) {
     if let registration {
       guard let observer = observers[registration.id], observer.path == path,
         query.isDefault || observer.query == query
@@ -35,7 +35,7 @@ extension Repository {
     let kept = KeptQuery(path: path, query: query)
     if isKept {
       guard keptSynced[kept] == nil else { return }
-      let registration = Registration(id: id, interest: [])
+      let registration = ObserverRegistration(id: id, interest: [])
       keptSynced[kept] = registration
       raise(tree.add(registration, at: path, query: query))
     } else if let registration = keptSynced.removeValue(forKey: kept) {

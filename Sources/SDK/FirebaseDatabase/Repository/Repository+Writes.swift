@@ -1,5 +1,5 @@
-// Writes: applied to the local tree with server values estimated, sent with server values as they are,
-// and taken back if the server refuses them.
+// Writes: applied to the local tree with estimated server values, sent with unresolved server values, and reverted if
+// the server rejects them.
 
 import FirebaseCore
 import RealtimeModel
@@ -48,14 +48,14 @@ extension Repository {
     completion(error)
   }
 
-  /// Takes back every write that the server has not answered, and tells those who wait.
+  /// Reverts every write that the server has not acknowledged, and calls the completions with an error.
   func purgeOutstandingWrites() {
     for completion in takeBackWrites() { completion(Repository.cancelled) }
   }
 
   private static let cancelled = RealtimeError(.writeCanceled, "Write cancelled by user")
 
-  /// Takes back every write and operation for the disconnection that the server has not answered.
+  /// Cancels every write and onDisconnect operation that the server has not acknowledged.
   ///
   /// - Returns: their completions, in the order of the writes.
   func takeBackWrites() -> [WriteCompletion] {

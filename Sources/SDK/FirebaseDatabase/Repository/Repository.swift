@@ -1,12 +1,15 @@
-// The core of one database: the sync tree, the connection and the transactions, held together.
+// The repository of one database: connects the sync tree, the connection and the transactions.
 //
-// Invariants: everything here runs on one serial queue, which all databases share; an event reaches the
-// app only through `raise`, in the order in which the sync tree gave it, on the callback queue, and
-// never inside a call of the app; what the app asked is applied locally first and sent afterwards.
+// Invariants
+//   1. The repository runs on one serial queue, which all databases share.
+//   2. Events reach the app only through `raise`, in the order of the sync tree, on the callback queue, and never
+//      inside a call of the app.
+//   3. Requests of the app are applied locally first and sent afterwards.
 
 import Dispatch
 import FirebaseCore
 import Foundation
+import Locking
 import NIOSSL
 import RealtimeModel
 import RealtimeWire
@@ -34,12 +37,12 @@ final class Repository: @unchecked Sendable {
   var gets: [Int: PendingGet] = [:]
   var disconnectCompletions: [Int: WriteCompletion] = [:]
   var disconnectOverlay = WriteOverlay()
-  var keptSynced: [KeptQuery: Registration] = [:]
+  var keptSynced: [KeptQuery: ObserverRegistration] = [:]
   var serverTimeOffset: Int64 = 0 {
     didSet { publishedOffset.withLock { $0 = serverTimeOffset } }
   }
   private let publishedOffset = Guarded<Int64>(0)
-  /// What `.info` holds.
+  /// The value of `.info`.
   var informationNode = Node.empty
   private var transport: Transport?
   private var lastIdentifier = 0
@@ -47,7 +50,7 @@ final class Repository: @unchecked Sendable {
   /// Whether the app is gone.
   private var hasEnded = false
 
-  /// What is called when a write is answered.
+  /// The completions of writes.
   typealias WriteCompletion = @Sendable (RealtimeError?) -> Void
 
   /// A query that is kept synchronised.
@@ -145,8 +148,9 @@ final class Repository: @unchecked Sendable {
     }
   }
 
-  private func deliver(_ node: Node, _ path: Path, _ previous: Key?, _ event: DataEvent, _ observer: Observer)
-  {
+  private func deliver(
+    _ node: Node, _ path: Path, _ previous: ChildKey?, _ event: DataEvent, _ observer: Observer
+  ) {
     if observer.isSingle {
       guard firedSingles.insert(observer.registration.id).inserted else { return }
       Repository.queue.async {
@@ -163,7 +167,7 @@ final class Repository: @unchecked Sendable {
 
   // MARK: The connection
 
-  /// Carries out what the sync trees and the connection ask for, until nothing is left.
+  /// Performs the actions of the sync trees and the connection until none remain.
   func flush() {
     while true {
       for action in information.takeActions() { performInformation(action) }
@@ -223,15 +227,15 @@ final class Repository: @unchecked Sendable {
         }))
   }
 
-  /// The size in bytes of JSON beyond which a listen says by ranges what is known, so that only what
-  /// differs comes back; the product's clients draw the line here.
-  static let leastSizeInRanges = 1_024
+  /// The JSON size in bytes above which a listen sends a compound hash, so that the server sends only differing ranges.
+  /// The product's clients use the same threshold.
+  static let compoundHashThreshold = 1_024
 
   private func send(_ listen: Listen, _ number: Int64) {
     let known = tree.serverNode(of: listen)
     var request = ListenRequest(
       path: listen.path, query: listen.query, tag: listen.tag.map(Int64.init), hash: known.hash)
-    if known.estimatedSize > Repository.leastSizeInRanges {
+    if known.estimatedSize > Repository.compoundHashThreshold {
       request.compoundHash = CompoundHashFields(CompoundHash(of: known))
       connection.offered(known, by: listen, number: number)
     }
@@ -246,9 +250,9 @@ final class Repository: @unchecked Sendable {
     enqueue { $0.connection.resume(.user) }
   }
 
-  /// Closes the connection for good, because the app is gone. Observers hear nothing more; reads and
-  /// transactions end with an error. The completions of writes that the server has not answered are let go
-  /// of without a call, because whether it took them is not known.
+  /// Closes the connection permanently, since the app was deleted. Observers receive no more events; reads and
+  /// transactions fail. The completions of unacknowledged writes are released without a call, since their outcome is
+  /// unknown.
   func shutdown() {
     enqueue { repository in
       guard !repository.hasEnded else { return }
@@ -259,7 +263,7 @@ final class Repository: @unchecked Sendable {
     }
   }
 
-  /// Ends what is asked after the app is gone: nothing of it was sent, so every completion gets an error.
+  /// Fails requests after the app was deleted. They were never sent, so every completion receives an error.
   private func refuse() {
     observers = [:]
     purgeOutstandingWrites()

@@ -1,5 +1,6 @@
-// A tree that carries a value at some of its paths: pending writes, sync points, queued
-// transactions. Invariant: no branch is empty; what loses its last value is pruned.
+// A path tree has values at some of its paths: pending writes, sync points, queued transactions.
+//
+// Invariant: no branch is empty; a branch that loses its last value is pruned.
 
 import RealtimeModel
 
@@ -8,7 +9,7 @@ struct PathTree<Value> {
   /// The value at this location; nil for none.
   var value: Value?
 
-  private(set) var children: [Key: PathTree] = [:]
+  private(set) var children: [ChildKey: PathTree] = [:]
 
   /// Makes a tree with at most a value at its root.
   init(_ value: Value? = nil) {
@@ -18,13 +19,13 @@ struct PathTree<Value> {
   var isEmpty: Bool { value == nil && children.isEmpty }
 
   /// The children in key order, so that every walk is deterministic.
-  var sortedChildren: [(key: Key, tree: PathTree)] {
+  var sortedChildren: [(key: ChildKey, tree: PathTree)] {
     children.count > 1
       ? children.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
       : children.map { ($0.key, $0.value) }
   }
 
-  /// What lies at a path, as a tree of its own.
+  /// The subtree at a path.
   func subtree(_ path: Path) -> PathTree {
     var tree = self
     for key in path.keys {
@@ -50,7 +51,7 @@ struct PathTree<Value> {
     update(path.keys[...], change)
   }
 
-  private mutating func update(_ keys: ArraySlice<Key>, _ change: (inout PathTree) -> Void) {
+  private mutating func update(_ keys: ArraySlice<ChildKey>, _ change: (inout PathTree) -> Void) {
     guard let key = keys.first else { return change(&self) }
     children[key, default: PathTree()].update(keys.dropFirst(), change)
     if children[key]?.isEmpty == true { children[key] = nil }

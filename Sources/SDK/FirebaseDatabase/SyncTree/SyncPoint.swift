@@ -1,31 +1,33 @@
-// A location at which at least one query is observed. Invariant: it holds one view a query, and no
-// view without an observer.
+// A sync point: a location at which at least one query is observed.
+//
+// Invariant: a sync point has one view for each query, and every view has an observer.
 
 import RealtimeModel
 
 /// The views of one location.
 final class SyncPoint {
-  private(set) var views: [View] = []
+  private(set) var views: [SyncView] = []
 
   var isEmpty: Bool { views.isEmpty }
 
   /// The first view that loads all data of the location.
-  var completeView: View? { views.first { $0.query.showsAll } }
+  var completeView: SyncView? { views.first { $0.query.showsAll } }
 
   /// The views that load a part.
-  var filteredViews: [View] { views.filter { !$0.query.showsAll } }
+  var filteredViews: [SyncView] { views.filter { !$0.query.showsAll } }
 
   /// The view of exactly this query.
-  func view(of query: QuerySpec) -> View? {
+  func view(of query: QuerySpec) -> SyncView? {
     views.first { $0.query == query }
   }
 
-  func add(_ view: View) {
+  func add(_ view: SyncView) {
     views.append(view)
   }
 
   /// Applies an operation to every view that it concerns.
-  func apply(_ operation: Operation, writes: WriteTreeReference, completeServerNode: Node?) -> [DataEvent] {
+  func apply(_ operation: SyncOperation, writes: WriteTreeReference, completeServerNode: Node?) -> [DataEvent]
+  {
     if case .query(let query) = operation.source {
       return view(of: query)?.apply(operation, writes: writes, completeServerNode: completeServerNode) ?? []
     }
@@ -43,12 +45,12 @@ final class SyncPoint {
   /// Removes observers.
   ///
   /// - Parameters:
-  ///   - query: the query; the default one stands for every query of the location, except that a
-  ///     failed listen of it takes only the views with it that it fed.
+  ///   - query: the query. The default query means every query of the location, but a failed listen of it removes only
+  ///     the views that depended on it.
   ///   - registration: the observer; nil for all.
-  /// - Returns: the queries without observers now, and what observers are told.
+  /// - Returns: the queries that have no observers now, and the events for observers.
   func remove(
-    _ query: QuerySpec, _ registration: Registration?, error: RealtimeError?
+    _ query: QuerySpec, _ registration: ObserverRegistration?, error: RealtimeError?
   ) -> (queries: [QuerySpec], events: [DataEvent]) {
     let concerned = views.filter { view in
       if error != nil { return query.showsAll ? view.query.showsAll : view.query == query }

@@ -1,9 +1,11 @@
-// Everything that is observed, written and known, and which listens the server must hold for it.
+// The sync tree: the observers, pending writes and caches of a database, and the listens that it needs from the server.
 //
-// Invariants: a listen is asked of the server for a location exactly when something is observed there
-// and no view above loads all of it; a listen that loads everything makes every listen at and below
-// it superfluous; a query with bounds or a limit has one tag, unique as long as the tree lives. The
-// tree is deterministic: the same calls give the same events and listens.
+// Invariants
+//   1. The tree requests a listen for a location exactly if something is observed there and no view above loads all of
+//      it.
+//   2. A listen that loads a complete location replaces every listen at and below it.
+//   3. A query with bounds or a limit has one tag, unique for the lifetime of the tree.
+//   4. The tree is deterministic: the same calls give the same events and listens.
 
 import RealtimeModel
 
@@ -16,7 +18,7 @@ struct Listen: Hashable, Sendable {
   let tag: Int?
 }
 
-/// What the tree asks of the connection.
+/// An action that the tree requests from the connection.
 enum ListenAction: Equatable, Sendable {
   case start(Listen)
   case stop(Listen)
@@ -49,13 +51,13 @@ final class SyncTree {
   /// Replaces a value ahead of the server's answer.
   func applyUserOverwrite(at path: Path, _ node: Node, id: Int, isVisible: Bool = true) -> [DataEvent] {
     writes.add(WriteRecord(id: id, path: path, change: .overwrite(node), isVisible: isVisible))
-    return isVisible ? apply(Operation(source: .user, path: path, change: .overwrite(node))) : []
+    return isVisible ? apply(SyncOperation(source: .user, path: path, change: .overwrite(node))) : []
   }
 
   /// Replaces values at several paths ahead of the server's answer.
   func applyUserMerge(at path: Path, _ changes: [(Path, Node)], id: Int) -> [DataEvent] {
     writes.add(WriteRecord(id: id, path: path, change: .merge(changes), isVisible: true))
-    return apply(Operation(source: .user, path: path, change: .merge(Operation.tree(changes))))
+    return apply(SyncOperation(source: .user, path: path, change: .merge(SyncOperation.tree(changes))))
   }
 
   /// Drops a pending write: the server has taken it over, or has refused it.
@@ -69,13 +71,13 @@ final class SyncTree {
     writes.removeAll().filter(\.isVisible).flatMap { apply(acknowledgement(of: $0, isRevert: true)) }
   }
 
-  private func acknowledgement(of record: WriteRecord, isRevert: Bool) -> Operation {
+  private func acknowledgement(of record: WriteRecord, isRevert: Bool) -> SyncOperation {
     var affected = PathTree<Bool>()
     switch record.change {
     case .overwrite: affected.value = true
     case .merge(let changes): for (path, _) in changes { affected[path] = true }
     }
-    return Operation(
+    return SyncOperation(
       source: .user, path: record.path, change: .acknowledge(affected, isRevert: isRevert))
   }
 
@@ -88,7 +90,7 @@ final class SyncTree {
 
   /// Replaces values at several paths by the server's.
   func applyServerMerge(at path: Path, _ changes: [(Path, Node)], tag: Int? = nil) -> [DataEvent] {
-    apply(.merge(Operation.tree(changes)), at: path, tag: tag)
+    apply(.merge(SyncOperation.tree(changes)), at: path, tag: tag)
   }
 
   /// The server has sent all there is for a listen.
@@ -96,20 +98,20 @@ final class SyncTree {
     apply(.listenComplete, at: listen.path, tag: listen.tag)
   }
 
-  /// The server's cached value of what a listen covers, for its hash.
+  /// The server's cached value of a listen, for its hash.
   func serverNode(of listen: Listen) -> Node {
     let syncPoint = syncPoints[listen.path]
     let view = listen.tag == nil ? syncPoint?.completeView : syncPoint?.view(of: listen.query)
     return view?.cache.server.node ?? .empty
   }
 
-  private func apply(_ change: Operation.Change, at path: Path, tag: Int?) -> [DataEvent] {
-    guard let tag else { return apply(Operation(source: .server, path: path, change: change)) }
+  private func apply(_ change: SyncOperation.Change, at path: Path, tag: Int?) -> [DataEvent] {
+    guard let tag else { return apply(SyncOperation(source: .server, path: path, change: change)) }
     // A push for a query that was removed meanwhile may still arrive.
     guard let location = locations[tag], let relative = path.relative(to: location.path),
       let syncPoint = syncPoints[location.path]
     else { return [] }
-    let operation = Operation(source: .query(location.query), path: relative, change: change)
+    let operation = SyncOperation(source: .query(location.query), path: relative, change: change)
     return syncPoint.apply(operation, writes: reference(location.path), completeServerNode: nil)
   }
 
@@ -117,18 +119,18 @@ final class SyncTree {
 
   /// Adds an observer.
   ///
-  /// - Returns: what it is told at once.
-  func add(_ registration: Registration, at path: Path, query: QuerySpec) -> [DataEvent] {
+  /// - Returns: its initial events.
+  func add(_ registration: ObserverRegistration, at path: Path, query: QuerySpec) -> [DataEvent] {
     let above = syncPoints.values(on: path)
     let isCovered = above.contains { $0.value.completeView != nil }
     var syncPoint = syncPoints[path]
     let existing = syncPoint?.view(of: query)
-    let view: View
+    let view: SyncView
     if let existing {
       view = existing
     } else {
       let server = knownServerNode(at: path, above: above)
-      view = View(
+      view = SyncView(
         path: path, query: query, writes: reference(path), server: server.node,
         isServerComplete: server.isComplete)
       if syncPoint == nil {
@@ -159,14 +161,13 @@ final class SyncTree {
     return (node, false)
   }
 
-  /// Removes an observer, or all of a query; with an error they are told why.
+  /// Removes an observer, or all observers of a query. With an error, they receive a cancel event.
   ///
   /// - Parameters:
-  ///   - registration: nil for all observers of the query; the default query stands for every query
-  ///     of the location.
-  ///   - error: why the server ended the listen, which is then gone already.
+  ///   - registration: nil for all observers of the query. The default query means every query of the location.
+  ///   - error: the error with which the server ended the listen; nil if the app removes the observer.
   func remove(
-    _ registration: Registration?, at path: Path, query: QuerySpec, error: RealtimeError? = nil
+    _ registration: ObserverRegistration?, at path: Path, query: QuerySpec, error: RealtimeError? = nil
   ) -> [DataEvent] {
     guard let syncPoint = syncPoints[path] else { return [] }
     let hadCompleteView = syncPoint.completeView != nil
@@ -176,7 +177,7 @@ final class SyncTree {
     let lostCompleteView = hadCompleteView && syncPoint.completeView == nil
     let isCovered = syncPoints.values(on: path).contains { $0.value.completeView != nil }
     if !isCovered {
-      // What this listen fed must be listened to on its own before it stops.
+      // The queries that this listen covered need their own listens before it stops.
       if lostCompleteView {
         for view in distinctViews(below: syncPoints.subtree(path)) {
           pendingActions.append(.start(listen(for: view)))
@@ -196,7 +197,7 @@ final class SyncTree {
     return events
   }
 
-  /// The server ended a listen, or never began it: its observers are told and removed.
+  /// The server revoked or rejected a listen: its observers receive a cancel event and are removed.
   func cancel(_ listen: Listen, error: RealtimeError) -> [DataEvent] {
     remove(nil, at: listen.path, query: listen.query, error: error)
   }
@@ -217,14 +218,14 @@ final class SyncTree {
 
   // MARK: Reading
 
-  /// What observers of a query would see now, if that is known whole from listens and writes.
+  /// The current result of a query, if listens and writes determine it completely.
   func completeNode(at path: Path, query: QuerySpec) -> Node? {
     if let view = syncPoints[path]?.view(of: query), let node = view.cache.completeEventNode { return node }
     guard let server = completeServerNode(at: path) else { return nil }
     return view(over: server, at: path, query: query)
   }
 
-  /// What observers of a query would see over a value of the server.
+  /// The result of a query over a value of the server.
   func view(over server: Node, at path: Path, query: QuerySpec) -> Node {
     let node = writes.completeNode(at: path, over: server) ?? .empty
     return query.showsAll ? node : node.window(query)
@@ -250,13 +251,13 @@ final class SyncTree {
     WriteTreeReference(writes: writes, path: path)
   }
 
-  private func apply(_ operation: Operation) -> [DataEvent] {
+  private func apply(_ operation: SyncOperation) -> [DataEvent] {
     apply(operation, to: syncPoints, at: .root, server: nil)
   }
 
   /// Descendants first, so that events come from the leaves up.
   private func apply(
-    _ operation: Operation, to tree: PathTree<SyncPoint>, at path: Path, server: Node?
+    _ operation: SyncOperation, to tree: PathTree<SyncPoint>, at path: Path, server: Node?
   ) -> [DataEvent] {
     let server = server ?? tree.value?.completeServerNode(at: .root)
     var events: [DataEvent] = []
@@ -274,7 +275,7 @@ final class SyncTree {
 
   // MARK: Listens
 
-  private func startListen(for view: View) {
+  private func startListen(for view: SyncView) {
     pendingActions.append(.start(listen(for: view)))
     guard view.query.showsAll else { return }
     // Everything at and below is fed by this listen now.
@@ -285,12 +286,12 @@ final class SyncTree {
   }
 
   /// The views of a subtree that need a listen each: one that loads everything covers those below.
-  private func distinctViews(below tree: PathTree<SyncPoint>) -> [View] {
+  private func distinctViews(below tree: PathTree<SyncPoint>) -> [SyncView] {
     if let complete = tree.value?.completeView { return [complete] }
     return (tree.value?.filteredViews ?? []) + tree.sortedChildren.flatMap { distinctViews(below: $0.tree) }
   }
 
-  private func listen(for view: View) -> Listen {
+  private func listen(for view: SyncView) -> Listen {
     listen(at: view.path, query: view.query)
   }
 

@@ -1,6 +1,7 @@
-// Pending writes laid over each other: what is known at each path from writes alone. Invariant: a
-// value in the tree hides everything that was written below it before, and later writes below it are
-// folded into it; so at most one value lies on the way to any path.
+// A write overlay: the combined values of pending writes at each path.
+//
+// Invariant: a value replaces all earlier writes below it, and later writes below it are merged into it. Therefore the
+// path to any location has at most one value.
 
 import RealtimeModel
 
@@ -25,7 +26,7 @@ struct WriteOverlay {
     for (relative, node) in changes { write(node, at: path.appending(relative)) }
   }
 
-  /// Forgets what was written at a path and below, and opens up a value that covers the path.
+  /// Removes the writes at a path and below, and splits a value that covers the path.
   mutating func forget(_ path: Path) {
     if let (value, rest) = tree.rootmostValue(on: path), !rest.isRoot {
       guard case .children = value.content else { return }
@@ -58,9 +59,9 @@ struct WriteOverlay {
   }
 
   /// The children whose whole value writes alone determine.
-  var completeChildren: [(Key, Node)] {
+  var completeChildren: [(ChildKey, Node)] {
     if let value = tree.value {
-      var children: [(Key, Node)] = []
+      var children: [(ChildKey, Node)] = []
       value.forEachChild { key, node in
         children.append((key, node))
         return true

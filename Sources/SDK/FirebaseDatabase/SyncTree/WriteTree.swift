@@ -1,5 +1,6 @@
-// All writes that the server has not answered yet, in the order they were made. Invariant: `visible`
-// is exactly the overlay of the visible records in that order.
+// The write tree: all unacknowledged writes, in their order.
+//
+// Invariant: `visible` is the overlay of the visible records in that order.
 
 import RealtimeModel
 
@@ -134,14 +135,14 @@ struct WriteTree {
   }
 
   /// A child's whole value; nil if it is not known whole.
-  func completeChild(_ key: Key, at path: Path, over server: CacheNode) -> Node? {
+  func completeChild(_ key: ChildKey, at path: Path, over server: CacheNode) -> Node? {
     let childPath = path.child(key)
     if let node = visible.completeNode(at: childPath) { return node }
     guard server.isComplete(forChild: key) else { return nil }
     return visible.overlay(at: childPath).applied(to: server.node.child(key))
   }
 
-  /// What becomes visible at a path when the server's data there changed; nil if a write hides it.
+  /// The visible value at a path after the server's data changed there; nil if a write hides it.
   func eventNode(afterServerChangeAt path: Path, to server: Node) -> Node? {
     let overlay = visible.overlay(at: path)
     return overlay.completeNode(at: .root) == nil ? overlay.applied(to: server) : nil
@@ -159,7 +160,7 @@ struct WriteTreeReference {
 
   func completeChildren(over server: Node) -> Node { writes.completeChildren(at: path, over: server) }
 
-  func completeChild(_ key: Key, over server: CacheNode) -> Node? {
+  func completeChild(_ key: ChildKey, over server: CacheNode) -> Node? {
     writes.completeChild(key, at: path, over: server)
   }
 

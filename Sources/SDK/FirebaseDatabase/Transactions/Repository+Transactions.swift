@@ -1,6 +1,9 @@
-// Running transactions. Invariants: a batch is sent only when every transaction at and below its path
-// has run, with the hash of the value that they ran on; a transaction ends exactly once; completions are
-// called after the queue is consistent again.
+// Runs transactions.
+//
+// Invariants
+//   1. A batch is sent only if every transaction at and below its path has run, with the hash of their input.
+//   2. A transaction ends exactly once.
+//   3. Completions are called after the queue is consistent again.
 
 import FirebaseCore
 import RealtimeModel
@@ -11,7 +14,7 @@ extension Repository {
     update: @escaping @Sendable (Node) -> TransactionDecision,
     completion: @escaping @Sendable (TransactionOutcome) -> Void
   ) {
-    let watcher = Registration(id: id, interest: [])
+    let watcher = ObserverRegistration(id: id, interest: [])
     raise(tree.add(watcher, at: path, query: .default))
     let input = tree.latestNode(at: path)
     switch update(input) {
@@ -20,7 +23,7 @@ extension Repository {
       completion(TransactionOutcome(error: nil, isCommitted: false, node: input))
     case .commit(let output):
       let estimate = output.resolved(existing: input, timestamp: serverTime)
-      let transaction = Transaction(
+      let transaction = PendingTransaction(
         order: makeIdentifier(), path: path, isVisible: isVisible, watcher: watcher,
         writeID: makeIdentifier(), input: input, output: output, estimate: estimate, update: update,
         completion: completion)
@@ -43,7 +46,7 @@ extension Repository {
     }
   }
 
-  private func send(_ queue: [Transaction], at path: Path) {
+  private func send(_ queue: [PendingTransaction], at path: Path) {
     let before = tree.latestNode(at: path, excluding: Set(queue.map(\.writeID)))
     var after = before
     for transaction in queue {
@@ -77,7 +80,7 @@ extension Repository {
     rerunTransactions(at: path)
   }
 
-  private func committed(_ queue: [Transaction]) {
+  private func committed(_ queue: [PendingTransaction]) {
     let open = queue.filter { $0.status != .completed }
     for transaction in open {
       transaction.status = .completed
@@ -90,14 +93,14 @@ extension Repository {
     }
   }
 
-  // MARK: Running again
+  // MARK: Reruns
 
-  /// Runs what waits at, above and below a path again on the data that is known now.
+  /// Reruns the queued transactions at, above and below a path on the current data.
   func rerunTransactions(at path: Path) {
     let root = transactions.rootmost(path)
     let queue = transactions.transactions(at: root)
     guard !queue.isEmpty else { return }
-    var ended: [(Transaction, TransactionOutcome)] = []
+    var ended: [(PendingTransaction, TransactionOutcome)] = []
     var ignored = Set(queue.filter { $0.status == .run }.map(\.writeID))
     for transaction in queue {
       switch transaction.status {
@@ -121,13 +124,13 @@ extension Repository {
   /// Runs one transaction again.
   ///
   /// - Returns: how it ended, if it did.
-  private func rerun(_ transaction: Transaction, _ ignored: inout Set<Int>) -> TransactionOutcome? {
+  private func rerun(_ transaction: PendingTransaction, _ ignored: inout Set<Int>) -> TransactionOutcome? {
     let old = transaction.writeID
     ignored.insert(old)
-    guard transaction.tries < Transaction.maximumTries else {
+    guard transaction.tries < PendingTransaction.maximumTries else {
       raise(tree.acknowledgeWrite(old, isRevert: true))
       let error = RealtimeError(
-        .maxRetries, "The transaction was tried \(Transaction.maximumTries) times in vain")
+        .maxRetries, "The transaction was tried \(PendingTransaction.maximumTries) times in vain")
       return TransactionOutcome(error: error, isCommitted: false, node: nil)
     }
     let input = tree.latestNode(at: transaction.path, excluding: ignored)
@@ -150,14 +153,14 @@ extension Repository {
 
   /// Ends the transactions that a plain write at a path overrides.
   ///
-  /// - Parameter includingSent: whether those under way end at once, because their answer will not come.
+  /// - Parameter includingSent: whether transactions in flight fail immediately, since no response will arrive.
   /// - Returns: the events of taking their writes back.
   func abortTransactions(
     at path: Path,
     reason: RealtimeError = RealtimeError(.overriddenBySet, "The transaction was overridden by a set"),
     includingSent: Bool = false
   ) -> [DataEvent] {
-    var ended: [Transaction] = []
+    var ended: [PendingTransaction] = []
     var events: [DataEvent] = []
     for transaction in transactions.affected(by: path) {
       switch transaction.status {

@@ -1,9 +1,10 @@
-// A value and how much of the truth it is. Invariant: what a filtered or incomplete value does not
-// show is unknown, not absent.
+// A cached value and its completeness.
+//
+// Invariant: data outside of a filtered or incomplete value is unknown, not absent.
 
 import RealtimeModel
 
-/// A cached value with what is known about its completeness.
+/// A cached value and its completeness.
 struct CacheNode {
   var node: Node
   /// Whether the whole result is known (of the query, if filtered).
@@ -20,14 +21,14 @@ struct CacheNode {
   }
 
   /// Whether a child's whole value is known.
-  func isComplete(forChild key: Key) -> Bool {
+  func isComplete(forChild key: ChildKey) -> Bool {
     (isComplete && !isFiltered) || (key.isPriority ? node.priority != nil : !node.child(key).isEmpty)
   }
 }
 
-/// What a view knows: the server's data, and what observers have been shown.
+/// The caches of a view: the server's data, and the data shown to observers.
 struct ViewCache {
-  /// What observers see: the server's data with pending writes laid over it, filtered.
+  /// The data shown to observers: the server's data with pending writes applied, filtered.
   var event: CacheNode
   /// The server's data.
   var server: CacheNode

@@ -1,5 +1,7 @@
-// What an operation changed in a view, one entry a child. Invariant: within one operation a child has
-// at most one change; two changes of one child are merged, and may cancel out.
+// The changes of an operation in a view, one for each child.
+//
+// Invariant: within one operation a child has at most one change; two changes of one child are merged, and may cancel
+// out.
 
 import RealtimeModel
 
@@ -19,17 +21,17 @@ enum ChildChange {
 
 /// The changes of one operation, merged by child.
 struct ChangeAccumulator {
-  private var byChild: [Key: ChildChange] = [:]
+  private var byChild: [ChildKey: ChildChange] = [:]
 
   /// The changes in key order, so that a run can be repeated.
-  var changes: [(key: Key, change: ChildChange)] {
+  var changes: [(key: ChildKey, change: ChildChange)] {
     byChild.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 
   var isEmpty: Bool { byChild.isEmpty }
 
   /// Adds a change that follows those seen before.
-  mutating func add(_ key: Key, _ change: ChildChange) {
+  mutating func add(_ key: ChildKey, _ change: ChildChange) {
     guard !key.isPriority else { return }
     switch (byChild[key], change) {
     case (nil, _): byChild[key] = change

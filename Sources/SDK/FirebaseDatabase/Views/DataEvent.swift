@@ -1,4 +1,4 @@
-// What the sync tree tells observers.
+// The events that the sync tree delivers to observers.
 
 import RealtimeModel
 
@@ -14,25 +14,25 @@ struct EventInterest: OptionSet, Sendable {
 }
 
 /// One observer of one query.
-struct Registration: Equatable, Sendable {
+struct ObserverRegistration: Equatable, Sendable {
   /// Names the observer; the same on every call that concerns it.
   let id: UInt
-  /// What it wants to be told; nothing for one that only keeps data synchronised.
+  /// The kinds of events to deliver; none for an observer that only keeps data synchronized.
   let interest: EventInterest
 }
 
-/// What an observer is told.
+/// An event for an observer.
 struct DataEvent {
   enum Content {
     /// A child changed; `previous` is the key of the sibling before it, in the query's order.
-    case child(EventInterest, Key, Node, previous: Key?)
+    case child(EventInterest, ChildKey, Node, previous: ChildKey?)
     /// The whole value.
     case value(Node)
     /// The observer gets nothing any more.
     case cancelled(RealtimeError)
   }
 
-  let registration: Registration
+  let registration: ObserverRegistration
   /// The location that is observed.
   let path: Path
   let ordering: Ordering

@@ -1,12 +1,12 @@
-// Applies changes to a cached value under a query: what lies outside the query's window is dropped,
-// and every difference that an observer would see is recorded.
+// Filters changes of a cached value by a query: drops data outside of the query's window, and records every difference
+// that observers see.
 
 import RealtimeModel
 
 /// Where a full window finds the child that moves up when one leaves.
 protocol CompleteChildSource {
   /// A child's whole value, from outside the window too.
-  func completeChild(_ key: Key) -> Node?
+  func completeChild(_ key: ChildKey) -> Node?
 
   /// The whole value of the location, from which a window can be refilled.
   var completeNode: Node? { get }
@@ -14,7 +14,7 @@ protocol CompleteChildSource {
 
 /// The source of a server cache, which is refilled by the server alone.
 struct NoChildSource: CompleteChildSource {
-  func completeChild(_ key: Key) -> Node? { nil }
+  func completeChild(_ key: ChildKey) -> Node? { nil }
   var completeNode: Node? { nil }
 }
 
@@ -28,12 +28,12 @@ struct ViewFilter {
   /// The same order without a window.
   var unfiltered: ViewFilter { ViewFilter(query: QuerySpec(ordering: query.ordering)) }
 
-  private func place(_ key: Key, _ node: Node) -> OrderingPlace {
-    OrderingPlace(of: key, node, in: query.ordering)
+  private func place(_ key: ChildKey, _ node: Node) -> SortKey {
+    SortKey(of: key, node, in: query.ordering)
   }
 
   /// Whether a child lies within the bounds.
-  private func shows(_ key: Key, _ child: Node) -> Bool {
+  private func shows(_ key: ChildKey, _ child: Node) -> Bool {
     !child.isEmpty && ((query.start == nil && query.end == nil) || query.contains(place(key, child)))
   }
 
@@ -59,7 +59,7 @@ struct ViewFilter {
 
   /// Replaces one child.
   func replacing(
-    _ key: Key, in node: Node, with child: Node, from source: some CompleteChildSource,
+    _ key: ChildKey, in node: Node, with child: Node, from source: some CompleteChildSource,
     _ changes: inout ChangeAccumulator
   ) -> Node {
     let new = shows(key, child) ? child : .empty
@@ -80,12 +80,13 @@ struct ViewFilter {
 
   /// Replaces one child of a window that has no room left.
   private func replacingInFullWindow(
-    _ key: Key, in node: Node, with new: Node, limit: QuerySpec.Limit, from source: some CompleteChildSource,
+    _ key: ChildKey, in node: Node, with new: Node, limit: QuerySpec.Limit,
+    from source: some CompleteChildSource,
     _ changes: inout ChangeAccumulator
   ) -> Node {
     let isFromStart = if case .first = limit { true } else { false }
-    func isBefore(_ a: OrderingPlace, _ b: OrderingPlace) -> Bool { isFromStart ? a < b : b < a }
-    var edge: (key: Key, node: Node, place: OrderingPlace)?
+    func isBefore(_ a: SortKey, _ b: SortKey) -> Bool { isFromStart ? a < b : b < a }
+    var edge: (key: ChildKey, node: Node, place: SortKey)?
     node.forEachChild { other, child in
       let place = place(other, child)
       if edge == nil || isBefore(edge?.place ?? place, place) { edge = (other, child, place) }
@@ -113,10 +114,10 @@ struct ViewFilter {
 
   /// The nearest known child beyond the edge of a window.
   private func nextChild(
-    after edge: OrderingPlace, outside window: Node, except excluded: Key,
-    from source: some CompleteChildSource, isBefore: (OrderingPlace, OrderingPlace) -> Bool
-  ) -> (key: Key, node: Node, place: OrderingPlace)? {
-    var best: (key: Key, node: Node, place: OrderingPlace)?
+    after edge: SortKey, outside window: Node, except excluded: ChildKey,
+    from source: some CompleteChildSource, isBefore: (SortKey, SortKey) -> Bool
+  ) -> (key: ChildKey, node: Node, place: SortKey)? {
+    var best: (key: ChildKey, node: Node, place: SortKey)?
     source.completeNode?.forEachChild { key, child in
       guard key != excluded, window.child(key).isEmpty else { return true }
       let place = place(key, child)

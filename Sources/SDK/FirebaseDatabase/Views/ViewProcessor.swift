@@ -1,6 +1,7 @@
-// How a view's caches follow an operation. Invariant: the event cache is always the server cache with
-// the visible pending writes laid over it, restricted to what is known whole and to the query's
-// window; a change that a pending write hides leaves it untouched.
+// Processes operations: updates the caches of a view.
+//
+// Invariant: the event cache is the server cache with the visible pending writes applied, restricted to complete data
+// and to the query's window. A change that a pending write hides does not change it.
 
 import RealtimeModel
 
@@ -22,7 +23,7 @@ struct ViewProcessor {
   }
 
   /// Applies an operation to the caches and records what changed.
-  mutating func apply(_ operation: Operation) {
+  mutating func apply(_ operation: SyncOperation) {
     switch (operation.source, operation.change) {
     case (.user, .overwrite(let node)):
       applyUserOverwrite(at: operation.path, node)
@@ -82,7 +83,7 @@ struct ViewProcessor {
     if let whole = merge.value { return applyServerOverwrite(at: .root, whole, filters: filters) }
     let before = cache.server
     let children = merge.sortedChildren
-    // What is in view goes first, so that a window has room when the rest arrives.
+    // Changes of children in the view apply first, so that a window has room for others.
     for inView in [true, false] {
       for (key, child) in children where before.node.descendant(Path(keys: [key])).isEmpty != inView {
         if !inView, child.value == nil, !before.isComplete(forChild: key) { continue }
@@ -174,7 +175,7 @@ struct ViewProcessor {
       if (path.isRoot && server.isComplete) || server.isComplete(at: path) {
         applyServerOverwrite(at: path, server.node.descendant(path), filters: filters)
       } else if path.isRoot {
-        // The location was written but never read whole: what is known of it applies again.
+        // The location was written but never read completely: the known parts apply again.
         var known = PathTree<Node>()
         server.node.forEachChild { key, child in
           known[Path(keys: [key])] = child
@@ -224,13 +225,13 @@ struct ViewProcessor {
   }
 }
 
-/// Whole children from pending writes over what the view or a view above knows of the server.
+/// Complete children: pending writes over the server data of this view or a view above.
 struct WriteTreeChildSource: CompleteChildSource {
   let writes: WriteTreeReference
   let cache: ViewCache
   let completeServerNode: Node?
 
-  func completeChild(_ key: Key) -> Node? {
+  func completeChild(_ key: ChildKey) -> Node? {
     if cache.event.isComplete(forChild: key) { return cache.event.node.child(key) }
     let server =
       completeServerNode.map { CacheNode(node: $0, isComplete: true, isFiltered: false) } ?? cache.server

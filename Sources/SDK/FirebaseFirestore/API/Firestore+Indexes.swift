@@ -1,11 +1,11 @@
-// The indexes of the cache. They change how long a query on the cache takes, never what it finds.
+// The indexes of the cache. They change the time of a query on the cache, never its results.
 
 import FirestoreModel
 public import Foundation
 
 extension Firestore {
   /// Keeps exactly the indexes that a configuration names, as the command-line tools export it
-  /// (`firestore.indexes.json`), beside those that were made automatically. Deprecated in the product.
+  /// (`firestore.indexes.json`), in addition to the automatic ones. Deprecated in the product.
   ///
   /// The cache's documents are indexed before the completion is called. Fails with `invalidArgument`,
   /// and changes nothing, where the JSON or a part of it is not as expected; the message names the part.

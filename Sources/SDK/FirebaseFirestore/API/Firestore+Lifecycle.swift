@@ -1,4 +1,4 @@
-// The network, pending writes and the end of an instance.
+// The lifecycle of an instance: the network, pending writes and termination.
 
 import FirestoreModel
 import Foundation
@@ -42,19 +42,18 @@ extension Firestore {
     return client.listenInSync { app.call() }
   }
 
-  /// Ends the instance: listeners hear nothing more, and every other call but `clearPersistence`
-  /// stops the program. `firestore()` hands out a fresh instance.
+  /// Terminates the instance. Its listeners receive no more events, and every call except `clearPersistence` stops the
+  /// program. `firestore()` then returns a new instance. Deleting the app has the same effect.
   ///
-  /// Reads under way and calls that wait for pending writes fail with `cancelled`. Whether the server
-  /// took a write that it had not answered is not known: the write's completion is never called, and an
-  /// `async` write throws `unknown`, as does a transaction whose commit was under way; one that was not
-  /// that far fails with `cancelled`. The same happens when the app is deleted.
+  /// Reads in flight and calls that wait for pending writes fail with `cancelled`. The outcome of unacknowledged writes
+  /// is unknown: their completions are never called, and `async` writes throw `unknown`. A transaction whose commit is
+  /// in flight throws `unknown` as well; an earlier transaction fails with `cancelled`.
   @preconcurrency
   public func terminate(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
     end(reporting(completion))
   }
 
-  /// Ends the instance; returns when it has let go of everything.
+  /// Ends the instance; returns when it has released its resources.
   public func terminate() async throws { try await Continuations.done { terminate(completion: $0) } }
 
   /// Deletes the cache. Fails with `failedPrecondition` while the instance is in use.

@@ -6,6 +6,7 @@
 public import FirebaseCore
 import FirestoreModel
 public import Foundation
+import Locking
 
 /// A Firestore database of an app.
 ///
@@ -61,8 +62,8 @@ public final class Firestore: NSObject, Sendable {
     return firestore(app: app, database: database)
   }
 
-  /// A named database of an app. Stops the program when the app's options name no project. Of an app that was deleted it
-  /// is an instance that has been terminated.
+  /// A named database of an app. Stops the program if the app's options have no project. For a deleted app it returns a
+  /// terminated instance.
   @discardableResult
   public class func firestore(app: FirebaseApp, database: String) -> Firestore {
     guard let project = app.options.projectID, !project.isEmpty else {
@@ -131,7 +132,7 @@ public final class Firestore: NSObject, Sendable {
       switch settings.cache {
       case .persistent(let cache):
         size = cache.size
-        // Also the default, so every app that did not choose hears of it.
+        // Persistence is the default, so every app that did not choose gets this warning.
         FirestoreLog.warnOnce("I-FST000006", PersistentCacheSettings.warning)
       case .memory(let cache):
         size = cache.size
@@ -169,7 +170,7 @@ public final class Firestore: NSObject, Sendable {
     }
   }
 
-  /// Prints what the SDK does, or stops printing it.
+  /// Starts or stops logging.
   public class func enableLogging(_ logging: Bool) {
     FirebaseConfiguration.shared.setLoggerLevel(logging ? .debug : .notice)
   }
@@ -239,8 +240,8 @@ public final class Firestore: NSObject, Sendable {
 
   /// Runs a transaction: the block reads, then writes; all of it is tried up to five times.
   ///
-  /// The block runs on a queue of the SDK and must not wait for the main queue. The completion
-  /// gets what the block returned, or the error.
+  /// The block runs on a queue of the SDK and must not wait for the main queue. The completion receives the result of
+  /// the block, or the error.
   public func runTransaction(
     _ updateBlock: @escaping (Transaction, NSErrorPointer) -> Any?,
     completion: @escaping (Any?, (any Error)?) -> Void
@@ -259,7 +260,7 @@ public final class Firestore: NSObject, Sendable {
       .run(attemptsLeft: (options ?? TransactionOptions()).maxAttempts)
   }
 
-  /// Runs a transaction; returns what the block returned.
+  /// Runs a transaction; returns the result of the block.
   public func runTransaction(
     _ updateBlock: @escaping (Transaction, NSErrorPointer) -> Any?
   ) async throws -> sending Any? {

@@ -1,8 +1,9 @@
-// The product's errors as apps meet them: NSErrors of one domain whose codes are gRPC's.
+// The error codes of Firestore. Errors are NSErrors of one domain, with the codes of gRPC.
 
 import FirebaseCore
 import FirestoreModel
 public import Foundation
+import Locking
 
 /// The domain of every error that Firestore reports.
 public let FirestoreErrorDomain = "FIRFirestoreErrorDomain"
@@ -10,7 +11,7 @@ public let FirestoreErrorDomain = "FIRFirestoreErrorDomain"
 /// Where a transaction's block puts its own error. Absent from Foundation on Linux.
 public typealias NSErrorPointer = UnsafeMutablePointer<NSError?>?
 
-/// An error of Firestore: a code and what the server or the SDK says about it.
+/// An error of Firestore: a code and a message of the server or the SDK.
 ///
 /// Callbacks and throwing methods deliver `NSError` objects; `error as? FirestoreErrorCode`, and
 /// `catch FirestoreErrorCode.notFound`, work on them.
@@ -27,9 +28,9 @@ public struct FirestoreErrorCode: Error, CustomNSError, Hashable, Sendable {
     case invalidArgument = 3
     /// The time was up first.
     case deadlineExceeded = 4
-    /// What was asked for does not exist.
+    /// The requested entity does not exist.
     case notFound = 5
-    /// What should be created exists already.
+    /// The entity to create exists already.
     case alreadyExists = 6
     /// The user may not.
     case permissionDenied = 7
@@ -66,11 +67,11 @@ public struct FirestoreErrorCode: Error, CustomNSError, Hashable, Sendable {
 
   /// The code.
   public var code: Code { Code(rawValue: error.code) ?? .unknown }
-  /// What the error object carries beside the code.
+  /// The error's `userInfo`.
   public var userInfo: [String: Any] { error.userInfo }
   /// The code's number.
   public var errorCode: Int { error.code }
-  /// What the error object carries beside the code.
+  /// The error's `userInfo`.
   public var errorUserInfo: [String: Any] { error.userInfo }
   /// The message.
   public var localizedDescription: String { error.localizedDescription }
@@ -97,9 +98,9 @@ public struct FirestoreErrorCode: Error, CustomNSError, Hashable, Sendable {
   public static var invalidArgument: Code { .invalidArgument }
   /// The time was up first.
   public static var deadlineExceeded: Code { .deadlineExceeded }
-  /// What was asked for does not exist.
+  /// The requested entity does not exist.
   public static var notFound: Code { .notFound }
-  /// What should be created exists already.
+  /// The entity to create exists already.
   public static var alreadyExists: Code { .alreadyExists }
   /// The user may not.
   public static var permissionDenied: Code { .permissionDenied }
@@ -187,7 +188,7 @@ enum FirestoreLog {
     FirebaseLogger.log(.warning, service: "Firestore", "[\(code)] \(message)")
   }
 
-  /// What `Firestore.enableLogging(true)` shows.
+  /// The log of `Firestore.enableLogging(true)`.
   static func debug(_ message: @autoclosure () -> String) {
     FirebaseLogger.log(.debug, service: "Firestore", message())
   }

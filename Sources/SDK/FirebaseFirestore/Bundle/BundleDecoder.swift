@@ -1,6 +1,6 @@
-// Reads one element's JSON. Bundles of different server libraries differ in the small: times come as
-// RFC 3339 text or as seconds and nanoseconds, limits as a number or as an object with a value. Both
-// are brought into the form of the public API's messages first, whose reader then does the rest.
+// Decodes the JSON of one bundle element. Bundles of different server libraries differ in details: times are RFC 3339
+// text or seconds and nanoseconds, limits are a number or an object with a value. The decoder converts both to the form
+// of the public API's messages, whose reader does the rest.
 
 import FirestoreModel
 import FirestoreProtobuf

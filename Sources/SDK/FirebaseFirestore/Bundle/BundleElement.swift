@@ -1,10 +1,9 @@
-// What a bundle is made of. A bundle is a file of documents and query results that a server made in
-// advance: one metadata element, then named queries and documents, each document preceded by its
-// own metadata.
+// The elements of a bundle, a file of documents and query results that a server made in advance. A bundle has one
+// metadata element, then named queries and documents, each document preceded by its metadata.
 
 import FirestoreModel
 
-/// What a bundle says about itself.
+/// The metadata of a bundle.
 struct BundleMetadata: Equatable, Sendable {
   let id: String
   let version: UInt32
@@ -26,7 +25,7 @@ struct NamedQuery: Equatable, Sendable {
   var clientQuery: ClientQuery { ClientQuery(query, isLimitToLast: isLimitToLast) }
 }
 
-/// What a bundle says about one of its documents.
+/// The metadata of a document in a bundle.
 struct BundledDocumentMetadata: Equatable, Sendable {
   let name: DocumentName
   /// When the document was read, or found missing.

@@ -1,6 +1,6 @@
-// Puts a bundle together from its elements and checks that they agree.
+// Loads a bundle from its elements and checks that they are consistent.
 //
-// Invariant: nothing of a bundle is used before all of it was read and found whole.
+// Invariant: nothing of a bundle is used before all of it was read and found complete.
 
 import FirestoreModel
 

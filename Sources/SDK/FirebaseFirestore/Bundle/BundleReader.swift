@@ -1,7 +1,7 @@
-// Cuts a bundle's bytes into elements: each is its length in decimal digits, then that many bytes of
-// JSON, with nothing between. The bytes may arrive in pieces cut anywhere.
+// Splits a bundle's bytes into elements: each is its length in decimal digits, then that many bytes of JSON, without
+// separators. The bytes may arrive in any chunks.
 //
-// Invariant: never holds more than the element under way and the piece that came last.
+// Invariant: the reader holds at most the current element and the last chunk.
 
 import FirestoreModel
 

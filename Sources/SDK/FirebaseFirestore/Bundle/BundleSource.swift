@@ -1,4 +1,4 @@
-// Where a bundle's bytes come from.
+// The source of a bundle's bytes.
 
 import FirestoreModel
 import Foundation

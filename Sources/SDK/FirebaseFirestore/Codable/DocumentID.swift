@@ -1,5 +1,4 @@
-// @DocumentID: a property that is filled with the ID, or the reference, of the document it is
-// decoded from, and never written.
+// @DocumentID: a property that decoding sets to the ID, or the reference, of the document, and encoding omits.
 
 public import FirebaseSharedSwift
 import Foundation
@@ -68,7 +67,7 @@ public struct DocumentID<Value: DocumentIDWrappable & Codable>: Codable, Structu
     value = try Value.wrap(reference)
   }
 
-  /// Always fails: a document's ID is no field.
+  /// Always fails: a document's ID is not a field.
   public func encode(to encoder: any Swift.Encoder) throws {
     throw FirestoreEncodingError.encodingIsNotSupported(
       "DocumentID values can only be encoded with Firestore.Encoder.")

@@ -8,7 +8,7 @@ public struct ExplicitNull<Value> {
   /// Makes the wrapper.
   public init(wrappedValue value: Value?) { self.value = value }
 
-  /// The value; nil stands for null.
+  /// The value; nil means null.
   public var wrappedValue: Value? {
     get { value }
     set { value = newValue }

@@ -1,5 +1,5 @@
-// Firestore's own encoder and decoder: the structure coder with the product's types passed through
-// and timestamps and bytes as defaults.
+// Firestore's encoder and decoder: the structure coders, with the product's types passed through, and timestamps and
+// bytes by default.
 
 import FirebaseCore
 public import FirebaseSharedSwift
@@ -12,7 +12,7 @@ struct FirestorePassthroughTypes: StructureCodingPassthroughTypeResolver {
   }
 }
 
-/// Why something could not be decoded from a document, beside the standard `DecodingError`.
+/// An error of decoding a document, in addition to the standard `DecodingError`.
 public enum FirestoreDecodingError: Error {
   /// The type can be decoded by `Firestore.Decoder` only.
   case decodingIsNotSupported(String)
@@ -20,7 +20,7 @@ public enum FirestoreDecodingError: Error {
   case fieldNameConflict(String)
 }
 
-/// Why something could not be encoded for a document, beside the standard `EncodingError`.
+/// An error of encoding a document, in addition to the standard `EncodingError`.
 public enum FirestoreEncodingError: Error {
   /// The type can be encoded by `Firestore.Encoder` only.
   case encodingIsNotSupported(String)
@@ -56,7 +56,7 @@ extension Firestore {
     public var dateEncodingStrategy: FirebaseDataEncoder.DateEncodingStrategy = .timestamp
     /// How data is stored; `.blob`, which is bytes, unless set.
     public var dataEncodingStrategy: FirebaseDataEncoder.DataEncodingStrategy = .blob
-    /// What happens to NaN and the infinities; `.throw` unless set.
+    /// The encoding of NaN and the infinities; `.throw` by default.
     public var nonConformingFloatEncodingStrategy: FirebaseDataEncoder.NonConformingFloatEncodingStrategy =
       .throw
     /// How coding keys become field names; `.useDefaultKeys` unless set.
@@ -69,7 +69,7 @@ extension Firestore {
 
     /// Encodes a value as the fields of a document.
     ///
-    /// - Throws: `EncodingError.invalidValue` when the value is no map at its top level.
+    /// - Throws: `EncodingError.invalidValue` if the top level of the value is not a map.
     public func encode<T: Encodable>(_ value: T) throws -> [String: Any] {
       let encoder = FirebaseDataEncoder()
       encoder.dateEncodingStrategy = dateEncodingStrategy
@@ -93,7 +93,7 @@ extension Firestore {
     public var dateDecodingStrategy: FirebaseDataDecoder.DateDecodingStrategy = .timestamp
     /// How data is read; `.blob`, which is bytes, unless set.
     public var dataDecodingStrategy: FirebaseDataDecoder.DataDecodingStrategy = .blob
-    /// Whether strings stand for NaN and the infinities; `.throw` unless set.
+    /// Whether strings represent NaN and the infinities; `.throw` by default.
     public var nonConformingFloatDecodingStrategy: FirebaseDataDecoder.NonConformingFloatDecodingStrategy =
       .throw
     /// How field names become coding keys; `.useDefaultKeys` unless set.

@@ -33,7 +33,7 @@ extension Timestamp: ServerTimestampWrappable {
 /// Writes the server's time where the property is nil.
 ///
 /// While such a write is pending the property reads as nil. A field that is missing altogether is
-/// an error (`keyNotFound`), as for any property that is no optional.
+/// an error (`keyNotFound`), as for any property that is not optional.
 @propertyWrapper
 public struct ServerTimestamp<Value>: Codable where Value: ServerTimestampWrappable & Codable {
   private var value: Value?

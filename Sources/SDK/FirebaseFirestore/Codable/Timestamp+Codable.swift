@@ -1,4 +1,4 @@
-// Timestamps for coders other than Firestore's own, which stores them as they are.
+// Encodes timestamps with coders other than Firestore's, which store them unchanged.
 
 public import FirebaseCore
 import FirestoreModel

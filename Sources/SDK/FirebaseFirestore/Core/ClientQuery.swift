@@ -1,11 +1,10 @@
-// A query as the app stated it, and the target that the server is asked for.
+// A query of the app, and the target that the server watches for it.
 //
-// A limit to the last documents is asked for with the order and the cursors turned round; the view
-// keeps the stated order.
+// A limit to the last documents is sent with reversed order and cursors; the view keeps the app's order.
 
 import FirestoreModel
 
-/// What the server is asked to watch.
+/// The target that the server watches.
 enum Target: Hashable, Sendable {
   case document(DocumentName)
   case query(ModelQuery)
@@ -69,7 +68,7 @@ struct ClientQuery: Hashable, Sendable {
       && structured.endAt == nil && structured.orderBy.allSatisfy { $0.field.isDocumentID }
   }
 
-  /// Whether an existing document belongs to the result, its limit aside.
+  /// Whether an existing document matches the query without its limit.
   func matches(_ document: CachedDocument) -> Bool {
     guard document.isFound else { return false }
     switch scope {
@@ -79,7 +78,7 @@ struct ClientQuery: Hashable, Sendable {
   }
 
   /// The order of two documents in the result.
-  func compare(_ a: CachedDocument, _ b: CachedDocument) -> Ordering {
+  func compare(_ a: CachedDocument, _ b: CachedDocument) -> ComparisonOrder {
     normal?.compare(a.name, a.fields, b.name, b.fields) ?? DocumentName.compare(a.name, b.name)
   }
 }

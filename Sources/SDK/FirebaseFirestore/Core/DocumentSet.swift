@@ -1,8 +1,7 @@
 // The documents of a view in the query's order.
 //
-// Invariant: `ordered` is sorted by the query, ties by name, and holds exactly the documents of
-// `byName`. Changes are applied many at a time in one pass, so that a view of n documents is built
-// in n log n and not n squared.
+// Invariant: `ordered` is sorted by the query, ties by name, and contains exactly the documents of `byName`. One pass
+// applies many changes, so that building a view of n documents takes O(n log n).
 
 import FirestoreModel
 

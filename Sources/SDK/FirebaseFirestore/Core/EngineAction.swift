@@ -1,5 +1,5 @@
-// What the sync engine asks its surroundings to do. The engine itself does no I/O, reads no clock
-// and draws no chance that was not handed to it.
+// The actions that the sync engine requests. The engine does no I/O, reads no clock, and uses only the seed that it is
+// given.
 
 import FirestoreModel
 
@@ -16,7 +16,7 @@ enum EngineTimer: Hashable, Sendable {
   case backoff(StreamKind)
   /// Decides that no connection is coming.
   case onlineState
-  /// Lets the cache go of what is unused, where it has grown too large.
+  /// Evicts unused documents if the cache is too large.
   case garbage
 }
 

@@ -1,18 +1,18 @@
-// Which listeners each view has, and what reaches them.
+// Dispatches snapshots of views to their listeners.
 //
-// Invariant: a listener hears nothing after it was removed or failed.
+// Invariant: a listener receives no events after it was removed or failed.
 
 import FirestoreModel
 
 struct EventDispatcher {
-  /// What is to be told to whom.
+  /// An output for listeners.
   enum Output: Equatable {
     case snapshot(ListenerID, ViewSnapshot)
     case failure(ListenerID, FirestoreError)
     case inSync(ListenerID)
   }
 
-  /// What the first and last listener of a query mean for the sync engine.
+  /// The effect on the sync engine of adding the first or removing the last listener of a query.
   enum Interest { case none, cache, server }
 
   private struct QueryInfo {
@@ -101,14 +101,14 @@ struct EventDispatcher {
     return outputs.isEmpty ? [] : outputs + inSync
   }
 
-  /// All listeners, to be told that the client stops.
+  /// All listeners, for notifying them that the client stops.
   mutating func removeAll() -> [ListenerID] {
     let all = Array(queryOfListener.keys) + inSyncListeners
     self = EventDispatcher()
     return all
   }
 
-  // MARK: Listeners that hear when all others are up to date
+  // MARK: Snapshots-in-sync listeners
 
   mutating func addInSync(_ id: ListenerID) -> [Output] {
     inSyncListeners.append(id)

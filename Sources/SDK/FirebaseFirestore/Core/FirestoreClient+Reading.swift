@@ -1,8 +1,9 @@
-// Reading a document or a query's result once, from the server or the cache.
+// Reads a document or a query's result once, from the server or the cache.
 
 import FirebaseCore
 import FirestoreModel
 import Foundation
+import Locking
 
 extension FirestoreClient {
   func get(query: ClientQuery, source: FirestoreSource, completion: @escaping @Sendable (ViewResult) -> Void)
@@ -94,10 +95,10 @@ extension FirestoreClient {
 }
 
 extension SyncEngine {
-  /// What the cache alone says about a query, as a first snapshot.
+  /// The cache's result of a query, as a first snapshot.
   mutating func cached(_ query: ClientQuery) -> ViewSnapshot {
     let result = store.execute(query, usePreviousResults: true)
-    var view = View(query: query, remoteKeys: result.remoteKeys)
+    var view = ClientQueryView(query: query, remoteKeys: result.remoteKeys)
     let pending = view.compute(Dictionary(result.documents.map { ($0.name, $0) }) { first, _ in first })
     _ = view.apply(pending, resolvesLimbo: false)
     return view.initialSnapshot

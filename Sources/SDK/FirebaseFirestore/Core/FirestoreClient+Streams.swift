@@ -1,4 +1,4 @@
-// The two streams of a client: what the engine asks to be sent, and what the server says on them.
+// The two streams of a client: sends the engine's messages, and delivers the server's messages to the engine.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -48,7 +48,7 @@ extension FirestoreClient {
           try writeReceived(buffer, number)
         }
       } catch {
-        // What cannot be understood ends the stream; the next one starts from the last good state.
+        // An invalid message ends the stream; the next stream resumes from the last consistent state.
         calls.removeValue(forKey: kind)?.call.cancel()
         closed(kind, number, .internalError("The server's message cannot be read: \(error.message)"))
       }

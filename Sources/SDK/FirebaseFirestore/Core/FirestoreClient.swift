@@ -1,11 +1,11 @@
-// Runs the sync engine: feeds it what the app, the network and the clock do, and does what it asks.
+// Runs the sync engine: passes it the events of the app, the network and the clock, and performs its actions.
 //
-// Invariant: the engine and everything about it is touched on `queue` alone; the app is called back
-// on its own queue alone, in the order in which things happened.
+// Invariant: the engine is used only on `queue`; the app is called back only on its queue, in the order of the events.
 
 import FirebaseCore
 import FirestoreModel
 import Foundation
+import Locking
 
 // Safe to share: every variable is touched on `queue` only.
 final class FirestoreClient: @unchecked Sendable {
@@ -13,8 +13,8 @@ final class FirestoreClient: @unchecked Sendable {
   typealias DocumentResult = Result<(CachedDocument?, SnapshotMetadata), FirestoreError>
 
   private struct Listener {
-    let mute: Mute
-    /// Whether it waits for one answer, and so must be told when none will come.
+    let cancellation: CancellationFlag
+    /// Whether the listener waits for one result, and must be notified if none will arrive.
     let isOnce: Bool
     let deliver: @Sendable (ViewResult) -> Void
   }
@@ -24,18 +24,18 @@ final class FirestoreClient: @unchecked Sendable {
   let database: DatabaseName
   let datastore: Datastore
   let callbackQueue: DispatchQueue
-  /// Whether the client has been ended, for those that work beside its queue.
+  /// Whether the client has been terminated, for code that does not run on its queue.
   let hasEnded = Guarded(false)
 
   private let queue = DispatchQueue(label: "firestore.sync")
   /// Bundles are read here, one after the other: reading may wait for a file.
   private let bundleQueue = DispatchQueue(label: "firestore.bundles")
   var engine: SyncEngine
-  var calls: [StreamKind: (number: Int, call: GRPCCall)] = [:]
+  var calls: [StreamKind: (number: Int, call: ClientGRPCCall)] = [:]
   var writeRequests = WriteRequests()
   private var timers: [EngineTimer: DispatchWorkItem] = [:]
   private var listeners: [ListenerID: Listener] = [:]
-  private var inSyncListeners: [ListenerID: (Mute, @Sendable () -> Void)] = [:]
+  private var inSyncListeners: [ListenerID: (CancellationFlag, @Sendable () -> Void)] = [:]
   private var completions: [CompletionID: @Sendable (FirestoreError?) -> Void] = [:]
   private var nextNumber = 0
   private var isTerminated = false
@@ -46,7 +46,7 @@ final class FirestoreClient: @unchecked Sendable {
   ) {
     self.database = database
     self.callbackQueue = callbackQueue
-    datastore = Datastore(database: database, appID: appID, connection: GRPCConnection(address))
+    datastore = Datastore(database: database, appID: appID, connection: ClientGRPCConnection(address))
     engine = SyncEngine(
       persistence: MemoryPersistence(isEager: cacheSize == nil), seed: UInt64.random(in: 0...UInt64.max))
     event { client in
@@ -59,7 +59,7 @@ final class FirestoreClient: @unchecked Sendable {
 
   // MARK: Events
 
-  /// Lets the engine see an event, then does what it asks.
+  /// Passes an event to the engine, then performs its actions.
   func event(_ body: @escaping @Sendable (FirestoreClient) -> Void) {
     queue.async { [self] in
       body(self)
@@ -84,7 +84,7 @@ final class FirestoreClient: @unchecked Sendable {
     _ query: ClientQuery, options: ListenerOptions, isOnce: Bool = false,
     deliver: @escaping @Sendable (ViewResult) -> Void
   ) -> any ListenerRegistration {
-    let mute = Mute()
+    let cancellation = CancellationFlag()
     let started = Guarded<ListenerID?>(nil)
     event { client in
       guard !client.isTerminated else {
@@ -93,10 +93,10 @@ final class FirestoreClient: @unchecked Sendable {
       }
       let id = ListenerID(number: client.newNumber())
       started.withLock { $0 = id }
-      client.listeners[id] = Listener(mute: mute, isOnce: isOnce, deliver: deliver)
+      client.listeners[id] = Listener(cancellation: cancellation, isOnce: isOnce, deliver: deliver)
       client.engine.listen(id, to: query, options: options)
     }
-    return Registration(mute) { [weak self] in
+    return SnapshotListenerRegistration(cancellation) { [weak self] in
       self?.event { client in
         guard let id = started.withLock({ $0 }) else { return }
         client.listeners[id] = nil
@@ -106,15 +106,15 @@ final class FirestoreClient: @unchecked Sendable {
   }
 
   func listenInSync(_ deliver: @escaping @Sendable () -> Void) -> any ListenerRegistration {
-    let mute = Mute()
+    let cancellation = CancellationFlag()
     let started = Guarded<ListenerID?>(nil)
     event { client in
       let id = ListenerID(number: client.newNumber())
       started.withLock { $0 = id }
-      client.inSyncListeners[id] = (mute, deliver)
+      client.inSyncListeners[id] = (cancellation, deliver)
       client.engine.addInSyncListener(id)
     }
-    return Registration(mute) { [weak self] in
+    return SnapshotListenerRegistration(cancellation) { [weak self] in
       self?.event { client in
         guard let id = started.withLock({ $0 }) else { return }
         client.inSyncListeners[id] = nil
@@ -171,13 +171,13 @@ final class FirestoreClient: @unchecked Sendable {
             if listener.isOnce {
               client.callbackQueue.async { listener.deliver(.failure(FirestoreClient.terminated)) }
             } else {
-              listener.mute.mute()
+              listener.cancellation.cancel()
             }
           }
-          client.inSyncListeners.removeValue(forKey: id)?.0.mute()
+          client.inSyncListeners.removeValue(forKey: id)?.0.cancel()
         }
         client.perform()
-        // What remains are writes that the server may have taken or may yet take: nobody knows, so nobody is told.
+        // The outcome of the remaining writes is unknown, so their completions are not called.
         client.completions = [:]
         for timer in client.timers.values { timer.cancel() }
         client.timers = [:]
@@ -189,7 +189,7 @@ final class FirestoreClient: @unchecked Sendable {
 
   // MARK: Bundles
 
-  /// Reads a bundle and takes it into the cache; the task tells of it.
+  /// Reads a bundle and stores it in the cache; the task reports progress.
   func loadBundle(_ source: BundleSource, task: LoadBundleTask) {
     bundleQueue.async { [self] in
       do throws(FirestoreError) {
@@ -252,7 +252,7 @@ final class FirestoreClient: @unchecked Sendable {
 
   func deleteAllIndexes() { event { $0.engine.store.deleteAllIndexes() } }
 
-  // MARK: What the engine asks for
+  // MARK: Requests of the engine
 
   private func perform() {
     while true {
@@ -270,8 +270,8 @@ final class FirestoreClient: @unchecked Sendable {
       deliver(.failure(error), to: id)
       listeners[id] = nil
     case .inSync(let id):
-      guard let (mute, deliver) = inSyncListeners[id] else { return }
-      callbackQueue.async { if !mute.isMuted { deliver() } }
+      guard let (cancellation, deliver) = inSyncListeners[id] else { return }
+      callbackQueue.async { if !cancellation.isCancelled { deliver() } }
     case .completed(let id, let error):
       guard let completion = completions.removeValue(forKey: id) else { return }
       callbackQueue.async { completion(error) }
@@ -287,7 +287,7 @@ final class FirestoreClient: @unchecked Sendable {
 
   private func deliver(_ result: ViewResult, to id: ListenerID) {
     guard let listener = listeners[id] else { return }
-    callbackQueue.async { if !listener.mute.isMuted { listener.deliver(result) } }
+    callbackQueue.async { if !listener.cancellation.isCancelled { listener.deliver(result) } }
   }
 
   private func start(_ timer: EngineTimer, _ seconds: Double) {

@@ -1,11 +1,10 @@
-// Whether the client believes it can reach the server, as views and listeners care about it.
+// The online state: whether the client considers the server reachable, for views and listeners.
 //
 // unknown --first message--> online
 // unknown --one failed attempt, or ten seconds without connection--> offline
-// online  --stream lost--> unknown, and the attempts count anew
+// online  --stream lost--> unknown, and the attempt count restarts
 //
-// Invariant: in `unknown` listeners may still wait for the server; in `offline` they are answered
-// from the cache.
+// Invariant: in `unknown` listeners may still wait for the server; in `offline` they get results from the cache.
 
 import FirestoreModel
 
@@ -14,7 +13,7 @@ enum OnlineState: Sendable, Equatable {
 }
 
 struct OnlineStateTracker {
-  /// What the owner has to do about the ten-second timer.
+  /// The required action on the ten-second timer.
   enum TimerChange { case start, stop }
 
   static let attemptsBeforeOffline = 1

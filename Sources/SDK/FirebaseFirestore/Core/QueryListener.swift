@@ -1,4 +1,4 @@
-// One listener's rules: which snapshots of the view reach it.
+// A listener of a query: decides which snapshots of the view it receives.
 
 import FirestoreModel
 

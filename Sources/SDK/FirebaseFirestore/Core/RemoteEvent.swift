@@ -1,8 +1,8 @@
-// One consistent snapshot of the server, as watch delivered it piece by piece.
+// A remote event: one consistent snapshot of the server, accumulated from watch messages.
 
 import FirestoreModel
 
-/// What a snapshot changes about one target.
+/// The changes of one target in a snapshot.
 struct TargetChange: Equatable, Sendable {
   var resumeToken: [UInt8] = []
   /// Whether the target has everything up to the snapshot.

@@ -1,12 +1,11 @@
-// The life of one stream, from the first attempt over waits to the next.
+// The state of one stream, from the first attempt through waits to the next.
 //
 //   stopped --start--> connecting --opened--> open
 //      ^                   |                    |
 //      |<------stop--------+--------------------+
 //                          +------failed--------+--> failed --start--> waiting --backoffDone--> connecting
 //
-// Invariant: every connection has a number of its own, and what an older one still reports is
-// ignored by number.
+// Invariant: every connection has a distinct number; reports of older connections are ignored.
 
 import FirebaseCore
 import FirestoreModel
@@ -23,7 +22,7 @@ struct StreamState: Sendable {
 
   init(_ kind: StreamKind, seed: UInt64) {
     self.kind = kind
-    backoff = Backoff(seed: seed)
+    backoff = .firestore(seed: seed)
   }
 
   var isOpen: Bool { state == .open }
@@ -72,7 +71,7 @@ struct StreamState: Sendable {
   mutating func failed(_ error: FirestoreError) -> [EngineAction] {
     var actions = cancelIdle()
     if error.code == .unauthenticated { actions.append(.renewToken) }
-    if error.code == .resourceExhausted { backoff.useLongest() }
+    if error.code == .resourceExhausted { backoff.useMaximum() }
     state = .failed
     hasHandshake = false
     return actions
@@ -116,24 +115,10 @@ struct StreamState: Sendable {
   }
 }
 
-/// Waits that grow: nothing, then a second, then half as much again each time up to a minute, each
-/// shortened or lengthened by chance up to a half.
-struct Backoff: Sendable {
-  static let initial = 1.0
-  static let longest = 60.0
-  static let factor = 1.5
-
-  private var base = 0.0
-  private var random: SplitMix
-
-  init(seed: UInt64) { random = SplitMix(seed: seed) }
-
-  mutating func reset() { base = 0 }
-  mutating func useLongest() { base = Backoff.longest }
-
-  mutating func next() -> Double {
-    let delay = base + base * Double.random(in: -0.5...0.5, using: &random)
-    base = min(max(base * Backoff.factor, Backoff.initial), Backoff.longest)
-    return delay
+extension Backoff {
+  /// The delays in seconds between attempts of a stream or a transaction: 0, 1, then 1.5 times as long each time up to
+  /// a minute, each ±50 %.
+  static func firestore(seed: UInt64) -> Backoff {
+    Backoff(initial: 1, maximum: 60, factor: 1.5, jitter: 0.5...1.5, seed: seed)
   }
 }

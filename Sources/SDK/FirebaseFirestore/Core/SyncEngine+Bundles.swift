@@ -1,5 +1,4 @@
-// What a loaded bundle means for views and listeners: the same as documents that watch delivered,
-// except that no target becomes current by it.
+// Applies a loaded bundle to views and listeners: like documents from watch, except that no target becomes current.
 
 import FirestoreModel
 

@@ -1,8 +1,8 @@
-// Limbo: documents that a view shows although the server did not count them to its target, because
-// the cache still matches them. Each is asked for by itself to find out what became of it.
+// Resolves limbo documents. A view shows such a document because the cache matches it, although the server did not
+// report it for the target. A separate target for each finds out its state.
 //
-// Invariant: at most `maxLimboResolutions` are under way; a document is asked for only once, and
-// only while some view holds it in limbo.
+// Invariant: at most `maxLimboResolutions` are in flight. A document is requested only once, and only while some view
+// has it in limbo.
 
 import FirestoreModel
 
@@ -38,7 +38,7 @@ extension SyncEngine {
     startLimboResolutions()
   }
 
-  /// Starts as many resolutions as may be under way.
+  /// Starts resolutions up to the maximum in flight.
   mutating func startLimboResolutions() {
     while !enqueuedLimbo.isEmpty, limboTargets.count < maxLimboResolutions {
       let name = enqueuedLimbo.removeFirst()

@@ -1,4 +1,4 @@
-// The two streams' lives, the online state and the timers.
+// The network of the sync engine: its two streams, the online state and the timers.
 
 import FirestoreModel
 
@@ -34,7 +34,7 @@ extension SyncEngine {
     aggregator = nil
   }
 
-  /// Ends everything: streams, timers, listeners. Listeners hear nothing more.
+  /// Stops streams, timers and listeners. Listeners receive no more events.
   mutating func shutDown() -> [ListenerID] {
     isNetworkEnabled = false
     closeStreams()
@@ -84,10 +84,10 @@ extension SyncEngine {
 
   static let firstCollection = 60.0
   static let laterCollections = 300.0
-  /// The part of what is unused that goes each time.
+  /// The share of the unused documents that each collection evicts.
   static let collectedShare = 0.1
 
-  /// Keeps the cache within a size, roughly: now and then a part of what is unused goes.
+  /// Keeps the cache close to a maximum size: a collection evicts a share of the unused documents.
   mutating func keepCache(within size: Int) {
     cacheSize = size
     act(.startTimer(.garbage, seconds: SyncEngine.firstCollection))

@@ -1,7 +1,7 @@
-// Targets on the watch stream.
+// The targets of the watch stream.
 //
-// Invariant: `listenTargets` is what the server should be watching. Whenever the stream opens, all
-// of it is sent, each target with the token it has reached.
+// Invariant: `listenTargets` are the targets that the server should watch. A stream that opens sends all of them, each
+// with its last resume token.
 
 import FirestoreModel
 
@@ -23,7 +23,7 @@ extension SyncEngine {
     if watch.isOpen {
       markIdle(.watch)
     } else if isNetworkEnabled {
-      // Without targets nothing would ever tell that the server can be reached again.
+      // Without targets, the engine would never find out that the server is reachable again.
       setOnline(.unknown)
     }
   }
@@ -88,7 +88,7 @@ extension SyncEngine {
     }
     for (id, purpose) in event.targetMismatches.sorted(by: { $0.key < $1.key }) {
       guard let data = listenTargets[id] else { continue }
-      // The token led to wrong contents: begin anew under the same number.
+      // The resume token gave wrong contents: listen again without it, under the same target id.
       listenTargets[id] = data.resuming(with: [], at: data.snapshotVersion)
       sendUnwatch(id)
       sendWatch(TargetData(target: data.target, id: id, purpose: purpose, sequence: data.sequence))

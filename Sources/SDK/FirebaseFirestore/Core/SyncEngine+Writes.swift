@@ -1,7 +1,7 @@
-// The way of a write: queued and shown at once, sent in order, acknowledged or rolled back.
+// The write path: a write is queued and shown at once, sent in order, then acknowledged or rolled back.
 //
-// Invariant: batches are sent in the order of the queue, at most `pipelineDepth` at a time, and the
-// answer that arrives next always belongs to the first of the pipeline.
+// Invariant: batches are sent in the order of the queue, at most `pipelineDepth` at a time. The next response always
+// belongs to the first batch of the pipeline.
 
 import FirestoreModel
 

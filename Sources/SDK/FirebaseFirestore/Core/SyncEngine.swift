@@ -1,12 +1,12 @@
-// The heart of the client: one deterministic state machine between listeners, the cache and the
-// two streams. Each method is an event; what has to be done about it is left in `actions`.
+// The sync engine: a deterministic state machine between listeners, the cache and the two streams. Each method is an
+// event; the resulting actions are in `actions`.
 //
 //   listeners ── EventDispatcher ── views ── LocalStore
 //                                     │
 //                       watch stream ─┴─ write stream
 //
-// Invariant: views, cache and listeners change together. An event is applied to the cache first,
-// then to every view, then told to the listeners, before the next event is looked at.
+// Invariant: views, cache and listeners change together. An event is applied to the cache, then to every view, then
+// delivered to the listeners, before the next event is handled.
 
 import FirestoreModel
 
@@ -19,11 +19,11 @@ struct SyncEngine {
 
   var store: LocalStore
   var events = EventDispatcher()
-  /// What has to be done, oldest first.
+  /// The pending actions, oldest first.
   private(set) var actions: [EngineAction] = []
 
   // Views.
-  private(set) var views: [ClientQuery: View] = [:]
+  private(set) var views: [ClientQuery: ClientQueryView] = [:]
   private(set) var targetOfQuery: [ClientQuery: TargetID] = [:]
   private(set) var queriesOfTarget: [TargetID: [ClientQuery]] = [:]
   private var viewOrder: [ClientQuery] = []
@@ -51,7 +51,7 @@ struct SyncEngine {
   var announcedOnlineState = OnlineState.unknown
   var hasWarnedOffline = false
 
-  /// The cache's size above which what is unused goes; nil where that is not this engine's matter.
+  /// The cache size above which unused documents are evicted, in bytes; nil if this engine does not evict.
   var cacheSize: Int?
 
   init(persistence: any Persistence, seed: UInt64, maxLimboResolutions: Int = 100) {
@@ -63,7 +63,7 @@ struct SyncEngine {
 
   mutating func act(_ action: EngineAction) { actions.append(action) }
 
-  /// Hands out what has to be done and forgets it.
+  /// Removes and returns the pending actions.
   mutating func takeActions() -> [EngineAction] {
     defer { actions = [] }
     return actions
@@ -102,7 +102,7 @@ struct SyncEngine {
 
   private mutating func addView(of query: ClientQuery, target: TargetData) -> ViewSnapshot? {
     let result = store.execute(query, usePreviousResults: true)
-    var view = View(query: query, remoteKeys: result.remoteKeys)
+    var view = ClientQueryView(query: query, remoteKeys: result.remoteKeys)
     let pending = view.compute(Dictionary(result.documents.map { ($0.name, $0) }) { first, _ in first })
     // Another query for the same target (a limit counted from the other side) may be in sync.
     let isCurrent = (queriesOfTarget[target.id] ?? []).contains { views[$0]?.isCurrent == true }
@@ -142,7 +142,7 @@ struct SyncEngine {
     viewOrder.removeAll { $0 == query }
   }
 
-  /// Forgets a target's views; with an error, their listeners hear of it.
+  /// Removes a target's views. With an error, their listeners receive it.
   private mutating func removeTarget(_ target: TargetID, error: FirestoreError?) {
     for query in queriesOfTarget.removeValue(forKey: target) ?? [] {
       removeView(query)
@@ -185,7 +185,7 @@ struct SyncEngine {
     raise(changes, event: event)
   }
 
-  /// Brings changed documents to every view and tells the listeners.
+  /// Applies changed documents to every view and notifies the listeners.
   mutating func raise(_ changes: DocumentChanges, event: RemoteEvent? = nil) {
     var snapshots: [ViewSnapshot] = []
     for query in viewOrder {
@@ -213,7 +213,7 @@ struct SyncEngine {
     }
   }
 
-  /// Tells views and listeners when the online state has become another.
+  /// Notifies views and listeners of a change of the online state.
   mutating func announceOnlineState() {
     let state = online.state
     guard state != announcedOnlineState else { return }

@@ -1,7 +1,7 @@
-// One attempt at a transaction: what it read, and what it writes if nothing has changed since.
+// One attempt at a transaction: the documents read, and the writes to commit if these are unchanged.
 //
-// Invariant: everything read is part of the commit, by a precondition on its write or by a check of
-// its own, so that a commit that succeeds saw nothing out of date.
+// Invariant: the commit covers every document read, by a precondition of its write or by a separate check. A commit
+// that succeeds has therefore read no outdated documents.
 
 import FirestoreModel
 
@@ -10,7 +10,7 @@ struct TransactionAttempt {
   private var order: [DocumentName] = []
   private var written: Set<DocumentName> = []
   private(set) var writes: [Write] = []
-  /// A mistake that no further attempt can mend.
+  /// An error that a retry cannot fix.
   private(set) var failure: FirestoreError?
 
   static let readsFirst = FirestoreError.invalidArgument(
@@ -49,7 +49,7 @@ struct TransactionAttempt {
     version == .epoch ? .exists(false) : .updateTime(version)
   }
 
-  /// Everything to commit, checks of what was only read included.
+  /// The writes to commit, including checks of documents that were only read.
   var commit: [Write] {
     let checks = order.filter { !written.contains($0) }.map { name in
       Write(.verify(name), precondition: TransactionAttempt.condition(versions[name] ?? .epoch))

@@ -4,7 +4,7 @@ import FirestoreModel
 
 /// One document's change in a view.
 struct ViewChange: Equatable, Sendable {
-  /// The kinds, in the order in which they are told to listeners.
+  /// The kinds, in the order in which listeners receive them.
   enum Kind: Int, Sendable {
     case removed, added, modified, metadata
 
@@ -41,7 +41,7 @@ struct ViewChangeSet: Sendable {
     case (.modified, .removed):
       changes[name] = ViewChange(kind: .removed, document: old.document)
     default:
-      // What cannot happen to a view (removing twice, adding twice): the newer word counts.
+      // A view never removes or adds a document twice; the newer change counts.
       changes[name] = ViewChange(kind: kind, document: document)
     }
   }

@@ -1,4 +1,4 @@
-// What a view shows at one moment, and what changed since the moment before.
+// A snapshot of a view: its documents, and the changes since the snapshot before.
 
 import FirestoreModel
 

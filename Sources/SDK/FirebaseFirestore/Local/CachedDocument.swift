@@ -1,12 +1,13 @@
-// A document as the client knows it: what it holds, how fresh that is, and whose changes it shows.
-// Invariant: `version` is the server's version of the contents; the epoch where they are local
-// changes, or the server has never been heard of.
+// A cached document: its contents, their version, and the local changes in them.
+//
+// Invariant: `version` is the server's version of the contents. It is the epoch if the server never sent the document,
+// or if the contents are local changes.
 
 import FirestoreModel
 
 /// The state of one document in the client.
 struct CachedDocument: Hashable, Sendable {
-  /// What is known of the document.
+  /// The known state of the document.
   enum Contents: Hashable, Sendable {
     /// Nothing at all.
     case none
@@ -18,7 +19,7 @@ struct CachedDocument: Hashable, Sendable {
     case unknown
   }
 
-  /// Whose changes the contents show beyond what watch delivered.
+  /// The local changes that the contents include beyond the documents from watch.
   enum Changes: Hashable, Sendable {
     case none
     /// Writes that the server has not acknowledged.

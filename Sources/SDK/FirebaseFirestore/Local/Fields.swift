@@ -1,4 +1,4 @@
-// What the client needs of fields beyond the shared model: optional values and leaf paths.
+// Field helpers of the client beyond the shared model: optional values and leaf paths.
 
 import FirestoreModel
 

@@ -1,12 +1,11 @@
-// What a write does to a document before the server has seen it, and after the server has
-// acknowledged it.
+// The local effect of a write on a document, before and after the server has acknowledged it.
 //
-// The set of fields that a chain of writes touched is kept as an optional mask: nil means that the
-// whole document was replaced. From it a single overlay write with the same effect is made.
+// An optional mask has the fields that a chain of writes changed; nil means that the whole document was replaced. A
+// single overlay write with the same effect is made from it.
 
 import FirestoreModel
 
-/// The fields that local writes touched; nil stands for the whole document.
+/// The fields that local writes changed; nil means the whole document.
 typealias TouchedFields = Set<ModelFieldPath>?
 
 extension Write {
@@ -21,7 +20,7 @@ extension Write {
     }
   }
 
-  /// Applies the write to the local view of a document. Returns what has been touched so far.
+  /// Applies the write to the local view of a document. Returns the fields changed so far.
   func applyLocally(
     to document: inout CachedDocument, touched: TouchedFields, at time: ModelTimestamp
   ) -> TouchedFields {
@@ -119,7 +118,7 @@ extension ModelFieldPath {
 }
 
 extension FieldTransform {
-  /// The client's estimate of what the server will compute.
+  /// The client's estimate of the server's result.
   func localResult(before: Value?, at time: ModelTimestamp) -> Value {
     switch operation {
     case .serverTimestamp:
@@ -131,7 +130,7 @@ extension FieldTransform {
     }
   }
 
-  /// What the field holds after the server's acknowledgement.
+  /// The field's value after the server's acknowledgement.
   func acknowledgedResult(before: Value?, answer: Value?) -> Value {
     switch operation {
     case .appendMissing, .removeAll: apply(to: before, requestTime: .epoch).value

@@ -1,4 +1,4 @@
-// Bundles in the cache: their documents, their named queries, and which of them have been loaded.
+// Bundles in the cache: their documents, their named queries, and the list of loaded bundles.
 
 import FirestoreModel
 

@@ -1,6 +1,6 @@
-// Which indexes the cache keeps: those that the app configured, and those that slow queries earned.
+// The indexes of the cache: those that the app configured, and those that slow queries caused.
 //
-// Invariant: indexes change how long a query on the cache takes, never what it finds.
+// Invariant: indexes change the time of a query on the cache, never its results.
 
 import FirestoreModel
 
@@ -12,7 +12,7 @@ extension LocalStore {
   /// Most indexes that are made unasked; each holds an entry for every document of its collections.
   static let automaticIndexLimit = 32
 
-  /// Keeps exactly these configured indexes, beside the automatic ones.
+  /// Keeps exactly these configured indexes, in addition to the automatic ones.
   mutating func configure(_ indexes: Set<FieldIndex>) {
     transaction { store in
       store.configuredIndexes = indexes

@@ -1,16 +1,15 @@
-// Running queries on the cache.
+// Runs queries on the cache.
 //
-// A query whose target was once in sync is answered from the documents the server counted to it
-// plus those that changed since; a query that an index serves, from the documents the index names;
-// every other query looks at its whole collection.
+// A query whose target was in sync before reads the documents that the server reported for it, plus those that changed
+// since. A query with an index reads the documents in the index. Every other query reads its whole collection.
 
 import FirestoreModel
 
 extension LocalStore {
-  /// What a query finds among the local views of all cached documents.
+  /// The results of a query among the local views of all cached documents.
   ///
-  /// - Parameter usePreviousResults: whether what the server last counted to the target may shorten
-  ///   the search; not so when a limit has to be filled again.
+  /// - Parameter usePreviousResults: whether the documents that the server last reported for the target may shorten the
+  ///   search. They may not if a limit has to be refilled.
   mutating func execute(_ query: ClientQuery, usePreviousResults: Bool) -> QueryResult {
     let data = persistence.target(query.target).flatMap { targets[$0.id] ?? $0 }
     let keys = data.map { persistence.matchingKeys(of: $0.id) } ?? []

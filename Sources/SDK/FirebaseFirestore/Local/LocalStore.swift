@@ -1,18 +1,18 @@
-// The client's own database: what the server showed, what the user wrote, and the sum of both.
+// The client's local database: the documents of the server, the writes of the user, and the result of both.
 //
 // local view of a document = cached server document + overlay
-// overlay = all pending batches that touch the document, squashed into one write
+// overlay = all pending batches of the document, combined into one write
 //
-// Invariant: after every operation each document's overlay equals what its pending batches make of
-// the cached document. Every operation is one group of changes to the persistence and answers with
-// the local view of each document that may have changed.
+// Invariant: after every operation, each document's overlay equals the effect of its pending batches on the cached
+// document. Every operation is one group of changes to the persistence, and returns the local view of each document
+// that may have changed.
 
 import FirestoreModel
 
 /// Local views of documents that may have changed.
 typealias DocumentChanges = [DocumentName: CachedDocument]
 
-/// What a query finds in the cache.
+/// The results of a query in the cache.
 struct QueryResult {
   let documents: [CachedDocument]
   /// The documents that the server counted to the target when it was last in sync.
@@ -64,7 +64,7 @@ struct LocalStore {
       for name in batch.documents {
         guard var document = documents[name] else { continue }
         var fields = batch.applyLocally(to: &document, touched: touched[name] ?? [])
-        // What rests on local writes alone is kept whole.
+        // Documents that exist only through local writes are kept.
         if uncached.contains(name) { fields = nil }
         if let overlay = Write.overlay(for: document, touched: fields) {
           store.persistence.setOverlay(Overlay(batch: batch.id, write: overlay), of: name)
@@ -122,7 +122,7 @@ struct LocalStore {
     }
   }
 
-  // MARK: What watch delivers
+  // MARK: Updates from watch
 
   /// Applies a consistent snapshot of the server.
   mutating func apply(_ event: RemoteEvent) -> DocumentChanges {
@@ -150,7 +150,7 @@ struct LocalStore {
     }
   }
 
-  /// Takes documents as the server showed them into the cache, where they are newer than what is there.
+  /// Stores documents from the server in the cache if they are newer than the cached documents.
   mutating func take(_ documents: [DocumentName: CachedDocument]) -> DocumentChanges {
     var changed: [DocumentName: CachedDocument] = [:]
     var existenceChanged: Set<DocumentName> = []
@@ -231,10 +231,10 @@ struct LocalStore {
     showCount[name] = count > 1 ? count - 1 : nil
   }
 
-  /// Drops what has been unused longest when the cache has grown beyond a size in bytes.
+  /// Evicts the least recently used documents if the cache exceeds a size in bytes.
   ///
   /// - Parameters:
-  ///   - share: the part of what is unused that goes, the least recently used first.
+  ///   - share: the share of the unused documents to evict, the least recently used first.
   ///   - most: no more than this goes at a time.
   mutating func collectGarbage(above size: Int, share: Double, most: Int = 1_000) {
     guard persistence.approximateSize >= size else { return }

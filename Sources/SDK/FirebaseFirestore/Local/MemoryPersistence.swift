@@ -1,5 +1,5 @@
-// Persistence in memory. With the eager policy a document goes as soon as no target, no pending
-// write and no view refers to it; else documents and targets stay until garbage is collected.
+// Persistence in memory. With the eager policy it removes a document as soon as no target, no pending write and no view
+// refers to it. Otherwise documents and targets stay until garbage collection.
 
 import FirestoreModel
 
@@ -176,7 +176,7 @@ struct MemoryPersistence: Persistence {
   }
 
   private mutating func forget(_ data: TargetData) {
-    // Their last use stays what it was: to be dropped with a target is no use.
+    // Their last use is unchanged: removing a target is not a use.
     orphans.formUnion(keys[data.id] ?? [])
     unmatch(keys[data.id] ?? [], from: data.id)
     keys[data.id] = nil
@@ -226,9 +226,9 @@ struct MemoryPersistence: Persistence {
 
   func candidates(for query: NormalizedQuery) -> Set<DocumentName>? { indexes.candidates(for: query) }
 
-  /// What a target costs beside its documents: its query, twice, and the server's token.
+  /// The size of a target without its documents: its query, twice, and the resume token.
   private static let targetSize = 512
-  /// What it costs that a document belongs to a target: a name in two sets.
+  /// The size of a document's membership in a target: a name in two sets.
   private static let membershipSize = 64
 
   var approximateSize: Int {

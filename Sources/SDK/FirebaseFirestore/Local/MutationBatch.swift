@@ -37,7 +37,7 @@ struct MutationBatch: Sendable, Equatable {
   }
 }
 
-/// The single write that stands for all pending writes of one document, and the newest batch in it.
+/// The single write that equals all pending writes of one document, and the newest batch in it.
 struct Overlay: Sendable, Equatable {
   let batch: BatchID
   let write: Write

@@ -1,7 +1,6 @@
-// What the local store needs of a place to keep things. In memory now; on disk by another type
-// that keeps the same promises.
+// The storage that the local store requires. It is in memory now; a type with the same contract can keep it on disk.
 //
-// Invariant: everything the local store changes between `begin` and `commit` belongs together.
+// Invariant: the changes of the local store between `begin` and `commit` are one atomic group.
 
 import FirestoreModel
 

@@ -1,4 +1,4 @@
-// What the client remembers of a target: its number and how far the server has brought it.
+// The stored state of a target: its number and its resume point.
 
 import FirestoreModel
 
@@ -13,7 +13,7 @@ enum TargetPurpose: Hashable, Sendable {
   /// It finds out what became of one document.
   case limboResolution
 
-  /// The label the server is told.
+  /// The label that the client sends to the server.
   var label: String? {
     switch self {
     case .listen: nil
@@ -31,12 +31,12 @@ struct TargetData: Hashable, Sendable {
   var purpose: TargetPurpose = .listen
   /// Grows each time the target is used; the least recently used go first.
   var sequence: Int = 0
-  /// The version that `resumeToken` stands for.
+  /// The version of `resumeToken`.
   var snapshotVersion: ModelTimestamp = .epoch
   /// The newest version at which every matching document was known to the server.
   var lastLimboFreeVersion: ModelTimestamp = .epoch
   var resumeToken: [UInt8] = []
-  /// The documents held for the target when it was last sent; tells the server how to answer.
+  /// The number of cached documents of the target when it was last sent, for the server's existence filter.
   var expectedCount: Int?
 
   func resuming(with token: [UInt8], at version: ModelTimestamp) -> TargetData {

@@ -1,4 +1,4 @@
-// The server's calls as the client uses them: the two streams and the few single requests.
+// The server's API for the client: the two streams and the unary calls.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -7,7 +7,7 @@ import Foundation
 import NIOCore
 import SwiftProtobuf
 
-/// What the client tells the server about itself with every call.
+/// The headers that identify the client in every call.
 struct CallContext: Sendable {
   let database: DatabaseName
   let appID: String
@@ -29,13 +29,13 @@ struct CallContext: Sendable {
 struct Datastore: Sendable {
   let database: DatabaseName
   let appID: String
-  let connection: GRPCConnection
+  let connection: ClientGRPCConnection
 
   private var context: CallContext { CallContext(database: database, appID: appID, token: nil) }
 
   // MARK: Streams
 
-  func open(_ kind: StreamKind, observer: @escaping GRPCCall.Observer) -> GRPCCall {
+  func open(_ kind: StreamKind, observer: @escaping ClientGRPCCall.Observer) -> ClientGRPCCall {
     connection.call(kind == .watch ? "Listen" : "Write", metadata: context.metadata, observer: observer)
   }
 

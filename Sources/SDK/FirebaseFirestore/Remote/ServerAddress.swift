@@ -1,4 +1,4 @@
-// Where the server is, as the settings name it.
+// The address of the server, from the settings.
 
 /// A host, a port and whether the connection is encrypted.
 struct ServerAddress: Hashable, Sendable {
@@ -6,8 +6,8 @@ struct ServerAddress: Hashable, Sendable {
   let port: Int
   let isEncrypted: Bool
 
-  /// Reads `host` or `host:port`, an IPv6 address in brackets; nil where the host is empty or the port
-  /// is no port.
+  /// Reads `host` or `host:port`, an IPv6 address in brackets; nil if the host is empty or the port
+  /// is invalid.
   init?(_ text: String, isEncrypted: Bool) {
     self.isEncrypted = isEncrypted
     let usual = isEncrypted ? 443 : 80

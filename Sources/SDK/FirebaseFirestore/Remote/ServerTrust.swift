@@ -1,11 +1,11 @@
-// Which servers an encrypted connection trusts.
+// The trust settings of encrypted connections.
 
 import FirebaseCore
 import NIOSSL
 
 enum ServerTrust {
-  /// What an encrypted connection needs: the system's authorities, or those of the file that the
-  /// environment names. Reads files.
+  /// The TLS context of a connection, with the system's authorities or those of the file that the environment names.
+  /// Reads files.
   static func context() throws -> NIOSSLContext {
     var configuration = TLSConfiguration.makeClientConfiguration()
     configuration.applicationProtocols = ["h2"]

@@ -1,4 +1,4 @@
-// What the server says on the watch stream, in the client's terms.
+// The messages of the watch stream, in the client's terms.
 
 import FirestoreModel
 
@@ -8,7 +8,7 @@ enum WatchChange: Equatable, Sendable {
     enum Kind: Equatable, Sendable { case noChange, add, remove, current, reset }
 
     var kind: Kind
-    /// Empty stands for every target.
+    /// Empty means every target.
     var targets: [TargetID]
     var resumeToken: [UInt8] = []
     /// Why the server dropped the targets.
@@ -17,7 +17,7 @@ enum WatchChange: Equatable, Sendable {
     var snapshotVersion: ModelTimestamp?
   }
 
-  /// A document changed; nil stands for one that only left targets.
+  /// A document changed; nil for a document that only left targets.
   case document(DocumentName, CachedDocument?, updated: [TargetID], removed: [TargetID])
   case target(TargetUpdate)
   /// How many documents match a target, and a filter that knows their names.

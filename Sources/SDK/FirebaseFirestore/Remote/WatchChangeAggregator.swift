@@ -1,7 +1,7 @@
-// Gathers the messages of the watch stream until one says that together they are a snapshot.
+// Aggregates the messages of the watch stream into consistent snapshots.
 //
-// Invariant: what the server says about a target between our request and its answer to it is about
-// an older request and is ignored; each request is answered exactly once.
+// Invariant: the messages about a target between a request for it and the server's response belong to an older request
+// and are ignored. Each request has exactly one response.
 
 import FirestoreModel
 
@@ -14,7 +14,7 @@ struct WatchChangeAggregator {
     var changes: [DocumentName: Change] = [:]
     var resumeToken: [UInt8] = []
     var isCurrent = false
-    // A new target is told of in the next snapshot even if it is empty.
+    // The next snapshot includes a new target even if it is empty.
     var hasChanges = true
 
     var isPending: Bool { outstanding != 0 }
@@ -143,7 +143,7 @@ struct WatchChangeAggregator {
     _ targets: [TargetID: TargetData], _ keys: Keys
   ) {
     guard isActive(id, targets) else { return }
-    // What was never told to be in the target need not be told to have left it.
+    // A document that was never reported in the target need not be reported as removed.
     states[id, default: TargetState()].record(keys(id).contains(name) ? .removed : nil, name)
     targetsOfDocument[name, default: []].insert(id)
     if let document {
@@ -191,7 +191,7 @@ struct WatchChangeAggregator {
 
   // MARK: Snapshots
 
-  /// Makes a snapshot of everything gathered and starts anew.
+  /// Makes a snapshot of the accumulated changes and resets them.
   mutating func takeEvent(
     at version: ModelTimestamp, targets: [TargetID: TargetData], keys: Keys
   ) -> RemoteEvent {

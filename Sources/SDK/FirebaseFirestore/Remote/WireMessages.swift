@@ -1,4 +1,4 @@
-// Between the streams' messages and the client's terms.
+// Converts between the messages of the streams and the client's types.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -36,7 +36,7 @@ extension Google_Firestore_V1_ListenRequest {
 }
 
 extension WatchChange {
-  /// What a message says; nil where it says nothing that is known here.
+  /// Converts a message; nil if it is unknown.
   init?(_ response: Google_Firestore_V1_ListenResponse) throws(FirestoreError) {
     switch response.responseType {
     case .documentChange(let change):

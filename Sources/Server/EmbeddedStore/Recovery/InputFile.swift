@@ -7,7 +7,7 @@
 #endif
 internal import OrderedStore
 
-/// A file that is read, by the system's calls. Blocks.
+/// A file that is read by system calls. Every call blocks.
 final class InputFile {
   private let path: String
   private let descriptor: Int32
@@ -22,7 +22,8 @@ final class InputFile {
 
   deinit { close(descriptor) }
 
-  /// Fills a buffer from an offset on; returns how many bytes there were.
+  /// Reads bytes at an offset into a buffer.
+  /// - Returns: the number of bytes, less than the buffer's size at the end of the file.
   func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws -> Int {
     var count = 0
     while count < buffer.count, let base = buffer.baseAddress {
@@ -35,7 +36,7 @@ final class InputFile {
     return count
   }
 
-  /// The names in a directory, in ascending order.
+  /// The file names of a directory, in ascending order.
   static func names(in directory: String) throws -> [String] {
     guard let entries = opendir(directory) else { throw failure("cannot list \(directory)") }
     defer { closedir(entries) }
@@ -49,7 +50,7 @@ final class InputFile {
     return names.sorted()
   }
 
-  private static func failure(_ what: String, _ code: Int32 = errno) -> StoreError {
-    StoreError.unavailable("\(what): \(String(cString: strerror(code)))")
+  private static func failure(_ action: String, _ code: Int32 = errno) -> StoreError {
+    StoreError.unavailable("\(action): \(String(cString: strerror(code)))")
   }
 }

@@ -1,17 +1,17 @@
-// Tells damage of the logs from what a power cut leaves, before RocksDB opens them.
+// Detects log damage that would lose acknowledged writes, before RocksDB opens the directory.
 //
-// RocksDB replays its write-ahead log up to the first record that is not whole and drops the rest: right after a power
-// cut, where nothing behind that record has been acknowledged, and a silent loss where a bit has flipped in the midst.
-// The store syncs every write before the next one begins. So a whole record behind a damaged one shows that the
-// damaged one had been synced, and acknowledged. (A damaged last record looks as a power cut does.)
+// RocksDB replays its write-ahead log up to the first incomplete record and drops the rest. This is correct after a power
+// cut, because nothing after that record has been acknowledged. After a flipped bit it silently loses writes.
+// The store syncs each write before the next one begins. A complete record after a damaged record therefore proves that the
+// damaged record had been synced and acknowledged. A damaged last record looks the same as a power cut.
 //
-// A log whose rows are in tables long since may linger, torn from an earlier cut. Therefore what lies behind a damage
-// counts only if RocksDB, opening the directory to read only, does not reach it.
+// An old log, torn by an earlier cut, may remain although all its rows are in tables. Records after a damage therefore
+// count only if RocksDB does not reach them when it opens the directory read-only.
 
 internal import CRocksDB
 internal import OrderedStore
 
-/// The check that a directory's logs pass before they are opened.
+/// Checks the logs of a directory for damage.
 struct LogDamage {
   private let directory: String
   private let names: [String]
@@ -21,13 +21,14 @@ struct LogDamage {
     names = try InputFile.names(in: directory)
   }
 
-  /// - Throws: ``StoreError`` of code `corrupted`, saying where, if acknowledged writes could not be replayed.
+  /// Checks the manifest and the write-ahead logs.
+  /// - Throws: ``StoreError`` of code `corrupted` with the position, if acknowledged writes cannot be replayed.
   func check(_ options: OpaquePointer) throws {
-    guard let manifest = try currentManifest() else { return try checkNothingIsLeft() }
+    guard let manifest = try currentManifest() else { return try checkIsNew() }
     try checkWriteAheadLogs(options, manifest, try checkManifest(manifest))
   }
 
-  /// The name of the manifest that `CURRENT` names; nil if there is no such file. RocksDB judges other contents.
+  /// The manifest that `CURRENT` names; nil without a file `CURRENT`. RocksDB validates other contents of the file.
   private func currentManifest() throws -> String? {
     guard names.contains("CURRENT") else { return nil }
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 8)
@@ -36,21 +37,22 @@ struct LogDamage {
     return String(decoding: buffer.prefix(count).prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
   }
 
-  /// Without `CURRENT` RocksDB would begin anew, over whatever lies there.
-  private func checkNothingIsLeft() throws {
-    // A cut while the directory was made leaves the first manifest at most.
-    let left = names.first { name in
+  /// Checks that a directory without `CURRENT` has no data, because RocksDB would overwrite it.
+  private func checkIsNew() throws {
+    // A power cut during the creation of the directory leaves at most the first manifest.
+    let remaining = names.first { name in
       logNumber(name) != nil || name.hasSuffix(".sst")
         || name.hasPrefix("MANIFEST-") && name != LogDamage.firstManifest
     }
-    guard let left else { return }
+    guard let remaining else { return }
     throw StoreError(
       .corrupted,
-      "\(directory) holds \(left), but no file CURRENT that names the store's state; "
+      "\(directory) holds \(remaining), but no file CURRENT that names the store's state; "
         + "restore the directory from a backup")
   }
 
-  /// - Returns: what the manifest says.
+  /// Checks the manifest.
+  /// - Returns: the scan of the manifest.
   private func checkManifest(_ manifest: String) throws -> LogScan {
     guard names.contains(manifest) else {
       throw StoreError(
@@ -58,46 +60,47 @@ struct LogDamage {
         "\(directory)/\(manifest), which CURRENT names, is missing; restore the directory from a backup")
     }
     let scan = try LogScan(directory + "/" + manifest, isManifest: true)
-    // RocksDB finds every damage of a manifest but this one, which looks like the end of an unfinished write.
-    guard let place = scan.damage, scan.damageOverruns, scan.newestBehindDamage != nil else {
+    // RocksDB detects every damage of a manifest except this one, which looks like the end of an unfinished write.
+    guard let offset = scan.damage, scan.damageOverruns, scan.newestAfterDamage != nil else {
       return scan
     }
     throw StoreError(
-      .corrupted, "\(directory)/\(manifest) is damaged at byte \(place); restore the directory from a backup")
+      .corrupted, "\(directory)/\(manifest) is damaged at byte \(offset); restore the directory from a backup"
+    )
   }
 
   private func checkWriteAheadLogs(_ options: OpaquePointer, _ manifest: String, _ state: LogScan) throws {
     let logs = names.compactMap { name in logNumber(name).map { (name, $0) } }.sorted { $0.1 < $1.1 }
-    // One of a lower number may linger: its rows are in tables, and it says nothing of later ones.
+    // A log with a lower number may remain. Its rows are in tables, and it says nothing about later logs.
     guard logs.contains(where: { $0.1 >= state.oldestLog }) || manifest == LogDamage.firstManifest else {
       throw StoreError(
         .corrupted,
         "\(directory) lacks its write-ahead log (a file such as 000004.log, of a number not below \(state.oldestLog)); "
           + "restore the directory from a backup")
     }
-    var damage: (file: String, place: Int)?
+    var damage: (file: String, offset: Int)?
     var unreached: UInt64?
     var isFirst = true
     for (name, number) in logs {
       let scan = try LogScan(directory + "/" + name)
       if isFirst, number >= state.oldestLog, damage == nil, scan.damage == nil, let first = scan.first {
-        try checkNothingIsBetween(state, first, name)
+        try checkNoLogIsMissing(state, first, name)
         isFirst = false
       }
-      let behind = damage == nil ? scan.newestBehindDamage : scan.newest
-      unreached = [unreached, behind].compactMap { $0 }.max()
-      if damage == nil, let place = scan.damage { damage = (name, place) }
+      let afterDamage = damage == nil ? scan.newestAfterDamage : scan.newest
+      unreached = [unreached, afterDamage].compactMap { $0 }.max()
+      if damage == nil, let offset = scan.damage { damage = (name, offset) }
     }
     guard let damage, let unreached, try replayed(options) < unreached else { return }
     throw StoreError(
       .corrupted,
-      "the write-ahead log \(directory)/\(damage.file) is damaged at byte \(damage.place), and "
-        + "acknowledged writes lie behind; restore the directory from a backup, or, to go on without them, cut "
+      "the write-ahead log \(directory)/\(damage.file) is damaged at byte \(damage.offset), and "
+        + "acknowledged writes follow; restore the directory from a backup, or, to continue without them, truncate "
         + "the file there and remove the .log files of higher numbers")
   }
 
-  /// The first log that is needed begins where the manifest ends, or before: with later numbers, one is missing between.
-  private func checkNothingIsBetween(_ state: LogScan, _ first: UInt64, _ log: String) throws {
+  /// Checks that the first needed log begins at the end of the manifest or before. Otherwise a log is missing between.
+  private func checkNoLogIsMissing(_ state: LogScan, _ first: UInt64, _ log: String) throws {
     guard first > state.lastSequence + 1 else { return }
     throw StoreError(
       .corrupted,
@@ -105,7 +108,7 @@ struct LogDamage {
         + "\(state.lastSequence); restore the directory from a backup")
   }
 
-  /// The sequence number that a replay reaches; nothing is written.
+  /// The sequence number that a replay reaches. Writes nothing.
   private func replayed(_ options: OpaquePointer) throws -> UInt64 {
     var database: OpaquePointer?
     try RocksError.check("reading \(directory)") { error in

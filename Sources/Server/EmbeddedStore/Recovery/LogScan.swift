@@ -1,44 +1,40 @@
-// Looks over a file in the format of RocksDB's logs (write-ahead logs and manifests) for a damaged place with whole
-// records behind it.
+// A log scan: searches a RocksDB log (a write-ahead log or a manifest) for damage that complete records follow.
 //
-// The format: blocks of 32 KiB, in each fragments of a record, one after the other:
-//   checksum (4), length (2), type (1: a whole record, 2: its first part, 3: a middle part, 4: its last), payload
-// Numbers are little-endian; the checksum covers type and payload. Less than seven bytes left in a block are zeros.
-// A write-ahead log's record begins with its sequence number (8) and the number of its changes (4); a manifest's is
-// described in ManifestRecord.
+// BlockLogFormat describes the format of the file. A record of a write-ahead log begins with its sequence number (8 bytes)
+// and the number of its changes (4 bytes). ManifestRecord describes the records of a manifest.
 
-/// What a scan found.
+import BlockLog
+
+/// The result of a scan.
 struct LogScan {
-  /// The place of the first damage; nil if all is whole.
+  /// The offset of the first damage in bytes; nil if the file is intact.
   private(set) var damage: Int?
   /// Whether the damaged fragment claims more bytes than the file has.
   private(set) var damageOverruns = false
-  /// The sequence number of the first whole record; nil if there is none.
+  /// The sequence number of the first complete record; nil without one.
   private(set) var first: UInt64?
-  /// The highest sequence number of a whole record; nil if there is none.
+  /// The highest sequence number of a complete record; nil without one.
   private(set) var newest: UInt64?
-  /// The highest sequence number of a whole record behind the damage; nil if there is none.
-  private(set) var newestBehindDamage: UInt64?
-  /// Of a manifest: the number of the oldest write-ahead log whose rows are not all in tables; 0 if none is named.
+  /// The highest sequence number of a complete record after the damage; nil without one.
+  private(set) var newestAfterDamage: UInt64?
+  /// In a manifest: the number of the oldest write-ahead log with rows that are not in tables; 0 if it names none.
   private(set) var oldestLog: UInt64 = 0
-  /// Of a manifest: the highest sequence number that had been given out when it was last written.
+  /// In a manifest: the highest sequence number that was assigned when the manifest was last written.
   private(set) var lastSequence: UInt64 = 0
 
-  private static let block = 32 << 10
-  private static let header = 7
-  /// The damaged blocks that are looked through byte by byte for where records go on.
-  private static let searchedBlocks = 8
+  /// Maximum number of damaged blocks that are searched byte by byte for the next record.
+  private static let maximumSearchedBlocks = 8
 
-  /// A record that has begun.
-  private struct Begun {
+  /// A record whose first fragment was read and whose last one was not.
+  private struct OpenRecord {
     var prefix: [UInt8] = []
-    var isBehindDamage: Bool
+    var isAfterDamage: Bool
   }
 
   private let isManifest: Bool
-  /// How much of a record's beginning is looked at.
-  private var lookedAt: Int { isManifest ? 256 : 12 }
-  private var begun: Begun?
+  /// The number of bytes that are kept of the beginning of a record.
+  private var prefixLimit: Int { isManifest ? 256 : 12 }
+  private var openRecord: OpenRecord?
   private var searched = 0
 
   /// Scans a file.
@@ -46,7 +42,7 @@ struct LogScan {
   init(_ path: String, isManifest: Bool = false) throws {
     self.isManifest = isManifest
     let file = try InputFile(path)
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: LogScan.block, alignment: 8)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: BlockLogFormat.blockBytes, alignment: 8)
     defer { buffer.deallocate() }
     var offset = 0
     while true {
@@ -54,19 +50,19 @@ struct LogScan {
       guard count > 0 else { break }
       scan(UnsafeRawBufferPointer(rebasing: buffer[..<count]), at: offset)
       offset += count
-      guard count == LogScan.block else { break }
+      guard count == BlockLogFormat.blockBytes else { break }
     }
-    // A record without its end: the process stopped in the middle of it.
-    if begun != nil { note(damageAt: offset, overruns: true) }
+    // The last record is incomplete: the process stopped while it was written.
+    if openRecord != nil { note(damageAt: offset, overruns: true) }
   }
 
   /// Scans one block.
   private mutating func scan(_ block: UnsafeRawBufferPointer, at offset: Int) {
     var position = 0
-    while block.count - position >= LogScan.header {
+    while block.count - position >= BlockLogFormat.headerBytes {
       if let length = fragment(block, position) {
-        take(block, position, length)
-        position += LogScan.header + length
+        add(block, position, length)
+        position += BlockLogFormat.headerBytes + length
       } else {
         note(damageAt: offset + position, overruns: overruns(block, position))
         guard let next = next(in: block, after: position) else { return }
@@ -74,78 +70,81 @@ struct LogScan {
       }
     }
     // A short last block ends in the middle of a header.
-    if block.count < LogScan.block, position < block.count {
+    if block.count < BlockLogFormat.blockBytes, position < block.count {
       note(damageAt: offset + position, overruns: true)
     }
   }
 
-  /// The length of the payload of a whole fragment; nil if there is none at a position.
+  /// Returns the payload length of the fragment at a position; nil if no intact fragment begins there.
   private func fragment(_ block: UnsafeRawBufferPointer, _ position: Int) -> Int? {
-    let length = LogScan.length(block, position)
-    let end = position + LogScan.header + length
-    guard end <= block.count, block[position + 6] != 0 else { return nil }
-    let stored = UInt32(littleEndian: block.loadUnaligned(fromByteOffset: position, as: UInt32.self))
-    let covered = UnsafeRawBufferPointer(rebasing: block[(position + 6)..<end])
-    return CRC32C.masked(covered) == stored ? length : nil
+    let header = LogScan.header(block, position)
+    let start = position + BlockLogFormat.headerBytes
+    let end = start + header.payloadBytes
+    guard end <= block.count, header.rawType != 0,
+      header.matches(UnsafeRawBufferPointer(rebasing: block[start..<end]))
+    else { return nil }
+    return header.payloadBytes
   }
 
-  private static func length(_ block: UnsafeRawBufferPointer, _ position: Int) -> Int {
-    Int(block[position + 4]) | Int(block[position + 5]) << 8
+  private static func header(_ block: UnsafeRawBufferPointer, _ position: Int) -> FragmentHeader {
+    FragmentHeader(UnsafeRawBufferPointer(rebasing: block[position...]))
   }
 
+  /// Whether a fragment's header claims more bytes than a short last block has.
   private func overruns(_ block: UnsafeRawBufferPointer, _ position: Int) -> Bool {
-    block.count < LogScan.block
-      && position + LogScan.header + LogScan.length(block, position) > block.count
+    block.count < BlockLogFormat.blockBytes
+      && position + BlockLogFormat.headerBytes + LogScan.header(block, position).payloadBytes > block.count
   }
 
-  /// Where a whole fragment begins behind a damaged place of a block; nil if none is found.
+  /// Returns the position of the next intact fragment after damage; nil if the block has none.
   private mutating func next(in block: UnsafeRawBufferPointer, after position: Int) -> Int? {
-    guard searched < LogScan.searchedBlocks else { return nil }
+    guard searched < LogScan.maximumSearchedBlocks else { return nil }
     searched += 1
     return (position + 1..<block.count).first { candidate in
-      block.count - candidate >= LogScan.header && (1...4).contains(block[candidate + 6])
+      block.count - candidate >= BlockLogFormat.headerBytes && (1...4).contains(block[candidate + 6])
         && fragment(block, candidate) != nil
     }
   }
 
-  /// Takes note of a whole fragment.
-  private mutating func take(_ block: UnsafeRawBufferPointer, _ position: Int, _ length: Int) {
-    let start = position + LogScan.header
+  /// Adds an intact fragment to the open record.
+  private mutating func add(_ block: UnsafeRawBufferPointer, _ position: Int, _ length: Int) {
+    let start = position + BlockLogFormat.headerBytes
     let payload = UnsafeRawBufferPointer(rebasing: block[start..<(start + length)])
     switch block[position + 6] {
-    case 1, 2: begun = Begun(isBehindDamage: damage != nil)
+    case 1, 2: openRecord = OpenRecord(isAfterDamage: damage != nil)
     case 3, 4: break
     default: return
     }
-    guard let count = begun?.prefix.count else { return }
-    let room = max(lookedAt - count, 0)
-    begun?.prefix += payload.prefix(room)
+    guard let count = openRecord?.prefix.count else { return }
+    let room = max(prefixLimit - count, 0)
+    openRecord?.prefix += payload.prefix(room)
     if block[position + 6] == 1 || block[position + 6] == 4 { finish() }
   }
 
-  /// Takes note of a whole record.
+  /// Ends the open record and evaluates it.
   private mutating func finish() {
-    defer { begun = nil }
-    guard let record = begun else { return }
+    defer { openRecord = nil }
+    guard let record = openRecord else { return }
     if isManifest {
       let change = ManifestRecord(record.prefix)
       oldestLog = max(oldestLog, change.log ?? 0)
       lastSequence = max(lastSequence, change.sequence ?? 0)
     }
-    // RocksDB begins a log with a record of no changes after a recovery that met a torn one: it acknowledges nothing.
+    // After a recovery from a torn record, RocksDB begins a log with a record without changes. It acknowledges nothing.
     if !isManifest, record.prefix.count < 12 || record.prefix[8..<12].allSatisfy({ $0 == 0 }) { return }
     let sequence = record.prefix.prefix(8).enumerated().reduce(UInt64(0)) {
       $0 | UInt64($1.element) << (8 * UInt64($1.offset))
     }
     first = first ?? sequence
     newest = max(newest ?? 0, sequence)
-    if record.isBehindDamage { newestBehindDamage = max(newestBehindDamage ?? 0, sequence) }
+    if record.isAfterDamage { newestAfterDamage = max(newestAfterDamage ?? 0, sequence) }
   }
 
-  private mutating func note(damageAt place: Int, overruns: Bool) {
-    begun = nil
+  /// Records the first damage of the file, and drops the open record.
+  private mutating func note(damageAt offset: Int, overruns: Bool) {
+    openRecord = nil
     guard damage == nil else { return }
-    damage = place
+    damage = offset
     damageOverruns = overruns
   }
 }

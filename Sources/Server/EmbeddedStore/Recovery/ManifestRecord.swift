@@ -1,18 +1,18 @@
-// The beginning of a record of RocksDB's manifest, as far as it is of interest here: which write-ahead logs are needed.
+// A record of RocksDB's manifest, read as far as it names the write-ahead logs that are needed.
 //
-// A record is a change of the store's files: fields one after the other, each a tag and a value, numbers as varints. Texts,
-// which have their length before them, come first (8193: the database's identity, 1: the order of its keys), then numbers:
-// that of a log (2: what is in logs of lower numbers is in tables), the highest sequence number so far (4), and others that
-// do not matter here (3, 9, 10, 203). Files and what belongs to them follow.
+// A record is a change of the store's files: a sequence of fields, each a tag and a value. Numbers are varints. Strings have a
+// length prefix and come first (8193: database identity, 1: name of the key order). Numbers follow: a log number (2: rows of
+// logs with lower numbers are in tables), the last sequence number (4), and others that are skipped (3, 9, 10, 203). Files and
+// their properties come last.
 
-/// What one record says.
+/// The log number and sequence number of one manifest record.
 struct ManifestRecord {
-  /// The number of the oldest log that is needed from then on; nil if the record does not change it.
+  /// The number of the oldest log that is needed after this record; nil if the record does not change it.
   private(set) var log: UInt64?
-  /// The highest sequence number that was given out before the record was written; nil if it does not say.
+  /// The last sequence number assigned before the record was written; nil if the record does not contain it.
   private(set) var sequence: UInt64?
 
-  /// Reads a record by its first bytes, which may be those of anything.
+  /// Reads the first bytes of a record, which may be damaged.
   init(_ bytes: [UInt8]) {
     var rest = bytes[...]
     while let tag = ManifestRecord.number(&rest) {
@@ -28,7 +28,7 @@ struct ManifestRecord {
     }
   }
 
-  /// Takes a varint; nil if there is none.
+  /// Removes and returns a varint; nil if there is none.
   private static func number(_ bytes: inout ArraySlice<UInt8>) -> UInt64? {
     var value: UInt64 = 0
     var shift: UInt64 = 0

@@ -1,33 +1,36 @@
-// Who is asking, from a request's `authorization` header. Until accounts exist there are two answers: with
-// `--emulator` whoever the header claims, unverified; without it nobody.
+// Authenticates the callers of the Firestore port by the `authorization` header of their requests.
 //
-// Invariant: nothing is trusted unless the process was started as an emulator.
+// The server does not implement accounts. With `--emulator` it accepts the claims of every token without verification.
+// Without `--emulator` it rejects every caller.
+//
+// Invariant: no claim is trusted unless the process was started as an emulator.
 
 public import FirestoreEngine
 public import FirestoreModel
+import JSON
 import RealtimeModel
 
-/// How the Firestore port establishes callers.
+/// Authenticates the callers of the Firestore port.
 public struct FirestoreAuthentication: Sendable {
   /// Whether this process was started as an emulator.
   let isEmulator: Bool
 
-  /// Trusts what a request claims: no token is an anonymous caller, `owner` the administrator, any other token is
-  /// read without verification.
+  /// Trusts every request. Without a token the caller is anonymous. The token `owner` and tokens that begin with `ya29`, as
+  /// Google's access tokens do, are the administrator's. The claims of any other token are accepted without verification.
   public static let emulator = FirestoreAuthentication(isEmulator: true)
 
-  /// Refuses everybody with UNAUTHENTICATED.
+  /// Rejects every caller with UNAUTHENTICATED.
   public static let refuseAll = FirestoreAuthentication(isEmulator: false)
 
-  /// Refuses whom no request is taken from, whatever it says.
+  /// Rejects a request by its header if its caller could make no request at all.
   /// - Throws: UNAUTHENTICATED.
   func admit(authorization: String?) throws(FirestoreError) {
     if !isEmulator { _ = try caller(authorization: authorization) }
   }
 
-  /// The caller of a request.
+  /// Returns the caller of a request.
   /// - Parameter authorization: the header's value; nil if there is none.
-  /// - Throws: UNAUTHENTICATED, or INVALID_ARGUMENT for a bearer token that is no token.
+  /// - Throws: UNAUTHENTICATED, or INVALID_ARGUMENT for a malformed bearer token.
   public func caller(authorization: String?) throws(FirestoreError) -> Caller {
     guard isEmulator else {
       throw .unauthenticated(
@@ -44,7 +47,7 @@ public struct FirestoreAuthentication: Sendable {
     return try Self.user(unverified: token)
   }
 
-  /// Reads a token of three parts without looking at its signature or its times: mock tokens expired in 1970.
+  /// Reads the claims of a JSON Web Token. It ignores the signature and the times, since mock tokens expired in 1970.
   private static func user(unverified token: Substring) throws(FirestoreError) -> Caller {
     let segments = token.split(separator: ".", omittingEmptySubsequences: false)
     guard segments.count == 3, let payload = Base64.decode(segments[1].utf8, .urlSafe),

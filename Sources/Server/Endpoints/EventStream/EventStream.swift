@@ -1,8 +1,13 @@
-// A listen as an event stream (`text/event-stream`): what the engine tells becomes `put` and `patch` events.
+// Converts the outputs of one listen to an event stream (`text/event-stream`) of `put` and `patch` events.
 //
-// A value without I/O. Invariants: nothing is sent before the engine has granted the listen, so that a refusal is
-// still a plain HTTP error; an event's data is one line.
+// A value without I/O.
+//
+// Invariants
+//   1. No event is sent before the engine confirms the listen, so that a rejection is still a plain HTTP
+//      error.
+//   2. The data of an event is one line.
 
+import JSON
 import NIOCore
 import NIOHTTP1
 import RealtimeEngine
@@ -10,13 +15,14 @@ import RealtimeModel
 
 /// The state of one event stream.
 struct EventStream {
-  /// What is to be done after something the engine told.
+  /// The action after one output of the engine.
   enum Step {
     /// Nothing.
     case nothing
-    /// Answer with this error instead of a stream.
-    case refuse(RESTError)
-    /// Send these events; begin the stream if it has not begun. Some count in what the server holds.
+    /// Respond with this error instead of a stream.
+    case reject(RESTError)
+    /// Send these events, and begin the stream if it has not begun. `counted` events count in the memory
+    /// budget.
     case send(ByteBuffer, counted: Bool)
     /// Send these events and end the stream.
     case finish(ByteBuffer)
@@ -26,8 +32,8 @@ struct EventStream {
   let query: QuerySpec
   let isExport: Bool
   private var isGranted = false
-  /// The first events, until the listen is granted.
-  private var held = ByteBuffer()
+  /// The first events, until the listen is confirmed.
+  private var bufferedEvents = ByteBuffer()
 
   init(path: Path, query: QuerySpec, isExport: Bool) {
     self.path = path
@@ -35,7 +41,7 @@ struct EventStream {
     self.isExport = isExport
   }
 
-  /// The tag under which the listen runs: a filtered one needs any.
+  /// The tag of the listen: a filtered listen needs one, of any value.
   var tag: Int64? { query.isDefault ? nil : 1 }
 
   mutating func receive(_ output: RealtimeOutput) -> Step {
@@ -44,17 +50,17 @@ struct EventStream {
       if case .cancel = push.body { return .finish(Self.cancel) }
       let encoded = encoded(push)
       guard let event = encoded.bytes, event.readableBytes > 0 else { return .nothing }
-      if isGranted { return .send(event, counted: encoded.mustBeCounted()) }
-      held.writeImmutableBuffer(event)
+      if isGranted { return .send(event, counted: encoded.countOnce()) }
+      bufferedEvents.writeImmutableBuffer(event)
       return .nothing
-    case .response(_, .failure(let error)): return .refuse(RESTError(error))
+    case .response(_, .failure(let error)): return .reject(RESTError(error))
     case .response(_, .listening(let warnings)):
       if warnings.contains("no_index") {
-        return .refuse(RESTError(.indexNotDefined(query.ordering.wireText, path: path.absolute)))
+        return .reject(RESTError(.indexNotDefined(query.ordering.wireText, path: path.absolute)))
       }
       isGranted = true
-      defer { held = ByteBuffer() }
-      return .send(held, counted: held.readableBytes >= EncodedPush.countedBytes)
+      defer { bufferedEvents = ByteBuffer() }
+      return .send(bufferedEvents, counted: bufferedEvents.readableBytes >= EncodedPush.minimumCountedBytes)
     case .response: return .nothing
     case .ended: return .finish(Self.cancel)
     }
@@ -62,20 +68,20 @@ struct EventStream {
 
   // MARK: Events
 
-  /// Says that the stream is alive.
+  /// The event that keeps an idle stream open.
   static let keepAlive = ByteBuffer(string: "event: keep-alive\ndata: null\n\n")
-  /// Says that the location may not be read any more.
+  /// The event for a location that may no longer be read.
   static let cancel = ByteBuffer(string: "event: cancel\ndata: null\n\n")
-  /// Says that the credential is not valid any more. Not JSON: readers compare the text.
+  /// The event for a credential that is no longer valid. The data is not JSON: clients compare the string.
   static let authRevoked = ByteBuffer(
     string: "event: auth_revoked\ndata: credential is no longer valid\n\n")
 
-  /// What a push keeps for the streams of one path and format.
+  /// The encoded form of a push for streams of one path and format.
   private struct Encoded: Sendable {
     let push: EncodedPush
   }
 
-  /// The event that tells a push; empty if its reader need not know.
+  /// The event for a push; empty if the client does not show the change.
   func encoded(_ push: RealtimePush) -> EncodedPush {
     let variant = path.count * 2 + (isExport ? 1 : 0)
     return push.encoded(as: Encoded.self, variant: variant) { push in
@@ -93,7 +99,7 @@ struct EventStream {
     let name: String
     switch push.body {
     case .set(let node):
-      // Readers of plain values do not know priorities, but for the one that they asked for.
+      // A stream of plain values shows no priorities, except for a stream of a priority itself.
       if push.path.isPriority, !isExport, !path.isPriority { return ByteBuffer() }
       name = "put"
       writer.node(node, format)

@@ -1,12 +1,12 @@
-// What the Firestore port serves over plain HTTP, by method and path: the one place that knows its paths.
+// Routes the plain HTTP requests of the Firestore port by method and path.
 
 import FirestoreModel
 import NIOCore
 import NIOHTTP1
 
-/// Where a request to the Firestore port goes.
+/// The destination of a request to the Firestore port.
 enum FirestoreRoute: Equatable {
-  /// A stream that WebChannel carries.
+  /// A stream over WebChannel.
   enum Channel: String {
     case listen = "Listen"
     case write = "Write"
@@ -14,17 +14,15 @@ enum FirestoreRoute: Equatable {
 
   /// A CORS preflight, of any path.
   case preflight
-  /// The health check that tools wait for.
+  /// The health check that tools poll at the start.
   case health
   /// The REST interface.
   case rest
-  /// What only an emulator serves.
-  case emulator
   /// WebChannel.
   case channel(Channel)
-  /// The test that WebChannel's clients of old make before.
+  /// The connection test that old WebChannel clients make first.
   case channelTest
-  /// Nothing.
+  /// A path that this module does not serve.
   case unknown
 
   init(_ method: HTTPMethod, path: String) {
@@ -34,8 +32,6 @@ enum FirestoreRoute: Equatable {
       self = method == .GET || method == .HEAD ? .health : .unknown
     } else if path.hasPrefix("/v1/") || path.hasPrefix("/v1beta1/") {
       self = .rest
-    } else if path.hasPrefix("/emulator/v1/") || path == "/reset" {
-      self = .emulator
     } else if path == "/google.firestore.v1.Firestore/Listen/channel" {
       self = .channel(.listen)
     } else if path == "/google.firestore.v1.Firestore/Write/channel" {
@@ -48,63 +44,70 @@ enum FirestoreRoute: Equatable {
       self = .unknown
     }
   }
+}
 
-  /// The largest body of a request: one of WebChannel may bring several messages.
-  static func bodyLimit(of uri: String, _ limits: PortLimits) -> Int {
-    if case .channel = FirestoreRoute(.POST, path: String(uri.prefix { $0 != "?" })) {
-      return limits.webChannel.maximumRequestBody
-    }
-    return limits.maximumRequestBody
-  }
+/// Serves further paths of the Firestore port, for a module that registers them.
+package protocol FirestoreRouteHandler: Sendable {
+  /// Serves a request that no other part of the port knows. Returns false if this handler does not know its path either.
+  func serve(_ request: HTTPRequest, _ responder: HTTPResponder) -> Bool
 }
 
 /// Serves plain HTTP on the Firestore port.
-struct FirestoreHTTPService: PlainHTTPService {
+struct FirestoreHTTPService: GoogleHTTPService {
   let rest: FirestoreREST
-  /// Nil in production.
-  let emulator: FirestoreEmulator?
+  /// Handlers of further paths, in the order in which they are tried.
+  let handlers: [any FirestoreRouteHandler]
   /// The streams over WebChannel; nil on a port without any.
   var webChannel: WebChannelService?
 
-  func serve(_ request: HTTPRequest, _ responder: HTTPResponder, on connection: FirestoreHTTPConnection) {
+  func serve(_ request: HTTPRequest, _ responder: HTTPResponder, on connection: HTTPConnection) {
     switch FirestoreRoute(request.head.method, path: request.target.rawPath) {
-    case .preflight: responder.answer(HTTPAnswer(status: .ok))
-    case .health: responder.answer(.text(.ok, "Ok\n"))
+    case .preflight: responder.respond(HTTPResponse(status: .ok))
+    case .health: responder.respond(.text(.ok, "Ok\n"))
     case .rest: serveREST(request, responder, on: connection)
-    case .emulator:
-      guard let emulator else { return responder.answer(.unknown) }
-      emulator.serve(request, responder)
     case .channel(let stream):
-      guard let webChannel else { return responder.answer(.unknown) }
+      guard let webChannel else { return responder.respond(.notFound) }
       webChannel.serve(stream, request, responder)
     case .channelTest:
-      guard let webChannel else { return responder.answer(.unknown) }
+      guard let webChannel else { return responder.respond(.notFound) }
       webChannel.serveTest(request, responder)
-    case .unknown: responder.answer(.unknown)
+    case .unknown:
+      if !handlers.contains(where: { $0.serve(request, responder) }) { responder.respond(.notFound) }
     }
   }
 
-  func refusal(of head: HTTPRequestHead) -> HTTPAnswer? {
+  func rejection(of head: HTTPRequestHead) -> HTTPResponse? {
     let path = String(head.uri.prefix { $0 != "?" })
     guard case .rest = FirestoreRoute(head.method, path: path) else { return nil }
-    return rest.refusal(of: head)
+    return rest.rejection(of: head)
+  }
+
+  /// A WebChannel request may carry several messages.
+  func bodyLimit(of uri: String, _ limits: PortLimits) -> Int {
+    if let webChannel, case .channel = FirestoreRoute(.POST, path: String(uri.prefix { $0 != "?" })) {
+      return webChannel.limits.maximumRequestBody
+    }
+    return limits.maximumRequestBody
   }
 
   private func serveREST(
-    _ request: HTTPRequest, _ responder: HTTPResponder, on connection: FirestoreHTTPConnection
+    _ request: HTTPRequest, _ responder: HTTPResponder, on connection: HTTPConnection
   ) {
     do throws(FirestoreError) {
-      guard let call = try rest.call(request) else { return responder.answer(.unknown) }
-      connection.admit(responder, expecting: rest.expectedBytes(of: call.method)) {
-        rest.serve(call, request, responder)
+      guard let call = try rest.call(request) else { return responder.respond(.notFound) }
+      let bound = NIOLoopBound(connection, eventLoop: responder.eventLoop)
+      responder.onLoop { exchange in
+        bound.value.largeResponses.start(exchange, expectedBytes: rest.expectedBytes(of: call.method)) {
+          rest.serve(call, request, responder)
+        }
       }
     } catch {
-      responder.answer(.error(error))
+      responder.respond(.error(error))
     }
   }
 }
 
-extension HTTPAnswer {
-  /// The answer of a path that nothing is served on.
-  static let unknown = HTTPAnswer.text(.notFound, "Not Found\n")
+extension HTTPResponse {
+  /// The response of a path that nothing serves.
+  static let notFound = HTTPResponse.text(.notFound, "Not Found\n")
 }

@@ -1,24 +1,25 @@
-// The Firestore port put together: gRPC streams, and plain HTTP in both versions.
+// The Firestore port: combines gRPC, REST and WebChannel over HTTP/1.1 and HTTP/2.
 
-public import FirestoreEngine
+package import FirestoreEngine
 import FirestoreModel
-public import Logging
+package import Logging
 import NIOCore
 
 extension PortProtocols {
-  /// What the Firestore port speaks: gRPC and plain HTTP over HTTP/2, plain HTTP over HTTP/1.1.
-  public static func firestore(
+  /// Returns the protocols of the Firestore port: HTTP/2 with gRPC, REST and WebChannel; HTTP/1.1 without gRPC.
+  /// - Parameter handlers: handlers of additional HTTP paths.
+  package static func firestore(
     _ engine: FirestoreEngine, authentication: FirestoreAuthentication, limits: PortLimits = PortLimits(),
-    log: Logger
+    webChannel: WebChannelLimits = WebChannelLimits(), handlers: [any FirestoreRouteHandler] = [], log: Logger
   ) -> PortProtocols {
     let limits = limits.admitting(engine.limits)
     let service = FirestoreService(engine: engine, authentication: authentication)
     let http = FirestoreHTTPService(
       rest: FirestoreREST(
         methods: service.methods, log: log, documentBytes: engine.limits.data.documentBytes,
-        endTransaction: service.endTransaction(ofRefused:_:)),
-      emulator: authentication.isEmulator ? FirestoreEmulator(engine, log: log) : nil,
-      webChannel: WebChannelService(service, limits))
+        endTransaction: service.endTransaction(ofRejected:_:)),
+      handlers: handlers,
+      webChannel: WebChannelService(service, limits, webChannel.admitting(engine.limits)))
     return PortProtocols(
       http1: http.http1(limits),
       http2: grpcStreams(service.methods, limits: limits, log: log, fallback: http.http2(limits)))
@@ -26,18 +27,27 @@ extension PortProtocols {
 }
 
 extension PortLimits {
-  /// The limits of a port that lets through what the engine does: the defaults for the product's own limits.
+  /// Returns these limits, raised by the amount by which the engine's limits exceed the product's defaults.
   func admitting(_ limits: EngineLimits) -> PortLimits {
     var port = self
     let document = limits.data.documentBytes - FirestoreLimits.standard.documentBytes
-    let request = limits.requestBytes - EngineLimits.standard.requestBytes
-    // Calls wait for room for the largest document, so that there has to be room for some of them.
-    port.http2.expectedAnswerBytes += document
-    port.http2.maximumQueuedAnswerBytes += 16 * document
+    let request = limits.maximumRequestBytes - EngineLimits.standard.maximumRequestBytes
+    // A call waits until the largest document fits, so the memory for responses must hold several of them.
+    port.http2.expectedResponseBytes += document
+    port.http2.maximumQueuedResponseBytes += 16 * document
     port.maximumRequestBody += request
-    // What WebChannel carries is percent-encoded: up to three bytes for one.
-    port.webChannel.maximumRequestBody += 3 * request
-    port.webChannel.maximumWaitingBytes += 2 * request
     return port
+  }
+}
+
+extension WebChannelLimits {
+  /// Returns these limits, raised by the amount by which the engine's limits exceed the product's defaults.
+  fileprivate func admitting(_ limits: EngineLimits) -> WebChannelLimits {
+    var webChannel = self
+    let request = limits.maximumRequestBytes - EngineLimits.standard.maximumRequestBytes
+    // Percent-encoding of a WebChannel message takes up to three bytes for one.
+    webChannel.maximumRequestBody += 3 * request
+    webChannel.maximumPendingBytes += 2 * request
+    return webChannel
   }
 }

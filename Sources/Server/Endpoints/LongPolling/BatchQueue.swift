@@ -1,14 +1,15 @@
-// The messages that wait for a browser's next poll, and the scripts that carry them.
+// Queues messages for a browser's next poll, and writes the scripts that carry them.
 //
-// Every script that carries a batch has the next number; the client puts batches in order by it. Invariant: a number is
-// used once, for a batch that is answered to a poll.
+// Each script with a batch has the next number, by which the client orders batches.
+//
+// Invariant: a number is used once, for a batch that answers a poll.
 
 import NIOCore
 
-/// Messages on their way to a client that polls.
+/// The messages for a client that polls.
 struct BatchQueue: Sendable {
   private var messages = CircularBuffer<ByteBuffer>()
-  /// The bytes of the messages that wait.
+  /// The bytes of the queued messages.
   private(set) var bytes = 0
   private var next = 0
 
@@ -21,8 +22,8 @@ struct BatchQueue: Sendable {
     bytes += message.readableBytes
   }
 
-  /// The next batch as a call of the client's function: as many messages as fit into `limit` bytes, and at least one if
-  /// there is any.
+  /// Returns the next batch as a call of the client's function: the messages that fit into `limit` bytes, and
+  /// at least one if there is any.
   mutating func batch(limit: Int) -> ByteBuffer {
     var script = ByteBuffer()
     script.writeString("pRTLPCB(\(next),[")
@@ -39,16 +40,16 @@ struct BatchQueue: Sendable {
     return script
   }
 
-  /// Tells the client that nothing follows the batches so far.
+  /// Returns the script that announces the end of the batches.
   func close() -> ByteBuffer {
-    // Number 0 is not told from no number by clients, and so small a session has nothing that could be overtaken.
+    // Clients treat number 0 like no number. After a single batch there is nothing to put in order.
     ByteBuffer(string: next > 1 ? "pLPCommand('close',\(next - 1));\n" : "pLPCommand('close');\n")
   }
 }
 
 extension ByteBuffer {
-  /// Writes JSON as an expression of JavaScript: two line separators may stand in texts of JSON, but not in those of
-  /// older JavaScript (they may since ECMAScript 2019).
+  /// Writes JSON as a JavaScript expression. Before ECMAScript 2019 two line separators of JSON strings had
+  /// to be escaped.
   fileprivate mutating func writeScriptLiteral(_ json: ByteBuffer) {
     let view = json.readableBytesView
     var start = view.startIndex

@@ -1,39 +1,39 @@
-// A request of long polling, from its parameters.
+// Parses long-polling requests from their URL parameters.
 
 import NIOHTTP1
 import RealtimeModel
 
-/// What a browser's poll asks for.
+/// A request of long polling.
 enum LongPollRequest: Sendable {
   /// Begin a session.
   case start(Start)
-  /// Take these pieces, and answer when there is something to tell.
+  /// Accept these segments, and respond when there is a message.
   case poll(Poll)
-  /// The page whose end tells that the client has gone.
+  /// Load the page whose unloading reports that the client is gone.
   case disconnectFrame(id: String, password: String)
-  /// The client has gone.
+  /// The client is gone.
   case disconnect(id: String, password: String)
 
   struct Start: Sendable {
     var namespace: String
     var host: String
-    /// The client's number for its functions, digits only; empty for functions without any.
+    /// The client's number of its callback functions, digits only; empty for functions without a number.
     var callback: String
-    /// The session that this client had before, which ends now.
+    /// The client's previous session, which ends now.
     var lastSession: String?
   }
 
   struct Poll: Sendable {
     var id: String
     var password: String
-    /// The client's number of this poll, by which it is known whether polls overtook each other.
+    /// The client's number of this poll, by which polls that overtook each other are recognized.
     var serial: Int
     var segments: [Segment]
   }
 
-  /// Reads a request.
+  /// Parses a request.
   ///
-  /// - Throws: ``RESTError`` that says what is wrong with it.
+  /// - Throws: ``RESTError`` with the reason.
   init(_ head: HTTPRequestHead, _ target: RequestTarget, _ endpoint: RealtimeEndpoint) throws(RESTError) {
     guard head.method == .GET else {
       throw RESTError(.methodNotAllowed, "Long polling uses GET only.")
@@ -69,7 +69,7 @@ extension LongPollRequest.Start {
         .badRequest, "Protocol version \(version) is not supported; this server speaks version 5.")
     }
     callback = target["cb"] ?? ""
-    // It becomes part of a script.
+    // The number becomes part of a script.
     guard callback.utf8.count <= 20, callback.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
       throw RESTError(.badRequest, "cb must be a number.")
     }
@@ -80,9 +80,9 @@ extension LongPollRequest.Start {
 }
 
 extension Segment {
-  /// The pieces that a poll carries: `seg0`, `ts0` and `d0`, and so on while there are any.
+  /// Returns the segments of a poll: `seg0`, `ts0` and `d0`, and so on.
   static func all(in target: RequestTarget) throws(RESTError) -> [Segment] {
-    // By name: looking each of thousands up among thousands would hold up the event loop.
+    // A dictionary keeps thousands of segments linear: a search for each would block the event loop.
     let values = Dictionary(target.parameters.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
     var segments: [Segment] = []
     while let number = values["seg\(segments.count)"] {
@@ -99,11 +99,11 @@ extension Segment {
   }
 }
 
-/// Names and passwords of long-polling sessions: 22 letters and digits, some 130 bits of the system's randomness.
+/// Names and passwords of long-polling sessions: 22 random letters and digits, about 130 bits.
 enum LongPollName {
   static func make() -> String { RandomName.make(22) }
 
-  /// Whether a text may stand in a script or a page.
+  /// Whether a string is safe in a script or a page.
   static func isValid(_ text: String) -> Bool {
     (1...64).contains(text.utf8.count) && RandomName.isMadeOfSymbols(text)
   }

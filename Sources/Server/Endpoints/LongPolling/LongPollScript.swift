@@ -1,14 +1,14 @@
-// The scripts and the page that long polling answers with, which browsers load into an iframe of the client's page.
+// Builds the scripts and the page of long polling, which browsers load into an iframe of the client's page.
 
 import NIOCore
 import NIOHTTP1
 
 enum LongPollScript {
-  /// Tells the client that its session is over.
+  /// The script that ends the client's session.
   static let close = ByteBuffer(string: "pLPCommand('close');\n")
 
-  /// Defines the functions that all later scripts in the iframe call: they hand over to those of the client's page, whose
-  /// names end in the client's number. Once the page has given up they do nothing.
+  /// Returns the functions that all later scripts in the iframe call. They forward to the functions of the
+  /// client's page, whose names end in its number. After the page has removed those, they do nothing.
   ///
   /// - Parameter callback: the number; digits only.
   static func functions(callback: String) -> ByteBuffer {
@@ -26,7 +26,7 @@ enum LongPollScript {
     return script
   }
 
-  /// The page that tells the server when it goes, and with it the client.
+  /// Returns the page that notifies the server when the browser unloads it, and the client with it.
   static func disconnectFrame(id: String, password: String) -> ByteBuffer {
     ByteBuffer(
       string: """
@@ -53,15 +53,15 @@ enum LongPollScript {
   }
 }
 
-extension RESTResponse {
-  /// A script of long polling; its status says nothing, since whoever loads a script does not hear it.
-  static func script(_ text: ByteBuffer) -> RESTResponse {
-    RESTResponse(text, contentType: "application/javascript; charset=utf-8")
+extension HTTPResponse {
+  /// A script of long polling. The status is always 200: a script element does not see it.
+  static func script(_ text: ByteBuffer) -> HTTPResponse {
+    HTTPResponse(text, contentType: "application/javascript; charset=utf-8")
   }
 
   /// A page of long polling.
-  static func page(_ text: ByteBuffer) -> RESTResponse {
-    RESTResponse(text, contentType: "text/html; charset=utf-8")
+  static func page(_ text: ByteBuffer) -> HTTPResponse {
+    HTTPResponse(text, contentType: "text/html; charset=utf-8")
   }
 
   private init(_ text: ByteBuffer, contentType: String) {

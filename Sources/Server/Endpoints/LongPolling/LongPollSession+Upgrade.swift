@@ -1,18 +1,19 @@
-// The move of a session from polls to a WebSocket, which keeps the order both ways: what the client sends on the
-// WebSocket waits until it has said on a poll that nothing more comes that way, and the server's last batch says the
-// same before anything is told on the WebSocket.
+// Moves a session from long polling to a WebSocket and keeps the order of messages both ways.
+//
+// Requests on the WebSocket wait until the client has announced, on a poll, the end of its polls. The
+// server's last batch announces its end before the first message on the WebSocket.
 
 import NIOCore
 import RealtimeEngine
 import RealtimeWire
 
 extension LongPollSession {
-  /// How far the move has come.
+  /// The progress of the move.
   enum Upgrade {
     case none
-    /// The WebSocket is there; what came on it waits for the end of what comes by polls.
+    /// The WebSocket is open. Its requests wait for the end of the polls.
     case offered(SocketRelay.Handle, waiting: [SocketRelay.Request])
-    /// Messages go both ways on the WebSocket.
+    /// All messages use the WebSocket.
     case done(Moved)
 
     var socket: SocketRelay.Handle? {
@@ -27,27 +28,28 @@ extension LongPollSession {
   /// A session on its WebSocket.
   final class Moved {
     let socket: SocketRelay.Handle
-    /// Messages that leave with the next flush.
+    /// The messages that leave with the next flush.
     var messages: [ByteBuffer] = []
-    /// For each request that came on the WebSocket and is not acknowledged to it, how many answers it waits for.
-    var marks = CircularBuffer<Int>()
+    /// For each unacknowledged request of the WebSocket, the number of responses after which it is
+    /// acknowledged.
+    var responseMarks = CircularBuffer<Int>()
 
     init(_ socket: SocketRelay.Handle) { self.socket = socket }
   }
 
-  /// Offers a WebSocket to go on with; false if the session cannot move there.
+  /// Offers a WebSocket to continue on. Returns whether the session can move there.
   func offer(_ socket: SocketRelay.Handle) -> Bool {
     guard !hasEnded, !isClosing, case .none = upgrade else { return false }
     upgrade = .offered(socket, waiting: [])
     return true
   }
 
-  /// Takes a request that came on the WebSocket.
+  /// Handles a request that arrived on the WebSocket.
   func receive(_ request: SocketRelay.Request) {
     switch upgrade {
     case .none: break
     case .offered(let socket, var waiting):
-      // Taken out, so that it is not copied.
+      // Taken out, so that the array is not copied.
       upgrade = .none
       waiting.append(request)
       upgrade = .offered(socket, waiting: waiting)
@@ -58,8 +60,8 @@ extension LongPollSession {
     }
   }
 
-  /// A WebSocket has ended. Before anything depends on it the session goes on with polls; one that was refused is none of
-  /// the session's.
+  /// Handles the end of a WebSocket. An unused offer is dropped and the session keeps polling. A rejected
+  /// WebSocket has no effect.
   func socketEnded(_ socket: SocketRelay.ID) {
     guard upgrade.socket?.id == socket else { return }
     switch upgrade {
@@ -69,13 +71,14 @@ extension LongPollSession {
     }
   }
 
-  /// The client sends nothing more by polls: what it sent on the WebSocket is taken now, and what it is told goes there.
-  func moveToSocket() {
+  /// Completes the move after the client's last poll: performs the waiting requests, and directs messages to
+  /// the WebSocket.
+  func completeUpgrade() {
     guard case .offered(let socket, let waiting) = upgrade else { return }
     write(ByteBuffer(bytes: ServerControl.endOfTransmission.json()), counted: false)
-    // The poll that brought the message is held, so that the last batch leaves now. Polls still held after it are
-    // released late: an answer that overtakes the last batch would end polling before that is heard.
-    answerLast()
+    // The poll that brought the message is held, so the last batch leaves now. Polls still held after it are
+    // released late: a response that overtakes the last batch would end polling before that arrives.
+    answerWithLastBatch()
     let moved = Moved(socket)
     upgrade = .done(moved)
     endpoint.longPolls.retire(self)
@@ -89,9 +92,9 @@ extension LongPollSession {
     switch request {
     case .request(let request, let size): session.perform(request, size: size)
     case .oversized(let request): session.receiveOversized(request: request)
-    case .malformed(let error): refuse(error.reason, code: error.closeCode)
+    case .malformed(let error): reject(error.reason, code: error.closeCode)
     }
-    moved.marks.append(session.submitted)
+    moved.responseMarks.append(session.submittedCount)
   }
 
   func socketWrite(_ message: ByteBuffer) {
@@ -104,12 +107,12 @@ extension LongPollSession {
     moved.messages = []
   }
 
-  /// Tells the WebSocket how many of its requests were answered.
+  /// Tells the WebSocket how many of its requests have their response.
   func acknowledge() {
     guard case .done(let moved) = upgrade else { return }
     var count = 0
-    while let mark = moved.marks.first, mark <= session.answered {
-      moved.marks.removeFirst()
+    while let mark = moved.responseMarks.first, mark <= session.answeredCount {
+      moved.responseMarks.removeFirst()
       count += 1
     }
     if count > 0 { moved.socket.acknowledge(count) }

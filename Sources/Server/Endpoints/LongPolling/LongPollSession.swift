@@ -1,11 +1,15 @@
-// A session of a browser that has no WebSocket, or none yet: scripts that it loads carry messages both ways.
+// Runs a session over long polling, for a browser without a WebSocket. Scripts that it loads carry messages
+// both ways.
 //
-// A poll is held until there is something to tell; a newer one releases it. Once the client has shown that a WebSocket
-// works, the session moves there (see LongPollSession+Upgrade).
+// A poll is held until there is a message; a newer poll releases it. Once the client has opened a WebSocket,
+// the session moves there (see LongPollSession+Upgrade).
 //
-// Invariants: confined to one event loop; what waits for the client is bounded, and polls are not released while too much
-// of what it sent is under way, and who goes on all the same is told off; a client that polls no more is given up; after
-// its end the session is in no register.
+// Invariants
+//   1. The session is confined to one event loop.
+//   2. Queued messages are bounded. Polls are held while too many requests are unanswered; a client that
+//      sends more is rejected.
+//   3. A client that stops polling is disconnected.
+//   4. After its end a session is in no registry.
 
 import Logging
 import NIOCore
@@ -14,7 +18,7 @@ import RealtimeModel
 import RealtimeWire
 
 final class LongPollSession {
-  /// A poll that waits to be answered.
+  /// A poll without a response.
   private struct HeldPoll {
     let serial: Int
     let answer: LongPollAnswer
@@ -23,35 +27,35 @@ final class LongPollSession {
 
   let id = LongPollName.make()
   let password = LongPollName.make()
-  /// The session's name in the engine, by which a WebSocket may take it over.
+  /// The session's name in the engine, by which a WebSocket may continue it.
   private(set) var name = ""
   let endpoint: RealtimeEndpoint
   let eventLoop: any EventLoop
   let session: RealtimeSession
   private var segments: SegmentAssembler
   private var queue = BatchQueue()
-  private let memory: PeerMemoryAccount
-  /// What the session holds of the server's memory.
+  private let memory: MemoryReservation
+  /// The bytes reserved in the server's memory budget.
   private var heldBytes = 0
-  private var held: [HeldPoll] = []
+  private var heldPolls: [HeldPoll] = []
   private var lastSeen = NIODeadline.now()
-  /// Nothing more is taken; the client is told so by its next poll.
+  /// Whether the session accepts no more input. The client's next poll reports it.
   private(set) var isClosing = false
   private(set) var hasEnded = false
   var upgrade = Upgrade.none
 
   init(_ endpoint: RealtimeEndpoint, _ port: PortLimits, on eventLoop: any EventLoop) {
     self.endpoint = endpoint
-    memory = PeerMemoryAccount(port)
+    memory = MemoryReservation(port)
     self.eventLoop = eventLoop
     session = RealtimeSession(endpoint, form: .text)
     segments = SegmentAssembler(
       maximumBytes: endpoint.limits.messageBytes, window: endpoint.limits.longPollSegments)
   }
 
-  // MARK: Life
+  // MARK: Lifecycle
 
-  /// Begins, and gives the script that answers the first request; nil if there are as many sessions as may be.
+  /// Opens the session. Returns the script for the first response; nil if the limit of sessions is reached.
   func open(_ database: RealtimeDatabase, _ start: LongPollRequest.Start) -> ByteBuffer? {
     name = session.open(database, lastSession: start.lastSession, on: eventLoop, over: self)
     guard endpoint.longPolls.add(self) else {
@@ -67,7 +71,7 @@ final class LongPollSession {
     return script
   }
 
-  /// Ends the session, whoever ended it.
+  /// Ends the session, for any reason.
   func end() {
     guard !hasEnded else { return }
     hasEnded = true
@@ -75,51 +79,51 @@ final class LongPollSession {
     session.end()
     upgrade.socket?.close()
     upgrade = .none
-    while !held.isEmpty { answer(LongPollScript.close) }
+    while !heldPolls.isEmpty { answer(LongPollScript.close) }
     queue = BatchQueue()
-    memory.give(heldBytes)
+    memory.release(heldBytes)
     heldBytes = 0
   }
 
-  /// Counts what the session holds: what waits for polls, pieces of messages, and requests under way.
-  private func account() {
+  /// Updates the memory reservation for queued messages, segments and unanswered requests.
+  private func updateReservation() {
     let holds = queue.bytes + segments.heldBytes + session.outstandingBytes
-    if memory.hold(holds, insteadOf: heldBytes) {
+    if memory.resize(from: heldBytes, to: holds) {
       heldBytes = holds
     } else {
-      endpoint.log.info("session cut off: the server holds as many bytes as it may")
+      endpoint.log.info("session ended: the memory budget of the server is exhausted")
       end()
     }
   }
 
-  /// The server shuts down: a client that listens is told.
+  /// Ends the session for a shutdown, unless it has moved to a WebSocket.
   func drain() {
     if case .done = upgrade { return }
     end()
   }
 
-  /// The client says that it has gone; what became of a session that moved to a WebSocket is not its concern.
+  /// Ends the session because the client is gone, unless it has moved to a WebSocket.
   func disconnect(password: String) {
     guard password == self.password else { return }
     if case .done = upgrade { return }
     end()
   }
 
-  /// Tells the client by its next poll, behind all that it was told before, that the session is over.
+  /// Ends the session, which the client's next poll reports after all queued messages.
   private func close() {
     isClosing = true
     session.end()
-    settle()
+    answerReadyPolls()
   }
 
-  /// Gives up a client that polls no more.
+  /// Ends the session when its client stops polling.
   private func watch() {
     let bound = NIOLoopBound(self, eventLoop: eventLoop)
     eventLoop.scheduleTask(deadline: lastSeen + endpoint.limits.lostAfter) {
       let this = bound.value
       if this.hasEnded { return }
       if case .done = this.upgrade { return }
-      if !this.held.isEmpty { this.lastSeen = .now() }
+      if !this.heldPolls.isEmpty { this.lastSeen = .now() }
       if NIODeadline.now() - this.lastSeen >= this.endpoint.limits.lostAfter { return this.end() }
       this.watch()
     }
@@ -127,96 +131,101 @@ final class LongPollSession {
 
   // MARK: Polls
 
-  /// Takes what a poll brings and holds it until there is something to tell.
+  /// Accepts the segments of a poll, and holds the poll until there is a message.
   func poll(_ request: LongPollRequest.Poll, _ answer: LongPollAnswer) {
     guard !hasEnded, password == request.password else { return answer.give(LongPollScript.close) }
     lastSeen = .now()
-    let isOvertaken = held.contains { $0.serial > request.serial }
+    let isOutOfOrder = heldPolls.contains { $0.serial > request.serial }
     let bound = NIOLoopBound(self, eventLoop: eventLoop)
     let deadline = eventLoop.scheduleTask(in: endpoint.limits.longPollHold) {
       bound.value.expire(request.serial)
     }
-    held.append(HeldPoll(serial: request.serial, answer: answer, deadline: deadline))
+    heldPolls.append(HeldPoll(serial: request.serial, answer: answer, deadline: deadline))
     for segment in request.segments where !isClosing && !hasEnded { receive(segment) }
-    settle()
-    // Some browsers run scripts in the order in which they asked for them.
-    if isOvertaken, case .none = upgrade {
-      while !held.isEmpty { answerBatch() }
+    answerReadyPolls()
+    // Some browsers run scripts in the order of the requests.
+    if isOutOfOrder, case .none = upgrade {
+      while !heldPolls.isEmpty { answerBatch() }
     }
   }
 
-  /// Forgets a poll whose connection has ended.
+  /// Drops a poll whose connection has ended.
   func abandon(_ serial: Int) {
-    guard let index = held.firstIndex(where: { $0.serial == serial }) else { return }
-    held.remove(at: index).deadline.cancel()
+    guard let index = heldPolls.firstIndex(where: { $0.serial == serial }) else { return }
+    heldPolls.remove(at: index).deadline.cancel()
     lastSeen = .now()
   }
 
-  /// Answers a poll that was held long enough.
+  /// Responds to a poll that was held for the maximum time.
   private func expire(_ serial: Int) {
-    guard held.contains(where: { $0.serial == serial }) else { return }
+    guard heldPolls.contains(where: { $0.serial == serial }) else { return }
     if case .done = upgrade { return answer(LongPollScript.close) }
     answerBatch()
   }
 
-  /// Answers polls for which there is something to tell, and those that another has replaced.
-  private func settle() {
+  /// Responds to polls for which there is a message, and to replaced polls.
+  private func answerReadyPolls() {
     guard !hasEnded else { return }
     if case .done = upgrade { return }
     if isClosing {
-      if !held.isEmpty {
-        answerLast()
+      if !heldPolls.isEmpty {
+        answerWithLastBatch()
         end()
       }
       return
     }
     let limits = endpoint.limits
-    // The client sends more for every answer, so that none is given for nothing while too much is under way.
-    while held.count > 2 || held.count > 1 && (!queue.isEmpty || !session.isFull(limits, half: false)) {
+    // The client sends more after each response. Empty responses therefore wait while too many requests are
+    // unanswered.
+    while heldPolls.count > 2
+      || heldPolls.count > 1 && (!queue.isEmpty || !session.isFull(limits, half: false))
+    {
       answerBatch()
     }
-    while !held.isEmpty, !queue.isEmpty { answerBatch() }
-    account()
+    while !heldPolls.isEmpty, !queue.isEmpty { answerBatch() }
+    updateReservation()
     if !hasEnded, queue.bytes > limits.data.queuedOutputBytes, queue.count > 1 {
-      endpoint.log.info("session cut off: it does not poll for what it listens to")
+      endpoint.log.info("session ended: the client does not poll for its queued output")
       end()
     }
   }
 
   private func answerBatch() { answer(queue.batch(limit: endpoint.limits.longPollBatchBytes)) }
 
-  /// Answers the oldest poll with everything that is left, and that nothing follows.
-  func answerLast() {
+  /// Responds to the oldest poll with all queued messages and the announcement that none follow.
+  func answerWithLastBatch() {
     var script = ByteBuffer()
     if !queue.isEmpty { script.writeImmutableBuffer(queue.batch(limit: .max)) }
     script.writeImmutableBuffer(queue.close())
     answer(script)
   }
 
-  /// Answers the oldest poll.
+  /// Responds to the oldest poll.
   private func answer(_ script: ByteBuffer) {
-    guard !held.isEmpty else { return }
-    let poll = held.removeFirst()
+    guard !heldPolls.isEmpty else { return }
+    let poll = heldPolls.removeFirst()
     poll.deadline.cancel()
     lastSeen = .now()
     poll.answer.give(script)
   }
 
-  /// Whether the client goes on although its polls are not answered: one that has two under way, as clients have, stays
+  /// Whether the client sends requests although its polls are held. A client with two polls in flight stays
   /// far below this.
-  private var isFlooded: Bool { session.isFull(2 * endpoint.limits.outstandingRequests, .max) }
+  private var isFlooded: Bool {
+    session.reachesLimits(requests: 2 * endpoint.limits.outstandingRequests, bytes: .max)
+  }
 
   private func receive(_ segment: Segment) {
     let messages: [MessageAssembler.Received]
     do throws(SegmentAssembler.Fault) {
       messages = try segments.receive(segment)
     } catch {
-      return refuse(error.reason, code: 1002)
+      return reject(error.reason, code: 1002)
     }
     for message in messages where !isClosing && !hasEnded {
       guard !isFlooded else {
         let limit = endpoint.limits.outstandingRequests
-        return refuse(
+        return reject(
           "More than \(2 * limit) requests wait for answers; send no more while \(limit) do.", code: 1008)
       }
       switch message {
@@ -231,7 +240,7 @@ final class LongPollSession {
   private func receive(_ control: ClientControl) {
     switch control {
     case .ping: write(ByteBuffer(bytes: ServerControl.pong.json()), counted: false)
-    case .endOfTransmission: moveToSocket()
+    case .endOfTransmission: completeUpgrade()
     case .switchAcknowledged, .unknown: break
     }
   }
@@ -246,26 +255,26 @@ extension LongPollSession: SessionTransport {
     }
   }
 
-  func takes(_ message: ByteBuffer) -> Bool {
+  func canSend(_ message: ByteBuffer) -> Bool {
     guard case .done = upgrade else { return true }
     return message.withUnsafeReadableBytes { MessageSplitter.fits($0, maximum: endpoint.limits.socketPieces) }
   }
 
   func flush() {
-    if case .done = upgrade { socketFlush() } else { settle() }
+    if case .done = upgrade { socketFlush() } else { answerReadyPolls() }
   }
 
   func requestsWereAnswered() {
-    if case .done = upgrade { acknowledge() } else { settle() }
+    if case .done = upgrade { acknowledge() } else { answerReadyPolls() }
   }
 
-  func sessionWasTakenOver() {
+  func sessionWasReplaced() {
     if case .none = upgrade { close() } else { end() }
   }
 
-  func refuse(_ reason: String, code: UInt16) {
+  func reject(_ reason: String, code: UInt16) {
     if case .done(let moved) = upgrade {
-      moved.socket.refuse(reason, code: code)
+      moved.socket.reject(reason, code: code)
       return end()
     }
     write(ByteBuffer(bytes: ServerControl.error(reason).json()), counted: false)

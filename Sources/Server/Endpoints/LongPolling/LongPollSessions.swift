@@ -1,11 +1,12 @@
-// All long-polling sessions of an endpoint: any of its event loops finds a session by what its client knows of it.
-// Invariant: a session is in here from its start to its end, and as many as the limit says at most.
+// Registers the long-polling sessions of an endpoint, so that every event loop finds them.
+//
+// Invariant: a session is registered from its start to its end; there are never more than the limit.
 
 import NIOConcurrencyHelpers
 import NIOCore
 
 final class LongPollSessions: Sendable {
-  /// A session as other event loops reach it.
+  /// A handle on a session for other event loops.
   struct Handle: Sendable {
     private let eventLoop: any EventLoop
     private let session: NIOLoopBound<LongPollSession>
@@ -15,7 +16,7 @@ final class LongPollSessions: Sendable {
       self.session = NIOLoopBound(session, eventLoop: session.eventLoop)
     }
 
-    /// Does something on the session's event loop, in the order of the calls.
+    /// Runs a closure on the session's event loop, in the order of the calls.
     func run(_ body: @escaping @Sendable (LongPollSession) -> Void) {
       eventLoop.execute { body(session.value) }
     }
@@ -31,7 +32,7 @@ final class LongPollSessions: Sendable {
 
   init(limit: Int) { self.limit = limit }
 
-  /// Registers a session; false if there are as many as may be.
+  /// Registers a session. Returns false if the limit is reached.
   func add(_ session: LongPollSession) -> Bool {
     let handle = Handle(session)
     let (id, name) = (session.id, session.name)
@@ -43,19 +44,19 @@ final class LongPollSessions: Sendable {
     }
   }
 
-  /// The session that polls by this id.
+  /// Returns the session that polls with this id.
   func session(id: String) -> Handle? { state.withLockedValue { $0.byID[id] } }
 
-  /// The session of this name in the engine that has not moved to a WebSocket.
+  /// Returns the session with this name in the engine, unless it has moved to a WebSocket.
   func session(name: String) -> Handle? { state.withLockedValue { $0.byName[name] } }
 
-  /// A session has moved to a WebSocket: no other takes it over, but its polls still find it.
+  /// Keeps a session that moved to a WebSocket from being continued by another. Its polls still find it.
   func retire(_ session: LongPollSession) {
     let name = session.name
     state.withLockedValue { $0.byName[name] = nil }
   }
 
-  /// Forgets a session.
+  /// Removes a session.
   func remove(_ session: LongPollSession) {
     let (id, name) = (session.id, session.name)
     state.withLockedValue { state in

@@ -1,33 +1,37 @@
-// Puts what a browser sends in pieces, as parameters of its polls, together to messages again.
+// Assembles messages from the segments that a browser sends as parameters of its polls.
 //
-// Pieces are numbered over the whole session, a message's pieces one after the other. Polls overtake each other and may
-// be sent twice: pieces that came early wait, pieces that came before are ignored. Invariants: what waits is bounded, in
-// number and bytes; a message beyond the limit is counted to its end without being kept.
+// Segments are numbered over the whole session, those of a message consecutively. Polls may overtake each
+// other or be repeated: early segments are kept, repeated ones are ignored.
+//
+// Invariants
+//   1. The number and the bytes of kept segments are bounded.
+//   2. A message beyond the limit is counted to its end without being kept.
 
+import JSON
 import RealtimeWire
 
-/// One piece of a message: URL-safe base64, padded by dots.
+/// One segment of a message: URL-safe base64, padded with dots.
 struct Segment: Sendable, Equatable {
-  /// Its number among all pieces of the session, from 0.
+  /// The number among all segments of the session, from 0.
   var number: Int
-  /// The number of pieces that its message has.
+  /// The number of segments of its message.
   var total: Int
-  /// The text.
+  /// The encoded bytes.
   var text: String
 }
 
-/// The pieces received on one session.
+/// The segments received on one session.
 struct SegmentAssembler: Sendable {
-  /// What is wrong with a piece; the session cannot go on behind it.
+  /// An invalid segment; the session cannot continue after it.
   enum Fault: Error, Equatable {
-    /// It is too far ahead of the pieces that came before, or too much waits for those.
+    /// It is too far ahead of a missing segment, or too many bytes wait for that.
     case tooFarAhead
-    /// It says something else about its message than the pieces before it.
+    /// It contradicts earlier segments about its message.
     case inconsistent
     /// The message is not base64.
     case notBase64
 
-    /// What the client is told.
+    /// The error text for the client.
     var reason: String {
       switch self {
       case .tooFarAhead: "A piece of a message came too far ahead of the pieces before it."
@@ -37,29 +41,30 @@ struct SegmentAssembler: Sendable {
     }
   }
 
-  /// The most bytes of a message.
+  /// Maximum bytes of a message.
   let maximumBytes: Int
-  /// How many pieces may wait for one that is missing.
+  /// The number of segments that may wait for a missing one.
   let window: Int
 
   private var next = 0
-  private var early: [Int: Segment] = [:]
-  private var earlyBytes = 0
-  /// The message under way.
+  private var pending: [Int: Segment] = [:]
+  private var pendingBytes = 0
+  /// The base64 characters of the message in progress.
   private var text: [UInt8] = []
   private var total = 0
-  private var taken = 0
+  private var receivedCount = 0
   private var isOversized = false
 
-  /// What the pieces that are kept take up.
-  var heldBytes: Int { earlyBytes + early.count * Self.pieceBytes + text.count }
+  /// The estimated memory of the kept segments, in bytes.
+  var heldBytes: Int { pendingBytes + pending.count * Self.segmentOverheadBytes + text.count }
 
-  /// What a piece that waits takes up beside its text, about.
-  private static let pieceBytes = 128
+  /// The estimated memory of a kept segment besides its characters, in bytes.
+  private static let segmentOverheadBytes = 128
 
-  /// How much of an oversized message is kept; enough to find the number of its request, which browsers put first.
-  private static let keptBeginning = 4096
-  /// What the last group may be filled up by: the web SDK's dots, or base64's own sign.
+  /// The bytes kept of an oversized message: enough for the number of its request, which browsers write
+  /// first.
+  private static let oversizedPrefixBytes = 4096
+  /// The padding of the last group: the web SDK's dots, or base64's own sign.
   private static let padding = [UInt8(ascii: "."), UInt8(ascii: "=")]
 
   init(maximumBytes: Int, window: Int) {
@@ -67,17 +72,17 @@ struct SegmentAssembler: Sendable {
     self.window = window
   }
 
-  /// Takes a piece and returns the messages that are whole with it, in order.
+  /// Accepts a segment, and returns the messages that it completes, in order.
   mutating func receive(_ segment: Segment) throws(Fault) -> [MessageAssembler.Received] {
-    guard segment.number >= next, early[segment.number] == nil else { return [] }
-    guard segment.number - next < window, earlyBytes + segment.text.utf8.count <= maximumBytes else {
+    guard segment.number >= next, pending[segment.number] == nil else { return [] }
+    guard segment.number - next < window, pendingBytes + segment.text.utf8.count <= maximumBytes else {
       throw .tooFarAhead
     }
-    early[segment.number] = segment
-    earlyBytes += segment.text.utf8.count
+    pending[segment.number] = segment
+    pendingBytes += segment.text.utf8.count
     var messages: [MessageAssembler.Received] = []
-    while let segment = early.removeValue(forKey: next) {
-      earlyBytes -= segment.text.utf8.count
+    while let segment = pending.removeValue(forKey: next) {
+      pendingBytes -= segment.text.utf8.count
       next += 1
       if let message = try append(segment) { messages.append(message) }
     }
@@ -85,21 +90,21 @@ struct SegmentAssembler: Sendable {
   }
 
   private mutating func append(_ segment: Segment) throws(Fault) -> MessageAssembler.Received? {
-    if taken == 0 { total = segment.total }
+    if receivedCount == 0 { total = segment.total }
     guard segment.total == total, total > 0 else { throw .inconsistent }
-    taken += 1
-    // Four characters are three bytes, of which two may be filling.
+    receivedCount += 1
+    // Four characters encode three bytes, up to two of which may be padding.
     if (text.count + segment.text.utf8.count) / 4 * 3 - 2 > maximumBytes {
       isOversized = true
-      text.append(contentsOf: segment.text.utf8.prefix(max(0, Self.keptBeginning - text.count)))
-      text.removeLast(max(0, text.count - Self.keptBeginning))
+      text.append(contentsOf: segment.text.utf8.prefix(max(0, Self.oversizedPrefixBytes - text.count)))
+      text.removeLast(max(0, text.count - Self.oversizedPrefixBytes))
     } else if !isOversized {
       text.append(contentsOf: segment.text.utf8)
     }
-    guard taken == total else { return nil }
+    guard receivedCount == total else { return nil }
     defer {
       text = []
-      taken = 0
+      receivedCount = 0
       isOversized = false
     }
     if isOversized {
@@ -107,7 +112,7 @@ struct SegmentAssembler: Sendable {
       return oversized(Base64.decode(text, .urlSafe, paddedBy: Self.padding) ?? [])
     }
     guard let bytes = Base64.decode(text, .urlSafe, paddedBy: Self.padding) else { throw .notBase64 }
-    // What the last characters hold may be too much.
+    // The last characters may encode too many bytes.
     return bytes.count > maximumBytes ? oversized(bytes) : .assembled(bytes)
   }
 

@@ -1,28 +1,39 @@
-// The open connections of one port: counted against the limit, told to finish on drain, closed in the end.
+// Registers the open connections of one port: enforces the connection limits, and drains the connections at shutdown.
 
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// The connections that all ports of a process may hold together.
+/// The number of connections that all ports of a process may hold together.
 public final class ConnectionBudget: Sendable {
-  private let left: NIOLockedValueBox<Int>
+  private let maximum: Int
+  private let available: NIOLockedValueBox<Int>
 
-  /// A budget of so many connections.
-  public init(_ connections: Int) { left = NIOLockedValueBox(connections) }
+  /// Creates a budget of `connections` connections.
+  public init(_ connections: Int) {
+    maximum = connections
+    available = NIOLockedValueBox(connections)
+  }
 
-  /// Takes one; false if none is left.
-  func take() -> Bool {
-    left.withLockedValue { left in
-      guard left > 0 else { return false }
-      left -= 1
+  /// Reserves one connection. Returns false if none is available.
+  func reserve() -> Bool {
+    available.withLockedValue { available in
+      guard available > 0 else { return false }
+      available -= 1
       return true
     }
   }
 
-  /// Gives one back.
-  func giveBack() { left.withLockedValue { $0 += 1 } }
+  /// Releases one connection.
+  func release() {
+    let released = available.withLockedValue { available in
+      available += 1
+      return available
+    }
+    precondition(released <= maximum, "invariant: a connection budget releases no more than it reserved")
+  }
 }
 
+/// The open connections of one port.
 final class ConnectionRegistry: Sendable {
   private struct State {
     var channels: [ObjectIdentifier: any Channel] = [:]
@@ -41,14 +52,16 @@ final class ConnectionRegistry: Sendable {
   /// The number of open connections.
   var count: Int { state.withLockedValue { $0.channels.count } }
 
-  /// Whether the port takes no more connections because it is shutting down.
+  /// Whether the port rejects connections because it is shutting down.
   var isDraining: Bool { state.withLockedValue { $0.drained != nil } }
 
-  /// Adds a connection until it closes; false if it must be refused.
+  /// Registers a connection until it closes. Returns false if the connection has to be rejected.
   func admit(_ channel: any Channel) -> Bool {
     let id = ObjectIdentifier(channel)
     let admitted = state.withLockedValue { state in
-      guard state.drained == nil, state.channels.count < maximum, budget?.take() ?? true else { return false }
+      guard state.drained == nil, state.channels.count < maximum, budget?.reserve() ?? true else {
+        return false
+      }
       state.channels[id] = channel
       return true
     }
@@ -58,7 +71,7 @@ final class ConnectionRegistry: Sendable {
     return admitted
   }
 
-  /// Asks every connection to finish and waits until all are closed, closing what is left after `grace`.
+  /// Asks every connection to finish, and waits until all are closed. Closes the remaining ones after `grace`.
   func drain(grace: TimeAmount, on eventLoop: any EventLoop) async {
     let promise = eventLoop.makePromise(of: Void.self)
     let open: [any Channel]? = state.withLockedValue { state in
@@ -79,16 +92,16 @@ final class ConnectionRegistry: Sendable {
     closing.cancel()
   }
 
-  /// Closes what is left at once. Under TLS too: whoever stalls would not answer its end either.
+  /// Closes the remaining connections immediately. Stalled peers would not answer a TLS close alert either.
   private func closeAll() {
     for channel in state.withLockedValue({ Array($0.channels.values) }) {
-      channel.eventLoop.execute { channel.cutOff() }
+      channel.eventLoop.execute { channel.disconnect() }
     }
   }
 
   private func remove(_ id: ObjectIdentifier) {
     let drained = state.withLockedValue { state -> EventLoopPromise<Void>? in
-      if state.channels.removeValue(forKey: id) != nil { budget?.giveBack() }
+      if state.channels.removeValue(forKey: id) != nil { budget?.release() }
       return state.channels.isEmpty ? state.drained : nil
     }
     drained?.succeed(())

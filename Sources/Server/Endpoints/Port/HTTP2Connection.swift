@@ -1,20 +1,28 @@
-// The pipeline of one HTTP/2 connection: frames, streams, budgets against floods, and a graceful end.
+// Builds the pipeline of one HTTP/2 connection: frames, streams, limits against abuse, and a graceful end.
 //
-// Invariants: the peer's pings are answered, and never punished while it asks and is answered; a peer that floods resets
-// or control frames loses its connection and nothing else; on drain the peer gets GOAWAY and its open streams may finish;
-// what is wrong with one stream ends that stream alone. Except for field blocks, which change HPACK's tables for all
-// streams and so cannot be passed over. A header list is unpacked, and refused by its stream, up to four times what a
-// client is told; one beyond that, one that cannot be decoded, and trailers of a stream that was reset, by either side,
-// end the connection. RFC 9113 (5.1) wants the last to be unpacked and dropped; NIOHTTP2's state machine takes every
-// HEADERS frame of a client's stream that is not open for the beginning of a new one, finds its number too small and
-// fails the connection (`ReceivingHeadersState.receiveHeaders`, `ConnectionStreamState.reserveClientStreamID`), before it
-// looks at the streams that were reset. Nothing beneath it can help: a block that is left out is missing from its tables,
-// which are its own, and given to any other stream it would be that stream's.
+// Invariants
+//   1. The server answers PING frames, and never punishes a client that reads the answers.
+//   2. A client that sends too many resets or control frames loses its connection. Other connections are not affected.
+//   3. During a drain the client receives GOAWAY, and its open streams may finish.
+//   4. An error of one stream ends that stream only. Field blocks are the exception, as described below.
+//
+// A field block changes the HPACK tables that all streams share, so it has to be decoded. A header list up to four times the
+// announced limit is decoded and rejected by its stream. The connection ends after
+//   - a larger header list,
+//   - a field block that cannot be decoded,
+//   - trailers of a stream that either side has reset.
+//
+// RFC 9113 (5.1) requires the server to decode and ignore the last. NIOHTTP2 treats every HEADERS frame of a stream that is
+// not open as the beginning of a new stream. It rejects the stream's number as too small and fails the connection
+// (`ReceivingHeadersState.receiveHeaders`, `ConnectionStreamState.reserveClientStreamID`), before it checks the reset
+// streams. Handlers before NIOHTTP2 cannot prevent this: its tables would lack a dropped block, and would assign the block
+// to another stream if the stream's number were changed.
 
 import Logging
 import NIOCore
 import NIOHTTP2
 
+/// Installs the handlers of HTTP/2 connections.
 enum HTTP2Connection {
   /// Installs the handlers at the end of an active channel's pipeline, on its event loop.
   static func install(
@@ -30,51 +38,51 @@ enum HTTP2Connection {
     let pipeline = channel.pipeline.syncOperations
     try pipeline.addHandler(
       SilentPeerHandler(
-        allowed: .nanoseconds(limits.keepAliveInterval.nanoseconds + 2 * limits.keepAliveTimeout.nanoseconds))
+        timeout: .nanoseconds(limits.keepAliveInterval.nanoseconds + 2 * limits.keepAliveTimeout.nanoseconds))
     )
-    try pipeline.addHandler(HTTP2FloodHandler(limits, log))
     let wire = HTTP2Wire(port)
-    let open = HTTP2Streams(limits, wire)
-    let admission = NIOLoopBound(open, eventLoop: channel.eventLoop)
+    let openStreams = HTTP2Streams(limits, wire)
+    let boundStreams = NIOLoopBound(openStreams, eventLoop: channel.eventLoop)
     try pipeline.addHandler(wire)
     _ = try pipeline.configureHTTP2Pipeline(
       mode: .server,
       connectionConfiguration: connection(limits),
       streamConfiguration: stream(limits),
-      streamDelegate: HTTP2StreamCounter(streams: admission, lifetime: lifetime.http2StreamDelegate)
+      streamDelegate: HTTP2StreamCounter(streams: boundStreams, lifetime: lifetime.http2StreamDelegate)
     ) { stream in
       stream.eventLoop.makeCompletedFuture {
-        guard admission.value.admit() else {
+        guard boundStreams.value.admit() else {
           return try stream.pipeline.syncOperations.addHandler(RefusedStreamHandler())
         }
         try streams(stream)
       }
     }
-    let end = HTTP2EndHandler(wire, open)
+    let end = HTTP2EndHandler(wire, openStreams)
     try pipeline.addHandler(end)
     try pipeline.addHandler(lifetime)
-    try pipeline.addHandler(HTTP2CutHandler(end))
-    // NIOHTTP2Handler activates itself when it joins; what follows it must be told.
+    try pipeline.addHandler(HTTP2CloseHandler(end))
+    // NIOHTTP2Handler activates itself when it is added. The handlers after it still need the event.
     try pipeline.context(handlerType: NIOHTTP2Handler.self).fireChannelActive()
   }
 
   private static func connection(_ limits: HTTP2Limits) -> NIOHTTP2Handler.ConnectionConfiguration {
     var configuration = NIOHTTP2Handler.ConnectionConfiguration()
     configuration.initialSettings = [
-      // `HTTP2Wire` tells the client the true limits. `HTTP2Streams` keeps the first, and every stream the second.
+      // `HTTP2Wire` announces the actual limits. `HTTP2Streams` enforces the first, `HeaderListLimit` and gRPC the second.
       HTTP2Setting(parameter: .maxConcurrentStreams, value: Int(Int32.max)),
       HTTP2Setting(
         parameter: .maxHeaderListSize,
-        value: max(limits.maximumHeaderListSize, limits.largestHeaderListSize)),
+        value: max(limits.maximumHeaderListSize, limits.maximumAcceptedHeaderListSize)),
       HTTP2Setting(parameter: .initialWindowSize, value: limits.streamWindow),
     ]
     configuration.targetWindowSize = limits.connectionWindow
-    configuration.maximumSequentialContinuationFrames = limits.maximumContinuations
+    configuration.maximumSequentialContinuationFrames = limits.maximumContinuationFrames
+    configuration.maximumBufferedControlFrames = limits.maximumQueuedControlFrames
     configuration.maximumRecentlyResetStreams = 500
-    // A connection may be old: the rate below says more than the sum.
+    // The total grows with the age of a connection, so the rate below applies instead.
     configuration.maximumConnectionGlitches = .max
-    // `HTTP2FloodHandler` has counted these, and by what they are answered with.
-    configuration.controlFrameRateLimit.maximumCount = uncounted
+    // Clients that measure bandwidth send a PING for each response, so PING frames are not limited.
+    configuration.controlFrameRateLimit.maximumCount = unlimitedFrameCount
     configuration.controlFrameRateLimit.windowLength = .nanoseconds(1)
     return configuration
   }
@@ -84,12 +92,12 @@ enum HTTP2Connection {
     configuration.targetWindowSize = limits.streamWindow
     configuration.outboundBufferSizeHighWatermark = limits.outboundHighWatermark
     configuration.outboundBufferSizeLowWatermark = limits.outboundLowWatermark
-    configuration.streamResetFrameRateLimit.maximumCount = uncounted
-    configuration.streamResetFrameRateLimit.windowLength = .nanoseconds(1)
+    configuration.streamResetFrameRateLimit.maximumCount = limits.maximumResetsPerSecond
+    configuration.streamResetFrameRateLimit.windowLength = .seconds(1)
     configuration.streamErrorRateLimit.maximumCount = limits.maximumStreamErrors
     return configuration
   }
 
-  /// More frames than can come within a nanosecond.
-  private static let uncounted = 64
+  /// More frames than can arrive within a nanosecond.
+  private static let unlimitedFrameCount = 64
 }

@@ -1,34 +1,39 @@
-// How an HTTP/2 connection ends. Gracefully: GOAWAY with the largest number announces the end; streams that come until
-// the client has answered a ping, or a second later, are served as ever; GOAWAY with the last of them follows, and the
-// connection closes when they have ended. Over an error of the connection: with GOAWAY and the reason. Errors of single
-// streams have reset their streams by then, and are no matter of the connection's.
+// Ends HTTP/2 connections, gracefully or after an error.
 //
-// Neither GOAWAY of a graceful end passes through NIO's handler: behind any of them it refuses every new stream, and takes
-// the body of a stream that it refused for an error of the connection.
+// Graceful end:
+//   1. GOAWAY with the maximum stream number announces the end. Streams are served until the client has answered a PING, or
+//      for one second.
+//   2. GOAWAY with the number of the last stream follows. Later streams are refused.
+//   3. The connection closes when the open streams have ended.
+//
+// Error of the connection: GOAWAY with the reason. Errors of one stream have reset that stream, and need no more action.
+//
+// The GOAWAY frames of a graceful end bypass NIOHTTP2: after it has sent GOAWAY it refuses every new stream, and treats the
+// body of a refused stream as an error of the connection.
 
 import NIOCore
 import NIOHTTP2
 
-/// Stands between the handler that makes frames and the one that decides when the connection ends.
+/// Sends GOAWAY and closes the connection. Sits between NIOHTTP2Handler and the handler that decides when to end.
 final class HTTP2EndHandler: ChannelDuplexHandler {
   typealias InboundIn = HTTP2Frame
   typealias InboundOut = HTTP2Frame
   typealias OutboundIn = HTTP2Frame
   typealias OutboundOut = HTTP2Frame
 
-  /// How long the answer to the announcement is waited for.
-  private static let roundTrip = TimeAmount.seconds(1)
-  /// How long the streams may take that are open at the end, and what was written to go out.
+  /// The maximum wait for the client's answer to the PING after the announcement.
+  private static let pingTimeout = TimeAmount.seconds(1)
+  /// The time in which the open streams have to end, and in which the client has to read the last bytes.
   private static let grace = TimeAmount.seconds(8)
 
   private let wire: HTTP2Wire
   private let streams: HTTP2Streams
   private var hasAnnounced = false
   private var isClosing = false
-  /// Whether the close that comes is that of the whole channel, and not that of a connection whose streams have ended.
-  fileprivate var isCut = false
-  private var announcement: Scheduled<Void>?
-  private var cut: Scheduled<Void>?
+  /// Whether the channel itself closes. The management handler closes only the connection, after its last stream.
+  fileprivate var isForced = false
+  private var pingDeadline: Scheduled<Void>?
+  private var closeDeadline: Scheduled<Void>?
 
   init(_ wire: HTTP2Wire, _ streams: HTTP2Streams) {
     self.wire = wire
@@ -36,8 +41,8 @@ final class HTTP2EndHandler: ChannelDuplexHandler {
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
-    announcement?.cancel()
-    cut?.cancel()
+    pingDeadline?.cancel()
+    closeDeadline?.cancel()
   }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
@@ -45,40 +50,40 @@ final class HTTP2EndHandler: ChannelDuplexHandler {
     case .goAway(let last, let code, _):
       hasAnnounced = true
       wire.goAway(last, code)
-      if last != .maxID { takeNoMore(context) }
+      if last != .maxID { refuseNewStreams(context) }
       promise?.succeed()
-    case .ping(let ping, ack: false) where hasAnnounced && announcement == nil:
+    case .ping(let ping, ack: false) where hasAnnounced && pingDeadline == nil:
       context.write(data, promise: promise)
-      awaitAnswer(ping, context)
+      startPingTimeout(ping, context)
     default: context.write(data, promise: promise)
     }
   }
 
-  /// Who answers no ping is told the end all the same.
-  private func awaitAnswer(_ ping: HTTP2PingData, _ context: ChannelHandlerContext) {
+  /// Continues the end after a timeout, as if the client had answered the PING.
+  private func startPingTimeout(_ ping: HTTP2PingData, _ context: ChannelHandlerContext) {
     let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
-    announcement = context.eventLoop.scheduleTask(in: Self.roundTrip) {
+    pingDeadline = context.eventLoop.scheduleTask(in: Self.pingTimeout) {
       let (handler, context) = bound.value
-      guard !handler.streams.takesNoMore else { return }
-      let answer = HTTP2Frame(streamID: .rootStream, payload: .ping(ping, ack: true))
-      context.fireChannelRead(handler.wrapInboundOut(answer))
+      guard !handler.streams.refusesNewStreams else { return }
+      let acknowledgement = HTTP2Frame(streamID: .rootStream, payload: .ping(ping, ack: true))
+      context.fireChannelRead(handler.wrapInboundOut(acknowledgement))
       context.fireChannelReadComplete()
     }
   }
 
-  private func takeNoMore(_ context: ChannelHandlerContext) {
-    streams.takesNoMore = true
+  private func refuseNewStreams(_ context: ChannelHandlerContext) {
+    streams.refusesNewStreams = true
     let channel = context.channel
-    cut = context.eventLoop.scheduleTask(in: Self.grace) { channel.close(promise: nil) }
+    closeDeadline = context.eventLoop.scheduleTask(in: Self.grace) { channel.close(promise: nil) }
   }
 
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-    guard mode == .all, !isCut, streams.takesNoMore else {
+    guard mode == .all, !isForced, streams.refusesNewStreams else {
       return context.close(mode: mode, promise: promise)
     }
     if let promise { context.channel.closeFuture.cascade(to: promise) }
-    // A stream may have come since and be about to be refused; its end closes the connection.
-    guard !isClosing, streams.open == 0 else { return }
+    // A stream that opened after the last GOAWAY is still to be refused. Its end closes the connection.
+    guard !isClosing, streams.openCount == 0 else { return }
     isClosing = true
     context.flush()
     wire.finish(within: Self.grace)
@@ -86,7 +91,7 @@ final class HTTP2EndHandler: ChannelDuplexHandler {
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     if let code = wire.lastGoAway {
-      // Of a peer that floods nothing more is read.
+      // Nothing more is read from an abusive client.
       wire.fail(reading: code != UInt32(HTTP2ErrorCode.enhanceYourCalm.networkCode))
     } else if error is NIOHTTP2Errors.StreamError {
       return
@@ -96,8 +101,9 @@ final class HTTP2EndHandler: ChannelDuplexHandler {
   }
 }
 
-/// Last in the pipeline: what closes the channel from here closes it at once.
-final class HTTP2CutHandler: ChannelOutboundHandler {
+/// Marks a close of the channel as immediate. A close of the channel begins at the end of the pipeline, where this handler is.
+/// A close by an earlier handler does not pass it.
+final class HTTP2CloseHandler: ChannelOutboundHandler {
   typealias OutboundIn = HTTP2Frame
 
   private let end: HTTP2EndHandler
@@ -105,7 +111,7 @@ final class HTTP2CutHandler: ChannelOutboundHandler {
   init(_ end: HTTP2EndHandler) { self.end = end }
 
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-    if mode == .all { end.isCut = true }
+    if mode == .all { end.isForced = true }
     context.close(mode: mode, promise: promise)
   }
 }

@@ -1,46 +1,39 @@
-// The streams that one HTTP/2 connection has open, and those that are refused: more than the client was told it may have,
-// and such as come behind the end of the connection. A refused stream is reset, which tells the client that nothing was
-// done for it, and its connection goes on; a client that opens them without end loses the connection.
+// Counts the open streams of one HTTP/2 connection, and refuses streams beyond the announced limit or after the last GOAWAY.
+//
+// A refused stream is reset with REFUSED_STREAM, which lets the client retry it, and the connection continues. A client
+// that opens too many such streams loses its connection.
 
 import NIOCore
 import NIOHTTP2
 
-/// Confined to the connection's event loop.
+/// The open streams of one connection. Confined to its event loop.
 final class HTTP2Streams {
-  private static let period = TimeAmount.seconds(30)
-
-  private(set) var open = 0
-  /// Whether the client was told the last stream that is served.
-  var takesNoMore = false
+  private(set) var openCount = 0
+  /// Whether the client was sent the number of the last stream that is served.
+  var refusesNewStreams = false
   private let limits: HTTP2Limits
   private let wire: HTTP2Wire
-  private var refusals = 0
-  private var periodEnds = NIODeadline.uptimeNanoseconds(0)
+  private var refusals: RateLimit
 
   init(_ limits: HTTP2Limits, _ wire: HTTP2Wire) {
     self.limits = limits
     self.wire = wire
+    refusals = RateLimit(limits.maximumRefusedStreams, per: .seconds(30))
   }
 
-  /// Whether a stream that opens may be served. One that may not is counted as refused.
+  /// Returns whether a stream that opens may be served. Counts a refused stream.
   func admit() -> Bool {
-    if !takesNoMore, open < limits.maximumConcurrentStreams { return true }
-    let now = NIODeadline.now()
-    if now >= periodEnds { (refusals, periodEnds) = (0, now + Self.period) }
-    refusals += 1
-    if refusals > limits.maximumRefusals {
-      wire.goAway(.maxID, .enhanceYourCalm)
-      wire.fail(reading: false)
-    }
+    if !refusesNewStreams, openCount < limits.maximumConcurrentStreams { return true }
+    if !refusals.allows() { wire.failForAbuse() }
     return false
   }
 
-  fileprivate func created() { open += 1 }
+  fileprivate func created() { openCount += 1 }
 
-  fileprivate func closed() { open -= 1 }
+  fileprivate func closed() { openCount -= 1 }
 }
 
-/// Counts a connection's streams, and tells its lifetime of them.
+/// Counts a connection's streams, and reports them to the handler that ends idle connections.
 struct HTTP2StreamCounter: NIOHTTP2StreamDelegate {
   let streams: NIOLoopBound<HTTP2Streams>
   let lifetime: NIOHTTP2ServerConnectionManagementHandler.HTTP2StreamDelegate
@@ -56,7 +49,7 @@ struct HTTP2StreamCounter: NIOHTTP2StreamDelegate {
   }
 }
 
-/// The whole pipeline of a stream that is refused.
+/// Resets a refused stream. It is the only handler in the stream's pipeline.
 final class RefusedStreamHandler: ChannelInboundHandler {
   typealias InboundIn = HTTP2Frame.FramePayload
   typealias OutboundOut = HTTP2Frame.FramePayload

@@ -1,22 +1,27 @@
-// The bytes of one HTTP/2 connection, beneath the handler that makes frames of them. What that handler would take too
-// strictly goes past it here: GOAWAY, behind which it would hold any frame of a new stream against the connection; the
-// number of streams that may be open and the size of a header list, which it makes errors of the connection; the client's
-// acknowledgement of them; frames that break the rules of one stream (`HTTP2Leniency`).
+// Processes the bytes of one HTTP/2 connection between the socket and NIOHTTP2, where NIOHTTP2 is stricter than the protocol:
 //
-// Invariants: behind the end of the connection nothing is handed on, whoever ended it; the last frames are given time to arrive, since a
-// connection that is closed over unread bytes is reset, and a reset destroys what the peer has not read.
+//   - GOAWAY bypasses NIOHTTP2, which would then treat frames of new streams as errors of the connection;
+//   - the client is announced other limits of streams and header lists than NIOHTTP2 enforces;
+//   - the client's acknowledgement of the settings is replaced (`HTTP2SettingsExchange`);
+//   - frames that break the rules of one stream are filtered (`HTTP2FrameFilter`).
+//
+// Invariants
+//   1. After the end of the connection, by either side, no bytes pass.
+//   2. The last frames have time to arrive. The kernel resets a connection that is closed with unread input, and a reset
+//      destroys the bytes that the client has not read.
 
 import NIOCore
 import NIOHTTP2
 
+/// Adapts the bytes of one connection in both directions, and ends it.
 final class HTTP2Wire: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
   typealias OutboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// How long the peer's end is waited for once everything was sent.
-  private static let linger = TimeAmount.seconds(1)
+  /// The maximum wait for the client's close after everything was sent.
+  private static let lingerTimeout = TimeAmount.seconds(1)
   private static let goAwayBytes = 17
   /// SETTINGS_MAX_CONCURRENT_STREAMS and SETTINGS_MAX_HEADER_LIST_SIZE.
   private static let streamsSetting = UInt16(3)
@@ -24,38 +29,41 @@ final class HTTP2Wire: ChannelDuplexHandler {
 
   private enum Phase {
     case open
-    /// Everything is sent, then the peer's end is awaited.
+    /// The remaining bytes are sent, then the client's close is awaited.
     case finishing
-    /// As far as the handlers behind know, the connection is gone.
+    /// NIOHTTP2 and the handlers after it consider the connection closed.
     case broken
   }
 
-  /// What the client is told in place of what the handler behind knows.
-  private let announced: [UInt16: Int]
-  private var hasAnnounced = false
-  /// For a header list that is on its way.
-  private let memory: PeerMemoryAccount
-  private var opening: HTTP2Opening
-  private var leniency = HTTP2Leniency()
-  /// What was left out of the connection's window is given back in pieces of this size.
-  private let windowPiece: Int
+  /// The settings that the client receives instead of those of NIOHTTP2.
+  private let announcedSettings: [UInt16: Int]
+  private var hasSentSettings = false
+  /// The memory of an incomplete header list.
+  private let memory: MemoryReservation
+  private var settingsExchange: HTTP2SettingsExchange
+  private var frameFilter = HTTP2FrameFilter()
+  /// Each SETTINGS frame may change the window of every open stream.
+  private var settingsLimit: RateLimit
+  /// The minimum credit, in bytes, for which a WINDOW_UPDATE is sent.
+  private let windowIncrement: Int
   private var phase = Phase.open
-  private var readsNoMore = false
+  private var isReadingStopped = false
   private var closing: Scheduled<Void>?
   private var context: ChannelHandlerContext?
-  /// The code of the GOAWAY that was written last, if that was the last write.
+  /// The code of the GOAWAY in the last write; nil if the last write was another frame.
   private(set) var lastGoAway: UInt32?
 
   init(_ port: PortLimits) {
     let limits = port.http2
-    announced = [
+    announcedSettings = [
       Self.streamsSetting: limits.maximumConcurrentStreams, Self.headersSetting: limits.maximumHeaderListSize,
     ]
-    // The connection's allowance belongs to its requests. Here one frame is free: the handler behind keeps as much of any
-    // other frame, too, and a small request that comes in two pieces needs no room then.
-    memory = PeerMemoryAccount(port, allowance: HTTP2Leniency.largestFrame)
-    opening = HTTP2Opening(limits)
-    windowPiece = max(1, limits.connectionWindow / 32)
+    // The allowance of the connection is for its requests. Here one frame needs no reservation: NIOHTTP2 holds as much of
+    // any frame. A small request that arrives in two parts then needs no memory of the budget.
+    memory = MemoryReservation(port, allowance: HTTP2FrameFilter.maximumFrameBytes)
+    settingsExchange = HTTP2SettingsExchange(limits)
+    settingsLimit = RateLimit(limits.maximumSettingsPerSecond, per: .seconds(1))
+    windowIncrement = max(1, limits.connectionWindow / 32)
   }
 
   func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -68,23 +76,26 @@ final class HTTP2Wire: ChannelDuplexHandler {
   // MARK: From the socket
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    // What waited when the connection was lost: a stream of it can be neither opened nor answered any more.
+    // Bytes that were queued when the connection was lost: their streams can be neither opened nor answered.
     guard case .open = phase, context.channel.isActive else { return }
     var bytes = unwrapInboundIn(data)
-    if !opening.isOver { bytes = opening.pass(bytes) }
-    let passed = leniency.pass(bytes)
-    if let given = leniency.giveBack(atLeast: windowPiece) { giveBack(given, context) }
-    if leniency.fieldBlockBytes != memory.held,
-      !memory.hold(leniency.fieldBlockBytes, insteadOf: memory.held)
-    {
-      goAway(.maxID, .enhanceYourCalm)
-      return fail(reading: false)
+    if !settingsExchange.isOver { bytes = settingsExchange.filter(bytes) }
+    let passed = frameFilter.filter(bytes)
+    if let credit = frameFilter.useWindowCredit(atLeast: windowIncrement) {
+      sendWindowUpdate(credit, context)
     }
+    if frameFilter.fieldBlockBytes != memory.held,
+      !memory.resize(from: memory.held, to: frameFilter.fieldBlockBytes)
+    {
+      return failForAbuse()
+    }
+    let settingsCount = frameFilter.resetSettingsCount()
+    guard settingsCount == 0 || settingsLimit.allows(settingsCount) else { return failForAbuse() }
     if passed.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(passed)) }
   }
 
-  /// Opens the connection's window by what the handler behind never saw, and so does not give back.
-  private func giveBack(_ bytes: Int, _ context: ChannelHandlerContext) {
+  /// Extends the connection's window by bytes that NIOHTTP2 did not receive, and therefore does not credit.
+  private func sendWindowUpdate(_ bytes: Int, _ context: ChannelHandlerContext) {
     var frame = context.channel.allocator.buffer(capacity: 13)
     frame.writeInteger(UInt32(4) << 8 | 8)
     frame.writeInteger(UInt8(0))
@@ -99,24 +110,24 @@ final class HTTP2Wire: ChannelDuplexHandler {
     context.fireChannelInactive()
   }
 
-  // MARK: From the frames' handler
+  // MARK: From NIOHTTP2
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     guard case .open = phase else { return promise?.fail(ChannelError.outputClosed) ?? () }
     let bytes = unwrapOutboundIn(data)
     lastGoAway = bytes.readableBytes == Self.goAwayBytes ? Self.goAwayCode(bytes) : nil
-    if hasAnnounced { return context.write(data, promise: promise) }
-    hasAnnounced = true
-    context.write(wrapOutboundOut(Self.settings(bytes, with: announced)), promise: promise)
+    if hasSentSettings { return context.write(data, promise: promise) }
+    hasSentSettings = true
+    context.write(wrapOutboundOut(Self.settings(bytes, with: announcedSettings)), promise: promise)
   }
 
   func read(context: ChannelHandlerContext) {
-    if !readsNoMore { context.read() }
+    if !isReadingStopped { context.read() }
   }
 
   // MARK: The end
 
-  /// Tells the client the last stream that is served, past the frames' handler.
+  /// Sends GOAWAY with the number of the last stream that is served. It bypasses NIOHTTP2.
   func goAway(_ last: HTTP2StreamID, _ code: HTTP2ErrorCode) {
     guard case .open = phase, let context else { return }
     var frame = context.channel.allocator.buffer(capacity: Self.goAwayBytes)
@@ -128,21 +139,27 @@ final class HTTP2Wire: ChannelDuplexHandler {
     context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
   }
 
-  /// Closes the connection once all that was written has gone out and the peer has ended its side, or has not in time.
+  /// Closes the connection when the client has read everything and has closed its side, or after `time`.
   func finish(within time: TimeAmount) {
     guard case .open = phase, let context else { return }
     phase = .finishing
     end(context, within: time)
   }
 
-  /// Ends a connection that is broken, of which only the reason still goes out.
-  /// - Parameter reading: whether the peer's end is worth waiting for.
+  /// Ends the connection of an abusive client.
+  func failForAbuse() {
+    goAway(.maxID, .enhanceYourCalm)
+    fail(reading: false)
+  }
+
+  /// Ends a connection after an error. Only the written reason is still sent.
+  /// - Parameter reading: whether to read until the client closes its side.
   func fail(reading: Bool) {
     guard case .open = phase, let context else { return }
     phase = .broken
-    readsNoMore = !reading
-    end(context, within: Self.linger)
-    // Not now: the frames' handler may be in the middle of what came.
+    isReadingStopped = !reading
+    end(context, within: Self.lingerTimeout)
+    // Later, since NIOHTTP2 may be processing a read.
     let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
     context.eventLoop.execute { bound.value.context?.fireChannelInactive() }
   }
@@ -154,7 +171,7 @@ final class HTTP2Wire: ChannelDuplexHandler {
     let ended = context.eventLoop.makePromise(of: Void.self)
     ended.futureResult.whenComplete { result in
       guard let context = bound.value.context else { return }
-      bound.value.close(in: (try? result.get()) == nil ? .zero : Self.linger, context)
+      bound.value.close(in: (try? result.get()) == nil ? .zero : Self.lingerTimeout, context)
     }
     context.close(mode: .output, promise: ended)
   }
@@ -173,7 +190,7 @@ final class HTTP2Wire: ChannelDuplexHandler {
     return frame.getInteger(at: start + 13)
   }
 
-  /// The first frame of the server, with other values in it.
+  /// Replaces the values in the server's first frame, SETTINGS.
   private static func settings(_ frame: ByteBuffer, with values: [UInt16: Int]) -> ByteBuffer {
     var frame = frame
     for index in stride(from: frame.readerIndex + 9, to: frame.writerIndex, by: 6) {

@@ -1,9 +1,9 @@
-// What is wrong with bytes that are no HTTP/1.1, for the error that answers them.
+// Describes the errors of the HTTP/1.1 parser for the client.
 
 import NIOHTTP1
 
 extension HTTPParserError {
-  /// The whole sentence: what is wrong, and what is allowed.
+  /// The error as a sentence that says what is invalid, or what is allowed.
   var reason: String { "The request is not valid HTTP/1.1: \(fault)." }
 
   private var fault: String {

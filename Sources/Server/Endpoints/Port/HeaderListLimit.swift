@@ -1,12 +1,13 @@
-// Refuses a request of HTTP/2 whose headers are larger than clients are told. They have been unpacked by then, as those of
-// every stream have to be; here they are dropped.
+// Rejects HTTP/2 requests whose headers exceed the announced limit, with 431.
+//
+// The headers are already decoded, since HPACK requires it for every stream. This handler drops them.
 
 import GRPCFraming
 import NIOCore
 import NIOHPACK
 import NIOHTTP2
 
-/// First in the pipeline of a stream of plain HTTP.
+/// The first handler of an HTTP/2 stream that does not carry gRPC.
 final class HeaderListLimit: ChannelInboundHandler {
   typealias InboundIn = HTTP2Frame.FramePayload
   typealias InboundOut = HTTP2Frame.FramePayload
@@ -14,21 +15,21 @@ final class HeaderListLimit: ChannelInboundHandler {
 
   private let limit: Int
   private var hasBegun = false
-  private var isRefused = false
+  private var isRejected = false
 
   init(_ limits: HTTP2Limits) { limit = limits.maximumHeaderListSize }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    guard !isRefused else { return }
+    guard !isRejected else { return }
     if !hasBegun, case .headers(let block) = unwrapInboundIn(data) {
       hasBegun = true
-      if block.headers.listSize > limit { return refuse(context, isWhole: block.endStream) }
+      if block.headers.listSize > limit { return reject(context, isComplete: block.endStream) }
     }
     context.fireChannelRead(data)
   }
 
-  private func refuse(_ context: ChannelHandlerContext, isWhole: Bool) {
-    isRefused = true
+  private func reject(_ context: ChannelHandlerContext, isComplete: Bool) {
+    isRejected = true
     let text = ByteBuffer(string: "The request's headers take more than \(limit) bytes.\n")
     let headers: HPACKHeaders = [
       ":status": "431", "content-type": "text/plain; charset=utf-8",
@@ -37,8 +38,8 @@ final class HeaderListLimit: ChannelInboundHandler {
     context.write(wrapOutboundOut(.headers(.init(headers: headers))), promise: nil)
     let written = context.writeAndFlush(
       wrapOutboundOut(.data(.init(data: .byteBuffer(text), endStream: true))))
-    guard !isWhole else { return }
-    // Nothing more of it is wanted.
+    guard !isComplete else { return }
+    // Asks the client to stop sending the request.
     written.assumeIsolated().whenSuccess {
       context.writeAndFlush(self.wrapOutboundOut(.rstStream(.noError)), promise: nil)
     }

@@ -1,7 +1,27 @@
-// One listening socket and all connections it accepted: TLS, sniffing, the connection budget, and the drain.
+// Listens on a socket and accepts connections: connection limits, TLS and the drain at shutdown.
 //
-// Invariants: a connection beyond the budget is closed before anything is read from it; whatever a peer sends,
-// only its own connection ends; after `drain` returns no connection of this port is open.
+// Invariants
+//   1. A connection beyond the limits closes before anything is read from it.
+//   2. An invalid request ends at most its own connection.
+//   3. When `drain` returns, no connection of the port is open.
+//
+// A request passes these files in this order. Every connection:
+//   1. ListeningPort accepts it (limits in PortLimits, TLS in PortTLS), and ConnectionRegistry registers it.
+//   2. ProtocolSniffer detects its protocol and runs an initializer of PortProtocols.
+//
+// HTTP/1.1:
+//   3. HTTP/HTTPPipeline installs the handlers: RequestHeadTimeoutHandler, NIO's codec, RequestDeadlines.
+//   4. HTTP/HTTPRequestHandler receives the request. HTTP/HTTPRequestState decides what may follow what.
+//   5. HTTP/HTTPService is the product's interface, for example FirestoreREST. It responds to an HTTP/HTTPExchange.
+//   6. HTTP/HTTPRequestHandler+Responses writes the response, ResponseDelivery watches that the client reads it, and
+//      ResponseHeaderFilter removes invalid headers.
+//
+// HTTP/2:
+//   3. HTTP2Connection installs the connection's handlers: SilentPeerHandler, HTTP2Wire with HTTP2SettingsExchange and
+//      HTTP2FrameFilter, NIOHTTP2Handler, HTTP2End.
+//   4. HTTP2Streams admits each stream.
+//   5. A stream of a Firestore port begins with GRPC/Transport/GRPCStreamHandler. Without gRPC it passes HeaderListLimit, and
+//      continues with step 4 of HTTP/1.1.
 
 public import Logging
 public import NIOCore
@@ -16,11 +36,11 @@ import NIOSSL
   import Darwin
 #endif
 
-/// A port that listens.
+/// A listening socket and the connections that it accepted.
 public final class ListeningPort: Sendable {
-  /// The address the port listens on, as text.
+  /// The address on which the port listens.
   public let host: String
-  /// The port number, chosen by the system if 0 was asked for.
+  /// The port number. The system chooses it if 0 was requested.
   public let port: Int
 
   private let channel: any Channel
@@ -33,14 +53,16 @@ public final class ListeningPort: Sendable {
     self.registry = registry
   }
 
-  /// The number of connections open now.
+  /// The number of open connections.
   public var connectionCount: Int { registry.count }
 
-  /// Binds and starts to accept.
+  /// Binds a socket and starts to accept connections.
   /// - Parameters:
   ///   - host: an address or a name of this machine.
   ///   - port: 0 lets the system choose.
-  ///   - tls: nil for clear text.
+  ///   - protocols: the initializers of the connections.
+  ///   - tls: nil for connections without TLS.
+  /// - Throws: ``PortError`` if the address or the certificate cannot be used.
   public static func bind(
     host: String, port: Int, protocols: PortProtocols, tls: PortTLS? = nil, limits: PortLimits = PortLimits(),
     group: any EventLoopGroup, log: Logger
@@ -51,9 +73,12 @@ public final class ListeningPort: Sendable {
       .serverChannelOption(.backlog, value: 1024)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+      // One bounded read per connection and tick keeps the event loop fair.
       .childChannelOption(.maxMessagesPerRead, value: 1)
-      // Whether the end of what a peer sends ends the connection is for `InboundTurns` to know.
-      .childChannelOption(.allowRemoteHalfClosure, value: true)
+      .childChannelOption(
+        .recvAllocator,
+        value: AdaptiveRecvByteBufferAllocator(minimum: 64, initial: 2048, maximum: limits.maximumReadBytes)
+      )
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           guard registry.admit(channel) else {
@@ -63,7 +88,6 @@ public final class ListeningPort: Sendable {
               metadata: ["open": "\(registry.count)", "limit": "\(limits.maximumConnections)"])
             throw PortError(.system, "The port is full.")
           }
-          try channel.pipeline.syncOperations.addHandler(InboundTurns(limits))
           if let context {
             try channel.pipeline.syncOperations.addHandler(
               NIOSSLServerHandler(context: context), name: PortProtocols.encryption)
@@ -80,7 +104,7 @@ public final class ListeningPort: Sendable {
     }
   }
 
-  /// Stops accepting, asks every connection to finish what is in flight, and closes what is left after `grace`.
+  /// Stops accepting, and asks every connection to finish its requests. Closes the remaining connections after `grace`.
   public func drain(grace: TimeAmount) async {
     try? await channel.close().get()
     await registry.drain(grace: grace, on: channel.eventLoop)

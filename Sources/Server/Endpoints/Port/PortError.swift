@@ -1,8 +1,8 @@
-// Why a port could not be opened.
+// Describes why a port cannot be opened.
 
 /// A failure to open a listening port.
 public struct PortError: Error, Sendable, CustomStringConvertible {
-  /// What went wrong.
+  /// The kind of a failure.
   public struct Reason: Sendable, Hashable {
     private let name: String
 
@@ -14,16 +14,16 @@ public struct PortError: Error, Sendable, CustomStringConvertible {
     public static let notPermitted = Reason(name: "not permitted")
     /// A certificate or key cannot be used.
     public static let tls = Reason(name: "TLS")
-    /// Anything else the operating system reports.
+    /// Any other error of the operating system.
     public static let system = Reason(name: "system")
   }
 
-  /// What went wrong.
+  /// The kind of the failure.
   public var reason: Reason
-  /// What a person reads.
+  /// The error text for an operator.
   public var description: String
 
-  /// Makes an error.
+  /// Creates an error.
   public init(_ reason: Reason, _ description: String) {
     self.reason = reason
     self.description = description

@@ -1,95 +1,99 @@
-// Every limit of a listening port in one place: connections, times, and the budgets that bound what one peer
-// can make the server hold or do.
+// The limits of a listening port: connections, timeouts, and the memory and work that one client can cause.
 
 public import NIOCore
 
-/// What one listening port allows.
+/// The limits of one listening port.
 public struct PortLimits: Sendable {
-  /// Open connections at once; one more is closed as soon as it is accepted.
+  /// Maximum number of open connections. A further one closes as soon as it is accepted.
   public var maximumConnections = 15_000
-  /// What all ports that share it may hold together: the files and sockets a process may open are one number. Nil for
-  /// as many as each port's own limit says.
+  /// The connections that all ports of the process may hold together, since they share its limit of open files. Nil if only
+  /// the limit of each port applies.
   public var connections: ConnectionBudget?
-  /// How long a new connection may take to finish TLS and show which protocol it speaks.
+  /// The time in which a new connection has to finish TLS and show its protocol.
   public var handshakeTimeout: TimeAmount = .seconds(10)
-  /// How long an HTTP/1.1 connection may take until its next request's head is complete.
+  /// The time in which the next request head of an HTTP/1.1 connection has to be complete.
   public var requestHeadTimeout: TimeAmount = .seconds(75)
-  /// How long a request's body may take once its head is complete, over HTTP/1.1 and on a stream of HTTP/2.
+  /// The time in which a request's body has to be complete after its head, for HTTP/1.1 and HTTP/2.
   public var requestBodyTimeout: TimeAmount = .seconds(60)
-  /// Bytes of a body that earn it a second beyond that time: a large body may take long, but not forever.
+  /// The body bytes that extend this time by one second: a large body may take long, but not forever.
   public var requestBodyRate = 64 << 10
-  /// How long a peer may read nothing of an answer to REST that waits for it, before the connection or stream is closed.
-  public var answerTimeout: TimeAmount = .seconds(60)
-  /// How long a peer that is told off while it sends has to read that, before the connection is closed.
+  /// The time in which a client has to read a part of a REST response, before the connection or stream is closed.
+  public var responseTimeout: TimeAmount = .seconds(60)
+  /// The time in which a client that is still sending may read an error, before the connection is closed.
   public var lingerTimeout: TimeAmount = .seconds(2)
-  /// The largest HTTP/1.1 request body, in bytes.
+  /// Maximum bytes of an HTTP/1.1 request body.
   public var maximumRequestBody = 10 << 20
-  /// The bytes that all connections together may hold of requests and unread answers. Ports that are given the same share
-  /// it; without that each has a gibibyte of its own. `HearthServer` gives its ports a quarter of the machine's memory.
-  public var memory = PeerMemory(limit: 1 << 30)
-  /// Bytes of these that one connection may hold without taking from that budget.
-  public var freeBytes = 64 << 10
-  /// The HTTP/2 part.
+  /// The bytes of requests and unread responses that all connections may hold together. Ports with the same budget share it.
+  /// By default each port has 1 GiB. `HearthServer` gives its ports a quarter of the machine's memory.
+  public var memory = MemoryBudget(limit: 1 << 30)
+  /// The bytes that each connection may hold without a reservation in `memory`.
+  public var allowanceBytes = 64 << 10
+  /// Maximum bytes read from one connection per tick of its event loop.
+  public var maximumReadBytes = 16 << 10
+  /// The limits of HTTP/2 connections.
   public var http2 = HTTP2Limits()
-  /// The WebChannel part.
-  public var webChannel = WebChannelLimits()
 
-  /// The defaults.
+  /// Creates the default limits.
   public init() {}
 }
 
-/// What one HTTP/2 connection allows.
+/// The limits of one HTTP/2 connection.
 public struct HTTP2Limits: Sendable {
-  /// Streams open at once; the peer is told so in SETTINGS.
+  /// Maximum number of open streams, announced in SETTINGS.
   public var maximumConcurrentStreams = 1_000
-  /// Streams beyond that within 30 seconds, each of which is refused, before the connection is ended.
-  public var maximumRefusals = 1_000
-  /// A request's headers after decompression, in bytes: room for a long token. A request with more is refused.
+  /// Maximum number of refused streams beyond that limit in 30 seconds, before the connection is ended.
+  public var maximumRefusedStreams = 1_000
+  /// Maximum bytes of a request's decompressed headers, announced in SETTINGS. It has room for a long token. A request with
+  /// larger headers is rejected.
   public var maximumHeaderListSize = 64 << 10
-  /// Bytes of headers, packed or not, beyond which the connection is ended. What they change in the tables of the
-  /// connection would have to be kept up with whatever their size.
-  public var largestHeaderListSize = 256 << 10
-  /// Frames in which one header list may come, beside the first.
-  public var maximumContinuations = 16
-  /// Bytes the peer may send ahead on one stream, and on the connection as a whole.
+  /// Maximum bytes of compressed or decompressed headers, before the connection is ended. Smaller ones have to be decoded
+  /// even if they are rejected, since they change the connection's HPACK tables.
+  public var maximumAcceptedHeaderListSize = 256 << 10
+  /// Maximum number of CONTINUATION frames of one header list.
+  public var maximumContinuationFrames = 16
+  /// The flow-control window of a stream, in bytes.
   public var streamWindow = 256 << 10
-  /// Bytes the peer may send ahead on the connection as a whole.
+  /// The flow-control window of the connection, in bytes.
   public var connectionWindow = 1 << 20
-  /// Bytes queued towards the peer on one stream above which its writers wait.
+  /// The queued outbound bytes of a stream at which its writers wait.
   public var outboundHighWatermark = 64 << 10
-  /// Bytes queued towards the peer below which waiting writers go on.
+  /// The queued outbound bytes of a stream at which waiting writers resume.
   public var outboundLowWatermark = 16 << 10
-  /// Bytes of incomplete messages that all streams of a connection may hold together.
+  /// Maximum bytes of incomplete messages over all streams of the connection.
   public var maximumBufferedRequestBytes = 64 << 20
-  /// Bytes of answers to calls with one answer that a connection may hold until its peer takes them. A call starts only
-  /// while there is room for its answer; until then it waits. A streaming call has its watermarks instead.
-  public var maximumQueuedAnswerBytes = 32 << 20
-  /// How much of that a call under way takes up before its answer is known: the largest document, with its frame.
-  public var expectedAnswerBytes = 1_100_000
-  /// What a gRPC stream takes up while it is open, about: its objects, and output that is not worth counting by itself.
+  /// Maximum bytes of unread unary responses. A call waits until there is capacity for its response. Streaming calls have their
+  /// watermarks instead.
+  public var maximumQueuedResponseBytes = 32 << 20
+  /// The bytes that a call reserves of `maximumQueuedResponseBytes` until its response is known: the largest document and its
+  /// frame.
+  public var expectedResponseBytes = 1_100_000
+  /// The approximate bytes of an open gRPC stream: its objects, and output that is too small to be counted.
   public var streamBytes = 16 << 10
-  /// Calls of REST with large answers under way at once on a connection; more of them wait. Each holds some megabytes.
-  public var maximumReadingCalls = 16
-  /// How long answers may be queued without any of them going out whole, before the connection is closed.
-  public var unreadAnswerTimeout: TimeAmount = .minutes(5)
-  /// The largest message in either direction, in bytes.
+  /// Maximum number of concurrent REST calls with large responses. Each holds some megabytes. Further calls wait.
+  public var maximumLargeReads = 16
+  /// The time in which one queued response has to be written completely, before the connection is closed.
+  public var unreadResponseTimeout: TimeAmount = .minutes(5)
+  /// Maximum bytes of a message in either direction.
   public var maximumMessageSize = 17 << 20
-  /// How long the request of a method that takes one message may be on its way.
+  /// The time in which the request of a method that takes one message has to be complete.
   public var requestTimeout: TimeAmount = .seconds(60)
-  /// What may be sent that asks for nothing or takes back what was asked: a reset or settings cost ten, a ping, a window
-  /// update or a frame of no known type one; an answer brings ten for its head and up to ten for a piece of its body.
-  /// A peer beyond it is cut off. Genuine clients reset as many answered streams at once as may be open, and some ping
-  /// with each answer to measure bandwidth: they must never see GOAWAY for it.
-  public var credit = PeerCreditLimits(initial: 2_000, perSecond: 500, maximum: 12_000)
-  /// Frames within 30 seconds that break the rules of their stream alone, before the connection is ended.
+  /// Maximum number of streams that the client may reset per second, before the connection is ended. Official clients reset
+  /// as many streams with responses as may be open.
+  public var maximumResetsPerSecond = 2_000
+  /// Maximum number of SETTINGS frames per second, before the connection is ended. Each may change the window of every open
+  /// stream.
+  public var maximumSettingsPerSecond = 100
+  /// Maximum number of unread replies to control frames, such as PING, before the connection is ended.
+  public var maximumQueuedControlFrames = 2_000
+  /// Maximum number of frames in 30 seconds that break the rules of their stream, before the connection is ended.
   public var maximumStreamErrors = 200
-  /// How long a connection without streams is kept.
+  /// The time after which a connection without streams is ended.
   public var idleTimeout: TimeAmount = .minutes(10)
-  /// After how long a silence the peer is asked by PING whether it is still there.
+  /// The time without input after which the server sends a PING.
   public var keepAliveInterval: TimeAmount = .seconds(120)
-  /// How long the answer to that PING may take.
+  /// The time in which the client has to answer that PING.
   public var keepAliveTimeout: TimeAmount = .seconds(20)
 
-  /// The defaults.
+  /// Creates the default limits.
   public init() {}
 }

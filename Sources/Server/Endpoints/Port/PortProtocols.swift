@@ -1,21 +1,21 @@
-// What a port speaks once a connection has shown its protocol.
+// Holds the initializers of the protocols that a port serves. `ProtocolSniffer` selects one for each connection.
 
 public import NIOCore
 
-/// The handlers a port installs for each protocol.
+/// The initializers that a port runs for each protocol.
 ///
-/// Both closures run on the connection's event loop and must not block. An initializer that throws closes its
-/// connection or stream.
+/// Both closures run on the connection's event loop and must not block. If an initializer throws, its connection or stream
+/// closes.
 public struct PortProtocols: Sendable {
-  /// Installs the whole pipeline of an HTTP/1.1 connection. The channel is active already; `channelActive` is fired
-  /// once through what was installed, then the bytes that were read so far follow.
+  /// Installs the complete pipeline of an HTTP/1.1 connection. The channel is already active. The installed handlers receive
+  /// `channelActive` once, then the bytes that were read before.
   public var http1: @Sendable (any Channel) throws -> Void
 
-  /// Makes the initializer of one HTTP/2 connection's streams, which take `HTTP2Frame.FramePayload`; called once a
-  /// connection, so that its streams can share state. Nil for a port that speaks HTTP/1.1 alone.
+  /// Makes the initializer of the streams of one HTTP/2 connection, which carry `HTTP2Frame.FramePayload`. It is called once
+  /// per connection, so that the streams can share state. Nil for a port that serves HTTP/1.1 only.
   public var http2: (@Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void)?
 
-  /// Names the handlers.
+  /// Creates the protocols of a port.
   public init(
     http1: @escaping @Sendable (any Channel) throws -> Void,
     http2: (@Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void)? = nil
@@ -24,6 +24,6 @@ public struct PortProtocols: Sendable {
     self.http2 = http2
   }
 
-  /// The name of the handler that encrypts a connection, for protocols that behave otherwise over TLS.
+  /// The name of the TLS handler in the pipeline, by which other code detects TLS.
   static let encryption = "encryption"
 }

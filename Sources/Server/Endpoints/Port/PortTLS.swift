@@ -1,17 +1,17 @@
-// A port's certificate and key, read from PEM files.
+// Reads the certificate and private key of a port from PEM files, and makes the TLS context of its connections.
 
 import NIOCore
 import NIOSSL
 
-/// The server side of TLS for a port: TLS 1.2 and above, HTTP/2 offered by ALPN where the port speaks it.
+/// The TLS configuration of a port: TLS 1.2 or later. A port that serves HTTP/2 offers it by ALPN.
 public struct PortTLS: Sendable {
-  /// How long the peer's end of TLS is waited for once its connection is to be closed: many never say it.
-  private static let farewell = TimeAmount.seconds(1)
+  /// The maximum wait for the peer's close alert when a connection closes. Many peers never send it.
+  private static let closeTimeout = TimeAmount.seconds(1)
 
   private let configuration: TLSConfiguration
 
   /// Reads a certificate chain and its private key.
-  /// - Throws: ``PortError`` that names the file that cannot be used.
+  /// - Throws: ``PortError`` with the name of the unusable file.
   public init(certificateFile: String, keyFile: String) throws(PortError) {
     let chain: [NIOSSLCertificate]
     do {
@@ -24,13 +24,15 @@ public struct PortTLS: Sendable {
       var configuration = TLSConfiguration.makeServerConfiguration(
         certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
       configuration.minimumTLSVersion = .tlsv12
-      configuration.shutdownTimeout = Self.farewell
+      configuration.shutdownTimeout = Self.closeTimeout
       self.configuration = configuration
     } catch {
       throw PortError(.tls, "The key file \(keyFile) cannot be read as PEM: \(error)")
     }
   }
 
+  /// Makes the context that all connections share.
+  /// - Parameter http2: whether ALPN offers HTTP/2.
   func context(http2: Bool) throws(PortError) -> NIOSSLContext {
     var configuration = configuration
     configuration.applicationProtocols = http2 ? ["h2", "http/1.1"] : ["http/1.1"]

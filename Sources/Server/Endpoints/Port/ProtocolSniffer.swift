@@ -1,21 +1,22 @@
-// Decides by a connection's first bytes whether it speaks HTTP/2 (whose clients begin with a fixed preface) or
-// HTTP/1.1, installs the right handlers, replays the bytes and leaves the pipeline.
+// Detects the protocol of a connection from its first bytes, HTTP/2 or HTTP/1.1, and installs its handlers.
 //
-// A connection that does not decide within the handshake timeout, TLS included, is closed. Handlers that join an
-// active channel miss `channelActive` and would never start their timers, so it is fired for them here.
+// HTTP/2 clients begin with a fixed preface. Once the protocol is known, the sniffer passes the received bytes to the new
+// handlers and removes itself. It closes a connection that is still undecided after the handshake timeout, which includes
+// TLS. Handlers that are added to an active channel miss `channelActive`, and would not start their timers. The sniffer
+// therefore fires that event for them.
 
 import Logging
 import NIOCore
 import NIOHTTP2
 
-/// The protocol a connection's first bytes announce.
+/// The protocol of a connection, as its first bytes show.
 enum SniffedProtocol: Equatable {
   case http1
   case http2
 
   private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
-  /// Nil while the bytes are a true prefix of the HTTP/2 preface.
+  /// Returns nil if the bytes are an incomplete prefix of the HTTP/2 preface.
   init?(firstBytes: some Collection<UInt8>) {
     for (index, byte) in firstBytes.prefix(Self.preface.count).enumerated() where byte != Self.preface[index]
     {
@@ -27,6 +28,7 @@ enum SniffedProtocol: Equatable {
   }
 }
 
+/// The first handler of a connection, after TLS.
 final class ProtocolSniffer: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
@@ -36,7 +38,7 @@ final class ProtocolSniffer: ChannelInboundHandler, RemovableChannelHandler {
   private let log: Logger
   private var received: ByteBuffer?
   private var timeout: Scheduled<Void>?
-  private var decided = false
+  private var isDecided = false
 
   init(protocols: PortProtocols, limits: PortLimits, log: Logger) {
     self.protocols = protocols
@@ -56,7 +58,7 @@ final class ProtocolSniffer: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    guard !decided else { return context.fireChannelRead(data) }
+    guard !isDecided else { return context.fireChannelRead(data) }
     let bytes = unwrapInboundIn(data)
     if var held = received {
       held.writeImmutableBuffer(bytes)
@@ -65,7 +67,7 @@ final class ProtocolSniffer: ChannelInboundHandler, RemovableChannelHandler {
       received = bytes
     }
     guard let received, let sniffed = SniffedProtocol(firstBytes: received.readableBytesView) else { return }
-    decided = true
+    isDecided = true
     timeout?.cancel()
     do {
       try install(sniffed, context: context)

@@ -1,41 +1,43 @@
-// The deadlines that keep a slow or silent peer from holding a connection, or a stream of HTTP/2.
+// Enforces the deadlines of requests, so that a slow or silent client cannot hold a connection or HTTP/2 stream.
 //
-// Invariant: the head's deadline runs from the end of the previous request and the body's from the end of the head, so
-// that a peer that sends a byte now and then gains nothing; only a body that comes at a fair rate has longer.
+// Invariant: the deadline of a head starts at the end of the previous request, and that of a body at the end of the head. Single
+// bytes do not extend a deadline. Only a body that arrives at the minimum rate has more time.
 
 import NIOCore
 import NIOHTTP1
 
-/// Sent inwards when a request's body did not arrive in time. The endpoint answers and ends the connection or stream;
-/// if it is still there after as much time again, it is closed.
-struct RequestBodyIsLate {}
+/// An event for inbound handlers: a request's body did not arrive in time.
+///
+/// The endpoint responds and ends the connection or stream. If it is open after the same time again, it is closed.
+struct RequestBodyTimeout {}
 
-/// Watches the requests of one HTTP/1.1 connection or one HTTP/2 stream.
+/// Watches the requests of one HTTP/1.1 connection or HTTP/2 stream.
 final class RequestDeadlines: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias InboundOut = HTTPServerRequestPart
   typealias OutboundIn = HTTPServerResponsePart
   typealias OutboundOut = HTTPServerResponsePart
 
-  private let head: TimeAmount
-  private let late: LateHeadHandler?
-  private let body: TimeAmount
+  private let headTimeout: TimeAmount
+  private let headTimeoutHandler: RequestHeadTimeoutHandler?
+  private let bodyTimeout: TimeAmount
   private let bytesPerSecond: Int
   private var deadline: Scheduled<Void>?
   private var isReceiving = false
-  private var began = NIODeadline.now()
-  private var received = 0
+  private var bodyStart = NIODeadline.now()
+  private var receivedBytes = 0
 
-  /// - Parameter late: ends the connection whose request's head is late; nil for a stream, which begins with a whole one.
-  init(_ limits: PortLimits, _ late: LateHeadHandler?) {
-    head = limits.requestHeadTimeout
-    self.late = late
-    body = limits.requestBodyTimeout
+  /// - Parameter headTimeoutHandler: ends a connection whose head is late. Nil for an HTTP/2 stream, which begins with a
+  ///   complete head.
+  init(_ limits: PortLimits, _ headTimeoutHandler: RequestHeadTimeoutHandler?) {
+    headTimeout = limits.requestHeadTimeout
+    self.headTimeoutHandler = headTimeoutHandler
+    bodyTimeout = limits.requestBodyTimeout
     bytesPerSecond = limits.requestBodyRate
   }
 
   func channelActive(context: ChannelHandlerContext) {
-    awaitHead(context)
+    startHeadDeadline(context)
     context.fireChannelActive()
   }
 
@@ -50,13 +52,13 @@ final class RequestDeadlines: ChannelDuplexHandler, RemovableChannelHandler {
     switch unwrapInboundIn(data) {
     case .head:
       cancel()
-      late?.headIsWhole()
+      headTimeoutHandler?.partCompleted()
       isReceiving = true
-      began = .now()
-      received = 0
-    case .body(let bytes): received += bytes.readableBytes
+      bodyStart = .now()
+      receivedBytes = 0
+    case .body(let bytes): receivedBytes += bytes.readableBytes
     case .end:
-      late?.headIsWhole()
+      headTimeoutHandler?.partCompleted()
       isReceiving = false
       cancel()
     }
@@ -64,13 +66,13 @@ final class RequestDeadlines: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
-    // Only a request that did not come whole at once is worth a timer.
-    if isReceiving, deadline == nil { awaitBody(context) }
+    // A request that arrives in one read needs no timer.
+    if isReceiving, deadline == nil { startBodyDeadline(context) }
     context.fireChannelReadComplete()
   }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-    if case .end = unwrapOutboundIn(data), !isReceiving { awaitHead(context) }
+    if case .end = unwrapOutboundIn(data), !isReceiving { startHeadDeadline(context) }
     context.write(data, promise: promise)
   }
 
@@ -79,11 +81,11 @@ final class RequestDeadlines: ChannelDuplexHandler, RemovableChannelHandler {
     deadline = nil
   }
 
-  private func awaitHead(_ context: ChannelHandlerContext) {
-    guard let late else { return }
+  private func startHeadDeadline(_ context: ChannelHandlerContext) {
+    guard let headTimeoutHandler else { return }
     cancel()
-    let bound = NIOLoopBound(late, eventLoop: context.eventLoop)
-    deadline = context.eventLoop.scheduleTask(in: head) { bound.value.headIsLate() }
+    let bound = NIOLoopBound(headTimeoutHandler, eventLoop: context.eventLoop)
+    deadline = context.eventLoop.scheduleTask(in: headTimeout) { bound.value.headTimedOut() }
   }
 
   private func close(_ context: ChannelHandlerContext, in time: TimeAmount) {
@@ -92,21 +94,24 @@ final class RequestDeadlines: ChannelDuplexHandler, RemovableChannelHandler {
     deadline = context.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
   }
 
-  private func awaitBody(_ context: ChannelHandlerContext) {
-    let earned = TimeAmount.milliseconds(Int64(received) * 1000 / Int64(max(1, bytesPerSecond)))
+  private func startBodyDeadline(_ context: ChannelHandlerContext) {
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-    deadline = context.eventLoop.scheduleTask(deadline: began + body + earned) {
+    deadline = context.eventLoop.scheduleTask(deadline: bodyDeadline) {
       let (handler, context) = bound.value
-      handler.bodyIsDue(context)
+      handler.checkBody(context)
     }
   }
 
-  private func bodyIsDue(_ context: ChannelHandlerContext) {
+  /// The deadline of the body, which each received byte extends at the minimum rate.
+  private var bodyDeadline: NIODeadline {
+    bodyStart + bodyTimeout + .milliseconds(Int64(receivedBytes) * 1000 / Int64(max(1, bytesPerSecond)))
+  }
+
+  private func checkBody(_ context: ChannelHandlerContext) {
     deadline = nil
     guard isReceiving else { return }
-    let earned = Int64(received) * 1000 / Int64(max(1, bytesPerSecond))
-    if began + body + .milliseconds(earned) > .now() { return awaitBody(context) }
-    close(context, in: body)
-    context.fireUserInboundEventTriggered(RequestBodyIsLate())
+    if bodyDeadline > .now() { return startBodyDeadline(context) }
+    close(context, in: bodyTimeout)
+    context.fireUserInboundEventTriggered(RequestBodyTimeout())
   }
 }

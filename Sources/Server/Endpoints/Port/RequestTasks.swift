@@ -1,30 +1,25 @@
-// Where requests of HTTP are carried out: on threads of their own. What is asked over REST may take milliseconds of a
-// processor, and a client may ask and go without paying for the answer: on the threads that all of the process's tasks
-// share, a crowd of such requests would stand in line before everything else, such as the times that other clients' reads
-// wait for, and the Realtime Database's writes.
+// Runs HTTP requests on dedicated threads, and bounds the number of concurrent reads.
+//
+// A REST request may take milliseconds of processor time, and its client may disconnect without reading the response. On the
+// shared threads of the process, such requests would delay the store's reads and the Realtime Database's writes. For
+// measurements see docs/decisions/0018.
 
-import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 
+/// Starts the tasks of HTTP requests.
 enum RequestTasks {
-  /// How many requests that read may be under way at once, of all connections: each may hold an answer that nobody is left
-  /// to take, which shows only when it is written.
-  static let mostReadings = 128
-  private static let readings = RequestGate(mostReadings)
+  /// Maximum number of concurrent reads, over all connections. Each may hold a response to a client that has disconnected,
+  /// which the server notices only when it writes.
+  static let maximumConcurrentReads = 128
+  private static let reads = ReadQueue(maximumConcurrentReads: maximumConcurrentReads)
 
-  /// Starts a task for a request that reads and ends by itself, once fewer than the most are under way.
+  /// Runs a read as soon as fewer than the maximum are running.
   static func startReading(_ operation: @escaping @Sendable () async -> Void) -> ReadingTask {
-    let place = readings.place()
-    let task = start {
-      guard await readings.enter(place) else { return }
-      await operation()
-      readings.leave()
-    }
-    return ReadingTask(task: task, place: place)
+    reads.start(operation)
   }
 
-  /// Starts a task for a request, where the platform can on the threads of requests; elsewhere on those of all tasks.
+  /// Runs a request on the dedicated threads. Without task executors on the platform it runs on the shared threads.
   static func start(_ operation: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
     if #available(macOS 15.0, iOS 18.0, tvOS 18.0, watchOS 11.0, *) {
       return Task(executorPreference: RequestExecutor.shared) { await operation() }
@@ -33,6 +28,7 @@ enum RequestTasks {
   }
 }
 
+/// The dedicated threads: one per processor core, at least two.
 @available(macOS 15.0, iOS 18.0, tvOS 18.0, watchOS 11.0, *)
 private final class RequestExecutor: TaskExecutor {
   static let shared = RequestExecutor()
@@ -46,103 +42,7 @@ private final class RequestExecutor: TaskExecutor {
 
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
-    // The threads are never shut down, so that every job is run.
+    // The threads never shut down, so every job runs.
     threads.submit { _ in job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-  }
-}
-
-/// A request that reads, under way or waiting for that.
-struct ReadingTask: Sendable {
-  fileprivate let task: Task<Void, Never>
-  fileprivate let place: RequestGate.Place
-
-  /// Has it end soon, or not begin.
-  func cancel() {
-    if !giveUpWaiting() { task.cancel() }
-  }
-
-  /// Has it not begin. False if it has begun.
-  func giveUpWaiting() -> Bool { place.giveUp() }
-}
-
-/// Lets a number of tasks pass at a time, the others in the order in which they came.
-final class RequestGate: Sendable {
-  /// A task's place in the line.
-  final class Place: Sendable {
-    private enum State {
-      case before
-      case waiting(CheckedContinuation<Bool, Never>)
-      case over(hasEntered: Bool)
-    }
-
-    private let state = NIOLockedValueBox(State.before)
-
-    /// Waits until it is let in or given up.
-    fileprivate func wait(_ continuation: CheckedContinuation<Bool, Never>) {
-      let outcome = state.withLockedValue { state -> Bool? in
-        if case .over(let hasEntered) = state { return hasEntered }
-        state = .waiting(continuation)
-        return nil
-      }
-      if let outcome { continuation.resume(returning: outcome) }
-    }
-
-    /// Lets the task in. False if it was given up.
-    fileprivate func enter() -> Bool { end(hasEntered: true) }
-
-    /// Gives the place up. False if the task was let in.
-    func giveUp() -> Bool { end(hasEntered: false) }
-
-    private func end(hasEntered: Bool) -> Bool {
-      let (isFirst, waiting) = state.withLockedValue { state -> (Bool, CheckedContinuation<Bool, Never>?) in
-        if case .over = state { return (false, nil) }
-        defer { state = .over(hasEntered: hasEntered) }
-        if case .waiting(let continuation) = state { return (true, continuation) }
-        return (true, nil)
-      }
-      waiting?.resume(returning: hasEntered)
-      return isFirst
-    }
-  }
-
-  private struct State {
-    var free: Int
-    var waiting = CircularBuffer<Place>(initialCapacity: 0)
-  }
-
-  private let state: NIOLockedValueBox<State>
-
-  init(_ most: Int) { state = NIOLockedValueBox(State(free: most)) }
-
-  /// The last place in the line; the first ones are let in at once.
-  func place() -> Place {
-    let place = Place()
-    let enters = state.withLockedValue { state in
-      guard state.free > 0 else {
-        state.waiting.append(place)
-        return false
-      }
-      state.free -= 1
-      return true
-    }
-    if enters { _ = place.enter() }
-    return place
-  }
-
-  /// Waits for a place's turn. False if it was given up meanwhile.
-  func enter(_ place: Place) async -> Bool {
-    await withCheckedContinuation { place.wait($0) }
-  }
-
-  /// Lets the next in.
-  func leave() {
-    while true {
-      let next = state.withLockedValue { state -> Place? in
-        if let next = state.waiting.popFirst() { return next }
-        state.free += 1
-        return nil
-      }
-      guard let next, !next.enter() else { return }
-    }
   }
 }

@@ -1,23 +1,24 @@
-// Closes a connection whose peer has been silent for too long, pings included: the other end of a half-open
-// connection says nothing, not even goodbye. The lifetime handler sends the pings; without an answer it only begins a
-// graceful shutdown, which such a peer never completes.
+// Closes an HTTP/2 connection whose peer sends nothing for too long, not even an answer to a PING.
+//
+// The peer of a half-open connection sends no close either. NIOHTTP2's management handler sends the PING frames. Without an
+// answer it only begins a graceful shutdown, which such a peer never completes.
 
 import NIOCore
 
-/// Sits before the HTTP/2 handler. It costs a clock reading for each read, and one timer a connection.
+/// Sits before the HTTP/2 handler. It reads the clock once per read, and has one timer.
 final class SilentPeerHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
 
-  private let allowed: TimeAmount
+  private let timeout: TimeAmount
   private var lastRead = NIODeadline.now()
   private var timer: Scheduled<Void>?
 
-  init(allowed: TimeAmount) {
-    self.allowed = allowed
+  init(timeout: TimeAmount) {
+    self.timeout = timeout
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
-    arm(allowed, context)
+    startTimer(timeout, context)
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
@@ -34,13 +35,13 @@ final class SilentPeerHandler: ChannelInboundHandler {
     context.fireChannelInactive()
   }
 
-  private func arm(_ time: TimeAmount, _ context: ChannelHandlerContext) {
+  private func startTimer(_ time: TimeAmount, _ context: ChannelHandlerContext) {
     let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
     timer = context.eventLoop.scheduleTask(in: time) {
       let (handler, context) = bound.value
-      let left = handler.lastRead + handler.allowed - .now()
-      if left > .zero {
-        handler.arm(left, context)
+      let remaining = handler.lastRead + handler.timeout - .now()
+      if remaining > .zero {
+        handler.startTimer(remaining, context)
       } else {
         context.close(promise: nil)
       }

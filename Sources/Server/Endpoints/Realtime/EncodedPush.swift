@@ -1,38 +1,40 @@
-// A push as one protocol encodes it, shared by all connections that are told the same.
+// Holds a push as one protocol encodes it, shared by all connections that send it.
 //
-// Invariant: however many connections it waits on, its bytes count once in what the server holds, for the first that
-// wrote it.
+// Invariant: however many connections queue it, its bytes count once in the memory budget, for the first
+// writer.
 
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// What a push keeps.
+/// The encoded form of a push.
 final class EncodedPush: Sendable {
-  /// The bytes; nil if they are more than any client can take.
+  /// The bytes; nil if no client accepts that many.
   let bytes: ByteBuffer?
-  private let isCounted = NIOLockedValueBox(false)
+  private let hasBeenCounted = NIOLockedValueBox(false)
 
-  /// From so many bytes on, output is counted.
-  static let countedBytes = 16 << 10
+  /// The size in bytes from which on output counts in the memory budget.
+  static let minimumCountedBytes = 16 << 10
 
   init(_ bytes: ByteBuffer?) { self.bytes = bytes }
 
-  /// Whether whoever writes the bytes now has to count them.
-  func mustBeCounted() -> Bool {
-    guard let bytes, bytes.readableBytes >= Self.countedBytes else { return false }
-    return isCounted.withLockedValue { isCounted in
-      defer { isCounted = true }
-      return !isCounted
+  /// Returns whether the caller has to count the bytes: true for the first writer of large output.
+  func countOnce() -> Bool {
+    guard let bytes, bytes.readableBytes >= Self.minimumCountedBytes else { return false }
+    return hasBeenCounted.withLockedValue { hasBeenCounted in
+      defer { hasBeenCounted = true }
+      return !hasBeenCounted
     }
   }
 }
 
-extension PeerMemoryAccount {
-  /// Takes room for output until it has gone out: the promise to write it with, or nil if there is no room.
-  func take(_ bytes: Int, on eventLoop: any EventLoop) -> EventLoopPromise<Void>? {
-    guard take(bytes) else { return nil }
+extension MemoryReservation {
+  /// Reserves memory for output until it is written.
+  ///
+  /// - Returns: the promise to write the output with; nil if the budget is exhausted.
+  func reserve(_ bytes: Int, on eventLoop: any EventLoop) -> EventLoopPromise<Void>? {
+    guard reserve(bytes) else { return nil }
     let written = eventLoop.makePromise(of: Void.self)
-    written.futureResult.assumeIsolated().whenComplete { _ in self.give(bytes) }
+    written.futureResult.assumeIsolated().whenComplete { _ in self.release(bytes) }
     return written
   }
 }

@@ -1,123 +1,115 @@
-// From the engine's fan-out to the connections of one event loop: one hop for a whole batch, then each
-// connection writes its own. Invariants: receivers are touched on their event loop only; a receiver takes what it is told
-// in the order in which it is told, also where something large is encoded beside the loop first; what waits for a peer
-// that does not read is merged (see PendingOutputs); and what there is much of is told in turns, whose event loop serves others
-// in between.
+// Delivers the engine's responses and pushes to the connections of one event loop.
+//
+// The engine hands over a batch for all connections of a loop with one hop. Each connection then writes its
+// own outputs. A connection with many outputs writes them in batches, so that the loop serves others in between.
+//
+// Invariants
+//   1. A receiver is used on its event loop only.
+//   2. A receiver gets its outputs in order, also where a large one is first encoded off the loop.
+//   3. Outputs for a client that does not read are queued and coalesced (see OutboundQueue).
 
 import Dispatch
+import NIOConcurrencyHelpers
 import NIOCore
 import RealtimeEngine
 import RealtimeModel
 
-/// A connection that is told things, on its event loop.
-protocol LoopReceiver: AnyObject {
-  /// Whether its peer does not read as fast as it is told: it is told no more until ``LoopSink/goOn()``.
-  var isBehind: Bool { get }
-  /// The most bytes that may wait for it then.
-  var mostPendingBytes: Int { get }
-  /// Ends the connection, for which more waits.
-  func cutOff()
-  /// Takes outputs.
+/// A connection that receives responses and pushes, on its event loop.
+protocol OutputReceiver: AnyObject {
+  /// Whether the client reads more slowly than the server writes. Outputs are then queued until
+  /// ``LoopSink/resume()``.
+  var isBackpressured: Bool { get }
+  /// The maximum number of bytes queued for a client that does not read.
+  var maximumQueuedBytes: Int { get }
+  /// Closes the connection, for which more is queued.
+  func disconnectForOverflow()
+  /// Sends outputs.
   func receive(_ outputs: [RealtimeOutput])
-  /// How to encode an output that is too large for the event loop; nil for all others.
+  /// Returns how to encode an output that is too large for the event loop; nil for all others.
   func encoding(of output: RealtimeOutput) -> (@Sendable () -> ByteBuffer?)?
-  /// Takes an output with what its encoding made.
+  /// Sends an output with its encoded bytes.
   func receive(_ output: RealtimeOutput, encoded: ByteBuffer?)
 }
 
 /// The engine's handle on one connection.
-final class LoopSink: RealtimeSink, TurnTaker {
+final class LoopSink: RealtimeSink {
   private struct State {
-    var receiver: (any LoopReceiver)?
-    /// What waits for the peer, for a turn, or behind an output that is being encoded.
-    var pending = PendingOutputs()
+    var receiver: (any OutputReceiver)?
+    /// Outputs that wait for the client, for the scheduler, or for the encoding of an earlier output.
+    var queue = OutboundQueue()
     var isEncoding = false
     var isHandingOver = false
-    var isAwaitingTurn = false
-    /// What has come while it stands in the line of its event loop's deliveries; nil while it does not.
-    var inLine: [RealtimeOutput]?
+    var isScheduled = false
   }
 
-  /// The most outputs that a peer is given at once: a part of a turn.
-  private static let mostAtOnce = 64
+  /// The maximum number of outputs handed over in one time slice.
+  private static let maximumBatchCount = 64
+  /// The pause between two batches: an event loop polls its sockets only when no task is due.
+  private static let pause = TimeAmount.microseconds(50)
 
   private let loopGroup: LoopSinkGroup
   private let state: NIOLoopBoundBox<State>
 
   var group: any RealtimeSinkGroup { loopGroup }
 
-  /// Creates a handle on the receiver's event loop. ``detach()`` ends the cycle between the two.
-  init(_ group: LoopSinkGroup, _ receiver: any LoopReceiver) {
+  /// Creates a handle on the receiver's event loop. ``detach()`` breaks the reference cycle between the two.
+  init(_ group: LoopSinkGroup, _ receiver: any OutputReceiver) {
     loopGroup = group
     state = NIOLoopBoundBox(State(receiver: receiver), eventLoop: group.eventLoop)
   }
 
-  /// How many outputs wait for the peer. Not those that stand in line: some of them may be merged once they are taken.
-  var waiting: Int { state.value.pending.count + (state.value.isEncoding ? 1 : 0) }
+  /// The number of outputs that wait for the client, without the delayed ones: some of these may be coalesced
+  /// later.
+  var queuedCount: Int { state.value.queue.count + (state.value.isEncoding ? 1 : 0) }
 
-  /// Keeps outputs until the handle's turn comes; whether it stood in line before. What has come until then is handed over
-  /// together, so that a loop with much to deliver writes less often.
-  fileprivate func lineUp(_ outputs: [RealtimeOutput]) -> Bool {
-    guard state.value.inLine != nil else {
-      state.value.inLine = outputs
-      return false
-    }
-    state.value.inLine?.append(contentsOf: outputs)
-    return true
-  }
-
-  /// Hands over what has come while it stood in line.
-  fileprivate func leaveLine() {
-    guard let outputs = state.value.inLine else { return }
-    state.value.inLine = nil
-    receive(outputs)
-  }
-
-  /// Hands over, on the event loop.
+  /// Hands over outputs, or queues them. Called on the event loop.
   func receive(_ outputs: [RealtimeOutput]) {
     guard let receiver = state.value.receiver else { return }
-    let isBehind = receiver.isBehind
-    // The end of a session does not wait for a peer that does not read.
-    if isBehind, case .ended? = outputs.last { return receiver.receive([.ended]) }
-    if isBehind || state.value.isEncoding || state.value.isHandingOver || !state.value.pending.isEmpty
-      || outputs.count > LoopSink.mostAtOnce
+    let isBackpressured = receiver.isBackpressured
+    // The end of a session does not wait for a client that does not read.
+    if isBackpressured, case .ended? = outputs.last { return receiver.receive([.ended]) }
+    if isBackpressured || state.value.isEncoding || state.value.isHandingOver || !state.value.queue.isEmpty
+      || outputs.count > LoopSink.maximumBatchCount
     {
-      for output in outputs { state.value.pending.add(output, merging: isBehind) }
-      if isBehind, state.value.pending.bytes > receiver.mostPendingBytes { return receiver.cutOff() }
-      return goOn()
+      for output in outputs { state.value.queue.append(output, coalescing: isBackpressured) }
+      if isBackpressured, state.value.queue.bytes > receiver.maximumQueuedBytes {
+        return receiver.disconnectForOverflow()
+      }
+      return resume()
     }
     handOver(outputs, receiver)
   }
 
-  /// Hands over some of what waits if the peer reads, and the rest in turns; to be called when it reads again.
-  func goOn() {
-    guard !state.value.isHandingOver, !state.value.isAwaitingTurn, !state.value.isEncoding,
-      let receiver = state.value.receiver, !receiver.isBehind
+  /// Hands over queued outputs if the client reads, and schedules the rest. Called when the client reads
+  /// again.
+  func resume() {
+    guard !state.value.isHandingOver, !state.value.isScheduled, !state.value.isEncoding,
+      let receiver = state.value.receiver, !receiver.isBackpressured
     else { return }
     var outputs: [RealtimeOutput] = []
-    while outputs.count < LoopSink.mostAtOnce, let output = state.value.pending.next() {
+    while outputs.count < LoopSink.maximumBatchCount, let output = state.value.queue.next() {
       outputs.append(output)
     }
     guard !outputs.isEmpty else { return }
     state.value.isHandingOver = true
     handOver(outputs, receiver)
     state.value.isHandingOver = false
-    guard !state.value.pending.isEmpty, !state.value.isEncoding else { return }
-    state.value.isAwaitingTurn = true
-    LoopTurns.current.add(self, on: loopGroup.eventLoop)
+    guard !state.value.queue.isEmpty, !state.value.isEncoding else { return }
+    state.value.isScheduled = true
+    loopGroup.eventLoop.assumeIsolated().scheduleTask(in: Self.pause) {
+      self.state.value.isScheduled = false
+      self.resume()
+    }
   }
 
-  func takeTurn() {
-    state.value.isAwaitingTurn = false
-    goOn()
-  }
-
-  /// Hands over outputs up to the first that has to be encoded; the others wait behind it, before what waits already.
-  private func handOver(_ outputs: [RealtimeOutput], _ receiver: any LoopReceiver) {
+  /// Hands over outputs up to the first that is encoded off the loop. The others go back to the front of the
+  /// queue.
+  private func handOver(_ outputs: [RealtimeOutput], _ receiver: any OutputReceiver) {
     for (index, output) in outputs.enumerated() {
       guard let encode = receiver.encoding(of: output) else { continue }
+      precondition(!state.value.isEncoding, "invariant: one output of a connection is encoded at a time")
       state.value.isEncoding = true
-      state.value.pending.putBack(outputs[(index + 1)...])
+      state.value.queue.putBack(outputs[(index + 1)...])
       if index > 0 { receiver.receive(Array(outputs[..<index])) }
       loopGroup.encode(output.estimatedSize, encode) { self.finish(output, $0) }
       return
@@ -131,35 +123,58 @@ final class LoopSink: RealtimeSink, TurnTaker {
     state.value.isHandingOver = true
     receiver.receive(output, encoded: encoded)
     state.value.isHandingOver = false
-    loopGroup.letGo(of: output)
-    goOn()
+    loopGroup.releaseLater(output)
+    resume()
   }
 
-  /// Ends the connection's side, on the event loop: what still comes is dropped.
+  /// Detaches the receiver, on the event loop. Later outputs are dropped.
   func detach() { state.value = State() }
 }
 
 /// The connections of one event loop.
 final class LoopSinkGroup: RealtimeSinkGroup {
   let eventLoop: any EventLoop
-  private let deliveries: NIOLoopBoundBox<LoopDeliveries>
-  /// One after the other: what is encoded for many connections is encoded once, and found by the others.
+  /// Deliveries that the event loop has not reached.
+  private let waiting = NIOLockedValueBox<[RealtimeDelivery]>([])
+  /// Encodes one output after another: a push for many connections is encoded once, and the others find the
+  /// result.
   private let encoding = DispatchQueue(label: "hearth.encoding")
-  /// The same for what takes long, so that the rest does not wait for it.
+  /// Encodes the largest outputs, so that the others do not wait for them.
   private let largeEncoding = DispatchQueue(label: "hearth.encoding.large")
-  /// From how many bytes on, about.
+  /// The estimated size of JSON in bytes from which on an output is one of the largest.
   private static let largeBytes = 2 << 20
 
   init(_ eventLoop: any EventLoop) {
     self.eventLoop = eventLoop
-    deliveries = .makeBoxSendingValue(LoopDeliveries(eventLoop), eventLoop: eventLoop)
   }
 
   func deliver(_ deliveries: [RealtimeDelivery]) {
-    eventLoop.execute { self.deliveries.value.deliver(deliveries) }
+    let isFirst = waiting.withLockedValue { waiting in
+      defer { waiting += deliveries }
+      return waiting.isEmpty
+    }
+    if isFirst { eventLoop.execute { self.deliverWaiting() } }
   }
 
-  /// Encodes beside the event loop and goes on there.
+  /// Hands over everything that waits, the outputs of one connection together: a busy loop then writes less often.
+  private func deliverWaiting() {
+    let deliveries = waiting.withLockedValue { waiting in
+      defer { waiting = [] }
+      return waiting
+    }
+    var sinks: [LoopSink] = []
+    var outputs: [ObjectIdentifier: [RealtimeOutput]] = [:]
+    for delivery in deliveries {
+      guard let sink = delivery.sink as? LoopSink else { continue }
+      if outputs[ObjectIdentifier(sink)] == nil { sinks.append(sink) }
+      outputs[ObjectIdentifier(sink), default: []] += delivery.outputs
+    }
+    for sink in sinks {
+      if let outputs = outputs[ObjectIdentifier(sink)] { sink.receive(outputs) }
+    }
+  }
+
+  /// Encodes off the event loop and continues there.
   fileprivate func encode(
     _ size: Int, _ encode: @escaping @Sendable () -> ByteBuffer?,
     then: @escaping @Sendable (ByteBuffer?) -> Void
@@ -170,48 +185,17 @@ final class LoopSinkGroup: RealtimeSinkGroup {
     }
   }
 
-  /// Has a large value released beside the event loop, once that has nothing of it any more: it is a great many objects.
-  fileprivate func letGo(of output: RealtimeOutput) {
+  /// Releases a large value off the event loop, after the loop's last reference is gone: it has very many
+  /// objects.
+  fileprivate func releaseLater(_ output: RealtimeOutput) {
     guard output.estimatedSize >= Self.largeBytes else { return }
     largeEncoding.asyncAfter(deadline: .now() + .seconds(1)) { withExtendedLifetime(output) {} }
   }
 }
 
-/// What the connections of one event loop are told: at once while that takes little of the loop's time, in turns beyond.
-private final class LoopDeliveries: TurnTaker {
-  private let eventLoop: any EventLoop
-  private var line = CircularBuffer<LoopSink>(initialCapacity: 0)
-
-  init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
-
-  func deliver(_ deliveries: [RealtimeDelivery]) {
-    let turns = LoopTurns.current
-    for delivery in deliveries {
-      guard let sink = delivery.sink as? LoopSink else { continue }
-      if line.isEmpty {
-        if turns.hasTimeBesides(turns: 4) {
-          turns.besides { sink.receive(delivery.outputs) }
-          continue
-        }
-        turns.add(self, on: eventLoop)
-      }
-      if !sink.lineUp(delivery.outputs) { line.append(sink) }
-    }
-  }
-
-  func takeTurn() {
-    let end = NIODeadline.now() + LoopTurns.turn
-    repeat {
-      guard let sink = line.popFirst() else { return }
-      sink.leaveLine()
-    } while .now() < end
-    if !line.isEmpty { LoopTurns.current.add(self, on: eventLoop) }
-  }
-}
-
 extension RealtimeOutput {
-  /// About how many bytes of JSON the output is.
-  fileprivate var estimatedSize: Int {
+  /// The estimated size in bytes of JSON.
+  var estimatedSize: Int {
     switch self {
     case .push(let push): push.estimatedSize
     case .response(_, .value(let node)): node.estimatedSize

@@ -1,16 +1,18 @@
-// How much may wait for a peer that does not read. Invariant: a connection whose queue is beyond the
-// budget is told so at the next write, whatever kind of channel it is.
+// Limits the bytes that wait to be read by one client.
+//
+// Invariant: the write that takes a connection beyond its budget reports it, on every kind of channel.
 
 import NIOCore
 
-/// Watches the bytes that wait to be read by one peer.
+/// Counts the bytes that wait to be read by one client.
 struct OutputBudget {
   let limit: Int
-  /// Whether the channel can tell what waits. A stream of HTTP/2 must not even be asked: that is fatal.
+  /// Whether the channel reports its queued bytes. An HTTP/2 stream does not: requesting the option is a
+  /// fatal error.
   let isMeasurable: Bool
-  /// Bytes written since the channel was last writable; for channels that cannot tell what waits.
+  /// Bytes written since the channel was last writable, for channels that do not report their queue.
   private var written = 0
-  /// The largest single write since then: one answer may be larger than the budget, and its reader deserves it.
+  /// The largest single write since then. One response may be larger than the budget.
   private var largest = 0
 
   /// Creates a budget of `limit` bytes, for a socket or for a stream within a connection.
@@ -19,7 +21,7 @@ struct OutputBudget {
     self.isMeasurable = isMeasurable
   }
 
-  /// Counts bytes that were written and flushed; whether the peer is beyond its budget.
+  /// Counts bytes that were written and flushed. Returns whether the client is beyond its budget.
   mutating func isExceeded(writing bytes: Int, to channel: any Channel) -> Bool {
     if channel.isWritable {
       written = 0

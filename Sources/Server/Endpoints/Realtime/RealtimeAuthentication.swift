@@ -1,31 +1,35 @@
-// Who is asking, from a credential. With `--emulator` it is whoever the credential claims,
-// unverified; without it there is nobody yet who could verify one, so that every credential is refused.
+// Authenticates callers of the Realtime Database by their credential.
 //
-// Invariant: nothing is trusted unless the process was started as an emulator.
+// With `--emulator` the claims of a credential are trusted without verification. Otherwise every credential
+// is rejected: verification does not exist yet.
+//
+// Invariant: no credential is trusted unless the process was started as an emulator.
 
+import JSON
 import RealtimeEngine
 import RealtimeModel
 
-/// How the Realtime Database's port establishes callers.
+/// How a port of the Realtime Database authenticates callers.
 public struct RealtimeAuthentication: Sendable {
   private let isEmulator: Bool
 
-  /// Trusts what a credential claims: `owner` is the administrator, a token is read without verification.
+  /// Trusts every credential: `owner` is the administrator, the claims of a token are not verified.
   public static let emulator = RealtimeAuthentication(isEmulator: true)
 
-  /// Refuses every credential.
+  /// Rejects every credential.
   public static let refuseAll = RealtimeAuthentication(isEmulator: false)
 
-  /// Who somebody is, with what the protocol tells about it.
+  /// The result of a verification.
   struct Verified: Sendable {
     var caller: Caller
-    /// What rules see as `auth`; empty for an administrator.
+    /// The value of `auth` in rules; empty for an administrator.
     var claims: Node
-    /// When the credential ends, in seconds since 1970; 0 for never.
+    /// The expiry of the credential, in seconds since 1970; 0 for never.
     var expires: Int64
   }
 
-  /// Refuses whom no data is given to or taken from, whatever the request says; nil for anybody else.
+  /// Returns the error for requests that are rejected whatever they contain; nil where callers are
+  /// authenticated.
   func refusal(of credential: String?) -> RealtimeError? {
     guard !isEmulator else { return nil }
     return credential == nil ? .permissionDenied : Self.invalidToken
@@ -33,7 +37,7 @@ public struct RealtimeAuthentication: Sendable {
 
   private static let invalidToken = RealtimeError(.invalidToken, "Could not parse auth token.")
 
-  /// The one a credential stands for.
+  /// Returns the caller that a credential identifies.
   ///
   /// - Throws: ``RealtimeError`` with the status `invalid_token`.
   func verify(_ credential: String) throws(RealtimeError) -> Verified {
@@ -48,7 +52,7 @@ public struct RealtimeAuthentication: Sendable {
       case .children = claims.content
     else { throw invalid }
     var id = ""
-    for name: Key in ["sub", "user_id", "uid"] {
+    for name: ChildKey in ["sub", "user_id", "uid"] {
       if id.isEmpty, case .string(let text)? = claims.child(name).leafValue { id = text }
     }
     var expires: Int64 = 0
@@ -56,7 +60,7 @@ public struct RealtimeAuthentication: Sendable {
     return Verified(caller: Caller(.user(id: id, claims: claims)), claims: claims, expires: expires)
   }
 
-  /// The caller of a request that carries a credential or none, with whom an administrator wants to be instead.
+  /// Returns the caller of a request. An administrator may act as another user by `override`.
   func caller(credential: String?, override: Override? = nil) throws(RealtimeError) -> Caller {
     guard let credential else { return .anonymous }
     let caller = try verify(credential).caller
@@ -70,7 +74,7 @@ public struct RealtimeAuthentication: Sendable {
     }
   }
 
-  /// Whom an administrator wants to be.
+  /// The user that an administrator acts as.
   enum Override: Sendable {
     case nobody
     case user(Node)

@@ -1,4 +1,7 @@
-// What every connection to the Realtime Database's port shares: the engine, who may be whom, and limits. Invariant: nothing here is touched per message.
+// Serves the Realtime Database on a port: holds the engine, authentication and limits that all its
+// connections share.
+//
+// Invariant: no state here changes per message.
 
 public import Logging
 import NIOConcurrencyHelpers
@@ -14,7 +17,7 @@ import RealtimeModel
   import Darwin
 #endif
 
-/// The Realtime Database as the port serves it: WebSocket, REST and event streams.
+/// The Realtime Database as a port serves it: WebSocket, REST and event streams.
 public final class RealtimeEndpoint: Sendable {
   let engine: RealtimeEngine
   let authentication: RealtimeAuthentication
@@ -24,7 +27,7 @@ public final class RealtimeEndpoint: Sendable {
   /// The wall clock, in milliseconds since 1970.
   let now: @Sendable () -> Int64
 
-  /// The sessions that poll.
+  /// The long-polling sessions.
   let longPolls: LongPollSessions
 
   private let groups = NIOLockedValueBox<[ObjectIdentifier: LoopSinkGroup]>([:])
@@ -33,8 +36,8 @@ public final class RealtimeEndpoint: Sendable {
   ///
   /// - Parameters:
   ///   - defaultNamespace: the database of requests that name none, neither by `ns` nor by host.
-  ///   - limits: what one connection may take.
-  ///   - now: the wall clock that clients set theirs by, in milliseconds since 1970.
+  ///   - limits: the limits of one connection.
+  ///   - now: the wall clock sent to clients, in milliseconds since 1970.
   public init(
     engine: RealtimeEngine, authentication: RealtimeAuthentication, defaultNamespace: String,
     limits: RealtimeEndpointLimits = .standard, log: Logger,
@@ -49,32 +52,20 @@ public final class RealtimeEndpoint: Sendable {
     longPolls = LongPollSessions(limit: limits.longPollSessions)
   }
 
-  /// The system's clock in milliseconds since 1970.
+  /// Returns the system's clock in milliseconds since 1970.
   public static func systemTime() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 
-  /// What a port needs to speak the Realtime Database's protocols.
+  /// The protocols of the Realtime Database's port: HTTP/1.1 with WebSockets, and HTTP/2.
   public func protocols(_ port: PortLimits = PortLimits()) -> PortProtocols {
-    PortProtocols(
-      http1: { channel in
-        try channel.pipeline.syncOperations.addRealtimeHTTP1(RealtimeHTTPConnection(self, port))
-      },
-      http2: { channel in
-        let connection = RealtimeHTTPConnection(self, port)
-        try channel.pipeline.syncOperations.addHandler(RealtimeHTTPDrainHandler(connection))
-        let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
-        return { stream in
-          let pipeline = stream.pipeline.syncOperations
-          try pipeline.addHTTP1Translation(port)
-          try pipeline.addHandler(RealtimeHTTPHandler(bound.value, isHTTP2: true))
-        }
-      })
+    let service = RealtimeHTTPService(endpoint: self)
+    return PortProtocols(http1: service.http1(port), http2: service.http2(port))
   }
 
-  /// The group that reaches the connections of an event loop.
+  /// Returns the group of the connections of an event loop.
   func sinkGroup(of eventLoop: any EventLoop) -> LoopSinkGroup {
     groups.withLockedValue { groups in
       let id = ObjectIdentifier(eventLoop)
@@ -85,7 +76,8 @@ public final class RealtimeEndpoint: Sendable {
     }
   }
 
-  /// The namespace that a request is for: by parameter, by the first label of a host of three or more, or the default.
+  /// Returns the namespace of a request: the parameter, the first label of a host with three or more labels,
+  /// or the default.
   func namespace(parameter: String?, host: String?) -> String {
     if let parameter, !parameter.isEmpty { return parameter }
     if let host {

@@ -1,12 +1,15 @@
-// What each request of protocol v5 asks of the engine. Every request is answered exactly once: by the
-// engine, or here when it concerns the connection alone.
+// Performs each request of protocol v5.
+//
+// Invariant: every request gets exactly one response, from the engine, or from here if it concerns the
+// connection alone.
 
+import JSON
 import RealtimeEngine
 import RealtimeModel
 import RealtimeWire
 
 extension RealtimeSession {
-  /// Hands a request to the engine or answers it.
+  /// Hands a request to the engine or responds to it.
   func perform(_ request: ClientRequest, on connection: RealtimeConnection) {
     let number = request.number
     if request.action.concernsData, let refusal = endpoint.authentication.refusal(of: nil) {
@@ -15,34 +18,34 @@ extension RealtimeSession {
     switch request.action {
     case .listen(let listen): self.listen(listen, number, connection)
     case .unlisten(let path, _, let tag):
-      willBeAnswered(.unlisten(SessionListens.Name(path: path, tag: tag)))
+      expectResponse(.unlisten(SessionListens.Name(path: path, tag: tag)))
       connection.unlisten(path, tag: tag, request: number)
     case .get(let path, let query):
-      willBeAnswered()
+      expectResponse()
       connection.get(path, query: query, request: number)
     case .put(let path, let data, let hash):
       guard fits(data.estimatedSize, number) else { return }
-      willBeAnswered()
+      expectResponse()
       connection.set(path, to: data, ifHash: hash, request: number)
     case .merge(let path, let children):
       guard fits(children, number) else { return }
-      willBeAnswered()
+      expectResponse()
       connection.update(path, children, request: number)
     case .onDisconnectPut(let path, let data):
       guard fits(data.estimatedSize, number) else { return }
-      willBeAnswered()
+      expectResponse()
       connection.onDisconnectSet(path, to: data, request: number)
     case .onDisconnectMerge(let path, let children):
       guard fits(children, number) else { return }
-      willBeAnswered()
+      expectResponse()
       connection.onDisconnectUpdate(path, children, request: number)
     case .onDisconnectCancel(let path):
-      willBeAnswered()
+      expectResponse()
       connection.onDisconnectCancel(path, request: number)
     case .authenticate(let authenticate): self.authenticate(authenticate, number, connection)
     case .unauthenticate:
-      successTexts[number] = ServerResponse(number, .ok, .leaf(.string("unauthenticated"))).json()
-      willBeAnswered()
+      successMessages[number] = ServerResponse(number, .ok, .leaf(.string("unauthenticated"))).json()
+      expectResponse()
       connection.authenticate(.anonymous, request: number)
     case .appCheck, .dropAppCheck, .stats:
       reply(ServerResponse(number, .ok).json())
@@ -67,8 +70,8 @@ extension RealtimeSession {
     if let text, text.count > most {
       return reply(ServerResponse(number, RealtimeError(.failure, "a query may have \(most) bytes")).json())
     }
-    willBeAnswered(.listen(SessionListens.Name(path: listen.path, tag: listen.tag), queryText: text))
-    // Without a hash nobody knows what the client holds: it is told also that there is nothing.
+    expectResponse(.listen(SessionListens.Name(path: listen.path, tag: listen.tag), queryText: text))
+    // Without a hash the client's copy is unknown: the engine then sends the value also if it is empty.
     connection.listen(
       listen.path, query: listen.query, tag: listen.tag, hash: listen.hash, compoundHash: compoundHash,
       request: number)
@@ -84,7 +87,7 @@ extension RealtimeSession {
         caller = try endpoint.authentication.caller(
           credential: request.credential, override: .init(override))
       }
-      successTexts[number] = ServerResponse.json(number, .ok) { writer in
+      successMessages[number] = ServerResponse.json(number, .ok) { writer in
         writer.beginObject()
         writer.key("auth")
         writer.node(verified.claims)
@@ -92,10 +95,10 @@ extension RealtimeSession {
         writer.int(verified.expires)
         writer.endObject()
       }
-      willBeAnswered()
+      expectResponse()
       connection.authenticate(caller, request: number)
     } catch {
-      // The client will close; until then nothing runs on behalf of whom it was before.
+      // The client closes the connection now. Until then nothing runs with the previous credential.
       connection.authenticate(.anonymous, request: nil)
       reply(ServerResponse(number, error).json())
     }
@@ -113,7 +116,7 @@ extension RealtimeSession {
 }
 
 extension ClientAction {
-  /// Whether it reads or changes data, or would if it could be understood.
+  /// Whether the action reads or changes data, or would if it were valid.
   fileprivate var concernsData: Bool {
     switch self {
     case .listen, .get, .put, .merge, .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel: true

@@ -1,11 +1,13 @@
-// One session of protocol v5, whatever carries it: requests to the engine, its answers and pushes to the transport.
+// Runs one session of protocol v5 over any transport: hands requests to the engine, and its responses and
+// pushes to the transport.
 //
 // Invariants
-//   1. Requests go to the engine in the order in which they came; answers leave in that order too, also those
-//      that the session gives itself; and none leaves before a push that was there earlier.
-//   2. How many requests, and how many bytes of them, wait for answers is known, so that a transport stops reading.
-//   3. Confined to one event loop; after `end()` nothing reaches the transport.
+//   1. Requests reach the engine in the order of arrival. Responses leave in the same order, also the
+//      session's own. No response overtakes a push that was queued before it.
+//   2. The number and the bytes of unanswered requests are known, so that a transport can stop reading.
+//   3. The session is confined to one event loop. After `end()` nothing reaches the transport.
 
+import JSON
 import Logging
 import NIOCore
 import RealtimeEngine
@@ -14,36 +16,36 @@ import RealtimeWire
 
 final class RealtimeSession {
   let endpoint: RealtimeEndpoint
-  /// How the transport wants messages.
-  private let form: MessageForm
+  /// The encoding that the transport expects.
+  private let form: MessageEncoding
   private var transport: (any SessionTransport)?
   private var connection: RealtimeConnection?
   private var sink: LoopSink?
 
-  /// Requests handed to the engine, and answers that came back.
-  private(set) var submitted = 0
-  private(set) var answered = 0
-  /// The requests that the engine has not answered, in order, with their bytes, and the sum of these.
+  /// The number of requests handed to the engine, and of its responses.
+  private(set) var submittedCount = 0
+  private(set) var answeredCount = 0
+  /// The requests without a response, in order, with their bytes; and the sum of these bytes.
   private var outstanding = CircularBuffer<(size: Int, request: SessionListens.Request)>(initialCapacity: 0)
   private(set) var outstandingBytes = 0
-  /// The bytes of the message being handled.
+  /// The bytes of the message that is being handled.
   private var messageBytes = 0
-  /// How many pushes and answers the engine has handed over.
-  private var received = 0
-  /// The session's own answers that wait for the engine's before them, and for what the peer has yet to read.
-  private var waiting: [(after: Int, place: Int, message: ByteBuffer)] = []
-  /// What the engine's plain success means for requests that promise more than that.
-  var successTexts: [Int64: [UInt8]] = [:]
+  /// The number of pushes and responses that the engine has delivered.
+  private var deliveredCount = 0
+  /// The session's own responses that wait for earlier responses of the engine, and for queued output.
+  private var delayedReplies: [(after: Int, position: Int, message: ByteBuffer)] = []
+  /// Messages to send instead of a plain success, by request.
+  var successMessages: [Int64: [UInt8]] = [:]
   private var listens = SessionListens()
 
-  init(_ endpoint: RealtimeEndpoint, form: MessageForm) {
+  init(_ endpoint: RealtimeEndpoint, form: MessageEncoding) {
     self.endpoint = endpoint
     self.form = form
   }
 
-  // MARK: Life
+  // MARK: Lifecycle
 
-  /// Begins a session, which ends the one that the client had before.
+  /// Opens a session, and ends the client's previous one.
   ///
   /// - Returns: the session's name.
   func open(
@@ -59,27 +61,27 @@ final class RealtimeSession {
     return connection.session
   }
 
-  /// Ends the session in the engine, and all that goes to the transport.
+  /// Ends the session in the engine. Nothing reaches the transport any longer.
   func end() {
     connection?.close()
     connection = nil
     sink?.detach()
     sink = nil
     transport = nil
-    waiting = []
+    delayedReplies = []
   }
 
-  /// Whether every request was answered.
-  var isIdle: Bool { submitted == answered && waiting.isEmpty }
+  /// Whether every request has its response.
+  var isIdle: Bool { submittedCount == answeredCount && delayedReplies.isEmpty }
 
-  /// Whether so many requests, or so many bytes of them, wait for their answers.
-  func isFull(_ requests: Int, _ bytes: Int) -> Bool {
-    submitted - answered + waiting.count >= requests || outstandingBytes >= bytes
+  /// Whether the number or the bytes of unanswered requests reach these limits.
+  func reachesLimits(requests: Int, bytes: Int) -> Bool {
+    submittedCount - answeredCount + delayedReplies.count >= requests || outstandingBytes >= bytes
   }
 
   // MARK: Requests
 
-  /// Reads a message and does what it asks; a control message is the transport's own affair.
+  /// Reads a message and performs its request. A control message is returned: it concerns the transport.
   func receive(_ bytes: UnsafeRawBufferPointer) -> ClientControl? {
     do throws(WireError) {
       switch try ClientMessage(json: bytes, limits: endpoint.limits.data) {
@@ -87,66 +89,67 @@ final class RealtimeSession {
       case .request(let request): perform(request, size: bytes.count)
       }
     } catch {
-      transport?.refuse(error.reason, code: error.closeCode)
+      transport?.reject(error.reason, code: error.closeCode)
     }
     return nil
   }
 
-  /// Does what a request asks; it counts as `size` bytes until it is answered.
+  /// Performs a request, which counts as `size` bytes until its response.
   func perform(_ request: ClientRequest, size: Int) {
     guard let connection else { return }
     messageBytes = size
     perform(request, on: connection)
   }
 
-  /// Answers a message that was too large to be kept, by the number of its request.
+  /// Rejects a message that was too large to be buffered, by the number of its request.
   func receiveOversized(request: Int64?) {
     if let request {
       reply(ServerResponse(request, .writeTooBig).json())
     } else {
-      transport?.refuse("The message is too large.", code: 1009)
+      transport?.reject("The message is too large.", code: 1009)
     }
   }
 
-  /// Counts a request that the engine will answer.
-  func willBeAnswered(_ request: SessionListens.Request = .other) {
-    submitted += 1
+  /// Counts a request that the engine will respond to.
+  func expectResponse(_ request: SessionListens.Request = .other) {
+    submittedCount += 1
     outstanding.append((messageBytes, request))
     outstandingBytes += messageBytes
   }
 
-  /// Sends the session's own answer to a request, behind the answers to the requests before it, and behind what waits.
+  /// Sends the session's own response to a request, after the responses to earlier requests and after queued
+  /// output.
   func reply(_ message: [UInt8]) {
     guard let bytes = form.bytes(message) else { return }
-    let place = received + (sink?.waiting ?? 0)
-    if answered == submitted, place == received, waiting.isEmpty {
+    let position = deliveredCount + (sink?.queuedCount ?? 0)
+    if answeredCount == submittedCount, position == deliveredCount, delayedReplies.isEmpty {
       transport?.write(bytes, counted: false)
     } else {
-      waiting.append((submitted, place, bytes))
+      delayedReplies.append((submittedCount, position, bytes))
     }
   }
 }
 
-// MARK: Answers and pushes
+// MARK: Responses and pushes
 
-extension RealtimeSession: LoopReceiver {
-  var isBehind: Bool { transport?.isBehind ?? false }
+extension RealtimeSession: OutputReceiver {
+  var isBackpressured: Bool { transport?.isBackpressured ?? false }
 
-  var mostPendingBytes: Int { endpoint.limits.data.queuedOutputBytes }
+  var maximumQueuedBytes: Int { endpoint.limits.data.queuedOutputBytes }
 
-  func cutOff() { transport?.cutOff() }
+  func disconnectForOverflow() { transport?.disconnectForOverflow() }
 
-  /// Goes on telling, after the peer has read.
-  func goOn() { sink?.goOn() }
+  /// Resumes sending, after the client has read.
+  func resume() { sink?.resume() }
 
   func receive(_ outputs: [RealtimeOutput]) {
     for output in outputs {
-      received += 1
+      deliveredCount += 1
       switch output {
       case .push(let push): self.push(push)
       case .response(let request, let response): answer(request, response)
       case .ended:
-        transport?.sessionWasTakenOver()
+        transport?.sessionWasReplaced()
         return
       }
       writeOwnAnswers()
@@ -169,9 +172,9 @@ extension RealtimeSession: LoopReceiver {
   }
 
   func receive(_ output: RealtimeOutput, encoded: ByteBuffer?) {
-    received += 1
+    deliveredCount += 1
     switch output {
-    // The push has kept what was encoded.
+    // The push keeps its encoded bytes.
     case .push(let push): self.push(push)
     case .response(let request, let response):
       answer(request, encoded == nil ? .failure(.tooBig) : response, encoded)
@@ -182,49 +185,51 @@ extension RealtimeSession: LoopReceiver {
     transport?.requestsWereAnswered()
   }
 
-  /// Writes the engine's answer to the oldest request.
+  /// Sends the engine's response to the oldest request.
   private func answer(_ request: Int64, _ response: RealtimeResponse, _ encoded: ByteBuffer? = nil) {
-    answered += 1
-    guard let (size, asked) = outstanding.popFirst() else { return }
+    answeredCount += 1
+    guard let (size, listenRequest) = outstanding.popFirst() else {
+      preconditionFailure("invariant: the engine responds once to each request")
+    }
     outstandingBytes -= size
-    switch listens.outcome(of: asked, response) {
+    switch listens.outcome(of: listenRequest, response) {
     case .answer(let response):
       var message = encoded ?? bytes(of: response, to: request)
-      if transport?.takes(message) == false { message = failure(.tooBig, request) }
-      transport?.write(message, counted: message.readableBytes >= EncodedPush.countedBytes)
+      if transport?.canSend(message) == false { message = failure(.tooBig, request) }
+      transport?.write(message, counted: message.readableBytes >= EncodedPush.minimumCountedBytes)
     case .cancel(let name, let queryText): cancel(name, queryText)
-    case .goesOn: transport?.refuse("A listen could not be ended.", code: 1011)
+    case .remainsActive: transport?.reject("A listen could not be ended.", code: 1011)
     case .nothing: break
     }
   }
 
-  /// Writes those of the session's own answers before which nothing is left.
+  /// Sends the session's own responses that nothing precedes any longer.
   private func writeOwnAnswers() {
-    while let first = waiting.first, first.after <= answered, first.place <= received {
-      waiting.removeFirst()
+    while let first = delayedReplies.first, first.after <= answeredCount, first.position <= deliveredCount {
+      delayedReplies.removeFirst()
       transport?.write(first.message, counted: false)
     }
   }
 
   private func push(_ push: RealtimePush) {
     if case .cancel = push.body {
-      // Of one that ended because of its size the client was told.
+      // A listen that ended because of its size is already gone here: the client knows.
       let name = SessionListens.Name(path: push.path, tag: push.tag)
       if let queryText = listens.remove(name) { cancel(name, queryText) }
       return
     }
-    guard listens.wants(push) else { return }
+    guard listens.accepts(push) else { return }
     let encoded = form.encoded(push)
-    if let bytes = encoded.bytes, transport?.takes(bytes) ?? true {
-      transport?.write(bytes, counted: encoded.mustBeCounted())
+    if let bytes = encoded.bytes, transport?.canSend(bytes) ?? true {
+      transport?.write(bytes, counted: encoded.countOnce())
     } else {
-      end(toldBy: push)
+      endListens(of: push)
     }
   }
 
-  /// Ends what would be told a push that has more pieces than a client can count: going on without it would show the
-  /// client a state that never was.
-  private func end(toldBy push: RealtimePush) {
+  /// Ends the listens of a push that has more frames than a client can count. Without the push they would
+  /// show a state that never existed.
+  private func endListens(of push: RealtimePush) {
     if push.isFirst {
       guard !outstanding.isEmpty, case .listen(let name, _) = outstanding[outstanding.startIndex].request
       else { return }
@@ -232,7 +237,7 @@ extension RealtimeSession: LoopReceiver {
       listens.remove(name)
       return endInEngine(name)
     }
-    for (name, queryText) in listens.remove(toldBy: push) {
+    for (name, queryText) in listens.remove(notifiedBy: push) {
       cancel(name, queryText)
       endInEngine(name)
     }
@@ -242,11 +247,11 @@ extension RealtimeSession: LoopReceiver {
     guard let connection else { return }
     listens.willEnd()
     messageBytes = 0
-    willBeAnswered(.end(name))
+    expectResponse(.end(name))
     connection.unlisten(name.path, tag: name.tag, request: 0)
   }
 
-  /// Tells the client that a listen has ended.
+  /// Notifies the client that a listen has ended.
   private func cancel(_ name: SessionListens.Name, _ queryText: [UInt8]?) {
     if let bytes = form.bytes(ServerPush.cancel(path: name.path, queryText: queryText).json()) {
       transport?.write(bytes, counted: false)
@@ -256,7 +261,7 @@ extension RealtimeSession: LoopReceiver {
   private func bytes(of response: RealtimeResponse, to request: Int64) -> ByteBuffer {
     switch response {
     case .done:
-      if !successTexts.isEmpty, let text = successTexts.removeValue(forKey: request) {
+      if !successMessages.isEmpty, let text = successMessages.removeValue(forKey: request) {
         return form.bytes(text) ?? ByteBuffer()
       }
       return form.success(request)
@@ -266,7 +271,7 @@ extension RealtimeSession: LoopReceiver {
       guard node.estimatedSize <= endpoint.limits.data.responseBytes else { return failure(.tooBig, request) }
       return form.bytes(ServerResponse(request, .ok, node).json()) ?? failure(.tooBig, request)
     case .failure(let error):
-      successTexts[request] = nil
+      successMessages[request] = nil
       return failure(error, request)
     }
   }
@@ -277,7 +282,7 @@ extension RealtimeSession: LoopReceiver {
 }
 
 extension WireError {
-  /// What a client is told that sent this.
+  /// The error text for the client that sent the message.
   var reason: String {
     switch self {
     case .notJSON(let error): "The message is not JSON: \(error)"
@@ -285,7 +290,7 @@ extension WireError {
     }
   }
 
-  /// The close code of a WebSocket for it (RFC 6455, section 7.4.1).
+  /// The WebSocket close code (RFC 6455, section 7.4.1).
   var closeCode: UInt16 {
     switch self {
     case .notJSON: 1007
@@ -295,7 +300,7 @@ extension WireError {
 }
 
 extension JSONWriter {
-  /// Writes the payload of a listen's success.
+  /// Writes the payload of a successful listen.
   fileprivate mutating func warnings(_ warnings: [String]) {
     beginObject()
     if !warnings.isEmpty {

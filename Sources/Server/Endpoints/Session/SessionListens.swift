@@ -1,107 +1,113 @@
-// The listens of a session as its client knows them: what of theirs the engine does not keep, and which of them end because
-// no message can hold what they would be told.
+// Tracks the listens of a session as its client knows them.
+//
+// The engine keeps no query objects, which a cancellation must repeat. A listen may also end here because a
+// message is too large for the client, before the engine confirms it.
 //
 // Invariants
-//   1. A listen stands from its answer to the answer that it has ended, or to its revocation. Nothing is kept of one that
-//      was refused.
-//   2. Of a listen that the client was told has ended it is told nothing more, though the engine may not have heard yet.
+//   1. A listen is active from its confirmation until its end is confirmed, or until it is cancelled. A
+//      rejected listen leaves no state.
+//   2. A client receives nothing about a listen after the notification that it has ended, even before the
+//      engine's confirmation.
 
 import RealtimeEngine
 import RealtimeModel
 
 struct SessionListens {
-  /// A listen's name on its connection.
+  /// The name of a listen on its connection.
   struct Name: Hashable {
     let path: Path
     /// The client's number of a filtered query.
     let tag: Int64?
   }
 
-  /// What a request means for the listens.
+  /// The effect of a request on the listens.
   enum Request {
-    /// Begins one.
+    /// Starts a listen.
     case listen(Name, queryText: [UInt8]?)
-    /// Would have begun this one, whose value is too large.
+    /// Would have started this listen, whose value is too large.
     case tooLarge(Name)
     case unlisten(Name)
-    /// The session's own, which ends one that the client was told has ended.
+    /// The session's own request, which ends a listen that the client knows has ended.
     case end(Name)
     case other
   }
 
-  /// What the client is told when the engine has answered.
+  /// The notification for the client after a response of the engine.
   enum Outcome {
     case answer(RealtimeResponse)
     case cancel(Name, queryText: [UInt8]?)
-    /// A listen goes on that the client was told has ended.
-    case goesOn
+    /// A listen remains active that the client knows has ended.
+    case remainsActive
     case nothing
   }
 
-  /// The listens that stand, with their query objects as they were sent: revoking one must repeat that.
-  private var standing: [Name: [UInt8]?] = [:]
-  /// How many the client was told have ended of which the engine has not confirmed it.
-  private var ending = 0
+  /// The active listens with their query objects as the client sent them: a cancellation must repeat these.
+  private var active: [Name: [UInt8]?] = [:]
+  /// The number of listens that ended for the client and not yet in the engine.
+  private var endingCount = 0
 
-  /// Takes note of the engine's answer to a request.
+  /// Applies the engine's response to a request.
   mutating func outcome(of request: Request, _ response: RealtimeResponse) -> Outcome {
     switch (request, response) {
-    case (.listen(let name, let queryText), .listening): standing.updateValue(queryText, forKey: name)
+    case (.listen(let name, let queryText), .listening): active.updateValue(queryText, forKey: name)
     case (.tooLarge, .listening): return .answer(.failure(.tooBig))
-    case (.unlisten(let name), .done): standing[name] = nil
+    case (.unlisten(let name), .done): active[name] = nil
     case (.end(let name), .done):
-      ending -= 1
-      // The client has listened anew before it heard that.
-      if let queryText = standing.removeValue(forKey: name) { return .cancel(name, queryText: queryText) }
+      endingCount -= 1
+      // The client has started the listen again before it knew of its end.
+      if let queryText = active.removeValue(forKey: name) { return .cancel(name, queryText: queryText) }
       return .nothing
-    // The store could not keep what went with it.
-    case (.end, _): return .goesOn
+    // The store could not write the changes of the same batch.
+    case (.end, _): return .remainsActive
     default: break
     }
     return .answer(response)
   }
 
   /// Removes a listen.
-  /// - Returns: its query object as it was sent; nil if there is no such listen.
+  ///
+  /// - Returns: its query object as the client sent it; nil if there is no such listen.
   @discardableResult
-  mutating func remove(_ name: Name) -> [UInt8]?? { standing.removeValue(forKey: name) }
+  mutating func remove(_ name: Name) -> [UInt8]?? { active.removeValue(forKey: name) }
 
-  /// Takes note that the engine is asked to end a listen.
-  mutating func willEnd() { ending += 1 }
+  /// Records that the engine is requested to end a listen.
+  mutating func willEnd() { endingCount += 1 }
 
-  /// Whether a push is for a listen that stands, or begins one.
-  func wants(_ push: RealtimePush) -> Bool { ending == 0 || push.isFirst || !names(toldBy: push).isEmpty }
-
-  /// Removes the listens that a push is for.
-  mutating func remove(toldBy push: RealtimePush) -> [(name: Name, queryText: [UInt8]?)] {
-    names(toldBy: push).map { name in (name, standing.removeValue(forKey: name) ?? nil) }
+  /// Whether a push belongs to an active listen, or starts one.
+  func accepts(_ push: RealtimePush) -> Bool {
+    endingCount == 0 || push.isFirst || !names(notifiedBy: push).isEmpty
   }
 
-  /// The listens that show what a push changes.
-  private func names(toldBy push: RealtimePush) -> [Name] {
+  /// Removes the listens that a push belongs to.
+  mutating func remove(notifiedBy push: RealtimePush) -> [(name: Name, queryText: [UInt8]?)] {
+    names(notifiedBy: push).map { name in (name, active.removeValue(forKey: name) ?? nil) }
+  }
+
+  /// The listens that show the change of a push.
+  private func names(notifiedBy push: RealtimePush) -> [Name] {
     let common = push.path.dataPath
-    let near = standing.keys.filter { name in
+    let near = active.keys.filter { name in
       name.tag == push.tag && (common.contains(name.path) || name.path.contains(common))
     }
     guard case .merge(let children) = push.body, !near.isEmpty else { return near }
-    // In order once for all: there may be many of both.
-    let places = children.map { push.path.appending($0.path).dataPath }.sorted()
+    // Both may be many: sorting once keeps each check logarithmic.
+    let paths = children.map { push.path.appending($0.path).dataPath }.sorted()
     return near.filter { name in
-      // Behind a location in order comes what is below it.
-      if let next = places.firstSorted(atOrBehind: name.path), name.path.contains(next) { return true }
-      // What is above it comes before, and may lie far off.
+      // In sorted order the paths below a location follow it.
+      if let next = paths.firstSorted(atOrAfter: name.path), name.path.contains(next) { return true }
+      // Its ancestors come before it, possibly far away.
       return (0..<name.path.count).contains { count in
         guard count >= common.count else { return false }
         let ancestor = Path(name.path.keys.prefix(count))
-        return places.firstSorted(atOrBehind: ancestor) == ancestor
+        return paths.firstSorted(atOrAfter: ancestor) == ancestor
       }
     }
   }
 }
 
 extension [Path] {
-  /// The first path of a sorted list that is no less than another.
-  fileprivate func firstSorted(atOrBehind path: Path) -> Path? {
+  /// The first path of a sorted list that is not less than `path`.
+  fileprivate func firstSorted(atOrAfter path: Path) -> Path? {
     var (low, high) = (0, count)
     while low < high {
       let middle = (low + high) / 2

@@ -1,51 +1,52 @@
-// What a session needs of whatever carries its messages: a WebSocket, or the polls of a browser that has none.
+// Defines what a session needs of its transport: a WebSocket, or the polls of a browser without one.
 
 import NIOCore
 import RealtimeEngine
 import RealtimeModel
 
-/// What carries a session's messages to its client; confined to the session's event loop.
+/// Carries a session's messages to its client; confined to the session's event loop.
 protocol SessionTransport: AnyObject {
-  /// Takes a message in the session's form; it need not leave before ``flush()``.
+  /// Writes a message in the transport's encoding. It may leave only with ``flush()``.
   ///
-  /// - Parameter counted: whether the bytes count in what the server holds until they have gone out.
+  /// - Parameter counted: whether the bytes count in the memory budget until they are written.
   func write(_ message: ByteBuffer, counted: Bool)
-  /// Whether a message in the session's form can go this way.
-  func takes(_ message: ByteBuffer) -> Bool
-  /// Has the messages taken so far leave.
+  /// Whether the transport can carry a message in its encoding.
+  func canSend(_ message: ByteBuffer) -> Bool
+  /// Sends the messages written so far.
   func flush()
-  /// Hears that the engine has answered requests, so that more may be taken.
+  /// Called after responses of the engine: the transport may read more requests.
   func requestsWereAnswered()
-  /// Tells the client what is wrong with what it sent, and ends the connection.
+  /// Sends the client an error about its message, and ends the connection.
   ///
-  /// - Parameter code: the reason as the close code of a WebSocket (RFC 6455, section 7.4.1).
-  func refuse(_ reason: String, code: UInt16)
-  /// Hears that the client has come back on another connection, which ended this session: ends the connection, behind
-  /// what the session was told.
-  func sessionWasTakenOver()
-  /// Whether the peer does not read as fast as it is told; ``RealtimeSession/goOn()`` tells when it does again.
-  var isBehind: Bool { get }
-  /// Ends a connection for which more waits than may.
-  func cutOff()
+  /// - Parameter code: the reason as a WebSocket close code (RFC 6455, section 7.4.1).
+  func reject(_ reason: String, code: UInt16)
+  /// Called when another connection of the client has ended this session. Ends the connection after the
+  /// output so far.
+  func sessionWasReplaced()
+  /// Whether the client reads more slowly than the server writes. ``RealtimeSession/resume()`` follows when
+  /// it has read.
+  var isBackpressured: Bool { get }
+  /// Closes a connection whose queue exceeds its limit.
+  func disconnectForOverflow()
 }
 
 extension SessionTransport {
-  /// Frames that could be made can be sent.
-  func takes(_ message: ByteBuffer) -> Bool { true }
-  /// A transport that says nothing of its peer is told everything at once.
-  var isBehind: Bool { false }
-  /// One that is never behind has nothing waiting.
-  func cutOff() {}
+  /// A transport without a limit carries every message that could be encoded.
+  func canSend(_ message: ByteBuffer) -> Bool { true }
+  /// A transport without back-pressure accepts all output immediately.
+  var isBackpressured: Bool { false }
+  /// Without back-pressure nothing is queued.
+  func disconnectForOverflow() {}
 }
 
-/// The form in which a transport takes messages.
-enum MessageForm: Sendable {
-  /// The frames of a WebSocket, headers included, where a client counts so many pieces of a message.
+/// The encoding of a transport's messages.
+enum MessageEncoding: Sendable {
+  /// The frames of a WebSocket, headers included. A client counts at most `pieces` frames of a message.
   case frames(pieces: Int)
-  /// The JSON text.
+  /// JSON.
   case text
 
-  /// A message in this form; nil if it has more pieces than a client can count.
+  /// Encodes a message; nil if it has more frames than a client can count.
   func bytes(_ message: [UInt8]) -> ByteBuffer? {
     switch self {
     case .frames(let pieces): SocketFrames(message: message, pieces: pieces)?.bytes
@@ -53,16 +54,17 @@ enum MessageForm: Sendable {
     }
   }
 
-  /// A push in this form, made once for all listeners that are told the same.
+  /// Encodes a push, once for all listeners that receive it.
   func encoded(_ push: RealtimePush) -> EncodedPush {
     switch self {
     case .frames(let pieces): SocketFrames.encoded(push, pieces: pieces)
     case .text:
-      push.encoded(as: PushText.self) { PushText(push: EncodedPush(ByteBuffer(bytes: $0.message))) }.push
+      push.encoded(as: PushEncoder.self) { PushEncoder(push: EncodedPush(ByteBuffer(bytes: $0.message))) }
+        .push
     }
   }
 
-  /// A request's plain success in this form, the most frequent message of all.
+  /// Encodes a plain success, the most frequent message.
   func success(_ request: Int64) -> ByteBuffer {
     var buffer = ByteBuffer()
     let isFramed = if case .frames = self { true } else { false }
@@ -70,8 +72,8 @@ enum MessageForm: Sendable {
     return buffer
   }
 
-  /// What a push keeps as text.
-  private struct PushText: Sendable {
+  /// The JSON form of a push.
+  private struct PushEncoder: Sendable {
     let push: EncodedPush
   }
 }

@@ -1,38 +1,41 @@
-// Every limit of WebChannel in one place: sessions, what they may hold, and their times.
+// WebChannel limits: the number of sessions, their memory and their timeouts.
 
 public import NIOCore
 
-/// What the WebChannel sessions of one port may hold, and for how long.
+/// Limits of the WebChannel sessions of one port.
 public struct WebChannelLimits: Sendable {
-  /// Sessions at once; a handshake beyond them is refused with 503.
+  /// Maximum number of open sessions. A handshake above it is rejected with status 503.
   public var maximumSessions = 20_000
-  /// Bytes that all sessions may hold together: beyond them sessions without a back channel are ended, the longest idle
-  /// ones first, then the one that would hold more.
+  /// Maximum bytes that all sessions buffer together. Above it, sessions without a back channel end, longest idle first.
+  /// If that is not enough, the session that exceeded the limit ends.
   public var maximumHeldBytes = 512 << 20
-  /// The largest body of one POST: ten batches of writes may come in one, percent-encoded.
+  /// Maximum body of one POST in bytes: up to ten batches of writes, percent-encoded.
   public var maximumRequestBody = 32 << 20
-  /// Messages in one POST; genuine clients send at most so many.
+  /// Maximum number of messages in one POST, the same as in the official client.
   public var maximumMessages = 1_000
-  /// How far a message's number may be ahead of the first that is missing.
+  /// Maximum distance of a message number from the lowest number that has not arrived.
   public var maximumGap = 10_000
-  /// Bytes of messages that one session may hold until its stream takes them; beyond them it ends.
-  public var maximumWaitingBytes = 32 << 20
-  /// Bytes of answers that the client has not acknowledged, beyond which the stream waits with more.
-  public var maximumRetainedBytes = 1 << 20
-  /// Bytes after which a back channel is ended, so that the client's next one acknowledges them. At most half of
-  /// `maximumRetainedBytes`, or a stream would wait for an acknowledgement that nothing asks for.
-  public var backChannelBytes = 512 << 10
-  /// How long a streaming back channel lasts.
-  public var backChannelLife: TimeAmount = .seconds(60)
-  /// How long a back channel may be silent. Clients give it up after one and a half times as long.
+  /// Maximum bytes of messages that one session queues for its stream. Above it the stream ends with
+  /// RESOURCE_EXHAUSTED.
+  public var maximumPendingBytes = 32 << 20
+  /// Bytes of unacknowledged arrays above which the stream stops sending.
+  public var maximumUnacknowledgedBytes = 1 << 20
+  /// Bytes after which a back channel ends, so that the client's next request acknowledges them.
+  ///
+  /// At most half of `maximumUnacknowledgedBytes`. Otherwise a stream could wait for an acknowledgement that the client does
+  /// not send.
+  public var maximumBackChannelBytes = 512 << 10
+  /// Maximum lifetime of a streaming back channel.
+  public var maximumBackChannelLifetime: TimeAmount = .seconds(60)
+  /// The time without a frame after which a back channel sends a noop. Clients disconnect after 1.5 times this interval.
   public var keepAlive: TimeAmount = .seconds(30)
-  /// How long a session lives without a request and without a back channel.
+  /// The time after which a session without a back channel and without requests ends.
   public var idleTimeout: TimeAmount = .minutes(2)
-  /// How long a session whose stream has ended waits for its client to hear of it.
-  public var farewellTimeout: TimeAmount = .seconds(30)
-  /// The time between the two parts of the answer that tells old clients whether a proxy withholds the first.
+  /// The time that a session waits for the client's acknowledgement after its stream has ended.
+  public var endAcknowledgementTimeout: TimeAmount = .seconds(30)
+  /// The time between the two parts of the test response by which old clients detect proxies that buffer responses.
   public var proxyTestPause: TimeAmount = .seconds(2)
 
-  /// The defaults.
+  /// Creates the default limits.
   public init() {}
 }

@@ -1,15 +1,15 @@
-// Decodes frames of a WebSocket, and knows how much of one has come in that is not whole yet.
+// Decodes WebSocket frames, and reports the bytes of an incomplete frame.
 
 import NIOCore
 import NIOWebSocket
 
-/// The decoder of one connection. Confined to its event loop.
+/// The frame decoder of one connection; confined to its event loop.
 final class SocketFrameDecoder: ByteToMessageDecoder {
   typealias InboundOut = WebSocketFrame
 
   private let decoder: WebSocketFrameDecoder
   private(set) var heldBytes = 0
-  /// Whether what still comes is of no interest.
+  /// Whether further input is discarded.
   var isDiscarding = false
 
   init(maximumFrameBytes: Int) {
@@ -30,7 +30,7 @@ final class SocketFrameDecoder: ByteToMessageDecoder {
   func decodeLast(
     context: ChannelHandlerContext, buffer: inout ByteBuffer, seenEOF: Bool
   ) throws -> DecodingState {
-    // A frame that the peer did not finish says nothing.
+    // An incomplete frame at the end of input is dropped.
     .needMoreData
   }
 }

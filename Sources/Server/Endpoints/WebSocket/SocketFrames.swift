@@ -1,20 +1,20 @@
-// Messages as WebSocket frames, header included. A server's frames carry no mask, so the same bytes go
-// to every subscriber and are made once.
+// Encodes messages as WebSocket frames with headers. A server's frames are not masked, so the same bytes
+// serve every subscriber.
 
 import NIOCore
 import RealtimeEngine
 import RealtimeModel
 import RealtimeWire
 
-/// One message as the bytes of its frames: one frame, or a count and the pieces.
+/// The frames of one message: a single frame, or the frame count and then the frames.
 struct SocketFrames: Sendable {
   let bytes: ByteBuffer
 
-  /// Frames a message; `nil` if it has more pieces than a client can count.
-  init?(message: [UInt8], pieces most: Int = MessageSplitter.maximumPieces) {
+  /// Encodes a message; nil if it has more frames than a client can count.
+  init?(message: [UInt8], pieces maximum: Int = MessageSplitter.maximumFrames) {
     var buffer = ByteBuffer()
     let fits = message.withUnsafeBytes { raw in
-      guard let pieces = MessageSplitter.pieces(of: raw, maximum: most) else { return false }
+      guard let pieces = MessageSplitter.frames(of: raw, maximum: maximum) else { return false }
       buffer.reserveCapacity(raw.count + 10 * (pieces.count + 1))
       if pieces.count > 1 { buffer.writeTextFrame(String(pieces.count).utf8) }
       for piece in pieces {
@@ -27,28 +27,28 @@ struct SocketFrames: Sendable {
     bytes = buffer
   }
 
-  /// The frames of a push, made once for all who are told it.
+  /// Returns the frames of a push, encoded once for all its listeners.
   static func encoded(_ push: RealtimePush, pieces: Int) -> EncodedPush {
     push.encoded(as: Encoded.self, variant: pieces) { push in
       Encoded(push: EncodedPush(SocketFrames(message: push.message, pieces: pieces)?.bytes))
     }.push
   }
 
-  /// What a push keeps.
+  /// The encoded form of a push.
   private struct Encoded: Sendable {
     let push: EncodedPush
   }
 }
 
 extension RealtimePush {
-  /// The push as a message, but for revoked listens, whose text differs from client to client.
+  /// The push as JSON. The message for a cancelled listen also contains its query, which the session adds.
   var message: [UInt8] {
     switch body {
-    case .set(let node): PushText(data: node, at: path).message(tag: tag)
+    case .set(let node): PushEncoder(data: node, at: path).message(tag: tag)
     case .merge(let children):
-      PushText(merge: children.map { ($0.path, $0.value) }, at: path).message(tag: tag)
+      PushEncoder(merge: children.map { ($0.path, $0.value) }, at: path).message(tag: tag)
     case .rangeMerge(let merges):
-      PushText(
+      PushEncoder(
         ranges: merges.map { RangeMergeFields(start: $0.start, end: $0.end, data: $0.updates) }, at: path
       ).message(tag: tag)
     case .cancel: ServerPush.cancel(path: path, queryText: nil).json()
@@ -56,7 +56,7 @@ extension RealtimePush {
   }
 }
 
-/// The kinds of frames a server sends.
+/// The kinds of frames that a server sends.
 enum SocketFrameKind: UInt8 {
   case text = 0x1
   case close = 0x8
@@ -65,7 +65,7 @@ enum SocketFrameKind: UInt8 {
 }
 
 extension ByteBuffer {
-  /// Writes the header of an unmasked frame that is a message of its own.
+  /// Writes the header of an unmasked frame that is a complete message.
   mutating func writeFrameHeader(_ kind: SocketFrameKind, length: Int) {
     writeInteger(0x80 | kind.rawValue)
     switch length {
@@ -84,7 +84,7 @@ extension ByteBuffer {
     writeBytes(text)
   }
 
-  /// Writes a request's plain success, with the header of a frame or bare.
+  /// Writes a plain success, with or without a frame header.
   mutating func writeSuccess(request: Int64, framed: Bool) {
     let before: StaticString = #"{"t":"d","d":{"r":"#
     let after: StaticString = #","b":{"s":"ok","d":""}}}"#

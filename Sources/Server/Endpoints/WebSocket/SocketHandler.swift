@@ -1,10 +1,13 @@
-// One WebSocket of protocol v5, from the first frame to the close: frames to messages and back, and whether the peer
-// lives and reads. What the messages mean is its user's affair: a session of its own, or one that began with polls.
+// Handles one WebSocket of protocol v5, from the first frame to the close: framing, keep-alive and
+// back-pressure.
+//
+// The delegate handles the messages: a new session, or one that was moved here from long polling.
 //
 // Invariants
-//   1. Nothing is read while its user holds too many requests, or too large ones, or the peer does not read; output
-//      beyond its budget ends the connection.
-//   2. A silent connection is asked, then ended; whatever ends it, its user is told once.
+//   1. The handler stops reading while its delegate has too many or too large requests, or while the client
+//      does not read. Output beyond its budget ends the connection.
+//   2. An idle connection gets a ping, and is closed if nothing follows. The delegate learns of the end
+//      exactly once.
 
 #if canImport(Glibc)
   import Glibc
@@ -17,29 +20,30 @@ import NIOWebSocket
 import RealtimeModel
 import RealtimeWire
 
-/// Who gets the messages of a WebSocket; confined to the WebSocket's event loop.
-protocol SocketUser: AnyObject {
-  /// Begins, on a socket that can be written to.
-  func begin(_ socket: SocketHandler, on eventLoop: any EventLoop)
-  /// Takes a message.
+/// Receives the messages of a WebSocket; confined to the WebSocket's event loop.
+protocol WebSocketDelegate: AnyObject {
+  /// Called first, with a socket that can be written to.
+  func open(_ socket: SocketHandler, on eventLoop: any EventLoop)
+  /// Called with each message.
   func receive(_ message: UnsafeRawBufferPointer, from socket: SocketHandler)
-  /// Hears of a message that was too large to be kept, with the number of its request if that can be told.
+  /// Called for a message that was too large to be buffered, with the number of its request if it could be
+  /// read.
   func receiveOversized(request: Int64?)
-  /// Whether as many requests wait for answers as may; with `half`, whether more than half of that.
+  /// Whether the limit of unanswered requests is reached; with `half`, whether half of it is exceeded.
   func isFull(half: Bool) -> Bool
-  /// The bytes of the requests that are not answered.
+  /// The bytes of the unanswered requests.
   var heldBytes: Int { get }
-  /// Whether every request was answered.
+  /// Whether every request has its response.
   var isIdle: Bool { get }
-  /// Hears that the peer has read, so that it can be told more.
-  func goOn()
-  /// Hears that the connection has ended.
+  /// Called when the client has read and more output may be sent.
+  func resume()
+  /// Called when the connection has ended.
   func end()
 }
 
-extension SocketUser {
-  /// A user that holds nothing back has nothing to go on with.
-  func goOn() {}
+extension WebSocketDelegate {
+  /// A delegate that queues nothing has nothing to resume.
+  func resume() {}
 }
 
 final class SocketHandler: ChannelDuplexHandler {
@@ -48,53 +52,53 @@ final class SocketHandler: ChannelDuplexHandler {
   typealias OutboundOut = ByteBuffer
 
   private let endpoint: RealtimeEndpoint
-  private var user: (any SocketUser)?
+  private var delegate: (any WebSocketDelegate)?
   private var context: ChannelHandlerContext?
 
   private let incoming: SocketFrameDecoder
-  private let memory: PeerMemoryAccount
+  private let memory: MemoryReservation
   private let lingerTimeout: TimeAmount
-  /// What the connection holds of the server's memory for messages and requests.
+  /// The bytes reserved in the server's memory budget for messages and requests.
   private var heldBytes = 0
   private var assembler: MessageAssembler
-  /// The parts of a message that the peer sends in several WebSocket frames.
+  /// The frames of a fragmented message.
   private var fragments: ByteBuffer?
 
   private var needsFlush = false
-  private var unflushed = 0
+  private var unflushedBytes = 0
   private var budget: OutputBudget
-  private var readIsHeld = false
+  private var isReadPaused = false
   private var isClosing = false
   private var isDraining = false
   private var lastRead = NIODeadline.now()
   private var lastWritten = NIODeadline.now()
-  private var pinged = false
-  /// The bytes that waited for the peer to take more, when they were last looked at.
-  private var queued = 0
-  /// For pings, and pieces of messages with nothing in them.
-  private var credit: PeerCredit
+  private var isPingPending = false
+  /// The bytes in the channel's write queue when it was last measured.
+  private var queuedBytes = 0
 
   /// - Parameters:
-  ///   - shared: the HTTP connection that becomes a WebSocket.
-  ///   - incoming: what decodes the frames that this handler gets.
-  init(_ shared: RealtimeHTTPConnection, user: any SocketUser, incoming: SocketFrameDecoder) {
-    endpoint = shared.endpoint
-    self.user = user
+  ///   - connection: the HTTP connection that becomes a WebSocket.
+  ///   - incoming: the decoder of the frames that this handler gets.
+  init(
+    _ endpoint: RealtimeEndpoint, _ connection: HTTPConnection, delegate: any WebSocketDelegate,
+    incoming: SocketFrameDecoder
+  ) {
+    self.endpoint = endpoint
+    self.delegate = delegate
     self.incoming = incoming
-    memory = shared.memory
-    lingerTimeout = shared.port.lingerTimeout
-    credit = PeerCredit(endpoint.limits.socketCredit, at: lastRead)
+    memory = connection.memory
+    lingerTimeout = connection.port.lingerTimeout
     assembler = MessageAssembler(maximumBytes: endpoint.limits.messageBytes)
     budget = OutputBudget(limit: endpoint.limits.data.queuedOutputBytes, isMeasurable: true)
   }
 
-  // MARK: Life
+  // MARK: Lifecycle
 
   func handlerAdded(context: ChannelHandlerContext) {
     self.context = context
-    user?.begin(self, on: context.eventLoop)
+    delegate?.open(self, on: context.eventLoop)
     flush()
-    giveUpUnconfirmed(context)
+    setUserTimeout(context)
     watch(context)
   }
 
@@ -106,11 +110,11 @@ final class SocketHandler: ChannelDuplexHandler {
   }
 
   private func end() {
-    user?.end()
-    user = nil
+    delegate?.end()
+    delegate = nil
     context = nil
     fragments = nil
-    memory.give(heldBytes)
+    memory.release(heldBytes)
     heldBytes = 0
   }
 
@@ -132,30 +136,30 @@ final class SocketHandler: ChannelDuplexHandler {
     }
   }
 
-  /// Looks after the connection from time to time: asks a silent peer, and gives a lost one up.
+  /// Checks the connection periodically: pings an idle client and closes a lost connection.
   ///
-  /// What is told to the peer counts as life: clients send their own sign of it only where nothing went either way, and
-  /// the Admin SDK for Java breaks a connection on which it is sent a ping. So does what it takes of a long message, behind
-  /// which no ping would reach it, and during which it is not heard. Whoever was asked has to answer, though: a peer that
-  /// is gone confirms nothing, which the system finds (``giveUpUnconfirmed(_:)``), but one that hangs does.
+  /// Output to the client counts as activity. Clients send a keep-alive only where both directions are idle,
+  /// and the Admin SDK for Java closes a connection that receives a ping. Progress in sending a long message
+  /// counts too: a ping would queue behind it. After a ping only input counts: a client that is gone
+  /// acknowledges nothing, which the system detects (``setUserTimeout(_:)``), but one that hangs does.
   private func watch(_ context: ChannelHandlerContext) {
     let limits = endpoint.limits
-    var deadline = lastLife + (pinged || queued > 0 ? limits.lostAfter : limits.pingAfter)
-    if queued > 0 { deadline = min(deadline, .now() + .nanoseconds(limits.lostAfter.nanoseconds / 4)) }
+    var deadline = lastLife + (isPingPending || queuedBytes > 0 ? limits.lostAfter : limits.pingAfter)
+    if queuedBytes > 0 { deadline = min(deadline, .now() + .nanoseconds(limits.lostAfter.nanoseconds / 4)) }
     context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
       guard let self, let context = self.context else { return }
-      // A peer that is not read because the engine is busy with its requests is not silent.
-      if self.user?.isFull(half: true) ?? false { self.lastRead = .now() }
-      let before = self.queued
+      // A client that is not read because of its unanswered requests is not idle.
+      if self.delegate?.isFull(half: true) ?? false { self.lastRead = .now() }
+      let before = self.queuedBytes
       self.measureQueue(context.channel)
-      if self.queued < before { self.lastWritten = .now() }
+      if self.queuedBytes < before { self.lastWritten = .now() }
       let silence = NIODeadline.now() - self.lastLife
       if silence >= limits.lostAfter {
         context.close(promise: nil)
         return
       }
-      if silence >= limits.pingAfter, !self.pinged, self.queued == 0 {
-        self.pinged = true
+      if silence >= limits.pingAfter, !self.isPingPending, self.queuedBytes == 0 {
+        self.isPingPending = true
         var frame = context.channel.allocator.buffer(capacity: 2)
         frame.writeFrameHeader(.ping, length: 0)
         context.writeAndFlush(self.wrapOutboundOut(frame), promise: nil)
@@ -164,21 +168,21 @@ final class SocketHandler: ChannelDuplexHandler {
     }
   }
 
-  /// When something last came from the peer, or went to it.
+  /// The time of the last input or output.
   private var lastLife: NIODeadline { max(lastRead, lastWritten) }
 
   private func measureQueue(_ channel: any Channel) {
-    queued = channel.isWritable ? 0 : (try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+    queuedBytes = channel.isWritable ? 0 : (try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
   }
 
-  /// Lets the system close the connection when the peer has not confirmed what it was sent, or has taken nothing of it, for
-  /// as long as it may be silent (RFC 5482, tcp(7)). Systems without the option do so after a quarter of an hour.
-  private func giveUpUnconfirmed(_ context: ChannelHandlerContext) {
+  /// Has the system close the connection when the client acknowledges nothing for as long as it may be idle
+  /// (RFC 5482, tcp(7)). Systems without the option take 15 minutes.
+  private func setUserTimeout(_ context: ChannelHandlerContext) {
     #if os(Linux)
       let milliseconds = Int(clamping: endpoint.limits.lostAfter.nanoseconds / 1_000_000)
       let option = ChannelOptions.Types.SocketOption(level: .tcp, name: .init(rawValue: TCP_USER_TIMEOUT))
       context.channel.setOption(option, value: milliseconds).whenFailure { [log = endpoint.log] error in
-        log.debug("the connection keeps the system's time for what is not confirmed: \(error)")
+        log.debug("setting TCP_USER_TIMEOUT failed: \(error)")
       }
     #endif
   }
@@ -187,14 +191,13 @@ final class SocketHandler: ChannelDuplexHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     lastRead = .now()
-    pinged = false
+    isPingPending = false
     guard !isClosing else { return }
     let frame = unwrapInboundIn(data)
     guard frame.maskKey != nil else { return close(code: 1002, "a client's frames must be masked") }
     guard !frame.rsv1, !frame.rsv2, !frame.rsv3 else {
       return close(code: 1002, "reserved bits without an extension")
     }
-    guard affords(frame) else { return endFlood(context) }
     switch frame.opcode {
     case .text:
       guard fragments == nil else { return close(code: 1002, "a message inside a message") }
@@ -213,7 +216,7 @@ final class SocketHandler: ChannelDuplexHandler {
       needsFlush = true
     case .pong: break
     case .connectionClose:
-      if SocketHandler.mayClose(frame.unmaskedData) {
+      if SocketHandler.isValidCloseBody(frame.unmaskedData) {
         close(code: 1000, "")
       } else {
         close(code: 1002, "a close frame with a code that may not be sent")
@@ -223,37 +226,14 @@ final class SocketHandler: ChannelDuplexHandler {
     }
   }
 
-  /// Whether a close frame may carry this: nothing, or a code that stands on the wire (RFC 6455, 7.4), and a reason.
-  private static func mayClose(_ body: ByteBuffer) -> Bool {
+  /// Whether a close frame may carry this body: none, or a code allowed on the wire (RFC 6455, section 7.4)
+  /// and a reason.
+  private static func isValidCloseBody(_ body: ByteBuffer) -> Bool {
     if body.readableBytes == 0 { return true }
     switch body.getInteger(at: body.readerIndex, as: UInt16.self) {
     case (1000...1003)?, (1007...1014)?, (3000...4999)?: return true
     default: return false
     }
-  }
-
-  /// Whether the peer may send this frame: what carries nothing of a message costs credit, what does brings some.
-  private func affords(_ frame: WebSocketFrame) -> Bool {
-    switch frame.opcode {
-    case .ping, .pong: break
-    case .continuation where frame.length == 0: break
-    default:
-      credit.earn(1)
-      return true
-    }
-    credit.charge(1)
-    if credit.isSpent { credit.fill(at: lastRead) }
-    return !credit.isSpent
-  }
-
-  private func endFlood(_ context: ChannelHandlerContext) {
-    isClosing = true
-    incoming.isDiscarding = true
-    endpoint.log.info("connection cut off: too many WebSocket pings or empty frames")
-    var frame = context.channel.allocator.buffer(capacity: 64)
-    frame.writeCloseFrame(code: 1008, reason: "too many pings or empty frames")
-    context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
-    context.channel.cutOff()
   }
 
   private func continuation(_ frame: WebSocketFrame) {
@@ -275,58 +255,58 @@ final class SocketHandler: ChannelDuplexHandler {
     let received = frame.withUnsafeReadableBytes { assembler.receive($0) }
     switch received {
     case .nothing: break
-    case .message: frame.withUnsafeReadableBytes { user?.receive($0, from: self) }
-    case .assembled(let bytes): bytes.withUnsafeBytes { user?.receive($0, from: self) }
-    case .oversized(let request): user?.receiveOversized(request: request)
+    case .message: frame.withUnsafeReadableBytes { delegate?.receive($0, from: self) }
+    case .assembled(let bytes): bytes.withUnsafeBytes { delegate?.receive($0, from: self) }
+    case .oversized(let request): delegate?.receiveOversized(request: request)
     }
   }
 
-  /// Counts what the connection holds: the frame and the message that are coming in, and requests under way.
-  private func account() {
+  /// Updates the memory reservation for the incoming frame and message, and for unanswered requests.
+  private func updateReservation() {
     guard context != nil, !isClosing else { return }
     let holds =
-      incoming.heldBytes + (fragments?.readableBytes ?? 0) + assembler.heldBytes + (user?.heldBytes ?? 0)
-    guard memory.hold(holds, insteadOf: heldBytes) else { return closeForWantOfMemory() }
+      incoming.heldBytes + (fragments?.readableBytes ?? 0) + assembler.heldBytes + (delegate?.heldBytes ?? 0)
+    guard memory.resize(from: heldBytes, to: holds) else { return closeForLackOfMemory() }
     heldBytes = holds
   }
 
-  private func closeForWantOfMemory() { close(code: 1013, memory.memory.refusal) }
+  private func closeForLackOfMemory() { close(code: 1013, memory.memory.refusal) }
 
   func channelReadComplete(context: ChannelHandlerContext) {
     readIsComplete()
     context.fireChannelReadComplete()
   }
 
-  /// Counts what was read, and sends what was answered at once.
+  /// Updates the reservation after reading, and sends the responses that are ready.
   func readIsComplete() {
     guard context != nil else { return }
-    account()
+    updateReservation()
     if needsFlush { flush() }
   }
 
   func read(context: ChannelHandlerContext) {
-    if user?.isFull(half: false) ?? false || !context.channel.isWritable {
-      readIsHeld = true
+    if delegate?.isFull(half: false) ?? false || !context.channel.isWritable {
+      isReadPaused = true
     } else {
       context.read()
     }
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    if context.channel.isWritable { user?.goOn() }
+    if context.channel.isWritable { delegate?.resume() }
     resumeReading(context)
     context.fireChannelWritabilityChanged()
   }
 
   private func resumeReading(_ context: ChannelHandlerContext) {
-    guard readIsHeld, context.channel.isWritable, !(user?.isFull(half: true) ?? false) else { return }
-    readIsHeld = false
+    guard isReadPaused, context.channel.isWritable, !(delegate?.isFull(half: true) ?? false) else { return }
+    isReadPaused = false
     context.read()
   }
 
   // MARK: Writing
 
-  /// Frames a message and writes it.
+  /// Encodes and writes a message.
   func send(_ message: [UInt8]) {
     if let frames = SocketFrames(message: message) { write(frames.bytes, counted: false) }
   }
@@ -342,13 +322,13 @@ final class SocketHandler: ChannelDuplexHandler {
     let channel = context.channel
     let grace = lingerTimeout
     written.futureResult.whenComplete { _ in
-      // The peer may be sending, and should be able to read why it may not, unless it has closed itself.
+      // Lingering lets a client that is still sending read the reason. A client that closed first needs none.
       if code == 1000 { channel.close(promise: nil) } else { channel.closeLingering(grace) }
     }
   }
 
   private func closeIfDrained() {
-    if isDraining, user?.isIdle ?? true { close(code: 1001, "the server shuts down") }
+    if isDraining, delegate?.isIdle ?? true { close(code: 1001, "the server shuts down") }
   }
 }
 
@@ -357,10 +337,10 @@ extension SocketHandler: SessionTransport {
     guard let context, !isClosing else { return }
     var written: EventLoopPromise<Void>?
     if counted {
-      written = memory.take(frames.readableBytes, on: context.eventLoop)
-      if written == nil { return closeForWantOfMemory() }
+      written = memory.reserve(frames.readableBytes, on: context.eventLoop)
+      if written == nil { return closeForLackOfMemory() }
     }
-    unflushed += frames.readableBytes
+    unflushedBytes += frames.readableBytes
     context.write(wrapOutboundOut(frames), promise: written)
     needsFlush = true
   }
@@ -369,35 +349,35 @@ extension SocketHandler: SessionTransport {
     guard let context else { return }
     needsFlush = false
     context.flush()
-    let bytes = unflushed
-    unflushed = 0
+    let bytes = unflushedBytes
+    unflushedBytes = 0
     if bytes > 0 {
-      if !pinged { lastWritten = .now() }
+      if !isPingPending { lastWritten = .now() }
       measureQueue(context.channel)
     }
-    // A peer that does not read is cut off before it costs more memory than its budget.
-    if !isClosing, budget.isExceeded(writing: bytes, to: context.channel) { cutOff() }
+    // A client that does not read is disconnected before it costs more memory than its budget.
+    if !isClosing, budget.isExceeded(writing: bytes, to: context.channel) { disconnectForOverflow() }
   }
 
-  var isBehind: Bool { context.map { !$0.channel.isWritable } ?? false }
+  var isBackpressured: Bool { context.map { !$0.channel.isWritable } ?? false }
 
-  func cutOff() {
+  func disconnectForOverflow() {
     guard let context, !isClosing else { return }
-    endpoint.log.info("connection cut off: it does not read what it listens to")
+    endpoint.log.info("connection closed: the client does not read its queued output")
     isClosing = true
     context.close(promise: nil)
   }
 
   func requestsWereAnswered() {
     guard let context else { return }
-    account()
+    updateReservation()
     resumeReading(context)
     closeIfDrained()
   }
 
-  func sessionWasTakenOver() {
+  func sessionWasReplaced() {
     guard let context, !isClosing else { return }
-    // Whoever does not read would not see it end.
+    // A client that does not read would not see the close frame.
     if !context.channel.isWritable {
       isClosing = true
       return context.close(promise: nil)
@@ -405,7 +385,7 @@ extension SocketHandler: SessionTransport {
     close(code: 1001, "the session goes on on another connection")
   }
 
-  func refuse(_ reason: String, code: UInt16) {
+  func reject(_ reason: String, code: UInt16) {
     send(ServerControl.error(reason).json())
     close(code: code, "")
   }

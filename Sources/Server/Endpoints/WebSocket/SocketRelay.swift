@@ -1,14 +1,14 @@
-// A WebSocket for a session that began with polls. The session lives on the event loop where it began; what goes to and
-// fro hops between the two.
+// Relays the messages of a WebSocket to a session that began with long polling. The session stays on its
+// event loop: messages hop between the two loops.
 //
-// Invariant: requests that the session has not answered count against the same limits as on any other WebSocket.
+// Invariant: unanswered requests count against the same limits as on any other WebSocket.
 
 import NIOCore
 import RealtimeModel
 import RealtimeWire
 
-final class SocketRelay: SocketUser {
-  /// What came on the WebSocket for the session.
+final class SocketRelay: WebSocketDelegate {
+  /// A message from the WebSocket to the session.
   enum Request: Sendable {
     case request(ClientRequest, size: Int)
     case oversized(request: Int64?)
@@ -26,18 +26,18 @@ final class SocketRelay: SocketUser {
   private let host: String
   private let session: LongPollSessions.Handle?
   private var socket: SocketHandler?
-  /// The sizes of the requests that are not answered, in order, and their sum.
+  /// The bytes of each unanswered request, in order; and their sum.
   private var sizes = CircularBuffer<Int>(initialCapacity: 0)
   private var bytes = 0
 
-  /// - Parameter session: the session to go on with; nil if there is none of the name that the client gave.
+  /// - Parameter session: the session to continue; nil if the client's name for it is unknown.
   init(_ endpoint: RealtimeEndpoint, host: String, session: LongPollSessions.Handle?) {
     self.endpoint = endpoint
     self.host = host
     self.session = session
   }
 
-  func begin(_ socket: SocketHandler, on eventLoop: any EventLoop) {
+  func open(_ socket: SocketHandler, on eventLoop: any EventLoop) {
     self.socket = socket
     guard let session else { return answer(isAccepted: false) }
     let handle = Handle(self, on: eventLoop)
@@ -47,7 +47,7 @@ final class SocketRelay: SocketUser {
     }
   }
 
-  /// Tells the client whether the session goes on here.
+  /// Notifies the client whether the session continues here.
   private func answer(isAccepted: Bool) {
     socket?.send((isAccepted ? ServerControl.switchAcknowledged : .reset(host: host)).json())
     socket?.flush()
@@ -57,7 +57,7 @@ final class SocketRelay: SocketUser {
     do throws(WireError) {
       switch try ClientMessage(json: message, limits: endpoint.limits.data) {
       case .control(.ping): socket.send(ServerControl.pong.json())
-      // The client says so on both ways; the polls' end is what counts.
+      // The client repeats control messages on both transports. Those of long polling count.
       case .control: break
       case .request(let request): forward(.request(request, size: message.count))
       }
@@ -92,7 +92,7 @@ final class SocketRelay: SocketUser {
     session?.run { $0.socketEnded(id) }
   }
 
-  /// Tells the WebSockets of a session apart.
+  /// Identifies a WebSocket of a session.
   typealias ID = ObjectIdentifier
 
   /// The session's handle on the WebSocket; every call hops to the WebSocket's event loop.
@@ -111,18 +111,19 @@ final class SocketRelay: SocketUser {
       eventLoop.execute { body(relay.value) }
     }
 
-    /// Sends messages, given as their JSON.
+    /// Sends messages, given as JSON.
     func deliver(_ messages: [ByteBuffer]) {
       run { relay in
         for message in messages {
           let text = Array(message.readableBytesView)
           guard let frames = SocketFrames(message: text, pieces: relay.endpoint.limits.socketPieces) else {
-            // The session gives none. Going on without it would show the client a state that never was.
-            relay.socket?.refuse(RealtimeError.tooBig.message, code: 1009)
+            // The session checks the size first. Without the message the client would show a state that never
+            // existed.
+            relay.socket?.reject(RealtimeError.tooBig.message, code: 1009)
             return
           }
           relay.socket?.write(
-            frames.bytes, counted: frames.bytes.readableBytes >= EncodedPush.countedBytes)
+            frames.bytes, counted: frames.bytes.readableBytes >= EncodedPush.minimumCountedBytes)
         }
         relay.socket?.flush()
       }
@@ -136,10 +137,10 @@ final class SocketRelay: SocketUser {
       }
     }
 
-    /// Tells the client what is wrong with what it sent, and ends the connection.
-    func refuse(_ reason: String, code: UInt16) { run { $0.socket?.refuse(reason, code: code) } }
+    /// Sends the client an error about its message, and ends the connection.
+    func reject(_ reason: String, code: UInt16) { run { $0.socket?.reject(reason, code: code) } }
 
-    /// Ends the connection: the session has ended.
+    /// Closes the connection: the session has ended.
     func close() { run { $0.socket?.close(code: 1000, "") } }
   }
 }

@@ -1,23 +1,24 @@
-// The HTTP request that opens a WebSocket: what it asks for, and whether it may.
+// Parses and validates the HTTP request that opens a WebSocket.
 
 import Crypto
+import JSON
 import NIOHTTP1
 
 /// A request for a WebSocket of protocol v5.
 struct SocketRequest: Sendable {
-  /// The host as the client named it; the hello repeats it, since clients go on with that name.
+  /// The host as the client named it. The hello message repeats it: clients reconnect to that name.
   var host: String
   var namespace: String
-  /// The session this client had before, which ends now.
+  /// The client's previous session, which ends now.
   var lastSession: String?
-  /// The session of long polling that the client wants to go on with on this socket.
+  /// The long-polling session to continue on this socket.
   var upgradedSession: String?
-  /// The answer to the client's key.
+  /// The value of `Sec-WebSocket-Accept` for the client's key.
   var accept: String
 
-  /// Reads a request.
+  /// Parses a request.
   ///
-  /// - Throws: ``RESTError`` that says what is wrong with it.
+  /// - Throws: ``RESTError`` with the reason.
   init(_ head: HTTPRequestHead, _ target: RequestTarget, _ endpoint: RealtimeEndpoint) throws(RESTError) {
     guard head.method == .GET, head.version.major == 1, head.version.minor >= 1 else {
       throw RESTError(.badRequest, "A WebSocket is opened by GET over HTTP/1.1.")
@@ -42,7 +43,7 @@ struct SocketRequest: Sendable {
     accept = Self.accept(key)
   }
 
-  /// The proof that the server speaks WebSocket (RFC 6455, section 4.2.2).
+  /// Returns the proof that the server speaks WebSocket (RFC 6455, section 4.2.2).
   static func accept(_ key: String) -> String {
     let digest = Insecure.SHA1.hash(data: Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))
     return Base64.encode(Array(digest))

@@ -1,11 +1,11 @@
-// A WebSocket with a session of its own, which every client but a browser has from the start.
+// Connects a WebSocket to a new session. Browsers begin with long polling instead (see SocketRelay).
 
 import NIOCore
 import RealtimeEngine
 import RealtimeModel
 import RealtimeWire
 
-final class SocketSession: SocketUser {
+final class SocketSession: WebSocketDelegate {
   private let endpoint: RealtimeEndpoint
   private let database: RealtimeDatabase
   private let request: SocketRequest
@@ -18,7 +18,7 @@ final class SocketSession: SocketUser {
     session = RealtimeSession(endpoint, form: .frames(pieces: endpoint.limits.socketPieces))
   }
 
-  func begin(_ socket: SocketHandler, on eventLoop: any EventLoop) {
+  func open(_ socket: SocketHandler, on eventLoop: any EventLoop) {
     let name = session.open(database, lastSession: request.lastSession, on: eventLoop, over: socket)
     let hello = ServerHello(timestamp: endpoint.now(), host: request.host, sessionID: name)
     socket.send(ServerControl.hello(hello).json())
@@ -36,16 +36,17 @@ final class SocketSession: SocketUser {
 
   var isIdle: Bool { session.isIdle }
 
-  func goOn() { session.goOn() }
+  func resume() { session.resume() }
 
   func end() { session.end() }
 }
 
 extension RealtimeSession {
-  /// Whether as many requests wait for answers as the limits allow, or with `half`, more than half of that.
+  /// Whether the limits of unanswered requests are reached; with `half`, whether half of them is exceeded.
   func isFull(_ limits: RealtimeEndpointLimits, half: Bool) -> Bool {
     let part = half ? 2 : 1
-    return isFull(
-      limits.outstandingRequests / part + part - 1, limits.outstandingRequestBytes / part + part - 1)
+    return reachesLimits(
+      requests: limits.outstandingRequests / part + part - 1,
+      bytes: limits.outstandingRequestBytes / part + part - 1)
   }
 }

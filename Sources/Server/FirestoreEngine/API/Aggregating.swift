@@ -1,9 +1,9 @@
-// RunAggregationQuery.
+// Serves RunAggregationQuery.
 
 public import FirestoreModel
 import OrderedStore
 
-/// What an aggregation query gave.
+/// The result of an aggregation query.
 public struct AggregationResult: Sendable {
   /// The token of the transaction that the query began; nil if it began none.
   public var transaction: [UInt8]?
@@ -11,22 +11,23 @@ public struct AggregationResult: Sendable {
   public var fields: MapValue
   /// The snapshot's time.
   public var readTime: Timestamp
-  /// How the query was, or would be, answered, if asked for. Without statistics there are no values.
+  /// How the query was, or would be, executed; nil unless requested. Without statistics there are no values.
   public var explanation: QueryExplanation?
 }
 
 extension FirestoreEngine {
   /// Computes aggregates over a query's results, at one version.
   ///
-  /// Documents that lack a field which is summed or averaged are no results, also for a count beside it. Cursors, offset
-  /// and limit of the base query hold; its projection does not matter. A sum is an integer where all numbers are and it
-  /// fits, else a double; an average is a double, null without numbers.
-  /// - Throws: INVALID_ARGUMENT for a query or aggregations that break the rules, and what `runQuery` throws.
+  /// A document that lacks a summed or averaged field is not a result, and a count in the same request skips
+  /// it too. Cursors, offset and limit of the base query apply; its projection does not matter. A sum is an
+  /// integer if all numbers are integers and it fits, else a double. An average is a double, or null without
+  /// numbers.
+  /// - Throws: INVALID_ARGUMENT for an invalid query or aggregation, and the errors of `runQuery`.
   public func runAggregationQuery(
     _ query: AggregationQuery, under parent: ParentName, consistency: ReadConsistency = .latest,
     explain: ExplainMode = .none, as caller: Caller
   ) async throws(FirestoreError) -> AggregationResult {
-    try await reporting {
+    try await convertingErrors {
       var run = try AggregationRun(query, under: parent, self.limits.data)
       var result = AggregationResult(transaction: nil, fields: MapValue(), readTime: .epoch)
       let database = try await self.database(parent.database)

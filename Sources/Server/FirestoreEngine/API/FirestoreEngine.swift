@@ -1,87 +1,89 @@
-// The engine's front: one object for all databases of a store, one method for each operation of the API.
+// The Firestore engine: one object for all databases of a store, one method for each operation of the API.
 //
-// Invariant: a method either does all it says, at one version, or throws a `FirestoreError` and changed nothing;
-// only UNAVAILABLE leaves the outcome of a commit open.
+// Invariant: a method takes full effect at one version, or throws a `FirestoreError` and changes nothing.
+// Only UNAVAILABLE leaves the outcome of a commit unknown.
 
 public import FirestoreModel
+import Locking
 public import OrderedStore
 
 /// Cloud Firestore over an ordered store.
 public final class FirestoreEngine: Sendable {
-  /// What can be set.
+  /// Settings of the engine.
   public struct Options: Sendable {
-    /// Whether a database that nobody created springs into being; else it is NOT_FOUND.
+    /// Whether opening a missing database creates it; otherwise it is NOT_FOUND.
     public var createsDatabases: Bool
-    /// How long a write waits for a lock before it fails ABORTED, in microseconds.
+    /// How long a write waits for a lock before it fails with ABORTED, in microseconds.
     public var lockWait: UInt64
-    /// Idle Listen streams get a fresh token this often, in microseconds.
-    public var heartbeat: UInt64
-    /// Time for leases, waits and heartbeats.
+    /// How often an idle Listen stream gets a fresh token, in microseconds.
+    public var heartbeatInterval: UInt64
+    /// The clock for leases, timeouts and heartbeats.
     public var clock: any EngineClock
-    /// Whether queries are refused that the hosted product would refuse for want of an index.
+    /// Whether queries without the indexes that Firebase requires are rejected.
     public var requiresIndexes = false
-    /// The product's limits, or higher ones.
+    /// The limits: Firebase's, or higher ones.
     public var limits = EngineLimits.standard
-    /// Bytes of results that all queries together may hold to sort them: a gibibyte. `HearthServer` gives them an eighth
-    /// of the machine's memory.
+    /// Maximum bytes of results that all queries together may hold for sorting: 1 GiB. `HearthServer` sets an
+    /// eighth of the machine's memory.
     public var sortMemory = 1 << 30
-    /// Called with what an operator wants to know: how far indexes are. From any thread; must be quick.
+    /// Receives messages for the operator, such as the progress of index builds. Called from any thread; it
+    /// must be quick.
     public var report: @Sendable (String) -> Void = { _ in }
-    /// What a slow Listen stream may hold.
-    var watchBudget = WatchBudget()
-    /// Rows that a query goes over in one read.
-    var scanRows = EngineLimits.scanRows
-    /// Bytes of results that one query may hold to sort them.
-    var sortBytes = EngineLimits.sortBytes
-    /// Bytes of documents that one commit may go over.
-    var commitWork = EngineLimits.commitWork
+    /// Memory limits of a slow Listen stream.
+    var watchBufferLimits = WatchBufferLimits()
+    /// Maximum rows that a query scans in one read.
+    var maximumScanRows = EngineLimits.maximumScanRows
+    /// Maximum bytes of results that one query may hold for sorting.
+    var maximumSortBytes = EngineLimits.maximumSortBytes
+    /// Maximum cost of one commit, in bytes of documents.
+    var maximumCommitCost = EngineLimits.maximumCommitCost
 
-    /// Makes options: two seconds of lock wait, a heartbeat every 37 seconds.
+    /// Makes options: a lock timeout of 2 seconds and a heartbeat every 37 seconds.
     public init(
-      createsDatabases: Bool, lockWait: UInt64 = 2_000_000, heartbeat: UInt64 = 37_000_000,
+      createsDatabases: Bool, lockWait: UInt64 = 2_000_000, heartbeatInterval: UInt64 = 37_000_000,
       clock: any EngineClock = SystemClock()
     ) {
       self.createsDatabases = createsDatabases
       self.lockWait = lockWait
-      self.heartbeat = heartbeat
+      self.heartbeatInterval = heartbeatInterval
       self.clock = clock
     }
   }
 
   private struct State {
     var databases: [DatabaseName: Task<FirestoreDatabase, any Error>] = [:]
-    /// Those of them that are open.
+    /// The databases whose opening has completed.
     var opened: [DatabaseName: FirestoreDatabase] = [:]
-    /// The indexes that databases should have, by the databases' ids.
-    var indexes: [String: IndexConfiguration] = [:]
+    /// The configured indexes, by database id.
+    var indexes: [String: DatabaseIndexConfiguration] = [:]
     var isShutDown = false
   }
 
   let options: Options
-  /// The limits that it keeps.
+  /// The limits that the engine enforces.
   public var limits: EngineLimits { options.limits }
   private let store: any OrderedStore
   private let policy: any AccessPolicy
-  let sorting: SortMemory
+  let sortMemory: SortMemoryBudget
   private let state = Guarded(State())
 
-  /// Makes an engine over an open store, which stays the caller's to close.
+  /// Makes an engine over an open store. The caller closes the store.
   public init(store: any OrderedStore, policy: any AccessPolicy, options: Options) {
     self.store = store
     self.policy = policy
     self.options = options
-    sorting = SortMemory(limit: options.sortMemory)
+    sortMemory = SortMemoryBudget(limit: options.sortMemory)
   }
 
   /// Creates a database; nothing happens if it exists.
   /// - Throws: UNAVAILABLE if the store cannot write.
   public func createDatabase(_ name: DatabaseName) async throws(FirestoreError) {
-    _ = try await reporting { try await self.open(name, creating: true) }
+    _ = try await convertingErrors { try await self.open(name, creating: true) }
   }
 
-  /// The names of all databases that exist.
+  /// The names of all existing databases.
   public func databaseNames() async throws(FirestoreError) -> [DatabaseName] {
-    try await reporting {
+    try await convertingErrors {
       try await self.store.databaseNames().compactMap { name in
         guard name.hasPrefix(FirestoreDatabase.catalogue) else { return nil }
         return try? DatabaseName(parsing: String(name.dropFirst(FirestoreDatabase.catalogue.count)))
@@ -89,7 +91,7 @@ public final class FirestoreEngine: Sendable {
     }
   }
 
-  /// Ends all Listen streams with UNAVAILABLE and refuses what comes later. The store stays open.
+  /// Ends all Listen streams with UNAVAILABLE and rejects later requests. The store stays open.
   public func shutDown() async {
     let databases = state.withLock { state in
       state.isShutDown = true
@@ -102,53 +104,53 @@ public final class FirestoreEngine: Sendable {
     }
   }
 
-  /// Chooses which indexes the databases of an id have, in every project; those of other ids keep what they have.
+  /// Sets the indexes of the databases with an id, in every project. Databases with other ids keep theirs.
   ///
-  /// Returns once every open database knows. What is new is built in the background, while everything goes on; queries
-  /// use it when it is whole. Databases that are opened later follow then.
-  /// - Throws: INVALID_ARGUMENT for more indexes than a database may have, UNAVAILABLE if the store cannot write.
+  /// Returns once every open database has stored the configuration. New indexes are built in the background
+  /// and serve queries when they are complete. A database that is opened later follows then.
+  /// - Throws: INVALID_ARGUMENT for too many indexes, UNAVAILABLE if the store cannot write.
   public func setIndexes(
-    _ configuration: IndexConfiguration, ofDatabase id: String
+    _ configuration: DatabaseIndexConfiguration, ofDatabase id: String
   ) async throws(FirestoreError) {
     try validate(configuration, ofDatabase: id)
     let opening = state.withLock { state in
       state.indexes[id] = configuration
       return state.databases.filter { $0.key.database == id }.map(\.value)
     }
-    try await reporting {
+    try await convertingErrors {
       for task in opening {
-        // One that cannot be opened is nobody's yet; when it is, it reads the new configuration.
+        // A database that fails to open reads the new configuration when it opens later.
         guard let database = try? await task.value else { continue }
-        try await database.indexes.choose(configuration)
+        try await database.indexes.setConfiguration(configuration)
       }
     }
   }
 
-  /// Checks what can be checked of a database's indexes before they are chosen.
+  /// Validates an index configuration before it is set.
   /// - Throws: INVALID_ARGUMENT for more indexes than a database may have.
   public func validate(
-    _ configuration: IndexConfiguration, ofDatabase id: String
+    _ configuration: DatabaseIndexConfiguration, ofDatabase id: String
   ) throws(FirestoreError) {
     let count = configuration.compositeIndexes.count
-    if count > limits.compositeIndexes {
+    if count > limits.maximumCompositeIndexes {
       throw .invalidArgument(
-        "The database \(id) would have \(count) composite indexes; at most \(limits.compositeIndexes) are "
+        "The database \(id) would have \(count) composite indexes; at most \(limits.maximumCompositeIndexes) are "
           + "allowed.")
     }
-    if configuration.overrides.count > limits.fieldOverrides {
+    if configuration.overrides.count > limits.maximumFieldOverrides {
       throw .invalidArgument(
         "The database \(id) would have \(configuration.overrides.count) field overrides; at most "
-          + "\(limits.fieldOverrides) are allowed.")
+          + "\(limits.maximumFieldOverrides) are allowed.")
     }
   }
 
-  /// An open database.
-  /// - Throws: NOT_FOUND if it does not exist and does not spring into being.
+  /// Opens a database, or returns the open one.
+  /// - Throws: NOT_FOUND if it does not exist and is not created automatically.
   func database(_ name: DatabaseName) async throws -> FirestoreDatabase {
     try await open(name, creating: options.createsDatabases)
   }
 
-  /// A database that is open already; nil for others, and once the engine shuts down.
+  /// The database if it is open already; nil otherwise, and after shutdown began.
   func openDatabase(_ name: DatabaseName) -> FirestoreDatabase? {
     state.withLock { $0.isShutDown ? nil : $0.opened[name] }
   }
@@ -163,7 +165,7 @@ public final class FirestoreEngine: Sendable {
       return opening
     }
     do { return try await opening.value } catch {
-      // Another try may succeed: the database may be created, the store may write again.
+      // A later attempt may succeed: the database may be created, the store may write again.
       state.withLock { state in if state.databases[name] == opening { state.databases[name] = nil } }
       throw error
     }
@@ -178,10 +180,10 @@ public final class FirestoreEngine: Sendable {
     let rows = try await store.database(
       named: catalogueName, history: .seconds(limits.historySeconds))
     let database = FirestoreDatabase(
-      name: name, rows: rows, policy: policy, options: options, sorting: sorting)
+      name: name, rows: rows, policy: policy, options: options, sortMemory: sortMemory)
     try await database.indexes.load()
     if let indexes = state.withLock({ $0.indexes[name.database] }) {
-      try await database.indexes.choose(indexes)
+      try await database.indexes.setConfiguration(indexes)
     }
     state.withLock { $0.opened[name] = database }
     return database

@@ -1,14 +1,130 @@
-// Listen.
+// Listen: the targets, the responses, and opening a stream.
 
 public import FirestoreModel
 
+/// One target of a Listen stream.
+public struct WatchTarget: Sendable {
+  /// The documents that a target selects.
+  public enum Selection: Sendable {
+    /// Documents by name, existing or missing.
+    case documents([DocumentName])
+    /// The result of a query.
+    case query(Query)
+  }
+
+  /// The state that the client already has.
+  public enum Start: Sendable {
+    /// Nothing.
+    case beginning
+    /// The state of a resume token from an earlier stream.
+    case resumeToken([UInt8])
+    /// The state at a read time.
+    case readTime(Timestamp)
+  }
+
+  /// The client's number of the target, unique among the stream's active targets; 0 lets the server assign
+  /// one.
+  public var id: Int32
+  /// The documents that the target selects.
+  public var selection: Selection
+  /// The state that the client already has.
+  public var start: Start
+  /// Whether the target ends after its first consistent snapshot.
+  public var once: Bool
+  /// How many documents the client had at `start`; above 0 requests names in the existence filter.
+  public var expectedCount: Int?
+  /// The size of the request that added the target. It counts against the stream's limit.
+  public var bytes: Int
+
+  /// Makes a target.
+  public init(
+    id: Int32, _ selection: Selection, start: Start = .beginning, once: Bool = false,
+    expectedCount: Int? = nil, bytes: Int = 0
+  ) {
+    self.id = id
+    self.selection = selection
+    self.start = start
+    self.once = once
+    self.expectedCount = expectedCount
+    self.bytes = bytes
+  }
+}
+
+/// One response on a Listen stream.
+public enum WatchResponse: Sendable {
+  /// A change of the targets themselves.
+  case targetChange(WatchTargetChange)
+  /// A document's current contents. It is in `targets`, and no longer in `removedTargets`.
+  case documentChange(StoredDocument, targets: [Int32], removedTargets: [Int32])
+  /// A document that was deleted or does not exist.
+  case documentDelete(DocumentName, readTime: Timestamp, removedTargets: [Int32])
+  /// A document that left targets and whose contents the client may not see.
+  case documentRemove(DocumentName, readTime: Timestamp, removedTargets: [Int32])
+  /// The number of documents that match a target, and a filter over their names.
+  case existenceFilter(targetID: Int32, count: Int, names: ExistenceNames?)
+}
+
+/// The names in an existence filter: a bloom filter over full document names.
+public typealias ExistenceNames = BloomFilter
+
+/// A change of a stream's targets.
+public struct WatchTargetChange: Sendable, Hashable {
+  /// The kind of change. Raw values are those of the protocol.
+  public enum Kind: Int, Sendable, Hashable {
+    /// Only the token and time are new. Without target ids: everything up to the time has been sent.
+    case noChange = 0
+    /// The targets were added.
+    case add = 1
+    /// The targets were removed; `cause` is set if the server removed them.
+    case remove = 2
+    /// The targets have all their documents up to the time.
+    case current = 3
+    /// The client must forget all documents of these targets; the current ones follow.
+    case reset = 4
+  }
+
+  /// The kind of change.
+  public var kind: Kind
+  /// The affected targets; empty for all.
+  public var targetIDs: [Int32]
+  /// Why the server removed the targets.
+  public var cause: FirestoreError?
+  /// Resumes the targets from this point on another stream; empty for none.
+  public var resumeToken: [UInt8]
+  /// The consistent time; nil for none.
+  public var readTime: Timestamp?
+
+  /// Makes a target change.
+  public init(
+    _ kind: Kind, _ targetIDs: [Int32] = [], cause: FirestoreError? = nil, resumeToken: [UInt8] = [],
+    readTime: Timestamp? = nil
+  ) {
+    self.kind = kind
+    self.targetIDs = targetIDs
+    self.cause = cause
+    self.resumeToken = resumeToken
+    self.readTime = readTime
+  }
+}
+
+/// Receives the responses of one Listen stream.
+public protocol WatchOutput: Sendable {
+  /// Sends the next responses, in order. Called by one task at a time. Returns when the client can take more,
+  /// so that changes for a slow client are merged instead of buffered.
+  /// - Throws: when the connection is closed; the stream then ends.
+  func send(_ responses: [WatchResponse]) async throws
+
+  /// Ends the stream with an error. No call follows.
+  func fail(_ error: FirestoreError) async
+}
+
 extension FirestoreEngine {
-  /// Opens a Listen stream on a database. Its answers go to `output` until it is closed.
-  /// - Throws: NOT_FOUND if there is no such database, UNAVAILABLE while shutting down.
+  /// Opens a Listen stream on a database. Responses go to `output` until the stream is closed.
+  /// - Throws: NOT_FOUND if the database does not exist, UNAVAILABLE during shutdown.
   public func watch(
     _ name: DatabaseName, as caller: Caller, output: any WatchOutput
   ) async throws(FirestoreError) -> WatchStream {
-    try await reporting {
+    try await convertingErrors {
       let database = try await self.database(name)
       let stream = WatchStream(database, database.hub, caller, output)
       guard database.hub.add(stream) else {

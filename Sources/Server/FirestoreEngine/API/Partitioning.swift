@@ -1,19 +1,19 @@
-// PartitionQuery.
+// Serves PartitionQuery.
 
 public import FirestoreModel
 import OrderedStore
 
-/// PartitionQuery: points that split a collection group's documents into parts of about the same size.
+/// A request for points that split a collection group into parts of similar size.
 public struct PartitionQueryRequest: Sendable {
-  /// The query: one collection group in ascending name order, and nothing else.
+  /// The query: one collection group in ascending name order, without anything else.
   public var query: Query
-  /// At most so many points, above 0. There are fewer where there are few documents, and never more than 1,024.
+  /// Maximum number of points, above 0. Small groups have fewer; no group has more than 1,024.
   public var count: Int
-  /// At most so many points on a page; 0 for the default of 300. Negative is INVALID_ARGUMENT.
+  /// Maximum number of points on a page; 0 for the default of 300. Negative is INVALID_ARGUMENT.
   public var pageSize: Int
-  /// Where the page before ended; empty for the first page.
+  /// The token from the previous page; empty for the first page.
   public var pageToken: String
-  /// Which state to read: `latest` or a read time.
+  /// The state to read: `latest` or a read time.
   public var consistency: ReadConsistency
 
   /// Makes a request for the first page.
@@ -31,19 +31,20 @@ public struct PartitionQueryRequest: Sendable {
 
 /// A page of points.
 public struct PartitionQueryPage: Sendable {
-  /// Names of documents before which to split, ascending.
+  /// The names of the documents before which to split, ascending.
   public var points: [DocumentName]
-  /// The token of the next page; empty on the last.
+  /// The token of the next page; empty on the last page.
   public var nextPageToken: String
 }
 
 extension FirestoreEngine {
-  /// Finds points at which a collection group can be split for queries side by side: before the first, from each to the
-  /// next, and from the last on they find every document once.
+  /// Finds points at which a collection group can be split for parallel queries. The queries before the first
+  /// point, between neighbors and after the last point find each document once.
   ///
-  /// All pages of one request show one state. Every call goes over the group's names.
-  /// - Throws: INVALID_ARGUMENT for a count that is not positive, a negative page size, a bad token, or a query that is
-  ///   anything but a collection group in ascending name order; what `runQuery` throws for a bad read time.
+  /// All pages of one request show one state. Each call scans the group's names.
+  /// - Throws: INVALID_ARGUMENT for a count that is not positive, a negative page size, an invalid token, or
+  ///   any query but a collection group in ascending name order; the errors of `runQuery` for an invalid read
+  ///   time.
   public func partitionQuery(
     _ request: PartitionQueryRequest, as caller: Caller
   ) async throws(FirestoreError) -> PartitionQueryPage {
@@ -52,13 +53,14 @@ extension FirestoreEngine {
     }
     let size = try FirestoreEngine.pageSize(request.pageSize)
     let group = try partitioned(request.query)
-    return try await reporting {
+    return try await convertingErrors {
       let database = try await self.database(request.query.parent.database)
       return try await database.partition(request, group, size, as: caller)
     }
   }
 
   /// The id of the collection group that a query selects.
+  /// - Throws: INVALID_ARGUMENT for a query that cannot be partitioned.
   private func partitioned(_ query: Query) throws(FirestoreError) -> String {
     let prepared = try PreparedQuery(query, limits.data)
     guard case .group(let id) = prepared.scope else {

@@ -1,8 +1,8 @@
-// What a query's caller is told about how it is answered.
+// The explanation of a query: the indexes that it reads, and its cost.
 
-/// How a query was, or would be, answered.
+/// How a query was, or would be, executed.
 public struct QueryExplanation: Sendable, Equatable {
-  /// An index that is read.
+  /// An index that the query reads.
   public struct Index: Sendable, Hashable {
     /// `Collection`, `Collection group` or `Database`.
     public var queryScope: String
@@ -16,32 +16,32 @@ public struct QueryExplanation: Sendable, Equatable {
     }
   }
 
-  /// What running the query took.
+  /// The cost of one execution.
   public struct Statistics: Sendable, Equatable {
-    /// Documents, or one for an aggregation.
+    /// Result documents; 1 for an aggregation.
     public var resultsReturned: Int
-    /// From the first look to the last, delivery included.
+    /// From the first read to the last, delivery included.
     public var microseconds: Int
-    /// What the hosted product would charge for the result. Hearth charges nothing.
+    /// The reads that Firebase would charge for. Hearth charges nothing.
     public var readOperations: Int
     /// Index entries read.
     public var entriesScanned: Int
-    /// Documents read, results or not.
+    /// Documents read, including those that do not match.
     public var documentsScanned: Int
-    /// Documents that the product would charge for: results and what the offset skips.
+    /// Documents that Firebase would charge for: results and skipped results.
     public var documentsBillable: Int
-    /// Index entries that it would charge for: those of an aggregation.
+    /// Index entries that Firebase would charge for: those of an aggregation.
     public var entriesBillable = 0
-    /// What it charges for a query without results.
+    /// The charge for a query without results.
     public var minimumCost: Int
   }
 
-  /// The indexes that are read; without any, nothing can match.
+  /// The indexes that the query reads; empty if nothing can match.
   public var indexesUsed: [Index]
-  /// What running took; nil if the query was not run.
+  /// The cost; nil if the query was not executed.
   public var statistics: Statistics?
 
-  /// The same for the aggregation over the query's results: one result, charged by index entries.
+  /// The explanation of an aggregation over this query: one result, charged by index entries.
   var aggregating: QueryExplanation {
     guard var statistics else { return self }
     statistics.resultsReturned = 1

@@ -1,13 +1,14 @@
-// RunQuery, ListDocuments and ListCollectionIds.
+// Serves RunQuery, ListDocuments, ListCollectionIds and ExecutePipeline.
 
 public import FirestoreModel
 import OrderedStore
 
 extension FirestoreEngine {
-  /// Runs a query at one version, in pages; each is delivered when the one before was taken.
+  /// Runs a query at one version and delivers pages, one at a time.
   ///
-  /// Neighbours are found by going over all documents that the rest of the query gives: exactly, without an index.
-  /// - Throws: what `deliver` throws, or a `FirestoreError`: INVALID_ARGUMENT for a query that breaks the rules.
+  /// A nearest-neighbor query scans all documents that the rest of the query matches: it is exact and needs
+  /// no index.
+  /// - Throws: the errors of `deliver`, or a `FirestoreError`: INVALID_ARGUMENT for an invalid query.
   public func runQuery(
     _ query: Query, consistency: ReadConsistency = .latest, explain: ExplainMode = .none, as caller: Caller,
     deliver: @Sendable (QueryPage) async throws -> Void
@@ -21,8 +22,9 @@ extension FirestoreEngine {
     }
   }
 
-  /// Lists the documents directly under a parent, a page at a time.
-  /// - Throws: INVALID_ARGUMENT for a negative page size, a bad token or order, or an order with `showMissing`.
+  /// Lists the documents directly under a parent, one page per call.
+  /// - Throws: INVALID_ARGUMENT for a negative page size, an invalid token or order, or an order with
+  ///   `showMissing`.
   public func listDocuments(
     _ request: ListDocumentsRequest, as caller: Caller
   ) async throws(FirestoreError) -> ListDocumentsPage {
@@ -33,7 +35,7 @@ extension FirestoreEngine {
       }
     }
     if !request.collectionID.isEmpty { try ResourceID.validate(collectionID: request.collectionID) }
-    return try await reporting {
+    return try await convertingErrors {
       let database = try await self.database(request.parent.database)
       return request.showMissing
         ? try await database.listWithMissing(request, size, as: caller)
@@ -41,21 +43,34 @@ extension FirestoreEngine {
     }
   }
 
-  /// Lists the ids of the collections under a parent.
-  /// - Throws: INVALID_ARGUMENT for a negative page size or a bad token.
+  /// Lists the ids of the collections under a parent, one page per call.
+  /// - Throws: INVALID_ARGUMENT for a negative page size or an invalid token.
   public func listCollectionIDs(
     _ request: ListCollectionIDsRequest, as caller: Caller
   ) async throws(FirestoreError) -> ListCollectionIDsPage {
     let size = try FirestoreEngine.pageSize(request.pageSize)
-    return try await reporting {
+    return try await convertingErrors {
       let database = try await self.database(request.parent.database)
       return try await database.listCollectionIDs(request, size, as: caller)
     }
   }
 
-  /// The page size that a request gets.
-  static func pageSize(_ asked: Int) throws(FirestoreError) -> Int {
-    guard asked >= 0 else { throw .invalidArgument("Page size must be nonnegative.") }
-    return asked == 0 ? EngineLimits.listPage : min(asked, EngineLimits.listPageMaximum)
+  /// The effective page size of a request.
+  static func pageSize(_ requested: Int) throws(FirestoreError) -> Int {
+    guard requested >= 0 else { throw .invalidArgument("Page size must be nonnegative.") }
+    return requested == 0
+      ? EngineLimits.defaultListPageSize : min(requested, EngineLimits.maximumListPageSize)
+  }
+}
+
+extension FirestoreEngine {
+  /// Rejects a pipeline: databases of the standard edition do not support pipelines.
+  /// - Throws: INVALID_ARGUMENT; NOT_FOUND if the database does not exist; UNAVAILABLE during shutdown.
+  public func executePipeline(in name: DatabaseName, as caller: Caller) async throws(FirestoreError) {
+    try await convertingErrors {
+      _ = try await self.database(name)
+      throw FirestoreError.invalidArgument(
+        "ExecutePipeline requires the Database Edition to be `enterprise`.")
+    }
   }
 }

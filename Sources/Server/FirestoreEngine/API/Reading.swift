@@ -1,18 +1,19 @@
-// GetDocument and BatchGetDocuments.
+// Serves GetDocument and BatchGetDocuments.
 
 public import FirestoreModel
 import OrderedStore
 
 extension FirestoreEngine {
   /// Reads one document, reduced to `mask`.
-  /// - Throws: NOT_FOUND if there is none, INVALID_ARGUMENT or FAILED_PRECONDITION for a bad read time or token.
+  /// - Throws: NOT_FOUND if it does not exist, INVALID_ARGUMENT or FAILED_PRECONDITION for an invalid read
+  ///   time or token.
   public func getDocument(
     _ name: DocumentName, mask: FieldMask? = nil, consistency: ReadConsistency = .latest, as caller: Caller
   ) async throws(FirestoreError) -> DocumentRead {
-    try await reporting {
+    try await convertingErrors {
       let database = try await self.database(name.database)
       var session = try await database.beginRead(consistency, as: caller)
-      let key = KeyLayout.document(name.path)
+      let key = FirestoreKeyLayout.document(name.path)
       let found: StoredDocument?
       do {
         try await database.lock(&session, keys: [key])
@@ -31,11 +32,12 @@ extension FirestoreEngine {
     }
   }
 
-  /// Reads documents at one version, in pages; each is delivered when the one before was taken. Those that there are come in
-  /// the order of their names in the request, then the names of those that there are not.
+  /// Reads documents at one version and delivers pages, one at a time. Existing documents come first, in the
+  /// order of the request, then the names of missing documents.
   ///
-  /// Without names nothing is delivered, or only the token of the transaction that was begun.
-  /// - Throws: what `deliver` throws, or a `FirestoreError`: INVALID_ARGUMENT for a name of another database.
+  /// Without names nothing is delivered, except the token of a new transaction.
+  /// - Throws: the errors of `deliver`, or a `FirestoreError`: INVALID_ARGUMENT for a name of another
+  ///   database.
   public func batchGetDocuments(
     in name: DatabaseName, _ names: [DocumentName], mask: FieldMask? = nil,
     consistency: ReadConsistency = .latest, as caller: Caller,
@@ -46,9 +48,9 @@ extension FirestoreEngine {
     }
     var seen: Set<DocumentName> = []
     let distinct = names.filter { seen.insert($0).inserted }
-    guard distinct.count <= EngineLimits.batchGetNames else {
+    guard distinct.count <= EngineLimits.maximumBatchGetNames else {
       throw FirestoreError.invalidArgument(
-        "At most \(EngineLimits.batchGetNames) documents can be read at once.")
+        "At most \(EngineLimits.maximumBatchGetNames) documents can be read at once.")
     }
     let database: FirestoreDatabase
     var session: ReadSession
@@ -56,7 +58,7 @@ extension FirestoreEngine {
       database = try await self.database(name)
       session = try await database.beginRead(consistency, as: caller)
     } catch { throw FirestoreError(error) }
-    let keys = session.transaction == nil ? [] : distinct.map { KeyLayout.document($0.path) }
+    let keys = session.transaction == nil ? [] : distinct.map { FirestoreKeyLayout.document($0.path) }
     do {
       try await database.lock(&session, keys: keys)
       var token = session.newToken
@@ -67,15 +69,16 @@ extension FirestoreEngine {
       var rest = distinct[...]
       var missing: [BatchGetPage.Item] = []
       while !rest.isEmpty {
-        let asked = rest
+        let requested = rest
         let items = try await database.read(&session) { view in
-          try FirestoreEngine.items(asked, mask, database, caller, view)
+          try FirestoreEngine.items(requested, mask, database, caller, view)
         }
         rest = rest.dropFirst(items.count)
-        // Any order is allowed; Google tells what there is before what there is not, and its own tests count on that.
+        // The protocol allows any order. Firebase sends existing documents first, and Google's tests depend
+        // on it.
         var found = items.filter { if case .found = $0 { true } else { false } }
         missing += items.filter { if case .missing = $0 { true } else { false } }
-        if rest.isEmpty, found.count + missing.count <= EngineLimits.pageDocuments {
+        if rest.isEmpty, found.count + missing.count <= EngineLimits.maximumPageDocuments {
           found += missing
           missing = []
         }
@@ -85,10 +88,10 @@ extension FirestoreEngine {
             transaction: token, items: found, readTime: session.version?.timestamp ?? .epoch))
         token = nil
       }
-      var unsaid = missing[...]
-      while !unsaid.isEmpty {
-        let items = Array(unsaid.prefix(EngineLimits.pageDocuments))
-        unsaid = unsaid.dropFirst(items.count)
+      var remainingMissing = missing[...]
+      while !remainingMissing.isEmpty {
+        let items = Array(remainingMissing.prefix(EngineLimits.maximumPageDocuments))
+        remainingMissing = remainingMissing.dropFirst(items.count)
         try await deliver(
           BatchGetPage(
             transaction: token, items: items, readTime: session.version?.timestamp ?? .epoch))
@@ -101,7 +104,7 @@ extension FirestoreEngine {
     }
   }
 
-  /// The answers of one page: as many as fit.
+  /// The items of one page, up to the page limits.
   private static func items(
     _ names: ArraySlice<DocumentName>, _ mask: FieldMask?, _ database: FirestoreDatabase, _ caller: Caller,
     _ view: any ReadView
@@ -117,7 +120,7 @@ extension FirestoreEngine {
       } else {
         items.append(.missing(name))
       }
-      if items.count >= EngineLimits.pageDocuments || bytes >= EngineLimits.pageBytes { break }
+      if items.count >= EngineLimits.maximumPageDocuments || bytes >= EngineLimits.maximumPageBytes { break }
     }
     return items
   }

@@ -1,8 +1,8 @@
-// What the unary operations take and give, in the model's types.
+// The requests and responses of the unary operations.
 
 public import FirestoreModel
 
-/// A read document and the time it was read at.
+/// A document and its read time.
 public struct DocumentRead: Sendable {
   /// The document, already reduced to the mask.
   public var document: StoredDocument
@@ -10,23 +10,23 @@ public struct DocumentRead: Sendable {
   public var readTime: Timestamp
 }
 
-/// ListDocuments: the documents directly under a parent, a page at a time.
+/// A request to list the documents directly under a parent, one page per call.
 public struct ListDocumentsRequest: Sendable {
   /// The root or document whose collections are listed.
   public var parent: ParentName
   /// The collection; empty for all of them.
   public var collectionID: String
-  /// At most so many documents; 0 for the default of 300. Negative is INVALID_ARGUMENT.
+  /// Maximum number of documents; 0 for the default of 300. Negative is INVALID_ARGUMENT.
   public var pageSize: Int
-  /// Where the page before ended; empty for the first page.
+  /// The token from the previous page; empty for the first page.
   public var pageToken: String
-  /// Text such as `a desc, __name__ desc`; empty for `__name__`.
+  /// An order such as `a desc, __name__ desc`; empty for `__name__`.
   public var orderBy: String
   /// The fields to return; nil for all.
   public var mask: FieldMask?
-  /// Which state to read.
+  /// The state to read.
   public var consistency: ReadConsistency
-  /// Whether to list documents, too, that do not exist but have documents below them.
+  /// Whether to list missing documents that have documents below them.
   public var showMissing: Bool
 
   /// Makes a request for the first page of a collection.
@@ -46,11 +46,11 @@ public struct ListDocumentsRequest: Sendable {
   }
 }
 
-/// A document in a listing, or only the name of one that is missing.
+/// A listed document, or the name of a missing one.
 public enum ListedDocument: Sendable {
-  /// A document.
+  /// An existing document.
   case found(StoredDocument)
-  /// A document that does not exist but has documents below it.
+  /// A missing document that has documents below it.
   case missing(DocumentName)
 }
 
@@ -58,19 +58,19 @@ public enum ListedDocument: Sendable {
 public struct ListDocumentsPage: Sendable {
   /// The documents in order.
   public var documents: [ListedDocument]
-  /// The token of the next page; empty on the last.
+  /// The token of the next page; empty on the last page.
   public var nextPageToken: String
 }
 
-/// ListCollectionIds: the collections under a parent with a document anywhere below.
+/// A request to list the collections under a parent that contain a document at any depth.
 public struct ListCollectionIDsRequest: Sendable {
   /// The root or document.
   public var parent: ParentName
-  /// At most so many; 0 for the default of 300. Negative is INVALID_ARGUMENT.
+  /// Maximum number of ids; 0 for the default of 300. Negative is INVALID_ARGUMENT.
   public var pageSize: Int
-  /// Where the page before ended; empty for the first page.
+  /// The token from the previous page; empty for the first page.
   public var pageToken: String
-  /// Which state to read: `latest` or a read time.
+  /// The state to read: `latest` or a read time.
   public var consistency: ReadConsistency
 
   /// Makes a request for the first page.
@@ -88,33 +88,34 @@ public struct ListCollectionIDsRequest: Sendable {
 public struct ListCollectionIDsPage: Sendable {
   /// The ids.
   public var collectionIDs: [String]
-  /// The token of the next page; empty on the last.
+  /// The token of the next page; empty on the last page.
   public var nextPageToken: String
 }
 
-/// BatchGetDocuments: one batch of answers.
+/// One page of BatchGetDocuments.
 public struct BatchGetPage: Sendable {
-  /// One name's answer.
+  /// The result for one name.
   public enum Item: Sendable {
     /// The document, reduced to the mask.
     case found(StoredDocument)
-    /// There is no such document.
+    /// The document does not exist.
     case missing(DocumentName)
   }
 
   /// The token of the transaction that the request began: on the first page only.
   public var transaction: [UInt8]?
-  /// One answer for each distinct name, in the order asked.
+  /// One result for each distinct name.
   public var items: [Item]
   /// The snapshot's time.
   public var readTime: Timestamp
 }
 
-/// RunQuery: one batch of results, as a client should see them.
+/// One page of query results, as a client receives them.
 public struct QueryPage: Sendable {
-  /// The token of the transaction that the request began: on the first page only, sent in a message of its own.
+  /// The token of the transaction that the request began: on the first page only, sent in a separate message.
   public var transaction: [UInt8]?
-  /// Results skipped by the offset: on the first page only; sent before the documents if not 0.
+  /// The number of results that the offset skipped, on the first page only; sent before the documents if not
+  /// 0.
   public var skippedResults: Int
   /// The documents, in the query's order, projected.
   public var documents: [StoredDocument]
@@ -122,11 +123,11 @@ public struct QueryPage: Sendable {
   public var readTime: Timestamp
   /// Whether this is the last page. A query without results has one page without documents.
   public var isLast: Bool
-  /// How the query was, or would be, answered: on the last page, if asked for.
+  /// How the query was, or would be, executed: on the last page, if requested.
   public var explanation: QueryExplanation?
 }
 
-/// What became of a commit.
+/// The result of a commit.
 public struct CommitResponse: Sendable {
   /// One result for each write, in order.
   public var writeResults: [WriteResult]

@@ -1,20 +1,20 @@
-// Who asks. Endpoints establish it from credentials; policies judge it.
+// The caller of an operation. Endpoints derive it from credentials; policies decide about it.
 
 public import FirestoreModel
 
-/// The one on whose behalf an operation runs.
+/// The caller on whose behalf an operation runs.
 public struct Caller: Hashable, Sendable {
-  /// What is known of a caller.
+  /// The identity of a caller.
   public enum Identity: Hashable, Sendable {
-    /// A service account, or the emulator's `owner`: above all rules.
+    /// A service account, or the emulator's `owner`: not subject to rules.
     case administrator
-    /// A signed-in user, with the claims of the verified token.
+    /// A signed-in user, with the claims of the verified ID token.
     case user(id: String, claims: MapValue)
-    /// Nobody in particular: no credentials were presented.
+    /// A caller without credentials.
     case anonymous
   }
 
-  /// What is known of the caller.
+  /// The caller's identity.
   public var identity: Identity
 
   /// Makes a caller.
@@ -22,6 +22,6 @@ public struct Caller: Hashable, Sendable {
 
   /// A service account, or the emulator's `owner`.
   public static let administrator = Caller(.administrator)
-  /// Someone without credentials.
+  /// A caller without credentials.
   public static let anonymous = Caller(.anonymous)
 }

@@ -1,8 +1,8 @@
-// The policies that hold while no rules are loaded.
+// The policies that apply while no rules are loaded.
 
 import FirestoreModel
 
-/// The emulator suite's policy without rules: everyone may do everything.
+/// The emulator's policy without rules: every caller may do everything.
 public struct EmulatorPolicy: AccessPolicy {
   /// Makes the policy.
   public init() {}
@@ -13,11 +13,12 @@ public struct EmulatorPolicy: AccessPolicy {
     view: any AccessView
   ) -> AccessDecision { .allowed }
 
-  /// Everyone.
+  /// Returns true for every caller.
   public func allowsEverything(_ caller: Caller) -> Bool { true }
 }
 
-/// Production without rules: administrators may, users may not, and who shows no credentials is told so.
+/// The production policy without rules: administrators are allowed, users are denied, and callers without
+/// credentials get UNAUTHENTICATED.
 public struct ProductionPolicy: AccessPolicy {
   /// Makes the policy.
   public init() {}
@@ -38,6 +39,6 @@ public struct ProductionPolicy: AccessPolicy {
     }
   }
 
-  /// Administrators.
+  /// Returns true for administrators.
   public func allowsEverything(_ caller: Caller) -> Bool { caller.identity == .administrator }
 }

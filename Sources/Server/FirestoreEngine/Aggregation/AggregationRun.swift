@@ -1,9 +1,9 @@
-// Aggregates over a query's results, folded page by page.
+// Aggregates over a query's results, page by page.
 
 import FirestoreModel
 import OrderedStore
 
-/// An aggregation under way.
+/// An aggregation in progress.
 struct AggregationRun {
   private struct Part {
     let alias: String
@@ -11,12 +11,12 @@ struct AggregationRun {
     var sum = NumberSum()
   }
 
-  /// The query whose results are folded.
+  /// The query whose results are aggregated.
   let query: PreparedQuery
   private var parts: [Part]
   private var count: Int64 = 0
 
-  /// - Throws: INVALID_ARGUMENT for a query or aggregations that break the rules.
+  /// - Throws: INVALID_ARGUMENT for an invalid query or aggregation.
   init(
     _ aggregation: AggregationQuery, under parent: ParentName, _ limits: FirestoreLimits
   ) throws(FirestoreError) {
@@ -24,14 +24,15 @@ struct AggregationRun {
     parts = named.map { Part(alias: $0.alias, op: $0.op) }
     var base = aggregation.base
     base.select = nil
-    // How many the limit and the offset leave does not depend on the order; which they are does.
+    // The number of results within limit and offset does not depend on the order; their identity does.
     let isPart = base.limit != nil || base.offset > 0
-    // Counting further than anyone asked would only cost.
+    // Stops at the largest requested count.
     var bound: Int64 = 0
     for aggregation in named {
       if case .count(let upTo?) = aggregation.op { bound = max(bound, upTo) } else { bound = .max }
     }
-    // Not for a limit that is wrong: it has to be refused. A search for neighbours looks at all that the limit leaves.
+    // An invalid limit must reach validation unchanged. A nearest-neighbor search applies the limit to its
+    // candidates.
     if bound < .max, base.findNearest == nil,
       base.limit.map({ Int64($0) > bound }) ?? true
     {
@@ -62,7 +63,7 @@ struct AggregationRun {
     }
   }
 
-  /// What came out.
+  /// The value of each aggregation, by alias.
   var result: MapValue {
     MapValue(
       parts.map { part -> (String, Value) in

@@ -1,18 +1,18 @@
-// The sum of a field's numbers.
+// Sums the numbers of one field.
 //
-// Invariant: integers are added exactly, in 128 bits, so that only the final sum decides whether it is an integer; as
-// soon as one double is among the numbers, the sum is a double.
+// Invariant: integers are added exactly, in 128 bits, and only the final sum decides whether the result is an
+// integer. Any double makes the sum a double.
 
 import FirestoreModel
 
-/// Adds up numbers.
+/// A sum of integers and doubles.
 struct NumberSum: Sendable {
   /// The integers' sum is `high` · 2^64 + `low`.
   private var high: Int64 = 0
   private var low: UInt64 = 0
   private var doubles = 0.0
   private var hasDoubles = false
-  /// The numbers added; what is no number does not count.
+  /// The number of added values; values of other types do not count.
   private(set) var count: Int64 = 0
 
   /// Adds a value, if it is a number.
@@ -31,16 +31,17 @@ struct NumberSum: Sendable {
     count += 1
   }
 
-  /// The sum: an integer where all numbers are and it fits, else a double; the integer 0 without numbers.
+  /// The sum: an integer if all numbers are integers and it fits, else a double; the integer 0 without
+  /// numbers.
   var sum: Value {
     if !hasDoubles, let exact { return .integer(exact) }
     return .double(total)
   }
 
-  /// The mean, a double; null without numbers.
+  /// The mean, as a double; null without numbers.
   var average: Value { count == 0 ? .null : .double(total / Double(count)) }
 
-  /// The integers' sum, if 64 bits hold it.
+  /// The sum of the integers, if it fits in 64 bits.
   private var exact: Int64? {
     let number = Int64(bitPattern: low)
     return high == (number < 0 ? -1 : 0) ? number : nil

@@ -1,181 +1,195 @@
-// What a list of writes makes of the database: computed in the sequencer, before anything is written.
+// A commit plan: the rows, index entries and log record that a list of writes produces, computed in the
+// sequencer before anything is written.
 //
-// Invariant: writes apply in order, each to the result of those before it; the first that fails fails all. A document's
-// limits hold for what the commit makes of it in the end, and are looked at once: a commit costs its request, the documents
-// that it touches, and what `CommitWork` counts.
-// Rows, index entries, group rows and log record of a commit are written together or not at all.
+// Example: books/b1 is stored with {n: 1}. A commit with `update {n: 2}` yields:
+// - one pending document, with `before` {n: 1} and `fields` {n: 2};
+// - one changed row, an index entry to clear (n = 1) and one to insert (n = 2);
+// - a footprint with the document's row and both entries;
+// - one committed change.
+//
+// Invariants
+// 1. Writes apply in order, each to the result of the previous ones. The first failure fails the commit.
+// 2. Document limits are checked once, on the final state. The cost of a commit is bounded by its request,
+//    the documents it touches and the work charged to `CommitCostBudget`.
+// 3. Rows, index entries, group rows and log record are written together or not at all.
 
 import FirestoreModel
 import OrderedStore
 
-/// The effect of a commit while it is worked out.
+/// The effect of a commit, computed step by step: `apply`, `authorise`, `finish`, `write`.
 struct CommitPlan {
   /// One document that the commit touches.
-  fileprivate struct Target {
+  fileprivate struct PendingDocument {
     let name: DocumentName
     let key: Key
-    /// As stored before the commit.
+    /// The stored document before the commit; nil if it does not exist.
     let before: StoredDocument?
     let fieldsBefore: MapValue?
-    /// As it stands after the writes applied so far.
+    /// The contents after the writes applied so far; nil if the document does not exist.
     var fields: MapValue?
     var createTime: Timestamp?
     var updateTime: Timestamp?
     var transforms = 0
-    /// Whether a write of this commit has deleted it.
+    /// Whether a write of this commit deleted the document.
     var isDeletedHere = false
-    /// What is yet to be checked of it.
-    var unchecked = Unchecked.nothing
-    /// The document as it stands, once somebody has wanted it encoded.
-    var made: StoredDocument?
+    /// The validation that the final contents still need.
+    var pendingValidation = PendingValidation.nothing
+    /// The encoded document, cached once it was needed.
+    var encodedSnapshot: StoredDocument?
   }
 
-  /// What writes have left unchecked of a document.
-  fileprivate enum Unchecked { case nothing, size, everything }
+  /// The validation that a document still needs.
+  fileprivate enum PendingValidation { case nothing, size, everything }
 
-  /// What one write did, for the policy.
-  private struct Step {
+  /// One write, as the policy sees it.
+  private struct AccessCheck {
     var operation: AccessOperation
     var name: DocumentName
     var before: StoredDocument?
     var after: StoredDocument?
   }
 
-  private let view: any Sequenced
+  private let view: any SequencedTransaction
   private let commitTime: Timestamp
   private let requestTime: Timestamp
-  private let recordsSteps: Bool
+  private let recordsAccessChecks: Bool
   private let indexes: IndexSet
   private let limits: EngineLimits
-  private var targets: [Target] = []
+  private var documents: [PendingDocument] = []
   private var positions: [ResourcePath: Int] = [:]
-  private var steps: [Step] = []
-  private var work: CommitWork
+  private var accessChecks: [AccessCheck] = []
+  private var costBudget: CommitCostBudget
   private(set) var results: [WriteResult] = []
 
-  /// The documents that end up changed.
-  private(set) var changes: [DocumentChange] = []
+  /// The documents that the commit changes.
+  private(set) var changes: [CommittedChange] = []
   private(set) var footprint = LockTable.Footprint()
   private var sets: [(Key, StoredValue)] = []
-  /// Rows whose keys hold none: of new documents, and index entries that the document did not have. Only a document
-  /// itself writes its entries, so that what it was tells which there are.
+  /// Rows under keys that hold none: of new documents, and new index entries. Only commits of a document
+  /// write its index entries, so its previous contents determine which exist.
   private var insertions: [(Key, StoredValue)] = []
   private var clears: [Key] = []
 
   init(
-    _ view: any Sequenced, _ indexes: IndexSet, _ limits: EngineLimits, work: CommitWork, recordsSteps: Bool
+    _ view: any SequencedTransaction, _ indexes: IndexSet, _ limits: EngineLimits,
+    costBudget: CommitCostBudget,
+    recordsAccessChecks: Bool
   ) {
     self.view = view
     self.indexes = indexes
     self.limits = limits
-    self.work = work
-    self.recordsSteps = recordsSteps
+    self.costBudget = costBudget
+    self.recordsAccessChecks = recordsAccessChecks
     commitTime = view.commitVersion.timestamp
     requestTime = commitTime.truncatedToMilliseconds
   }
 
   // MARK: Applying writes
 
-  /// Applies writes, each to what those before it made.
+  /// Applies writes in order.
   mutating func apply(_ writes: [Write]) throws {
     do { for write in writes { try apply(write) } } catch {
-      // Of two writes that fail, the first is told of.
+      // If two writes fail, the first error is reported.
       try validate()
       throw error
     }
     try validate()
   }
 
-  private mutating func apply(_ asked: Write) throws {
-    let write = asked.stored
+  private mutating func apply(_ request: Write) throws {
+    let write = request.stored
     let position = try position(of: write.document)
-    var target = targets[position]
+    var document = documents[position]
     if let precondition = write.precondition {
-      // No state of the database could let such a commit through, so it is the request that is wrong.
-      if precondition == .exists(true), target.isDeletedHere, target.fields == nil {
+      // Such a commit fails in every state of the database, so the request is invalid.
+      if precondition == .exists(true), document.isDeletedHere, document.fields == nil {
         throw FirestoreError.invalidArgument(
-          "Cannot update \(target.name): an earlier write of the same commit deletes it.")
+          "Cannot update \(document.name): an earlier write of the same commit deletes it.")
       }
       if case .updateTime(let required) = precondition, required > commitTime {
         throw FirestoreError.invalidArgument(
-          "The precondition's update_time lies in the future: \(target.name) is asked for as of \(required.microseconds), and it is "
+          "The precondition's update_time lies in the future: \(document.name) is asked for as of \(required.microseconds), and it is "
             + "\(commitTime.microseconds) (microseconds since 1970).")
       }
-      try precondition.check(target.name, updateTime: target.updateTime)
+      try precondition.check(document.name, updateTime: document.updateTime)
     }
-    target.transforms += write.allTransforms.count
-    if target.transforms > limits.data.transformsPerDocument {
+    document.transforms += write.allTransforms.count
+    if document.transforms > limits.data.transformsPerDocument {
       throw FirestoreError.invalidArgument(
         "Cannot apply more than \(limits.data.transformsPerDocument) field transforms to one document in a commit."
       )
     }
-    let outcome = try write.apply(to: target.fields, requestTime: requestTime) { count in
-      try work.spend(elements: count)
+    let outcome = try write.apply(to: document.fields, requestTime: requestTime) { count in
+      try costBudget.charge(elements: count)
     }
-    let old = recordsSteps ? target.snapshot : nil
-    if write.hasChanged(target.fields, into: outcome.fields) {
+    let old = recordsAccessChecks ? document.snapshot : nil
+    if write.hasChanged(document.fields, into: outcome.fields) {
       let exists = outcome.fields != nil
-      target.fields = outcome.fields
-      target.createTime = exists ? target.createTime ?? commitTime : nil
-      target.updateTime = exists ? commitTime : nil
-      // What a write alone brings was checked before; what it makes together with others is not.
-      target.unchecked = write.mask == nil && write.allTransforms.isEmpty ? .size : .everything
-      target.made = nil
-      if recordsSteps {
-        target.made = target.snapshot
-        try work.spend(bytes: target.made?.encoded.count ?? 0)
+      document.fields = outcome.fields
+      document.createTime = exists ? document.createTime ?? commitTime : nil
+      document.updateTime = exists ? commitTime : nil
+      // A write alone was validated before; its combination with earlier writes was not.
+      document.pendingValidation = write.mask == nil && write.allTransforms.isEmpty ? .size : .everything
+      document.encodedSnapshot = nil
+      if recordsAccessChecks {
+        document.encodedSnapshot = document.snapshot
+        try costBudget.charge(bytes: document.encodedSnapshot?.encoded.count ?? 0)
       }
     }
-    var result = WriteResult(updateTime: target.updateTime, transformResults: outcome.transformResults)
+    var result = WriteResult(updateTime: document.updateTime, transformResults: outcome.transformResults)
     if case .delete = write.operation {
       result.updateTime = nil
-      target.isDeletedHere = true
+      document.isDeletedHere = true
     }
-    targets[position] = target
+    documents[position] = document
     results.append(result)
-    if recordsSteps {
-      steps.append(
-        Step(operation: write.access(existing: old), name: target.name, before: old, after: target.snapshot))
+    if recordsAccessChecks {
+      accessChecks.append(
+        AccessCheck(
+          operation: write.access(existing: old), name: document.name, before: old, after: document.snapshot))
     }
   }
 
-  /// Checks what the writes so far have made of their documents.
+  /// Validates the contents that the writes so far produced.
   private func validate() throws(FirestoreError) {
-    for target in targets {
-      guard let fields = target.fields, target.unchecked != .nothing else { continue }
-      try DocumentValidation.validateSize(fields, of: target.name, limits: limits.data)
-      if target.unchecked == .everything { try DocumentValidation.validate(fields, limits: limits.data) }
+    for document in documents {
+      guard let fields = document.fields, document.pendingValidation != .nothing else { continue }
+      try DocumentValidation.validateSize(fields, of: document.name, limits: limits.data)
+      if document.pendingValidation == .everything {
+        try DocumentValidation.validate(fields, limits: limits.data)
+      }
     }
   }
 
   private mutating func position(of name: DocumentName) throws -> Int {
     if let position = positions[name.path] { return position }
-    let key = KeyLayout.document(name.path)
+    let key = FirestoreKeyLayout.document(name.path)
     let row = try view.get(key)
-    try work.spend(bytes: row?.value.count ?? 0)
+    try costBudget.charge(bytes: row?.value.count ?? 0)
     let before = try row.map { try DocumentRow.decode($0.value, name).decodedOnce() }
     let fields = try before?.fields()
-    targets.append(
-      Target(
+    documents.append(
+      PendingDocument(
         name: name, key: key, before: before, fieldsBefore: fields, fields: fields,
         createTime: before?.createTime, updateTime: before?.updateTime))
-    positions[name.path] = targets.count - 1
-    return targets.count - 1
+    positions[name.path] = documents.count - 1
+    return documents.count - 1
   }
 
-  /// What the commit makes of one of its documents, by first mention.
+  /// The document at a position, in the order of first mention; nil if it does not exist after the commit.
   func document(at position: Int) -> StoredDocument? {
-    targets.indices.contains(position) ? targets[position].snapshot : nil
+    documents.indices.contains(position) ? documents[position].snapshot : nil
   }
 
   // MARK: Access
 
   /// Asks the policy about every write.
+  /// - Throws: the policy's denial.
   func authorise(_ caller: Caller, _ policy: any AccessPolicy) throws {
     let access = CommitAccessView(view: view, time: requestTime) { name in
-      self.positions[name.path].map { self.targets[$0].snapshot }
+      self.positions[name.path].map { self.documents[$0].snapshot }
     }
-    for step in steps {
+    for step in accessChecks {
       let decision = try policy.decide(
         caller, step.operation, before: step.before, after: step.after, view: access)
       if let denial = decision.denial { throw denial }
@@ -184,65 +198,70 @@ struct CommitPlan {
 
   // MARK: Rows
 
-  /// Works out rows, index entries and the footprint.
+  /// Computes rows, index entries and the footprint.
   mutating func finish() throws {
-    for target in targets {
-      footprint.keys.append(target.key)
-      // A document deleted and created again is another document, even with the same fields; one that was changed and
-      // changed back has the time of the commit, which the results of its writes tell.
+    precondition(footprint.keys.isEmpty && changes.isEmpty, "invariant: a plan is finished once")
+    for document in documents {
+      footprint.keys.append(document.key)
+      // A document that is deleted and created again is a new document, even with equal fields. A document
+      // that is changed and changed back has the commit's update time.
       let hasNewTimes =
-        target.createTime != target.before?.createTime || target.updateTime != target.before?.updateTime
-      guard hasNewTimes || target.fields != target.fieldsBefore else { continue }
-      let path = target.name.path
+        document.createTime != document.before?.createTime
+        || document.updateTime != document.before?.updateTime
+      guard hasNewTimes || document.fields != document.fieldsBefore else { continue }
+      let path = document.name.path
       let collection = path.segments.dropLast().last ?? ""
-      let entriesBefore = try target.fieldsBefore.map {
+      let entriesBefore = try document.fieldsBefore.map {
         try DocumentEntries(
-          of: $0, at: path, in: indexes.possible(in: collection), limits: nil, room: work.room(replacing: nil)
+          of: $0, at: path, in: indexes.possible(in: collection), limits: nil,
+          budget: costBudget.entryBudget(replacing: nil)
         )
       }
       let bytesBefore = entriesBefore?.bytes ?? 0
-      try work.spend(bytes: bytesBefore)
-      let entriesAfter = try target.fields.map {
+      try costBudget.charge(bytes: bytesBefore)
+      let entriesAfter = try document.fields.map {
         try DocumentEntries(
-          of: $0, at: path, in: indexes.kept(in: collection), limits: limits,
-          room: work.room(replacing: bytesBefore))
+          of: $0, at: path, in: indexes.maintained(in: collection), limits: limits,
+          budget: costBudget.entryBudget(replacing: bytesBefore))
       }
-      try exchange(entriesBefore ?? .none, for: entriesAfter ?? .none)
-      // Also where the row stays as it is: a transaction that queried the collection group holds the rows' range, and
-      // a changed document may leave or enter its result.
-      let group = KeyLayout.group(path)
+      try updateIndexEntries(entriesBefore ?? .none, for: entriesAfter ?? .none)
+      // Also if the row is unchanged: a transaction that queried the collection group holds a range of group
+      // rows, and a changed document may enter or leave its result.
+      let group = FirestoreKeyLayout.group(path)
       footprint.entries.append([group])
-      let after = target.snapshot
-      switch (target.before, after) {
+      let after = document.snapshot
+      switch (document.before, after) {
       case (nil, let after?):
-        try insert(target.key, DocumentRow.encode(after))
+        try insert(document.key, DocumentRow.encode(after))
         try insert(group, [])
       case (_?, let after?):
         let row = DocumentRow.encode(after)
-        try work.write(bytes: target.key.count + row.count)
-        sets.append((target.key, row))
-      case (_?, nil): try clear([target.key, group])
+        try costBudget.write(bytes: document.key.count + row.count)
+        sets.append((document.key, row))
+      case (_?, nil): try clear([document.key, group])
       case (nil, nil): break
       }
-      changes.append(DocumentChange(name: target.name, before: target.before, after: after))
+      precondition(
+        after.map { $0.name == document.name } ?? true, "invariant: a row's document has the name of its key")
+      changes.append(CommittedChange(name: document.name, before: document.before, after: after))
     }
   }
 
-  /// Notes what becomes of a document's index entries. Those that stay are kept once.
-  private mutating func exchange(
+  /// Adds the difference between a document's old and new index entries. Unchanged entries stay.
+  private mutating func updateIndexEntries(
     _ before: DocumentEntries, for after: DocumentEntries
   ) throws(FirestoreError) {
     let (removed, added) = IndexEntries.difference(from: before.automatic, to: after.automatic)
-    try touch(before.automatic, and: added)
+    try addToFootprint(before.automatic, and: added)
     try clear(removed)
     insertions.reserveCapacity(insertions.count + added.count + 2)
     for key in added { try insert(key, []) }
     guard !before.composite.isEmpty || !after.composite.isEmpty else { return }
     let keysBefore = before.composite.map(\.key)
     let composite = IndexEntries.difference(from: keysBefore, to: after.composite.map(\.key))
-    try touch(keysBefore, and: composite.added)
+    try addToFootprint(keysBefore, and: composite.added)
     try clear(composite.removed)
-    // A row's value follows from its key, so that one that stays is as it was.
+    // The value of a row follows from its key, so an entry with an unchanged key is unchanged.
     var rest = after.composite[...]
     for key in composite.added {
       while let entry = rest.popFirst() {
@@ -253,26 +272,30 @@ struct CommitPlan {
     }
   }
 
-  /// Adds a document's entries to the footprint: those that it had, which are counted already, and those that are new.
-  private mutating func touch(_ before: [Key], and added: [Key]) throws(FirestoreError) {
-    try work.spend(bytes: added.reduce(0) { $0 + $1.count })
+  /// Adds index entries to the footprint: the old ones, whose cost was charged before, and the added ones.
+  private mutating func addToFootprint(_ before: [Key], and added: [Key]) throws(FirestoreError) {
+    try costBudget.charge(bytes: added.reduce(0) { $0 + $1.count })
     footprint.entries.append(before)
     footprint.entries.append(added)
   }
 
   private mutating func insert(_ key: Key, _ value: StoredValue) throws(FirestoreError) {
-    try work.write(bytes: key.count + value.count)
+    try costBudget.write(bytes: key.count + value.count)
     insertions.append((key, value))
   }
 
   private mutating func clear(_ keys: [Key]) throws(FirestoreError) {
-    try work.write(bytes: keys.reduce(0) { $0 + $1.count })
+    try costBudget.write(bytes: keys.reduce(0) { $0 + $1.count })
     clears += keys
   }
 
-  /// Writes everything; nothing at all if no document changes.
-  func write(to view: any Sequenced) throws {
+  /// Writes all rows and the log record; nothing if no document changes.
+  func write(to view: any SequencedTransaction) throws {
     guard !changes.isEmpty else { return }
+    assert(
+      (insertions.map(\.0) + sets.map(\.0) + clears).count
+        == Set(insertions.map(\.0) + sets.map(\.0) + clears).count,
+      "invariant: a commit changes each key once")
     for key in clears { try view.clear(key) }
     for (key, value) in sets { try view.set(key, value) }
     for (key, value) in insertions { try view.insert(key, value) }
@@ -280,10 +303,10 @@ struct CommitPlan {
   }
 }
 
-extension CommitPlan.Target {
-  /// The document as it stands; nil if it does not exist.
+extension CommitPlan.PendingDocument {
+  /// The document after the writes applied so far; nil if it does not exist.
   fileprivate var snapshot: StoredDocument? {
-    if let made { return made }
+    if let encodedSnapshot { return encodedSnapshot }
     guard let fields, let createTime, let updateTime else { return nil }
     if let before, before.updateTime == updateTime, before.createTime == createTime { return before }
     return StoredDocument(name: name, createTime: createTime, updateTime: updateTime, fields: fields)
@@ -296,7 +319,7 @@ extension Write {
     return false
   }
 
-  /// What the write means to a policy.
+  /// The operation that the policy decides about.
   fileprivate func access(existing: StoredDocument?) -> AccessOperation {
     switch operation {
     case .delete(let name): .delete(name)
@@ -306,11 +329,11 @@ extension Write {
   }
 }
 
-/// What a policy sees inside a commit.
+/// The documents that a policy may read during a commit.
 private struct CommitAccessView: AccessView {
   let view: any ReadView
   let time: Timestamp
-  /// The document after the commit: nil if the commit does not touch it, else what becomes of it.
+  /// The document after the commit; the outer nil if the commit does not touch it.
   let after: (DocumentName) -> StoredDocument??
 
   func document(_ name: DocumentName) throws -> StoredDocument? { try view.document(name) }

@@ -1,34 +1,34 @@
-// A commit's record in the log: in memory the documents before and after, on disk only which documents changed.
+// The log record of a commit. In memory it has the documents before and after; on disk only their names.
 //
 //     01 | { length (4, big endian) | path segments as in keys }…
 //
-// Invariant: the payload names every document that the commit changed, and no other. What they were and became is
-// read from the store's history, so that the log stays small.
+// Invariant: the payload names exactly the documents that the commit changed. Their contents are read from
+// the store's history, so the log stays small.
 
 import FirestoreModel
 import OrderedStore
 
-/// One document's change by one commit.
-struct DocumentChange: Sendable {
+/// The change of one document by one commit.
+struct CommittedChange: Sendable {
   var name: DocumentName
-  /// Nil if the commit created it.
+  /// The document before; nil if the commit created it.
   var before: StoredDocument?
-  /// Nil if the commit deleted it.
+  /// The document after; nil if the commit deleted it.
   var after: StoredDocument?
 }
 
-/// What followers of the log are handed.
+/// The record that followers of the log receive.
 final class CommitRecord: Sendable {
   let version: Version
-  let changes: [DocumentChange]
+  let changes: [CommittedChange]
 
-  init(version: Version, changes: [DocumentChange]) {
+  init(version: Version, changes: [CommittedChange]) {
     self.version = version
     self.changes = changes
   }
 
-  /// The log record's bytes.
-  static func encode(_ changes: [DocumentChange]) -> StoredValue {
+  /// The bytes of the log record.
+  static func encode(_ changes: [CommittedChange]) -> StoredValue {
     var bytes: StoredValue = [1]
     for change in changes {
       var path = IndexKeyEncoder()
@@ -36,11 +36,12 @@ final class CommitRecord: Sendable {
       withUnsafeBytes(of: UInt32(path.bytes.count).bigEndian) { bytes.append(contentsOf: $0) }
       bytes.append(contentsOf: path.bytes)
     }
+    assert((try? decode(bytes)) == changes.map(\.name.path), "invariant: a log record decodes to its changes")
     return bytes
   }
 
-  /// The paths of the documents that a logged commit changed.
-  /// - Throws: DATA_LOSS if the bytes are no record of this format.
+  /// The paths of the changed documents in a log record.
+  /// - Throws: DATA_LOSS if the bytes are not a record of this format.
   static func decode(_ payload: StoredValue) throws(FirestoreError) -> [ResourcePath] {
     let damaged = FirestoreError(.dataLoss, "A record of the commit log cannot be read.")
     guard payload.first == 1 else { throw damaged }

@@ -1,149 +1,241 @@
-// Commits: from a request's writes to a durable version.
+// Commits writes: one call, in callback form, from the request to the durable version.
 //
-// Invariant: a commit's body runs in the store's sequencer, sees every commit before it and decides everything
-// there: preconditions, transforms, access, limits, locks. What it waits for, it waits for outside and then runs anew.
+// One commit takes these steps in the engine. Endpoints/GRPC/Firestore/TransactionMethods lists the files before and
+// after them.
+//   1. `FirestoreEngine.commit` validates the writes and finds the database. `FirestoreDatabase.commit` enters the
+//      transaction, if the request names one. `attempt` submits the body to the store's sequencer.
+//   2. The body runs in the sequencer, one commit at a time. CommitPlan applies the writes to the stored documents
+//      (Documents/DocumentRow) and finds the changed index entries (Indexes/IndexSet, Indexes/IndexEntries).
+//      CommitCostBudget limits the cost.
+//   3. Transactions/LockTable records the commit's footprint or reports a conflict. After a conflict the commit leaves
+//      the sequencer, waits for the locks and repeats step 2.
+//   4. `CommitPlan.write` passes the rows and the log record (CommitRecord) to the store, which makes them durable.
+//   5. The store calls Watch/WatchHub (`publish`) with the log record, then the completion in `attempt`. CommitCall
+//      reports the outcome to the caller.
+//
+// Invariant: a commit's body runs in the store's sequencer, sees every earlier commit and decides everything there:
+// preconditions, transforms, access, limits and locks. Waiting happens outside, and then the body runs again.
 
-import FirestoreModel
+import Locking
+public import FirestoreModel
 import OrderedStore
 
+extension FirestoreEngine {
+  /// Applies writes in order, all or none, and ends the transaction if one is named.
+  ///
+  /// Without writes and transaction nothing happens, and the response has no commit time. A failed commit also
+  /// ends its transaction, since some clients do not roll back then.
+  ///
+  /// Errors:
+  /// - NOT_FOUND, ALREADY_EXISTS or FAILED_PRECONDITION for an unmet precondition;
+  /// - ABORTED for contention;
+  /// - INVALID_ARGUMENT for writes that can never be applied;
+  /// - UNAVAILABLE if the outcome is unknown;
+  /// - CANCELLED if the call was cancelled while it waited.
+  ///
+  /// - Parameter completion: called once with the outcome, on any thread; it must be quick and must not
+  ///   block.
+  /// - Returns: the call, by which a wait can be cancelled.
+  @discardableResult
+  public func commit(
+    in name: DatabaseName, _ writes: [Write], transaction: [UInt8]? = nil, as caller: Caller,
+    completion: @escaping @Sendable (Result<CommitResponse, FirestoreError>) -> Void
+  ) -> CommitCall {
+    let call = CommitCall { [weak self] outcome in
+      if case .failure = outcome, let transaction {
+        self?.failTransaction(transaction, in: name, as: caller)
+      }
+      completion(outcome)
+    }
+    do throws(FirestoreError) {
+      for write in writes { try write.validate(in: name, limits: limits.data) }
+    } catch {
+      call.complete(.failure(error))
+      return call
+    }
+    if !writes.isEmpty, let database = openDatabase(name) {
+      database.commit(writes, transaction: transaction, as: caller, call)
+      return call
+    }
+    call.startWaiting {
+      do {
+        let database = try await self.database(name)
+        // The policy decides about each write; a request without writes is authorized as a transaction operation.
+        if writes.isEmpty { try await database.authoriseTransaction(as: caller) }
+        if writes.isEmpty, transaction == nil {
+          call.complete(.success(CommitResponse(writeResults: [], commitTime: nil)))
+        } else {
+          database.commit(writes, transaction: transaction, as: caller, call)
+        }
+      } catch {
+        call.complete(.failure(FirestoreError(error)))
+      }
+    }
+    return call
+  }
+
+  /// Commits as ``commit(in:_:transaction:as:completion:)`` does, and returns or throws its outcome.
+  public func commit(
+    in name: DatabaseName, _ writes: [Write], transaction: [UInt8]? = nil, as caller: Caller
+  ) async throws(FirestoreError) -> CommitResponse {
+    try await outcome { completion in
+      self.commit(in: name, writes, transaction: transaction, as: caller, completion: completion)
+    }.get()
+  }
+}
+
 extension FirestoreDatabase {
-  /// Thrown out of the sequencer by a commit that met another transaction's locks.
+  /// Thrown out of the sequencer by a commit that conflicts with another transaction's locks.
   private struct Blocked: Error {
     var footprint: LockTable.Footprint
   }
 
-  /// Commits outside of any transaction, or for one that holds `owner`'s locks.
-  func commit(
-    _ writes: [Write], reads: ReadSet?, owner: LockTable.Owner?, as caller: Caller
-  ) async throws -> CommitResponse {
-    let (results, version) = try await execute(reads: reads, owner: owner) { view in
-      try self.plan(writes, as: caller, view)
-    }
-    return CommitResponse(writeResults: results, commitTime: version.timestamp)
+  /// A commit that may need several attempts.
+  private struct Attempt: Sendable {
+    let call: CommitCall
+    let writer: UInt64
+    /// Reads to validate; nil for none.
+    var reads: ReadSet?
+    /// The transaction whose locks the commit may pass.
+    var owner: LockTable.Owner?
+    /// When waiting for locks ends; nil before the first wait.
+    var deadline: UInt64?
+    let plan: @Sendable (any SequencedTransaction) throws -> CommitPlan
+    let completion: CommitCall.Completion
   }
 
-  /// Commits outside of any transaction; `answer` is told once, on a thread of the store's: nil if a lock is in the way,
-  /// which only the waiting form can wait for.
-  func tryCommit(
-    _ writes: [Write], as caller: Caller,
-    answer: @escaping @Sendable (Result<CommitResponse, FirestoreError>?) -> Void
+  /// Commits writes, which are valid, for a transaction or without one.
+  fileprivate func commit(
+    _ writes: [Write], transaction token: [UInt8]?, as caller: Caller, _ call: CommitCall
   ) {
-    let writer = makeWriter()
+    let plan: @Sendable (any SequencedTransaction) throws -> CommitPlan = { view in
+      try self.plan(writes, as: caller, view)
+    }
+    guard let token else {
+      return attempt(Attempt(call: call, writer: makeWriter(), plan: plan) { call.complete($0) })
+    }
+    let transaction: OpenTransaction
+    do { transaction = try transactions.beginRequest(token, toCommit: true, as: caller) } catch {
+      return call.complete(.failure(FirestoreError(error)))
+    }
+    let transactions = transactions
+    let completion: CommitCall.Completion = { outcome in
+      switch outcome {
+      case .success: transactions.end(transaction.owner, as: .committed)
+      case .failure(let error):
+        transactions.end(transaction.owner, as: error.code == .aborted ? .aborted : .failed)
+      }
+      call.complete(outcome)
+    }
+    if writes.isEmpty { return commitReads(of: transaction, call, completion) }
+    if transaction.mode == .readOnly {
+      return completion(.failure(.invalidArgument("Cannot modify entities in a read-only transaction.")))
+    }
+    var reads = transaction.reads
+    // Ranges that several queries scanned are compared with later commits once.
+    reads.ranges = KeyRange.union(of: reads.ranges)
+    let hasReads = !reads.keys.isEmpty || !reads.ranges.isEmpty
+    attempt(
+      Attempt(
+        call: call, writer: makeWriter(), reads: hasReads ? reads : nil,
+        owner: transaction.mode == .optimistic ? nil : transaction.owner, plan: plan, completion: completion))
+  }
+
+  /// Commits a transaction without writes: it took place at its snapshot or, under its locks, takes place now.
+  private func commitReads(
+    of transaction: OpenTransaction, _ call: CommitCall, _ completion: @escaping CommitCall.Completion
+  ) {
+    if let snapshot = transaction.snapshot {
+      return completion(.success(CommitResponse(writeResults: [], commitTime: snapshot.timestamp)))
+    }
+    call.startWaiting {
+      do {
+        let version = try await self.rows.reserveVersion()
+        completion(.success(CommitResponse(writeResults: [], commitTime: version.timestamp)))
+      } catch {
+        completion(.failure(FirestoreError(error)))
+      }
+    }
+  }
+
+  /// Commits one update and returns the resulting document.
+  func update(_ write: Write, as caller: Caller) async throws -> StoredDocument {
+    let document = Guarded<StoredDocument?>(nil)
+    let outcome = await outcome { completion in
+      let call = CommitCall(completion)
+      self.attempt(
+        Attempt(
+          call: call, writer: self.makeWriter(),
+          plan: { view in
+            let plan = try self.plan([write], as: caller, view)
+            let result = plan.document(at: 0)
+            document.withLock { $0 = result }
+            return plan
+          }
+        ) { call.complete($0) })
+      return call
+    }
+    _ = try outcome.get()
+    guard let document = document.withLock({ $0 }) else {
+      preconditionFailure("invariant: an update that commits leaves a document")
+    }
+    return document
+  }
+
+  /// Runs the plan in the sequencer, and again after each wait for locks.
+  private func attempt(_ attempt: Attempt) {
     let locks = locks
-    rows.execute(
-      validating: nil,
-      { view in try self.sequence(view, as: writer, for: nil) { try self.plan(writes, as: caller, $0) } }
-    ) { outcome in
-      locks.leave(writer)
+    rows.execute(validating: attempt.reads) { view in
+      try self.sequence(attempt, view)
+    } completion: { outcome in
+      locks.leave(attempt.writer)
       switch outcome {
       case .success(let committed):
-        answer(
+        attempt.completion(
           .success(CommitResponse(writeResults: committed.result, commitTime: committed.version.timestamp)))
-      case .failure(is Blocked): answer(nil)
-      case .failure(let error): answer(.failure(FirestoreError(error)))
+      case .failure(let blocked as Blocked): self.wait(for: blocked.footprint, attempt)
+      case .failure(let error): attempt.completion(.failure(FirestoreError(error)))
+      }
+    }
+  }
+
+  /// Waits until the footprint's locks are free, then attempts the commit again.
+  private func wait(for footprint: LockTable.Footprint, _ blocked: Attempt) {
+    var next = blocked
+    let deadline = next.deadline ?? options.clock.now() + options.lockWait
+    next.deadline = deadline
+    next.call.startWaiting { [next] in
+      do {
+        try await self.locks.waitToWrite(footprint, as: next.writer, for: next.owner, until: deadline)
+        self.attempt(next)
+      } catch {
+        next.completion(.failure(FirestoreError(error)))
       }
     }
   }
 
   /// Plans a commit and writes it, in the sequencer.
-  private func sequence(
-    _ view: any Sequenced, as writer: UInt64, for owner: LockTable.Owner?,
-    _ plan: (any Sequenced) throws -> CommitPlan
-  ) throws -> [WriteResult] {
-    let plan = try plan(view)
-    guard locks.enter(plan.footprint, as: writer, for: owner) else {
+  private func sequence(_ attempt: Attempt, _ view: any SequencedTransaction) throws -> [WriteResult] {
+    let plan = try attempt.plan(view)
+    guard locks.enter(plan.footprint, as: attempt.writer, for: attempt.owner) else {
       throw Blocked(footprint: plan.footprint)
     }
     try plan.write(to: view)
-    // A commit that changes nothing has a time of its own all the same, above every time read before.
-    view.keepVersion()
+    // A commit that changes nothing still has a version above every earlier read time.
+    view.reserveCommitVersion()
     return plan.results
   }
 
-  /// Commits one update and returns the document as it is then.
-  func update(_ write: Write, as caller: Caller) async throws -> StoredDocument {
-    let document = Guarded<StoredDocument?>(nil)
-    _ = try await execute(reads: nil, owner: nil) { view in
-      let plan = try self.plan([write], as: caller, view)
-      let result = plan.document(at: 0)
-      document.withLock { $0 = result }
-      return plan
-    }
-    guard let document = document.withLock({ $0 }) else {
-      throw FirestoreError.internalError("The update of \(write.document) left no document.")
-    }
-    return document
-  }
-
-  /// Applies writes and asks the policy about them.
-  func plan(_ writes: [Write], as caller: Caller, _ view: any Sequenced) throws -> CommitPlan {
-    let asks = !policy.allowsEverything(caller)
+  /// Applies writes and authorizes them.
+  func plan(_ writes: [Write], as caller: Caller, _ view: any SequencedTransaction) throws -> CommitPlan {
+    let needsDecisions = !policy.allowsEverything(caller)
     var plan = CommitPlan(
-      view, indexes.current, options.limits, work: CommitWork(limit: options.commitWork), recordsSteps: asks)
+      view, indexes.current, options.limits, costBudget: CommitCostBudget(limit: options.maximumCommitCost),
+      recordsAccessChecks: needsDecisions)
     try plan.apply(writes)
-    if asks { try plan.authorise(caller, policy) }
+    if needsDecisions { try plan.authorise(caller, policy) }
     try plan.finish()
+    precondition(plan.results.count == writes.count, "invariant: a commit has a result for each write")
     return plan
-  }
-
-  /// Runs a plan in the sequencer until no lock is in its way.
-  private func execute(
-    reads: ReadSet?, owner: LockTable.Owner?,
-    _ plan: @escaping @Sendable (any Sequenced) throws -> CommitPlan
-  ) async throws -> ([WriteResult], Version) {
-    let writer = makeWriter()
-    let deadline = options.clock.now() + options.lockWait
-    let locks = locks
-    while true {
-      do {
-        defer { locks.leave(writer) }
-        let committed = try await rows.execute(validating: reads) { view in
-          try self.sequence(view, as: writer, for: owner, plan)
-        }
-        return (committed.result, committed.version)
-      } catch let blocked as Blocked {
-        try await locks.waitToWrite(blocked.footprint, as: writer, for: owner, until: deadline)
-      }
-    }
-  }
-
-  /// Commits a transaction, which ends whatever comes of it.
-  func commit(_ writes: [Write], transaction token: [UInt8], as caller: Caller) async throws -> CommitResponse
-  {
-    let transaction = try transactions.enter(token, toCommit: true, as: caller)
-    do {
-      let response = try await commit(writes, transaction, as: caller)
-      transactions.end(transaction.owner, as: .committed)
-      return response
-    } catch {
-      let failure = FirestoreError(error)
-      transactions.end(transaction.owner, as: failure.code == .aborted ? .aborted : .failed)
-      throw failure
-    }
-  }
-
-  private func commit(
-    _ writes: [Write], _ transaction: OpenTransaction, as caller: Caller
-  ) async throws -> CommitResponse {
-    if writes.isEmpty {
-      // Nothing to write: the transaction took place where it read, or, under its locks, takes place now.
-      if let snapshot = transaction.snapshot {
-        return CommitResponse(writeResults: [], commitTime: snapshot.timestamp)
-      }
-      return CommitResponse(writeResults: [], commitTime: try await rows.reserveVersion().timestamp)
-    }
-    var reads = transaction.reads
-    // What many of its queries went over is compared with the commits since but once.
-    reads.ranges = KeyRange.union(of: reads.ranges)
-    let hasRead = !reads.keys.isEmpty || !reads.ranges.isEmpty
-    switch transaction.mode {
-    case .readOnly:
-      throw FirestoreError.invalidArgument("Cannot modify entities in a read-only transaction.")
-    case .optimistic:
-      return try await commit(writes, reads: hasRead ? reads : nil, owner: nil, as: caller)
-    case .pessimistic:
-      return try await commit(
-        writes, reads: hasRead ? reads : nil, owner: transaction.owner, as: caller)
-    }
   }
 }

@@ -1,4 +1,4 @@
-// Time for leases, lock waits and heartbeats. Injected, so that a test moves it by hand.
+// The clock for leases, lock timeouts and heartbeats. Tests inject a manual clock.
 
 #if canImport(Glibc)
   import Glibc
@@ -8,13 +8,13 @@
   import Darwin
 #endif
 
-/// A monotonic clock in microseconds. It orders nothing in the database: versions come from the store.
+/// A monotonic clock in microseconds. It does not order commits: versions come from the store.
 public protocol EngineClock: Sendable {
-  /// Microseconds since some fixed moment; never goes back.
+  /// Microseconds since a fixed point; never decreases.
   func now() -> UInt64
 
-  /// Returns when `now()` has reached `deadline`, at once if it already has.
-  /// - Throws: `CancellationError` when the task is cancelled first.
+  /// Returns when `now()` reaches `deadline`; immediately if it has.
+  /// - Throws: `CancellationError` if the task is cancelled first.
   func sleep(until deadline: UInt64) async throws
 }
 
@@ -23,7 +23,7 @@ public struct SystemClock: EngineClock {
   /// Makes the clock.
   public init() {}
 
-  /// Microseconds since the machine started.
+  /// Microseconds since boot.
   public func now() -> UInt64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)

@@ -1,9 +1,10 @@
-// One open database: its rows, its locks, its transactions and its listeners.
+// One open database: its rows, locks, transactions and listeners.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 
-/// Everything that belongs to one database.
+/// One open database.
 final class FirestoreDatabase: Sendable {
   let name: DatabaseName
   let rows: any OrderedDatabase
@@ -12,30 +13,31 @@ final class FirestoreDatabase: Sendable {
   let locks: LockTable
   let transactions: TransactionTable
   let hub: WatchHub
-  let indexes: IndexBuilder
-  /// The indexes that the operator has been told of, by their texts' hashes.
-  let advised = Guarded<Set<Int>>([])
-  /// The bytes of results that queries of all databases hold to sort them.
-  let sorting: SortMemory
-  /// The reservation that reads wait for, if one is under way.
-  let reserving = Guarded<Reservation?>(nil)
+  let indexes: IndexMaintainer
+  /// Hashes of the index suggestions that were reported to the operator.
+  let reportedAdvice = Guarded<Set<Int>>([])
+  /// The memory budget for sorting, shared by all databases.
+  let sortMemory: SortMemoryBudget
+  /// The version reservation in progress that reads wait for; nil for none.
+  let versionReservation = Guarded<VersionReservation?>(nil)
   private let nextWriter = Guarded<UInt64>(1)
 
   init(
     name: DatabaseName, rows: any OrderedDatabase, policy: any AccessPolicy,
-    options: FirestoreEngine.Options, sorting: SortMemory
+    options: FirestoreEngine.Options, sortMemory: SortMemoryBudget
   ) {
     self.name = name
     self.rows = rows
     self.policy = policy
     self.options = options
-    self.sorting = sorting
-    // The two know of each other: a lost lock dooms its transaction, an ended transaction gives back its locks.
+    self.sortMemory = sortMemory
+    // The lock table marks transactions that lose their locks; the transaction table releases the locks of
+    // ended transactions.
     let table = Guarded<TransactionTable?>(nil)
     let locks = LockTable(clock: options.clock) { owner in
       table.withLock { $0 }?.idleSince(owner)
     } aborted: { owner in
-      table.withLock { $0 }?.doom(owner)
+      table.withLock { $0 }?.markAborted(owner)
     }
     let transactions = TransactionTable(
       name: name, epoch: UInt64.random(in: .min ... .max), clock: options.clock, limits: options.limits
@@ -44,10 +46,10 @@ final class FirestoreDatabase: Sendable {
     self.locks = locks
     self.transactions = transactions
     hub = WatchHub(rows, options)
-    indexes = IndexBuilder(name, rows, options)
+    indexes = IndexMaintainer(name, rows, options)
   }
 
-  /// A number for a commit's footprint, unique in this process.
+  /// A writer number for a commit's footprint, unique in this process.
   func makeWriter() -> UInt64 {
     nextWriter.withLock { next in
       defer { next += 1 }
@@ -58,6 +60,6 @@ final class FirestoreDatabase: Sendable {
   /// The database's name in the store's catalogue.
   static func catalogueName(_ name: DatabaseName) -> String { catalogue + name.description }
 
-  /// What the catalogue names of Firestore databases begin with.
+  /// The prefix of Firestore databases in the store's catalogue.
   static let catalogue = "firestore/"
 }

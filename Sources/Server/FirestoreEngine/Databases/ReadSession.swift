@@ -1,37 +1,39 @@
-// One read operation: which state it sees, and what it leaves with its transaction.
+// One read operation: the version that it reads, and its transaction.
 //
-// Invariant: all reads of a session see one version. A locking transaction's session holds its locks before it looks,
-// so what it sees is the newest durable state and stays so until the transaction ends.
+// Invariant: all reads of a session see one version. A locking transaction acquires its locks before it
+// reads, so it sees the newest durable state, which cannot change until the transaction ends.
 
 import FirestoreModel
 import OrderedStore
 
-/// A read under way.
+/// A read in progress.
 struct ReadSession: Sendable {
-  /// The version that is read; nil for the newest, until the first read has settled it.
+  /// The version to read; nil for the newest, until the first read determines it.
   var version: Version?
-  /// The transaction that the read belongs to.
+  /// The transaction that the read belongs to; nil for none.
   var transaction: OpenTransaction?
-  /// The token of the transaction that the read began itself.
+  /// The token of the transaction that this read began.
   var newToken: [UInt8]?
 
-  /// Whether what is read is kept for the transaction's commit.
+  /// Whether reads are recorded for the transaction's commit.
   var keepsReads: Bool {
     guard let transaction else { return false }
     return transaction.mode != .readOnly
   }
 
-  /// Whether the read holds locks.
+  /// The lock mode; nil if the read does not lock.
   var locks: LockTable.Mode? {
-    guard case .pessimistic(let mode)? = transaction?.mode, transaction?.isDoomed != true else { return nil }
+    guard case .pessimistic(let mode)? = transaction?.mode, transaction?.hasLostLocks != true else {
+      return nil
+    }
     return mode
   }
 }
 
 extension FirestoreDatabase {
-  /// Settles which state a read sees.
-  /// - Throws: INVALID_ARGUMENT or ABORTED for a token that is not the caller's or not any more, PERMISSION_DENIED if the
-  ///   caller may not begin the transaction that the read asks for.
+  /// Determines the state that a read sees.
+  /// - Throws: INVALID_ARGUMENT or ABORTED for a token that the caller does not own or whose
+  ///   transaction has ended, PERMISSION_DENIED if the caller may not begin the requested transaction.
   func beginRead(_ consistency: ReadConsistency, as caller: Caller) async throws -> ReadSession {
     switch consistency {
     case .latest:
@@ -39,12 +41,12 @@ extension FirestoreDatabase {
       return ReadSession()
     case .readTime(let time): return ReadSession(version: try await version(at: time))
     case .transaction(let token):
-      let session = session(try transactions.enter(token, toCommit: false, as: caller))
+      let session = session(try transactions.beginRequest(token, toCommit: false, as: caller))
       if session.version == nil { _ = await recentVersion() }
       return session
     case .newTransaction(let options):
       let token = try await begin(options, as: caller)
-      var session = session(try transactions.enter(token, toCommit: false, as: caller))
+      var session = session(try transactions.beginRequest(token, toCommit: false, as: caller))
       session.newToken = token
       return session
     }
@@ -54,20 +56,21 @@ extension FirestoreDatabase {
     ReadSession(version: transaction.snapshot, transaction: transaction)
   }
 
-  /// Begins a transaction. Unless it locks, its snapshot is that of its beginning.
+  /// Begins a transaction. A transaction without locks reads the snapshot of its beginning.
   func begin(_ options: TransactionOptions, as caller: Caller) async throws -> [UInt8] {
     try await authoriseTransaction(as: caller)
     var snapshot: Version?
     switch options {
     case .readOnly(let time?): snapshot = try await version(at: time)
     case .readOnly(nil), .readWrite(_, .optimistic):
-      snapshot = await recentVersion(keptFor: self.options.limits.transactionSeconds)
+      snapshot = await recentVersion(keptFor: self.options.limits.transactionTimeoutSeconds)
     case .readWrite: break
     }
     return try transactions.begin(options, snapshot: snapshot, as: caller)
   }
 
-  /// Refuses unless the policy allows transactions.
+  /// Asks the policy whether the caller may use transactions.
+  /// - Throws: the policy's denial.
   func authoriseTransaction(as caller: Caller) async throws {
     guard !policy.allowsEverything(caller) else { return }
     try await rows.read(at: nil) { view in
@@ -75,8 +78,9 @@ extension FirestoreDatabase {
     }
   }
 
-  /// The version that a read time stands for.
-  /// - Throws: INVALID_ARGUMENT for the future, for before the database's creation, and for nanoseconds.
+  /// The version of a read time.
+  /// - Throws: INVALID_ARGUMENT for the future, for times before the database's creation, and for
+  ///   nanoseconds.
   private func version(at time: Timestamp) async throws -> Version {
     guard time.isInRange, time.nanoseconds.isMultiple(of: 1000) else {
       throw FirestoreError.invalidArgument("The requested 'read_time' must be in whole microseconds.")
@@ -87,7 +91,7 @@ extension FirestoreDatabase {
         "The requested 'read_time' lies before the creation of the database.")
     }
     if version > rows.latestVersion {
-      // Nothing has been committed since. A reservation keeps it so: every later commit lies above.
+      // Nothing was committed since. A reservation keeps it so: every later commit has a higher version.
       let reserved = try await rows.reserveVersion()
       if version > reserved {
         throw FirestoreError.invalidArgument("The requested 'read_time' cannot be in the future.")
@@ -96,57 +100,61 @@ extension FirestoreDatabase {
     return version
   }
 
-  /// Takes a locking transaction's locks before it reads; nothing for other reads.
+  /// Acquires a locking transaction's locks before it reads. Other reads do nothing.
   ///
-  /// One that cannot have them is doomed, and reads on without.
+  /// A transaction that cannot get the locks is marked aborted and continues reading without locks.
   func lock(_ session: inout ReadSession, keys: [Key] = [], ranges: [KeyRange] = []) async throws {
     guard let owner = session.transaction?.owner else { return }
-    try transactions.admit(owner, keys, ranges)
+    try transactions.checkReadLimits(owner, keys, ranges)
     guard let mode = session.locks else { return }
     let request = LockTable.ReadRequest(owner: owner, mode: mode, keys: keys, ranges: ranges)
     let now = options.clock.now()
     var outcome = LockTable.Outcome.timedOut
-    var givesWay = true
+    var yieldsToWrites = true
     if let predecessor = session.transaction?.predecessor, transactions.current(predecessor) != nil {
-      // Its client has given it up and should have said so by now: it may not hold up its own retry.
+      // The client retries this transaction, so it has abandoned the predecessor. The predecessor must not
+      // block its retry.
       outcome = await locks.tryLock(
-        request, until: now + options.lockWait, patience: options.lockWait, givesWay: true)
-      // Once is enough for one read.
-      givesWay = false
+        request, until: now + options.lockWait, idleHolderTimeout: options.lockWait, yieldsToWrites: true)
+      // One read yields only once.
+      yieldsToWrites = false
       if outcome == .timedOut { transactions.end(predecessor, as: .aborted) }
     }
     if outcome == .timedOut {
       outcome = await locks.tryLock(
-        request, until: now + EngineLimits.readLockWait, patience: options.lockWait, givesWay: givesWay)
+        request, until: now + EngineLimits.readLockTimeout, idleHolderTimeout: options.lockWait,
+        yieldsToWrites: yieldsToWrites)
     }
     if outcome == .cancelled { throw CancellationError() }
     if outcome != .granted {
-      transactions.doom(owner)
+      transactions.markAborted(owner)
       locks.release(owner)
     }
-    // The lease may have ended while waiting; then the locks just taken belong to nobody.
+    // The lease may have expired during the wait; then the new locks have no owner.
     guard let transaction = transactions.current(owner) else {
       locks.release(owner)
       throw FirestoreError.aborted(TransactionTable.expired)
     }
     session.transaction = transaction
-    if transaction.isDoomed {
+    if transaction.hasLostLocks {
       locks.release(owner)
       session.version = transaction.snapshot
     }
   }
 
-  /// Looks at the session's state.
+  /// Reads the session's state.
   func read<Result: Sendable>(
     _ session: inout ReadSession, _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws -> Result {
     let (result, version) = try await rows.read(at: session.version) { view in
       (try body(view), view.version)
     }
+    precondition(
+      session.version.map { $0 == version } ?? true, "invariant: all reads of a session see one version")
     if session.version == nil, session.locks != nil, let owner = session.transaction?.owner,
-      let transaction = transactions.settle(owner, at: version), transaction.isDoomed
+      let transaction = transactions.recordRead(owner, at: version), transaction.hasLostLocks
     {
-      // The locks were lost, perhaps before the look: what was seen earlier decides what goes on being seen.
+      // The locks were lost, perhaps before this read. Earlier reads determine the visible state.
       session.transaction = transaction
       if let snapshot = transaction.snapshot, snapshot != version {
         session.version = snapshot
@@ -157,17 +165,18 @@ extension FirestoreDatabase {
     return result
   }
 
-  /// Ends a read and leaves what it read with its transaction.
+  /// Ends a read and records its keys and ranges with the transaction.
   func endRead(_ session: ReadSession, keys: [Key] = [], ranges: [KeyRange] = []) {
     guard let owner = session.transaction?.owner else { return }
     guard let version = session.version else {
-      transactions.leave(owner)
+      transactions.endRequest(owner)
       return
     }
-    transactions.leave(owner, read: ReadSet(version: version, keys: keys, ranges: ranges))
+    transactions.endRequest(owner, read: ReadSet(version: version, keys: keys, ranges: ranges))
   }
 
-  /// Ends a read that failed. A transaction that it began itself ends with it, since the client does not know it.
+  /// Ends a failed read. A transaction that the read itself began ends too, since the client does not know
+  /// it.
   func failRead(_ session: ReadSession) {
     endRead(session)
     if session.newToken != nil, let owner = session.transaction?.owner {
@@ -175,7 +184,8 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Refuses unless the policy allows a read. Called inside the read.
+  /// Asks the policy about a read, inside the read.
+  /// - Throws: the policy's denial.
   func authorise(
     _ caller: Caller, _ operation: AccessOperation, found: StoredDocument? = nil, in view: any ReadView
   ) throws -> AccessDecision {
@@ -187,7 +197,7 @@ extension FirestoreDatabase {
   }
 }
 
-/// What a policy sees inside a read.
+/// The documents that a policy may read during a read.
 struct ReadAccessView: AccessView {
   let view: any ReadView
 

@@ -1,86 +1,91 @@
-// Which version a read sees that begins now: one of about the time that it is, unless that takes long to have.
+// Chooses the version that a new read sees: the newest durable version, close to the current time if that is
+// available quickly.
 //
-// Invariant: it is the newest durable one, so that a read sees all that was acknowledged before it and no client's times go
-// back. A reservation waits in the sequencer's line and for the sync under way, which others may hold up: reads that find no
-// time of the last second wait for it together, and for `EngineLimits.readPatience` in all; it goes on in the background.
+// A reservation of a version waits in the sequencer's queue and for the sync in progress. Reads that find no
+// version of the last second wait for one shared reservation, for at most `EngineLimits.readTimeout` in all.
+// The reservation continues in the background.
+//
+// Invariant: the version is the newest durable one. Therefore a read sees every write acknowledged before it,
+// and a client's read times never decrease.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 
 extension FirestoreDatabase {
-  /// How much older than the clock a read's time may be without a new one being reserved, in microseconds. Reading costs a
-  /// reservation this often at most, and none while there are commits.
-  static let readAge: UInt64 = 100_000
-  /// How much older it may be without the read waiting for that, in microseconds.
-  static let unwaitedAge: UInt64 = 1_000_000
+  /// How much older than the clock a read's version may be before a new one is reserved, in microseconds.
+  /// Reads cause at most one reservation per interval, and none while commits occur.
+  static let maximumReadAge: UInt64 = 100_000
+  /// How much older it may be before a read waits for the reservation, in microseconds.
+  static let maximumUnwaitedReadAge: UInt64 = 1_000_000
 
-  /// The newest state's version, for a read that begins now: of about the time that it is, however long ago the last
-  /// commit was, so that it does not fall out of history while its reader goes on.
+  /// The newest version, for a new read. It is close to the current time even if the last commit is old, so
+  /// that it stays in history while the read continues.
   ///
-  /// A store that cannot write any more commits nothing above the version that it stands at, which is as good then.
+  /// A store that cannot write commits nothing above its newest version, which then is as good.
   ///
-  /// - Parameter seconds: how long at least the version has to stay in history, half of that at the least.
+  /// - Parameter seconds: how long the version must stay in history, at least; half of the history at most.
   func recentVersion(keptFor seconds: Int = 0) async -> Version {
-    if let version = rows.latestVersion(within: FirestoreDatabase.readAge) { return version }
-    // What lies in the older half of history might be forgotten while its reader goes on: that is waited out.
+    if let version = rows.latestVersion(within: FirestoreDatabase.maximumReadAge) { return version }
+    // A version in the older half of history could expire during the read, so the read waits for a new one.
     let history = options.limits.historySeconds
     let window = UInt64(clamping: min(history * 500_000, (history - seconds) * 1_000_000))
     guard rows.latestVersion(within: window) != nil else {
-      return (try? await rows.recentVersion(within: FirestoreDatabase.readAge)) ?? rows.latestVersion
+      return (try? await rows.recentVersion(within: FirestoreDatabase.maximumReadAge)) ?? rows.latestVersion
     }
-    // What others do in the sequencer's line holds up nobody who reads all the time.
+    // Work in the sequencer's queue does not delay frequent readers.
     let reservation = reservation()
-    if let version = rows.latestVersion(within: FirestoreDatabase.unwaitedAge) { return version }
+    if let version = rows.latestVersion(within: FirestoreDatabase.maximumUnwaitedReadAge) { return version }
     await reservation.wait()
     return rows.latestVersion
   }
 
-  /// The reservation under way, or a new one.
-  private func reservation() -> Reservation {
-    reserving.withLock { current in
+  /// The reservation in progress, or a new one.
+  private func reservation() -> VersionReservation {
+    versionReservation.withLock { current in
       if let current { return current }
-      let reservation = Reservation()
+      let reservation = VersionReservation()
       current = reservation
-      let patience = Task {
-        // The machine's time, whatever the engine's clock: it bounds how long a caller really waits.
-        try? await Task.sleep(nanoseconds: EngineLimits.readPatience * 1_000)
+      let timeout = Task {
+        // Real time, not the engine's clock: it bounds the caller's actual wait.
+        try? await Task.sleep(nanoseconds: EngineLimits.readTimeout * 1_000)
         reservation.end()
       }
-      Task { [rows, reserving] in
-        _ = try? await rows.recentVersion(within: FirestoreDatabase.readAge)
-        reserving.withLock { $0 = nil }
+      Task { [rows, versionReservation] in
+        _ = try? await rows.recentVersion(within: FirestoreDatabase.maximumReadAge)
+        versionReservation.withLock { $0 = nil }
         reservation.end()
-        patience.cancel()
+        timeout.cancel()
       }
       return reservation
     }
   }
 }
 
-/// A reservation that reads wait for.
-final class Reservation: Sendable {
+/// A version reservation that reads wait for.
+final class VersionReservation: Sendable {
   private struct State {
-    var isOver = false
+    var isComplete = false
     var waiting: [CheckedContinuation<Void, Never>] = []
   }
 
   private let state = Guarded(State())
 
-  /// Returns once it is over; at once if it is.
+  /// Returns once it completes; immediately if it has.
   func wait() async {
     await withCheckedContinuation { continuation in
-      let isOver = state.withLock { state in
-        if !state.isOver { state.waiting.append(continuation) }
-        return state.isOver
+      let isComplete = state.withLock { state in
+        if !state.isComplete { state.waiting.append(continuation) }
+        return state.isComplete
       }
-      if isOver { continuation.resume() }
+      if isComplete { continuation.resume() }
     }
   }
 
-  /// Nobody waits any longer.
+  /// Resumes all waiting reads.
   func end() {
     let waiting = state.withLock { state in
-      state.isOver = true
+      state.isComplete = true
       defer { state.waiting = [] }
       return state.waiting
     }

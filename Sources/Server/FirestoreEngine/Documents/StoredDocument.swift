@@ -1,23 +1,23 @@
-// A document as it lies in the store: its wire bytes, decoded only by those who look inside.
+// A stored document: its wire bytes, decoded only on demand.
 //
-// Invariant: `encoded` is a complete `google.firestore.v1.Document`, so that an endpoint copies it into its
-// answer as it is, and one commit's document is encoded once however many listeners get it.
+// Invariant: `encoded` is a complete `google.firestore.v1.Document`. An endpoint copies it into a response
+// unchanged, and a commit encodes a document once for all listeners.
 
 public import FirestoreModel
 import FirestoreWire
 
 /// One document at one version, immutable and shared.
 public final class StoredDocument: Sendable {
-  /// The full name.
+  /// The complete name.
   public let name: DocumentName
-  /// The commit that created it, in microseconds.
+  /// The time of the commit that created it, in microseconds.
   public let createTime: Timestamp
-  /// The last commit that changed its contents, in microseconds.
+  /// The time of the last commit that changed it, in microseconds.
   public let updateTime: Timestamp
   /// The `google.firestore.v1.Document` message: name, fields and both times.
   public let encoded: [UInt8]
 
-  /// The contents, where whoever made this had them decoded anyway.
+  /// The contents, if they were decoded when this object was made.
   private let decoded: MapValue?
 
   init(
@@ -38,8 +38,8 @@ public final class StoredDocument: Sendable {
       decoded: fields)
   }
 
-  /// The contents; decoded on every call where they were not at hand.
-  /// - Throws: DATA_LOSS if the stored bytes are no document.
+  /// The contents. Decoded on every call unless they are cached.
+  /// - Throws: DATA_LOSS if the stored bytes are not a document.
   public func fields() throws(FirestoreError) -> MapValue {
     if let decoded { return decoded }
     let result = encoded.withUnsafeBytes { bytes -> Result<MapValue, FirestoreError> in
@@ -53,15 +53,16 @@ public final class StoredDocument: Sendable {
     return try result.get()
   }
 
-  /// The document with only some fields; the same one for nil.
-  /// - Throws: DATA_LOSS if the stored bytes are no document.
+  /// The document reduced to some fields; itself for nil.
+  /// - Throws: DATA_LOSS if the stored bytes are not a document.
   func masked(_ mask: FieldMask?) throws(FirestoreError) -> StoredDocument {
     guard let mask else { return self }
     return StoredDocument(
       name: name, createTime: createTime, updateTime: updateTime, fields: try fields().projected(to: mask))
   }
 
-  /// The same document and contents, with the contents decoded once for whoever looks again.
+  /// The same document with cached contents.
+  /// - Throws: DATA_LOSS if the stored bytes are not a document.
   func decodedOnce() throws(FirestoreError) -> StoredDocument {
     if decoded != nil { return self }
     return StoredDocument(

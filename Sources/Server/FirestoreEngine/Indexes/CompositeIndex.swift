@@ -1,22 +1,27 @@
-// A composite index: what it holds, and the rows it holds it in.
+// A composite index: its definition, and the rows that hold its entries.
 //
 //     composites  04 | number (4) | collection path, for the scope of one collection | values | name
 //                 -> where each value ends in the key (2 bytes each)
 //
-// The path is written as in document rows, a value as in automatic entries, inverted where its order is descending; the
-// name is the document's id, for a collection group its whole path, inverted if names descend. Example: number 7 over
-// `books` with `genre` ascending and `pages` descending has for `books/b1` {genre: "sf", pages: 1} the row
-// 04 | 00 00 00 07 | 01 | 03 "books" 00 01 | 50 "sf" 00 01 | CF 40 0F FF FF FF FF FF FF | FC ~"b1" FF FE.
+// The path is encoded as in document rows and a value as in automatic entries, inverted if its order is
+// descending. The name is the document's id, or its complete path in a collection group index; it is inverted
+// if names descend.
 //
-// Invariant: a document has entries only if it has all fields, and of an array one for each distinct element. Values
-// whose encodings reach `IndexValue.cutLength` may be equal in an entry although they differ.
+// Example: the row of `books/b1` {genre: "sf", pages: 1} in index 7 over `books` with `genre` ascending and
+// `pages` descending:
+//
+//     04 | 00 00 00 07 | 01 | 03 "books" 00 01 | 50 "sf" 00 01 | CF 40 0F FF FF FF FF FF FF | FC ~"b1" FF FE
+//
+// Invariant: a document has entries only if it has all fields; an array field gives one entry for each
+// distinct element. Different values may have equal bytes if their encodings reach
+// `IndexValue.truncationLength`.
 
 import FirestoreModel
 import OrderedStore
 
-/// What an index holds.
+/// The definition of an index.
 struct CompositeIndex: Hashable, Sendable, Codable {
-  /// How a field is kept.
+  /// How the index orders a field.
   enum Mode: String, Hashable, Sendable, Codable { case ascending, descending, contains }
 
   /// A field of the index.
@@ -33,17 +38,17 @@ struct CompositeIndex: Hashable, Sendable, Codable {
   }
 
   let collectionID: String
-  let scope: IndexConfiguration.Scope
+  let scope: DatabaseIndexConfiguration.Scope
   var parts: [Part]
   var namesDescend: Bool
 
-  /// The index with the same entries the other way round: one serves for both.
+  /// The index with all orders reversed. One of the two serves both.
   var reversed: CompositeIndex {
     var index = self
-    for place in index.parts.indices {
-      switch index.parts[place].mode {
-      case .ascending: index.parts[place].mode = .descending
-      case .descending: index.parts[place].mode = .ascending
+    for position in index.parts.indices {
+      switch index.parts[position].mode {
+      case .ascending: index.parts[position].mode = .descending
+      case .descending: index.parts[position].mode = .ascending
       case .contains: break
       }
     }
@@ -51,13 +56,13 @@ struct CompositeIndex: Hashable, Sendable, Codable {
     return index
   }
 
-  /// This index or its reverse: the one whose first ordered field ascends.
+  /// This index or its reverse, so that the first ordered field ascends.
   var canonical: CompositeIndex {
     let first = parts.first { $0.mode != .contains }
     return first.map { $0.mode == .descending } ?? namesDescend ? reversed : self
   }
 
-  /// The fields in words: `(genre ASC, pages DESC, __name__ DESC)`.
+  /// The fields as text: `(genre ASC, pages DESC, __name__ DESC)`.
   func properties(reversed: Bool = false) -> String {
     let index = reversed ? self.reversed : self
     let fields = index.parts.map { part in
@@ -70,35 +75,36 @@ struct CompositeIndex: Hashable, Sendable, Codable {
     return "(" + (fields + ["__name__ \(index.namesDescend ? "DESC" : "ASC")"]).joined(separator: ", ") + ")"
   }
 
-  /// The index in words.
+  /// The index as text.
   var description: String {
     "\(scope == .collection ? "collection" : "collection group") \(collectionID) on \(properties())"
   }
 }
 
-/// An index with its number, under which its rows lie.
+/// An index and the number in its rows' keys.
 struct NumberedIndex: Hashable, Sendable {
   let number: UInt32
   let index: CompositeIndex
 
-  /// All rows of the index begin with this.
-  var prefix: Key { KeyLayout.composite(number) }
+  /// The prefix of all rows of the index.
+  var prefix: Key { FirestoreKeyLayout.composite(number) }
 
-  /// All rows of the index for documents of a collection begin with this; of a group index, all rows.
+  /// The prefix of the rows for documents of a collection; of a group index, of all rows.
   func prefix(in collection: ResourcePath) -> Key {
-    index.scope == .collection ? KeyLayout.composite(number, of: collection) : prefix
+    index.scope == .collection ? FirestoreKeyLayout.composite(number, of: collection) : prefix
   }
 
-  /// The rows that a document has in the index.
+  /// The rows of a document in the index.
   /// - Parameters:
-  ///   - isLimited: whether an entry above the limit on its size is an error; else there is none.
-  ///   - admit: told how many they are, and how many bytes, before any of them is made.
-  /// - Throws: INVALID_ARGUMENT for such an entry, and what `admit` throws.
+  ///   - isLimited: whether an entry above the size limit is an error; otherwise such a document has no
+  ///     entries.
+  ///   - admit: called with the number of entries and bytes before any entry is built.
+  /// - Throws: INVALID_ARGUMENT for an entry above the limit, and the errors of `admit`.
   func entries(
     of fields: MapValue, at path: ResourcePath, isLimited: Bool = true,
     admit: (_ count: Int, _ bytes: Int) throws(FirestoreError) -> Void
   ) throws(FirestoreError) -> [(Key, StoredValue)] {
-    // What each part of an entry may be.
+    // The possible values of each part of an entry.
     var values: [[[UInt8]]] = []
     for part in index.parts {
       guard let value = fields.value(at: part.field) else { return [] }
@@ -111,11 +117,11 @@ struct NumberedIndex: Hashable, Sendable {
     }
     guard !values.contains(where: \.isEmpty) else { return [] }
     let longest = values.reduce(0) { $0 + ($1.map(\.count).max() ?? 0) }
-    guard longest <= EngineLimits.compositeEntryBytes else {
+    guard longest <= EngineLimits.maximumCompositeEntryBytes else {
       guard isLimited else { return [] }
       throw .invalidArgument(
         "An entry of the document in the index of \(index.description) has \(longest) bytes; at most "
-          + "\(EngineLimits.compositeEntryBytes) are allowed.")
+          + "\(EngineLimits.maximumCompositeEntryBytes) are allowed.")
     }
     let start = prefix(in: ResourcePath(Array(path.segments.dropLast())))
     var name = IndexKeyEncoder()
@@ -145,21 +151,21 @@ struct NumberedIndex: Hashable, Sendable {
     return entries.map { ($0.key + nameBytes, $0.ends) }
   }
 
-  /// The bytes of a value in an entry.
+  /// The encoded value in an entry.
   static func encode(_ value: Value, _ mode: CompositeIndex.Mode) -> [UInt8] {
     let bytes = IndexValue.encode(value)
     return mode == .descending ? bytes.map { ~$0 } : bytes
   }
 
-  /// The document that a row stands for; nil if it is none of this index.
+  /// The path of the document in a row; nil if the row is not one of this index.
   func path(of row: CompositeRow, in collection: ResourcePath?) -> ResourcePath? {
     let name = row.key[row.namesStart...].map { index.namesDescend ? ~$0 : $0 }
     var decoder = IndexKeyDecoder(name)
     guard index.scope == .collection else { return decoder.path() }
     guard let id = decoder.segment(), decoder.isAtEnd else { return nil }
     if let collection { return collection.appending(id) }
-    var head = IndexKeyDecoder(row.key, from: prefix.count)
-    guard let parent = head.path(), let collection = head.segment() else { return nil }
+    var pathDecoder = IndexKeyDecoder(row.key, from: prefix.count)
+    guard let parent = pathDecoder.path(), let collection = pathDecoder.segment() else { return nil }
     return ResourcePath(parent.segments + [collection, id])
   }
 
@@ -175,22 +181,22 @@ struct NumberedIndex: Hashable, Sendable {
   }
 }
 
-/// A row of a composite index, taken apart.
+/// A decoded row of a composite index.
 struct CompositeRow {
   let key: Key
-  /// Where each value ends.
+  /// The end offset of each value.
   let ends: [Int]
 
-  /// Where the values start.
+  /// The start offset of the first value.
   let start: Int
 
-  /// Nil if the bytes are no row.
+  /// Nil if the bytes are not a row.
   init?(_ key: Key, _ value: UnsafeRawBufferPointer, start: Int) {
     guard value.count.isMultiple(of: 2), start <= key.count else { return nil }
     var ends: [Int] = []
     var last = start
-    for place in stride(from: 0, to: value.count, by: 2) {
-      let end = Int(value[place]) << 8 | Int(value[place + 1])
+    for position in stride(from: 0, to: value.count, by: 2) {
+      let end = Int(value[position]) << 8 | Int(value[position + 1])
       guard end >= last, end <= key.count else { return nil }
       ends.append(end)
       last = end
@@ -202,10 +208,12 @@ struct CompositeRow {
 
   var namesStart: Int { ends.last ?? key.count }
 
-  /// Where the first value at or after the given one ends that may stand for several; nil if none does.
+  /// The end offset of the first value at or after `part` that may be truncated; nil if none is.
   func tieEnd(from part: Int) -> Int? {
-    for place in ends.indices where place >= part {
-      if ends[place] - (place > 0 ? ends[place - 1] : start) >= IndexValue.cutLength { return ends[place] }
+    for position in ends.indices where position >= part {
+      if ends[position] - (position > 0 ? ends[position - 1] : start) >= IndexValue.truncationLength {
+        return ends[position]
+      }
     }
     return nil
   }

@@ -1,16 +1,16 @@
-// Which of a collection group's fields have automatic entries: a tree over field paths.
+// Rules for the automatic index entries of a collection group's fields: a tree over field paths.
 //
-// Invariant: a field without a node of its own is treated as the nearest field around it that has one.
+// Invariant: a field without a node follows the nearest enclosing field that has one.
 
 import FirestoreModel
 
-/// What is indexed of a field and of the fields inside it.
+/// Whether a field and its nested fields have automatic entries.
 struct FieldRules: Sendable, Equatable {
   /// Whether its value has an entry.
   var value = true
   /// Whether the elements of an array have entries.
   var elements = true
-  /// The fields inside that differ, by the bytes of their names.
+  /// The nested fields with different rules, by the UTF-8 bytes of their names.
   private var children: [[UInt8]: FieldRules] = [:]
 
   /// Everything is indexed.
@@ -21,7 +21,7 @@ struct FieldRules: Sendable, Equatable {
     self.elements = elements
   }
 
-  /// The rules that overrides make.
+  /// The rules that overrides define.
   init(_ overrides: [IndexState.Override]) {
     for override in overrides.sorted(by: { $0.field.count < $1.field.count }) {
       set(override.field[...], value: override.value, elements: override.elements)
@@ -39,7 +39,7 @@ struct FieldRules: Sendable, Equatable {
     children[Array(name.utf8)] = child
   }
 
-  /// The rules of a field inside.
+  /// The rules of a nested field.
   func child(_ name: String) -> FieldRules {
     if children.isEmpty { return self }
     return children[Array(name.utf8)] ?? FieldRules(value: value, elements: elements)
@@ -48,19 +48,19 @@ struct FieldRules: Sendable, Equatable {
   /// The rules of a field.
   subscript(path: FieldPath) -> FieldRules { path.segments.reduce(self) { $0.child($1) } }
 
-  /// What holds by either rules.
+  /// The entries that either rules include.
   func union(_ other: FieldRules) -> FieldRules { merged(other) { $0 || $1 } }
 
-  /// What holds by both rules.
+  /// The entries that both rules include.
   func intersection(_ other: FieldRules) -> FieldRules { merged(other) { $0 && $1 } }
 
   private func merged(_ other: FieldRules, _ combine: (Bool, Bool) -> Bool) -> FieldRules {
     var rules = FieldRules(
       value: combine(value, other.value), elements: combine(elements, other.elements))
     for name in Set(children.keys).union(other.children.keys) {
-      let mine = children[name] ?? FieldRules(value: value, elements: elements)
-      let others = other.children[name] ?? FieldRules(value: other.value, elements: other.elements)
-      rules.children[name] = mine.merged(others, combine)
+      let ownRules = children[name] ?? FieldRules(value: value, elements: elements)
+      let otherRules = other.children[name] ?? FieldRules(value: other.value, elements: other.elements)
+      rules.children[name] = ownRules.merged(otherRules, combine)
     }
     return rules
   }

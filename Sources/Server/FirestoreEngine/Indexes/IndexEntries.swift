@@ -1,61 +1,67 @@
-// The automatic indexes of one document: which entries its contents give.
+// Builds the automatic index entries of one document.
 //
-// Every field, and every field of a map inside, has an entry with its value, read forwards for ascending and
-// backwards for descending order; an array has one more for each distinct element. Vectors have their own entry,
-// elements of arrays none of their own below them. Exempted fields have none.
+// Every field, and every field of a nested map, has an entry with its value; scanned forwards or backwards,
+// it serves both orders. An array has one more entry for each distinct element. A vector has one entry; its
+// elements and the elements of arrays have no nested entries. Exempted fields have none.
 //
-// Invariant: entries are sorted and distinct, so that what a write changes is one merge of two lists.
+// Invariant: entries are sorted and distinct, so the difference between two versions is one merge of two
+// lists.
 
 import FirestoreModel
 import OrderedStore
 
-/// Builds the index entries of documents.
+/// Builds and compares index entries.
 enum IndexEntries {
   /// The keys of all entries of a document, ascending.
   /// - Parameters:
   ///   - rules: which fields have entries; nil for all.
-  ///   - limits: how many and how large they may be; nil for a document that is stored already.
-  ///   - room: how many bytes the commit has for them; nil if it is none that asks.
-  /// - Throws: INVALID_ARGUMENT above the limits on number and size of entries, and without room.
+  ///   - limits: limits on number and size of entries; nil for a stored document.
+  ///   - budget: the commit's budget for these entries; nil outside of commits.
+  /// - Throws: INVALID_ARGUMENT above the limits, or if the budget is exhausted.
   static func keys(
     of fields: MapValue, at path: ResourcePath, rules: FieldRules? = nil, limits: EngineLimits? = .standard,
-    room: CommitWork.EntryRoom? = nil
+    budget: CommitCostBudget.EntryBudget? = nil
   ) throws(FirestoreError) -> [Key] {
-    var builder = Builder(path, fields: fields.count, limits, room)
+    var builder = Builder(path, fields: fields.count, limits, budget)
     try builder.add(fields, below: builder.prefix, rules)
     builder.keys.sort { compareKeys($0, $1) < 0 }
+    assert(areAscending(builder.keys), "invariant: a document's index entries are distinct")
+    assert(
+      builder.keys.allSatisfy { FirestoreKeyLayout.documentPath(ofIndexEntry: $0) == path },
+      "invariant: an index entry decodes to its document")
     return builder.keys
   }
 
   private struct Builder {
     var keys: [Key] = []
-    /// Entries as the product counts them: ascending and descending, and twice for an element.
+    /// Entries as Firebase counts them: ascending and descending, and two for an array element.
     private var count = 0
     private var bytes = 0
-    /// What every entry counts, by the published formula, beside its field and its value.
+    /// The fixed size of each entry by the published formula, without field and value.
     private let entryBytes: Int
     private let path: ResourcePath
-    /// The names of the maps around what is being added, and of the field.
+    /// The names of the enclosing maps and of the current field.
     private var fieldNames: [String] = []
     private var namesBytes = 0
-    /// What every entry begins with.
+    /// The common prefix of all entries.
     let prefix: Key
     private let id: [UInt8]
     private let limits: EngineLimits?
-    private let room: CommitWork.EntryRoom?
+    private let budget: CommitCostBudget.EntryBudget?
 
-    init(_ path: ResourcePath, fields: Int, _ limits: EngineLimits?, _ room: CommitWork.EntryRoom?) {
+    init(_ path: ResourcePath, fields: Int, _ limits: EngineLimits?, _ budget: CommitCostBudget.EntryBudget?)
+    {
       self.limits = limits
-      self.room = room
-      prefix = KeyLayout.indexes(of: ResourcePath(Array(path.segments.dropLast())))
-      id = KeyLayout.segment(path.segments.last ?? "")
+      self.budget = budget
+      prefix = FirestoreKeyLayout.indexes(of: ResourcePath(Array(path.segments.dropLast())))
+      id = FirestoreKeyLayout.segment(path.segments.last ?? "")
       self.path = path
       let parent = ResourcePath(Array(path.segments.dropLast(2)))
       entryBytes = DocumentSize.of(path: path) + (parent.isEmpty ? 0 : DocumentSize.of(path: parent)) + 32
       keys.reserveCapacity(fields)
     }
 
-    /// Adds the entries of a map's fields; their keys begin with `names`, which the names of the maps around end.
+    /// Adds the entries of a map's fields. `names` ends with the names of the enclosing maps.
     mutating func add(
       _ fields: MapValue, below names: Key, _ rules: FieldRules?
     ) throws(FirestoreError) {
@@ -80,26 +86,26 @@ enum IndexEntries {
         default:
           guard hasValue else { break }
           key.endFieldPath()
-          key.append(raw: KeyLayout.EntryKind.value.rawValue)
+          key.append(raw: FirestoreKeyLayout.EntryKind.value.rawValue)
           key.append(entry.value)
           try finish(key)
         }
       }
     }
 
-    /// Refuses an entry of the current field that is too large.
+    /// Rejects an entry of the current field that is too large.
     private func checkSize(_ value: Value) throws(FirestoreError) {
       let size = entryBytes + namesBytes
-      guard let limits, size + Limits.indexedValueBytes > limits.indexEntryBytes else { return }
-      let whole = size + min(DocumentSize.of(value: value), Limits.indexedValueBytes)
-      guard whole > limits.indexEntryBytes else { return }
+      guard let limits, size + Limits.indexedValueBytes > limits.maximumIndexEntryBytes else { return }
+      let bytes = size + min(DocumentSize.of(value: value), Limits.indexedValueBytes)
+      guard bytes > limits.maximumIndexEntryBytes else { return }
       throw .invalidArgument(
         "The index entry of property \"\(fieldNames.joined(separator: ".").prefix(200))\" of document "
-          + "\"\(path.description.prefix(200))\" has \(whole) bytes, more than the maximum of "
-          + "\(limits.indexEntryBytes) bytes for the names and the value of one entry.")
+          + "\"\(path.description.prefix(200))\" has \(bytes) bytes, more than the maximum of "
+          + "\(limits.maximumIndexEntryBytes) bytes for the names and the value of one entry.")
     }
 
-    /// One entry for each distinct element.
+    /// Adds an entry for each distinct element.
     private mutating func add(_ elements: [Value], at field: IndexKeyEncoder) throws(FirestoreError) {
       var seen: Set<[UInt8]> = []
       for element in elements {
@@ -109,9 +115,9 @@ enum IndexEntries {
       }
     }
 
-    /// Adds an entry from the names of its field and its encoded value.
+    /// Adds an entry from the encoded field names and value.
     private mutating func finish(
-      _ field: IndexKeyEncoder, _ kind: KeyLayout.EntryKind, _ value: [UInt8]
+      _ field: IndexKeyEncoder, _ kind: FirestoreKeyLayout.EntryKind, _ value: [UInt8]
     ) throws(FirestoreError) {
       var key = IndexKeyEncoder(prefix: field.bytes, room: value.count + id.count + 4)
       key.endFieldPath()
@@ -120,26 +126,27 @@ enum IndexEntries {
       try finish(key)
     }
 
-    /// Adds an entry that lacks its document's id.
+    /// Appends the document's id to an entry and adds it.
     private mutating func finish(_ unfinished: consuming IndexKeyEncoder) throws(FirestoreError) {
       var encoder = unfinished
       encoder.append(raw: id)
       keys.append(encoder.bytes)
       count += 2
       bytes += encoder.bytes.count
-      if let limits, count > limits.indexEntries {
-        throw .indexEntryLimit(limits.indexEntries)
+      if let limits, count > limits.maximumIndexEntries {
+        throw .indexEntryLimit(limits.maximumIndexEntries)
       }
-      if let limits, bytes > limits.indexEntriesBytes {
+      if let limits, bytes > limits.maximumIndexEntriesBytes {
         throw .invalidArgument(
-          "The document's index entries are larger than \(limits.indexEntriesBytes) bytes in all.")
+          "The document's index entries are larger than \(limits.maximumIndexEntriesBytes) bytes in all.")
       }
-      try room?.check(bytes)
+      try budget?.check(bytes)
     }
   }
 
-  /// What has to be removed and added to get from one document's entries to another's.
+  /// The entries to remove and to add to get from one version's entries to another's. Both lists are sorted.
   static func difference(from before: [Key], to after: [Key]) -> (removed: [Key], added: [Key]) {
+    assert(areAscending(before) && areAscending(after), "invariant: index entries are sorted")
     if before.isEmpty { return ([], after) }
     var removed: [Key] = []
     var added: [Key] = []
@@ -161,5 +168,9 @@ enum IndexEntries {
     removed += before[i...]
     added += after[j...]
     return (removed, added)
+  }
+
+  private static func areAscending(_ keys: [Key]) -> Bool {
+    zip(keys, keys.dropFirst()).allSatisfy { compareKeys($0, $1) < 0 }
   }
 }

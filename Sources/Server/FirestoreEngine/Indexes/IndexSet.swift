@@ -1,55 +1,56 @@
-// A database's index state in the form that writes and queries use.
+// The index set: a database's index state, prepared for writes and queries.
 //
-// Invariant: it is replaced in the sequencer, by the commit that changes the state's row, so that a sequenced write
-// always sees that of its place in the order; a read at a version sees it or a later one, and asks for versions.
+// Invariant: the commit that changes the state's row replaces it in the sequencer. Therefore a sequenced
+// write sees the state of its position in the order. A read at a version sees that state or a later one, and
+// checks versions.
 
 import FirestoreModel
 import OrderedStore
 
 /// The indexes of a database.
 struct IndexSet: Sendable {
-  /// What one collection group's documents have.
+  /// The indexes of one collection group's documents.
   struct Group: Sendable {
-    /// Automatic entries; nil for all.
+    /// The rules of automatic entries; nil for all.
     var rules: FieldRules?
     var composites: [NumberedIndex] = []
 
     static let automatic = Group()
   }
 
-  /// An index that queries may use.
+  /// A composite index that queries may use.
   struct Ready: Sendable {
     var index: NumberedIndex
     var since: Version
   }
 
   let state: IndexState
-  /// The vector indexes, which have no rows.
-  let vectors: [IndexConfiguration.Index]
-  /// The collection groups whose documents the phase goes over, in the order of their ids' bytes.
+  /// The vector indexes. They have no rows.
+  let vectors: [DatabaseIndexConfiguration.Index]
+  /// The collection groups that the current phase processes, ordered by the bytes of their ids.
   let pending: [String]
-  /// Whether everything is automatic.
-  let isPlain: Bool
-  /// What documents may have.
+  /// Whether there are only automatic indexes.
+  let isAutomaticOnly: Bool
+  /// The entries that documents may have.
   private let possible: [[UInt8]: Group]
-  /// What documents that are written get.
-  private let kept: [[UInt8]: Group]
-  /// What the target wants.
-  private let wanted: [[UInt8]: Group]
+  /// The entries that writes maintain.
+  private let maintained: [[UInt8]: Group]
+  /// The entries of the target plan.
+  private let target: [[UInt8]: Group]
   private let usableRules: [[UInt8]: FieldRules]
   private let ready: [[UInt8]: [Ready]]
 
-  /// Nothing but automatic indexes.
+  /// Automatic indexes only.
   static let automatic = IndexSet(IndexState())
 
-  init(_ state: IndexState, vectors: [IndexConfiguration.Index] = []) {
+  init(_ state: IndexState, vectors: [DatabaseIndexConfiguration.Index] = []) {
     self.state = state
     self.vectors = vectors
-    isPlain = state.plans.allSatisfy { $0 == IndexState.Plan() }
+    isAutomaticOnly = state.plans.allSatisfy { $0 == IndexState.Plan() }
     let groups = state.concernedGroups
     possible = IndexSet.groups(groups, state.plans, state)
-    wanted = IndexSet.groups(groups, [state.target], state)
-    kept = state.phase == .clearing || state.phase == .settled ? wanted : possible
+    target = IndexSet.groups(groups, [state.target], state)
+    maintained = state.phase == .clearing || state.phase == .stable ? target : possible
     var usableRules: [[UInt8]: FieldRules] = [:]
     var ready: [[UInt8]: [Ready]] = [:]
     for group in groups {
@@ -68,21 +69,21 @@ struct IndexSet: Sendable {
     }
     self.usableRules = usableRules
     self.ready = ready
-    let (possible, wanted) = (possible, wanted)
+    let (possible, target) = (possible, target)
     pending = groups.filter { group in
       let key = Array(group.utf8)
-      let rules = wanted[key]?.rules ?? .automatic
+      let rules = target[key]?.rules ?? .automatic
       switch state.phase {
       case .building:
         let base = IndexSet.rules(group, state.base)
         return rules.intersection(base) != rules || !(IndexSet.unbuilt(state, group).isEmpty)
       case .clearing: return (possible[key]?.rules ?? .automatic) != rules
-      case .settled, .retiring: return false
+      case .stable, .waitingForTransactions: return false
       }
     }
   }
 
-  /// The indexes of a collection group that are being built.
+  /// The composite indexes of a collection group that are being built.
   static func unbuilt(_ state: IndexState, _ group: String) -> [NumberedIndex] {
     state.composites.filter {
       state.target.composites.contains($0.number) && $0.readySince == nil && $0.failure == nil
@@ -90,7 +91,7 @@ struct IndexSet: Sendable {
     }.map { NumberedIndex(number: $0.number, index: $0.index) }
   }
 
-  /// The automatic entries that a complete plan gives documents of a collection group.
+  /// The automatic entries of a collection group by the complete plan.
   static func baseRules(_ state: IndexState, _ group: String) -> FieldRules { rules(group, state.base) }
 
   private static func rules(_ group: String, _ plan: IndexState.Plan) -> FieldRules {
@@ -114,18 +115,20 @@ struct IndexSet: Sendable {
     return result
   }
 
-  /// What documents of a collection may have.
+  /// The entries that documents of a collection may have.
   func possible(in collection: String) -> Group {
-    isPlain ? .automatic : possible[Array(collection.utf8)] ?? .automatic
+    isAutomaticOnly ? .automatic : possible[Array(collection.utf8)] ?? .automatic
   }
-  /// What documents of a collection get when they are written.
-  func kept(in collection: String) -> Group {
-    isPlain ? .automatic : kept[Array(collection.utf8)] ?? .automatic
+  /// The entries that writes maintain for documents of a collection.
+  func maintained(in collection: String) -> Group {
+    isAutomaticOnly ? .automatic : maintained[Array(collection.utf8)] ?? .automatic
   }
-  /// What documents of a collection have for certain: what all complete plans give.
+  /// The entries that documents of a collection have for certain: those of all complete plans.
   func certain(in collection: String) -> Group {
-    if isPlain { return .automatic }
-    guard state.phase == .building || state.phase == .retiring else { return wanted(in: collection) }
+    if isAutomaticOnly { return .automatic }
+    guard state.phase == .building || state.phase == .waitingForTransactions else {
+      return target(in: collection)
+    }
     let rules = IndexSet.rules(collection, state.base)
     let ready = state.composites.filter {
       $0.readySince != nil && $0.failure == nil && $0.index.collectionID.hasSameUTF8(as: collection)
@@ -135,7 +138,7 @@ struct IndexSet: Sendable {
       composites: ready.map { NumberedIndex(number: $0.number, index: $0.index) })
   }
 
-  /// The indexes that writes keep, by number.
+  /// The indexes that writes maintain, by number.
   var numbered: [UInt32: NumberedIndex] {
     var indexes: [UInt32: NumberedIndex] = [:]
     for composite in state.composites where composite.failure == nil {
@@ -144,12 +147,12 @@ struct IndexSet: Sendable {
     return indexes
   }
 
-  /// What documents of a collection should have.
-  func wanted(in collection: String) -> Group { wanted[Array(collection.utf8)] ?? .automatic }
+  /// The entries of the target plan for documents of a collection.
+  func target(in collection: String) -> Group { target[Array(collection.utf8)] ?? .automatic }
 
   /// Whether queries at a version may use a field's automatic entries.
   func mayUse(_ field: FieldPath, isElement: Bool, in collection: String, at version: Version) -> Bool {
-    if isPlain { return version.microseconds >= state.automaticSince }
+    if isAutomaticOnly { return version.microseconds >= state.automaticSince }
     guard version.microseconds >= state.automaticSince else { return false }
     guard let rules = usableRules[Array(collection.utf8)] else { return true }
     return isElement ? rules[field].elements : rules[field].value
@@ -157,47 +160,51 @@ struct IndexSet: Sendable {
 
   /// The composite indexes of a collection group that queries at a version may use.
   func ready(in collection: String, at version: Version) -> [NumberedIndex] {
-    isPlain ? [] : (ready[Array(collection.utf8)] ?? []).filter { $0.since <= version }.map(\.index)
+    isAutomaticOnly ? [] : (ready[Array(collection.utf8)] ?? []).filter { $0.since <= version }.map(\.index)
   }
 }
 
-/// The rows of one document in all its indexes.
+/// The index entries of one document.
 struct DocumentEntries {
-  /// In the automatic indexes, ascending.
+  /// Keys in automatic indexes, ascending.
   var automatic: [Key] = []
-  /// In composite ones, ascending.
+  /// Rows in composite indexes, ascending.
   var composite: [(key: Key, value: StoredValue)] = []
 
-  /// What a document without fields at hand has.
+  /// No entries, for a document that does not exist.
   static let none = DocumentEntries()
 
   /// - Parameters:
-  ///   - limits: how many there may be; nil for a document that is stored already.
-  ///   - room: how many bytes the commit has for them; nil if it is none that asks.
-  /// - Throws: INVALID_ARGUMENT above the limits on entries, and without room.
+  ///   - limits: limits on the number of entries; nil for a stored document.
+  ///   - budget: the commit's budget for these entries; nil outside of commits.
+  /// - Throws: INVALID_ARGUMENT above the limits, or if the budget is exhausted.
   init(
     of fields: MapValue, at path: ResourcePath, in group: IndexSet.Group, limits: EngineLimits?,
-    room: CommitWork.EntryRoom? = nil
+    budget: CommitCostBudget.EntryBudget? = nil
   ) throws(FirestoreError) {
-    automatic = try IndexEntries.keys(of: fields, at: path, rules: group.rules, limits: limits, room: room)
+    automatic = try IndexEntries.keys(
+      of: fields, at: path, rules: group.rules, limits: limits, budget: budget)
     guard !group.composites.isEmpty else { return }
     var count = 2 * automatic.count
     var bytes = self.bytes
     for index in group.composites {
-      // An array's elements beside long values are far more than the document: they are counted before they are built.
+      // Array elements combined with long values can be far larger than the document, so entries are counted
+      // before they are built.
       let entries = try index.entries(of: fields, at: path, isLimited: limits != nil) {
         more, size throws(FirestoreError) in
         count += more
         bytes += size
-        if let limits, count > limits.indexEntries { throw .indexEntryLimit(limits.indexEntries) }
-        try room?.check(bytes)
+        if let limits, count > limits.maximumIndexEntries {
+          throw .indexEntryLimit(limits.maximumIndexEntries)
+        }
+        try budget?.check(bytes)
       }
       for (key, value) in entries { composite.append((key, value)) }
     }
     composite.sort { compareKeys($0.key, $1.key) < 0 }
   }
 
-  /// Bytes of all these rows.
+  /// The bytes of all these rows.
   var bytes: Int {
     composite.reduce(automatic.reduce(0) { $0 + $1.count }) { $0 + $1.key.count + $1.value.count }
   }

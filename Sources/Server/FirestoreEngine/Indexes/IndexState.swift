@@ -1,18 +1,21 @@
-// Which indexes a database has, and how far it is on the way to those that it should have. One row, changed only in the
-// sequencer.
+// The index state of a database: the configured indexes, and the progress towards them. Stored in one row,
+// changed only in the sequencer.
 //
-// A change of the configuration goes through three phases, each over all documents that it concerns:
-//   building   entries of the new plan are added where they are missing; writes keep both plans' entries, queries use
-//              what both plans have;
-//   retiring   the new plan is complete and used; writes keep both plans' entries, until no transaction is left that
-//              may hold locks on ranges of the old one;
-//   clearing   entries that the new plan lacks are removed, of composite indexes by their numbers; writes keep the new
-//              plan's only.
-// A change on the way makes the plan so far one of those whose entries are cleared in the end.
+// A configuration change passes through three phases, each over all affected documents:
+//
+//     building                entries of the new plan are added where they are missing; writes maintain both plans'
+//                             entries, queries use the entries that both plans have;
+//     waitingForTransactions  the new plan is complete and used; writes maintain both plans' entries until no transaction
+//                             remains that may hold locks on ranges of the old plan;
+//     clearing                entries that the new plan lacks are removed, of composite indexes by number; writes maintain
+//                             the new plan only.
+//
+// A further change during these phases adds the unfinished plan to those whose entries are cleared at the
+// end.
 //
 // Invariants
-//   1. Every document has all entries of each complete plan, and none but those of the plans that are kept.
-//   2. What queries use at a version had all its entries at that version.
+// 1. Every document has all entries of each complete plan, and no entries but those of the maintained plans.
+// 2. An index that queries use at a version had all its entries at that version.
 
 import FirestoreModel
 import OrderedStore
@@ -23,45 +26,51 @@ import OrderedStore
   import Foundation
 #endif
 
-/// The indexes of a database, as stored.
+/// The stored index state of a database.
 struct IndexState: Codable, Sendable, Equatable {
-  /// Which of a field's automatic entries are kept.
+  /// The automatic entries of one field.
   struct Override: Codable, Sendable, Hashable {
     var collectionID: String
-    /// The field's names; none for all fields.
+    /// The field's path; empty for all fields.
     var field: [String]
     var value: Bool
     var elements: Bool
   }
 
-  /// A composite index.
+  /// A composite index and its build state.
   struct Composite: Codable, Sendable, Equatable {
     var number: UInt32
     var index: CompositeIndex
     /// The version from which it is complete; nil before.
     var readySince: UInt64?
-    /// Why it cannot be built.
+    /// The error that ended its build; nil for none.
     var failure: String?
   }
 
-  /// One way to index a database.
+  /// The automatic and composite indexes of one configuration.
   struct Plan: Codable, Sendable, Equatable {
     var overrides: [Override] = []
     var composites: Set<UInt32> = []
   }
 
-  enum Phase: String, Codable, Sendable { case settled, building, retiring, clearing }
+  /// The current phase. The raw values are stored.
+  enum Phase: String, Codable, Sendable {
+    case stable = "settled"
+    case building
+    case waitingForTransactions = "retiring"
+    case clearing
+  }
 
-  /// How far the phase has come.
+  /// The position of the current phase.
   struct Progress: Codable, Sendable, Equatable {
-    /// Which collection group is gone over; those before it, by the bytes of their ids, are done.
+    /// The collection group in progress; groups with smaller ids, by bytes, are done.
     var group = ""
-    /// The last group row that was.
+    /// The last processed group row.
     var last: [UInt8] = []
-    /// Documents so far, all groups together.
+    /// Processed documents of all groups.
     var documents = 0
 
-    /// Notes that the document of a group row is done.
+    /// Records that the document of a group row is done.
     mutating func pass(_ row: [UInt8], in group: String) {
       self.group = group
       last = row
@@ -69,28 +78,37 @@ struct IndexState: Codable, Sendable, Equatable {
     }
   }
 
-  var phase = Phase.settled
-  /// A complete plan; while retiring and later the target.
+  var phase = Phase.stable
+  /// A complete plan; from `waitingForTransactions` on, the target.
   var base = Plan()
-  /// The plan that should hold.
+  /// The configured plan.
   var target = Plan()
-  /// Plans of which entries may be left.
+  /// Plans whose entries may remain.
   var stale: [Plan] = []
-  /// All indexes that these plans name and that writes keep.
+  /// All indexes that these plans contain and that writes maintain.
   var composites: [Composite] = []
-  /// Numbers of indexes that nobody keeps any more, whose rows are to be removed.
-  var dead: [UInt32] = []
+  /// Numbers of dropped indexes whose rows are to be removed.
+  var droppedNumbers: [UInt32] = []
   var nextNumber: UInt32 = 1
   /// The version from which the target's automatic entries are complete.
   var automaticSince: UInt64 = 0
-  /// When retiring began, in the engine's time.
-  var retiringSince: UInt64 = 0
+  /// When `waitingForTransactions` began, in the engine's time.
+  var waitingSince: UInt64 = 0
   var progress = Progress()
+
+  /// The names in the stored row.
+  private enum CodingKeys: String, CodingKey {
+    case phase, base, target, stale, composites, nextNumber, automaticSince, progress
+    case droppedNumbers = "dead"
+    case waitingSince = "retiringSince"
+  }
 
   // MARK: Changes
 
-  /// The state after a configuration was chosen; nil if it is what holds or comes already.
-  func choosing(_ configuration: IndexConfiguration, isEmpty: Bool, at version: Version) -> IndexState? {
+  /// The state after a configuration was set; nil if it is the current target.
+  func reconfigured(_ configuration: DatabaseIndexConfiguration, isEmpty: Bool, at version: Version)
+    -> IndexState?
+  {
     var state = self
     let chosen = state.plan(configuration)
     guard chosen != target || (phase == .building && composites.contains { $0.failure != nil }) else {
@@ -100,70 +118,71 @@ struct IndexState: Codable, Sendable, Equatable {
     state.target = chosen
     state.phase = .building
     state.progress = Progress()
-    for place in state.composites.indices { state.composites[place].failure = nil }
-    // Without documents there is nothing to go over.
-    return isEmpty ? state.built(at: version, now: 0).retired().settled() : state
+    for index in state.composites.indices { state.composites[index].failure = nil }
+    // An empty database needs no pass.
+    return isEmpty ? state.built(at: version, now: 0).retired().stable() : state
   }
 
-  /// The state once all entries of the target were added.
+  /// The state after all entries of the target were added.
   func built(at version: Version, now: UInt64) -> IndexState {
     var state = self
     if Set(base.overrides) != Set(target.overrides) { state.automaticSince = version.microseconds }
     state.stale = stale + [base]
     state.base = target
-    for place in state.composites.indices where target.composites.contains(state.composites[place].number) {
-      let composite = state.composites[place]
+    for index in state.composites.indices where target.composites.contains(state.composites[index].number) {
+      let composite = state.composites[index]
       if composite.readySince == nil, composite.failure == nil {
-        state.composites[place].readySince = version.microseconds
+        state.composites[index].readySince = version.microseconds
       }
     }
-    state.phase = .retiring
-    state.retiringSince = now
+    state.phase = .waitingForTransactions
+    state.waitingSince = now
     state.progress = Progress()
     return state
   }
 
-  /// The state once nobody uses the old plans any more.
+  /// The state after all transactions of the old plans have ended.
   func retired() -> IndexState {
     var state = self
     state.phase = .clearing
     state.progress = Progress()
-    state.dead += composites.map(\.number).filter { !target.composites.contains($0) }
+    state.droppedNumbers += composites.map(\.number).filter { !target.composites.contains($0) }
     state.composites.removeAll { !target.composites.contains($0.number) }
     return state
   }
 
-  /// The state once the old plans' entries were removed.
-  func settled() -> IndexState {
+  /// The state after the old plans' entries were removed.
+  func stable() -> IndexState {
     var state = self
-    state.phase = .settled
+    state.phase = .stable
     state.base = target
     state.stale = []
-    state.dead = []
+    state.droppedNumbers = []
     state.progress = Progress()
     return state
   }
 
-  /// The state after an index could not be built: what there is of it goes; it is tried again under another number.
+  /// The state after an index build failed: the index's rows are dropped, and a later build uses a new
+  /// number.
   func failing(_ number: UInt32, because reason: String) -> IndexState {
     var state = self
-    guard let place = composites.firstIndex(where: { $0.number == number }) else { return self }
-    state.composites[place].number = nextNumber
-    state.composites[place].failure = reason
-    state.composites[place].readySince = nil
-    state.dead.append(number)
+    guard let index = composites.firstIndex(where: { $0.number == number }) else { return self }
+    state.composites[index].number = nextNumber
+    state.composites[index].failure = reason
+    state.composites[index].readySince = nil
+    state.droppedNumbers.append(number)
     func renumber(_ plan: inout Plan) {
       if plan.composites.remove(number) != nil { plan.composites.insert(nextNumber) }
     }
     renumber(&state.base)
     renumber(&state.target)
-    for place in state.stale.indices { renumber(&state.stale[place]) }
+    for index in state.stale.indices { renumber(&state.stale[index]) }
     state.nextNumber += 1
     return state
   }
 
-  /// The plan of a configuration; numbers the indexes that are new.
-  private mutating func plan(_ configuration: IndexConfiguration) -> Plan {
+  /// The plan of a configuration; numbers new indexes.
+  private mutating func plan(_ configuration: DatabaseIndexConfiguration) -> Plan {
     var plan = Plan()
     plan.overrides = configuration.overrides.map { override in
       let own = override.indexes.filter { $0.scope == .collection }
@@ -184,10 +203,10 @@ struct IndexState: Codable, Sendable, Equatable {
     return plan
   }
 
-  /// All plans of which there may be entries.
+  /// All plans that documents may have entries of.
   var plans: [Plan] { [base, target] + stale }
 
-  /// The ids of the collection groups in which the plans differ, in a fixed order.
+  /// The ids of the affected collection groups, in a fixed order.
   var concernedGroups: [String] {
     var groups: Set<[UInt8]> = []
     for plan in plans {
@@ -203,7 +222,7 @@ struct IndexState: Codable, Sendable, Equatable {
   func encoded() throws -> StoredValue { [UInt8](try JSONEncoder().encode(self)) }
 
   /// The state in a row.
-  /// - Throws: DATA_LOSS if the bytes are none.
+  /// - Throws: DATA_LOSS if the bytes are not an index state.
   static func decode(_ row: StoredValue) throws(FirestoreError) -> IndexState {
     do { return try JSONDecoder().decode(IndexState.self, from: Data(row)) } catch {
       throw FirestoreError(.dataLoss, "The row that names the database's indexes cannot be read.")
@@ -211,8 +230,8 @@ struct IndexState: Codable, Sendable, Equatable {
   }
 }
 
-extension IndexConfiguration {
-  /// The indexes that have rows of their own: composite ones, and those of single fields in collection groups.
+extension DatabaseIndexConfiguration {
+  /// The indexes that have rows: composite indexes, and single-field indexes of collection groups.
   var compositeIndexes: [CompositeIndex] {
     var seen: Set<CompositeIndex> = []
     func mode(_ mode: Mode) -> CompositeIndex.Mode? {

@@ -1,46 +1,49 @@
-// Values as they stand in index entries.
+// Encodes values for index entries.
 //
-// A text is cut at 1,500 bytes. Inside a container whatever follows a cut text would sort before what was cut off, so
-// a container's encoding is cut as a whole, at a length at which no text inside can have been cut yet.
+// A string is truncated at 1,500 bytes. Within a container, bytes after a truncated string would sort before
+// the removed part. Therefore the complete container encoding is truncated instead, at a length below which
+// no string can be truncated.
 //
-// Invariant: entries are in the order of their values, except that values whose encodings reach `cutLength` may have
-// equal bytes although they differ; those are neighbours.
+// Invariant: entries sort by value, except that different values whose encodings reach `truncationLength` may
+// have equal bytes; these are adjacent.
 
 import FirestoreModel
 import OrderedStore
 
-/// Encodes and finds values in index entries.
+/// Encodes values in index entries, and finds their ends.
 enum IndexValue {
-  /// Encodings of this length and more may stand for several values.
-  static let cutLength = Limits.indexedValueBytes
+  /// Different values may share an encoding of this length or more.
+  static let truncationLength = Limits.indexedValueBytes
 
   /// The bytes of a value in an index entry.
   static func encode(_ value: Value) -> [UInt8] {
     var bytes = IndexKeyEncoder.encode(value)
-    if value.kind == .array || value.kind == .map, bytes.count > cutLength {
-      bytes.removeLast(bytes.count - cutLength)
+    if value.kind == .array || value.kind == .map, bytes.count > truncationLength {
+      bytes.removeLast(bytes.count - truncationLength)
     }
     return bytes
   }
 
-  /// Whether no other value has the same bytes in an index entry.
+  /// Whether the encoding identifies the value.
   static func isExact(_ value: Value) -> Bool {
     var encoder = IndexKeyEncoder()
     encoder.append(value)
-    return encoder.isExact && encoder.bytes.count < cutLength
+    return encoder.isExact && encoder.bytes.count < truncationLength
   }
 
-  /// Where the value that begins at a position of an entry's key ends; nil if there is none.
+  /// The end offset of the value that starts at an offset of an entry's key; nil if there is none.
   static func end(in key: Key, from start: Int) -> Int? {
     var decoder = IndexKeyDecoder(key, from: start)
-    let isWhole = decoder.skipValue()
-    guard start < key.count, containers.contains(key[start]) else { return isWhole ? decoder.position : nil }
-    // A cut container cannot end before the cut.
-    if isWhole, decoder.position <= start + cutLength { return decoder.position }
-    return key.count > start + cutLength ? start + cutLength : nil
+    let isComplete = decoder.skipValue()
+    guard start < key.count, containers.contains(key[start]) else {
+      return isComplete ? decoder.position : nil
+    }
+    // A truncated container ends at the truncation length.
+    if isComplete, decoder.position <= start + truncationLength { return decoder.position }
+    return key.count > start + truncationLength ? start + truncationLength : nil
   }
 
-  /// What the encodings of arrays and maps begin with.
+  /// The first bytes of the encodings of arrays and maps.
   private static let containers = [
     IndexBounds.start(of: .array).first ?? 0, IndexBounds.start(of: .map).first ?? 0,
   ]

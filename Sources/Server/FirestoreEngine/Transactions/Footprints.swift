@@ -1,17 +1,18 @@
-// Footprints of commits, found by what a read asks for.
+// An index of commit footprints by key, to find those that conflict with a read.
 
 import OrderedStore
 
 extension LockTable {
-  /// Footprints by their numbers.
+  /// Footprints by number.
   struct Footprints {
     private var members: [UInt64: Footprint] = [:]
-    /// By row, in the order in which they came.
+    /// Numbers by row key, in insertion order.
     private var numbers: [Key: [UInt64]] = [:]
 
     var isEmpty: Bool { members.isEmpty && numbers.isEmpty }
 
     mutating func insert(_ footprint: Footprint, as number: UInt64) {
+      precondition(members[number] == nil, "invariant: a writer has one footprint")
       members[number] = footprint
       for key in footprint.keys { numbers[key, default: []].append(number) }
     }
@@ -25,19 +26,19 @@ extension LockTable {
       }
     }
 
-    /// One that a read would see some of.
-    mutating func one(meeting read: ReadRequest) -> UInt64? {
+    /// A footprint that conflicts with a read; nil if none does.
+    mutating func any(conflictingWith read: ReadRequest) -> UInt64? {
       guard !members.isEmpty else { return nil }
-      // The last to come is likely the last to go.
+      // The last footprint is likely the last to leave.
       for key in read.keys { if let last = numbers[key]?.last { return last } }
       guard !read.ranges.isEmpty else { return nil }
       return Array(members.keys).first { has($0, keyIn: read.ranges) }
     }
 
-    /// The lowest numbers of those that a read would see some of, `count` at most. `isWanted` is asked first: order
-    /// costs more.
+    /// The lowest numbers of the footprints that conflict with a read, at most `count`. `isWanted` is checked
+    /// first, since sorting costs more.
     mutating func lowest(
-      _ count: Int, meeting read: ReadRequest, where isWanted: (UInt64) -> Bool
+      _ count: Int, conflictingWith read: ReadRequest, where isWanted: (UInt64) -> Bool
     ) -> [UInt64] {
       var found: [UInt64] = []
       func isBeyond(_ number: UInt64) -> Bool {
@@ -49,7 +50,7 @@ extension LockTable {
       }
       for key in read.keys {
         for number in numbers[key] ?? [] {
-          // Those who wait came in order of their numbers, or nearly so.
+          // Waiting writes are inserted in the order of their numbers, or nearly so.
           if isBeyond(number) { break }
           if !found.contains(number), isWanted(number) { add(number) }
         }
@@ -82,12 +83,12 @@ extension LockTable {
 }
 
 extension LockTable.Footprint {
-  /// Whether something holds for all rows and entries.
+  /// Whether a condition holds for all rows and entries.
   func allKeys(_ body: (Key) -> Bool) -> Bool {
     keys.allSatisfy(body) && entries.allSatisfy { $0.allSatisfy(body) }
   }
 
-  /// All rows and entries in order.
+  /// All rows and entries, sorted.
   func sorted() -> [Key] {
     var all: [Key] = []
     _ = allKeys { key in

@@ -1,13 +1,13 @@
-// The ranges that one transaction holds in one mode, as few as say the same.
+// The key ranges that one transaction holds in one mode, merged to the fewest ranges.
 //
-// Invariant: they are in order and neither overlap nor touch, so that a key lies in one of them at most, however many
-// queries a transaction has made.
+// Invariant: the ranges are sorted and neither overlap nor touch. Therefore a key is in at most one of them,
+// however many queries the transaction made.
 
 import OrderedStore
 
-/// A union of ranges, and where each stands in the table's index.
+/// A union of ranges, each with its id in the lock table's interval tree.
 struct HeldRanges {
-  /// One range and its number in the index.
+  /// One range and its id in the tree.
   struct Entry {
     var range: KeyRange
     var id: UInt64
@@ -15,11 +15,12 @@ struct HeldRanges {
 
   private(set) var entries: [Entry] = []
 
-  /// Adds a range: returns what it grows to, and the entries that go up in that; nil if it is held already.
+  /// The merged range after adding `range`, and the entries that it absorbs; nil if `range` is held already.
   ///
-  /// The caller changes the index and then calls `replace`.
+  /// The caller updates the tree and then calls `replace`.
   func absorbing(_ range: KeyRange) -> (merged: KeyRange, absorbed: Range<Int>)? {
-    // The first entry that ends at the range's start or behind it, and those up to the range's end.
+    // The first entry that ends at or after the range's start, up to the last that starts at or before its
+    // end.
     let first = partition { entry in
       guard let end = entry.range.end else { return false }
       return compareKeys(end, range.start) < 0
@@ -42,12 +43,17 @@ struct HeldRanges {
     return (merged, first..<last)
   }
 
-  /// Puts one entry in the place of those that went up in it.
+  /// Replaces absorbed entries by one.
   mutating func replace(_ absorbed: Range<Int>, with entry: Entry) {
     entries.replaceSubrange(absorbed, with: CollectionOfOne(entry))
+    let index = absorbed.lowerBound
+    precondition(
+      (index == 0 || entries[index - 1].range.isBefore(entry.range))
+        && (index + 1 == entries.count || entry.range.isBefore(entries[index + 1].range)),
+      "invariant: held ranges are sorted and neither overlap nor touch")
   }
 
-  /// Whether everything in a range is held.
+  /// Whether a complete range is held.
   func covers(_ range: KeyRange) -> Bool {
     let first = partition { entry in
       guard let end = entry.range.end else { return false }
@@ -57,24 +63,24 @@ struct HeldRanges {
       return false
     }
     guard let end = entries[first].range.end else { return true }
-    guard let wanted = range.end else { return false }
-    return compareKeys(wanted, end) <= 0
+    guard let rangeEnd = range.end else { return false }
+    return compareKeys(rangeEnd, end) <= 0
   }
 
-  /// The number of entries at the beginning for which something holds that holds for none behind them.
-  private func partition(_ holds: (Entry) -> Bool) -> Int {
+  /// The number of leading entries that satisfy a condition. All entries after them do not.
+  private func partition(_ condition: (Entry) -> Bool) -> Int {
     var low = 0
     var high = entries.count
     while low < high {
       let middle = (low + high) / 2
-      if holds(entries[middle]) { low = middle + 1 } else { high = middle }
+      if condition(entries[middle]) { low = middle + 1 } else { high = middle }
     }
     return low
   }
 }
 
 extension KeyRange {
-  /// The fewest ranges that have the keys of these, in order.
+  /// The fewest sorted ranges that contain the same keys.
   static func union(of ranges: [KeyRange]) -> [KeyRange] {
     var union: [KeyRange] = []
     for range in ranges.sorted(by: { compareKeys($0.start, $1.start) < 0 }) where !range.isEmptyRange {
@@ -82,7 +88,7 @@ extension KeyRange {
         union.append(range)
         continue
       }
-      // Without an end, it has all that follow.
+      // A range without an end contains all later ones.
       guard let end = union[last].end else { break }
       if compareKeys(range.start, end) > 0 {
         union.append(range)
@@ -95,7 +101,13 @@ extension KeyRange {
     return union
   }
 
-  /// Whether there is no key inside.
+  /// Whether the range ends before another starts, without touching it.
+  fileprivate func isBefore(_ other: KeyRange) -> Bool {
+    guard let end else { return false }
+    return compareKeys(end, other.start) < 0
+  }
+
+  /// Whether the range contains no key.
   var isEmptyRange: Bool {
     guard let end else { return false }
     return compareKeys(start, end) >= 0

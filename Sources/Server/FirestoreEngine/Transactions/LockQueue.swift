@@ -1,30 +1,34 @@
-// The lock table's queue as plain state: who waits, who is granted when something ends, who dies in a deadlock.
+// The queue of the lock table: waiters, grants, and deadlock victims, as plain state.
 //
-// Invariant: a waiter stands in the queue exactly as long as something blocks it; what a witness's end does not set
-// free gets another witness.
+// Invariant: a waiter is queued exactly as long as something blocks it. When its witness ends, it is granted
+// or gets another witness.
 
 import OrderedStore
 
 extension LockTable.State {
-  /// Puts a waiter at the end of the queue, because of `witness`.
+  /// Appends a waiter that `witness` blocks.
   mutating func append(_ waiter: LockTable.Waiter, witness: Blocker) {
+    precondition(waiters[waiter.id] == nil, "invariant: a waiter is queued once")
     var waiter = waiter
     if let owner = waiter.request.owner { waitingByOwner[owner, default: []].insert(waiter.id) }
     switch waiter.request {
     case .read(let read):
-      waitingReads += 1
-      if read.mode == .exclusive { waitingExclusively += 1 }
-      for key in read.keys { waitingKeys.updateValue((waitingKeys[key] ?? []) + [waiter.id], forKey: key) }
-      waiter.ranges = read.ranges.map { waitingRanges.insert($0, waiter.id) }
-    case .write(let write): if write.owner == nil { waitingWrites.insert(write.footprint, as: waiter.id) }
-    case .turn: waitingTurns += 1
+      waitingReadCount += 1
+      if read.mode == .exclusive { waitingExclusiveReadCount += 1 }
+      for key in read.keys {
+        waitingReadKeys.updateValue((waitingReadKeys[key] ?? []) + [waiter.id], forKey: key)
+      }
+      waiter.ranges = read.ranges.map { waitingReadRanges.insert($0, waiter.id) }
+    case .write(let write):
+      if write.owner == nil { waitingWriteFootprints.insert(write.footprint, as: waiter.id) }
+    case .afterWrites: yieldingReadCount += 1
     }
     waiter.witness = witness
     watchers[witness, default: []].insert(waiter.id)
     waiters[waiter.id] = waiter
   }
 
-  /// Takes a waiter out of the queue; nil if it is not there any more.
+  /// Removes a waiter from the queue; nil if it is not queued.
   mutating func remove(waiter id: UInt64) -> LockTable.Waiter? {
     guard let waiter = waiters.removeValue(forKey: id) else { return nil }
     if let owner = waiter.request.owner {
@@ -33,25 +37,29 @@ extension LockTable.State {
     }
     switch waiter.request {
     case .read(let read):
-      waitingReads -= 1
-      if read.mode == .exclusive { waitingExclusively -= 1 }
+      waitingReadCount -= 1
+      if read.mode == .exclusive { waitingExclusiveReadCount -= 1 }
       for key in read.keys {
-        guard let ids = waitingKeys[key] else { continue }
+        guard let ids = waitingReadKeys[key] else { continue }
         let others = ids.filter { $0 != id }
         if others.isEmpty {
-          waitingKeys.removeValue(forKey: key)
+          waitingReadKeys.removeValue(forKey: key)
         } else {
-          waitingKeys.updateValue(others, forKey: key)
+          waitingReadKeys.updateValue(others, forKey: key)
         }
       }
       for (range, number) in zip(read.ranges, waiter.ranges) {
-        waitingRanges.remove(number, startingAt: range.start)
+        waitingReadRanges.remove(number, startingAt: range.start)
       }
-    case .write: waitingWrites.remove(id)
-    case .turn: waitingTurns -= 1
+    case .write: waitingWriteFootprints.remove(id)
+    case .afterWrites: yieldingReadCount -= 1
     }
     if let witness = waiter.witness { unwatch(witness, id) }
     stale.remove(id)
+    precondition(
+      waitingReadCount >= waitingExclusiveReadCount && waitingExclusiveReadCount >= 0
+        && yieldingReadCount >= 0,
+      "invariant: the counts are those of the queued waiters")
     return waiter
   }
 
@@ -60,15 +68,16 @@ extension LockTable.State {
     if watchers[witness]?.isEmpty == true { watchers[witness] = nil }
   }
 
-  /// Takes all waiters of a transaction out of the queue.
+  /// Removes all waiters of a transaction.
   mutating func removeWaiters(of owner: Owner) -> [LockTable.Waiter] {
     (waitingByOwner[owner] ?? []).sorted().compactMap { remove(waiter: $0) }
   }
 
-  /// Notes that a blocker has gone, or holds something else now, without granting anything yet.
-  mutating func postpone(_ blocker: Blocker) {
+  /// Records that a blocker ended or changed, without granting anything yet.
+  mutating func markStale(_ blocker: Blocker) {
     var ids = watchers.removeValue(forKey: blocker) ?? []
-    // A transaction that holds all it asks for passes the queue: what it holds may decide its own other requests.
+    // A transaction that holds everything it requests passes the queue. Therefore its own locks may decide
+    // its waiting requests.
     if case .owner(let owner) = blocker, let own = waitingByOwner[owner] {
       for id in own {
         if let witness = waiters[id]?.witness { unwatch(witness, id) }
@@ -79,11 +88,11 @@ extension LockTable.State {
     stale.formUnion(ids)
   }
 
-  /// Grants, in the queue's order, every waiter that only something of `ended` was still in the way of.
+  /// Grants, in queue order, every waiter that nothing else blocks after `ended`.
   mutating func grant(after ended: Blocker...) -> [LockTable.Waiter] {
-    for blocker in ended { postpone(blocker) }
+    for blocker in ended { markStale(blocker) }
     var granted: [LockTable.Waiter] = []
-    // The last of these is the next in the queue.
+    // Sorted descending: the last candidate is the next in the queue.
     var candidates: [UInt64] = []
     while true {
       if !stale.isEmpty {
@@ -96,29 +105,29 @@ extension LockTable.State {
         waiters[id]?.witness = witness
         watchers[witness, default: []].insert(id)
       } else if let waiter = remove(waiter: id) {
-        take(request, from: id)
+        acquire(request, from: id)
         granted.append(waiter)
-        // Who stood behind it in the queue may not conflict with what it holds now.
-        postpone(waiter.blocker)
+        // Waiters after it in the queue may not conflict with its locks.
+        markStale(waiter.blocker)
       }
     }
   }
 
   // MARK: Deadlocks
 
-  /// The youngest transaction of a cycle of waits through `start`; nil if there is no such cycle.
+  /// The youngest transaction of a cycle of waits through `start`; nil without a cycle.
   mutating func victimOfCycle(from start: Owner) -> Owner? {
     cycle(from: start)?.max { ($0.age, $0.id) < ($1.age, $1.id) }
   }
 
-  /// Takes out of the queue who gives way to writes that wait for it in turn, by way of `start`: nobody need lose
-  /// anything where it is enough that one goes first.
-  mutating func removeTurns(inCyclesFrom start: Owner) -> [LockTable.Waiter] {
+  /// Removes the reads that yield to writes which wait, through `start`, for those reads. Nothing needs to be
+  /// aborted then: one of them goes first.
+  mutating func removeYieldingReads(inCyclesFrom start: Owner) -> [LockTable.Waiter] {
     var removed: [LockTable.Waiter] = []
-    while waitingTurns > 0, let owners = cycle(from: start, throughTurns: true) {
+    while yieldingReadCount > 0, let owners = cycle(from: start, includesYielding: true) {
       let count = removed.count
       for id in owners.flatMap({ waitingByOwner[$0] ?? [] }) {
-        guard case .turn? = waiters[id]?.request, let waiter = remove(waiter: id) else { continue }
+        guard case .afterWrites? = waiters[id]?.request, let waiter = remove(waiter: id) else { continue }
         removed.append(waiter)
       }
       if removed.count == count { break }
@@ -127,10 +136,10 @@ extension LockTable.State {
   }
 
   /// The transactions of a cycle of waits through `start`; nil if there is none.
-  private mutating func cycle(from start: Owner, throughTurns: Bool = false) -> [Owner]? {
-    // Whoever holds nothing and has just come is waited for by nobody.
+  private mutating func cycle(from start: Owner, includesYielding: Bool = false) -> [Owner]? {
+    // Nothing waits for a transaction that holds nothing and has just arrived.
     guard owned[start] != nil || (waitingByOwner[start]?.count ?? 0) > 1 else { return nil }
-    var path: [(owner: Owner, next: [Owner])] = [(start, ownersBlocking(start, throughTurns))]
+    var path: [(owner: Owner, next: [Owner])] = [(start, ownersBlocking(start, includesYielding))]
     var visited: Set<Owner> = [start]
     while let top = path.indices.last {
       guard let next = path[top].next.popLast() else {
@@ -138,17 +147,18 @@ extension LockTable.State {
         continue
       }
       if next == start { return path.map(\.owner) }
-      if visited.insert(next).inserted { path.append((next, ownersBlocking(next, throughTurns))) }
+      if visited.insert(next).inserted { path.append((next, ownersBlocking(next, includesYielding))) }
     }
     return nil
   }
 
-  /// Who blocks a transaction's requests, and, if asked for, who blocks the writes that it gives way to.
-  private mutating func ownersBlocking(_ owner: Owner, _ throughTurns: Bool) -> [Owner] {
+  /// The transactions that block a transaction's requests and, with `includesYielding`, those that block the
+  /// writes it yields to.
+  private mutating func ownersBlocking(_ owner: Owner, _ includesYielding: Bool) -> [Owner] {
     var owners: Set<Owner> = []
     for id in waitingByOwner[owner] ?? [] {
       guard let request = waiters[id]?.request else { continue }
-      if throughTurns, case .turn(_, let writes) = request {
+      if includesYielding, case .afterWrites(_, let writes) = request {
         for write in writes {
           guard let ahead = waiters[write]?.request else { continue }
           owners.formUnion(blockingOwners(of: ahead, before: write))

@@ -1,74 +1,82 @@
-// The lock table's rules as plain state: who blocks whom, who is granted next, who dies in a deadlock.
+// The state and rules of the lock table: which requests block which others.
 //
-// Everything is found by key: held rows and waiting rows by hash and order, ranges by an interval tree. A request costs
-// its own rows, ranges and entries (times a logarithm), and what ends costs those who wait for it:
+// All lookups are by key: held and waiting rows by hash and order, ranges by interval tree. A request costs
+// its own rows, ranges and entries, times a logarithm. The end of a blocker costs the requests that wait for
+// it.
 //
-// Invariant: every waiter has one *witness*, something that blocks it now, and is looked at again when that goes away.
+// Invariant: every waiter has one *witness*, which blocks it now, and is checked again when the witness ends.
 
 import OrderedStore
 
 extension LockTable {
-  /// Something that may stand in a request's way.
+  /// The reason why a request has to wait.
   enum Blocker: Hashable {
-    /// A transaction that holds, or waits ahead for, what is asked.
+    /// A transaction that holds the item, or waits for it ahead in the queue.
     case owner(Owner)
-    /// A commit in flight, or about to be.
+    /// A commit in the sequencer, or about to enter it.
     case footprint(UInt64)
-    /// A plain write that waits itself, by its number in the queue.
+    /// A waiting plain write, by its number in the queue.
     case write(UInt64)
   }
 
   struct Waiter {
     var id: UInt64
     var request: Request
-    /// When it gives up.
+    /// When the wait times out.
     var deadline = UInt64.max
     var resume: @Sendable (Outcome) -> Void
     var witness: Blocker?
-    /// Its ranges' numbers in the index of what waits.
+    /// The ids of its ranges in the tree of waiting ranges.
     var ranges: [UInt64] = []
 
-    /// What others wait for that wait for this one.
+    /// The blocker that others wait for when they wait for this waiter.
     var blocker: Blocker { request.owner.map { .owner($0) } ?? .write(id) }
   }
 
   struct State {
     var keys: [Key: KeyLock] = [:]
-    var sharedRanges = RangeIndex<Owner>()
-    var exclusiveRanges = RangeIndex<Owner>()
+    var sharedRanges = IntervalTree<Owner>()
+    var exclusiveRanges = IntervalTree<Owner>()
     var owned: [Owner: Owned] = [:]
-    /// What commits in flight change, by their writers, and those that have been granted their turn.
+    /// The footprints of commits in progress, and of granted commits, by writer.
     var footprints = Footprints()
-    /// Where the latter stood in the queue.
-    var places: [UInt64: UInt64] = [:]
+    /// The queue positions of granted commits.
+    var queuePositions: [UInt64: UInt64] = [:]
     var waiters: [UInt64: Waiter] = [:]
     var nextWaiter: UInt64 = 1
     var waitingByOwner: [Owner: Set<UInt64>] = [:]
-    /// What reads wait for: rows by waiter, in order of waiters, and ranges.
-    var waitingKeys = OrderedMap<[UInt64]>()
-    var waitingRanges = RangeIndex<UInt64>()
-    var waitingReads = 0
-    var waitingExclusively = 0
-    /// What plain writes wait for, by waiter.
-    var waitingWrites = Footprints()
-    /// The number of waiters that give way to a write.
-    var waitingTurns = 0
+    /// The rows that reads wait for, by waiter in queue order, and the ranges.
+    var waitingReadKeys = OrderedMap<[UInt64]>()
+    var waitingReadRanges = IntervalTree<UInt64>()
+    var waitingReadCount = 0
+    var waitingExclusiveReadCount = 0
+    /// The footprints of waiting plain writes, by waiter.
+    var waitingWriteFootprints = Footprints()
+    /// The number of waiting reads that yield to a write.
+    var yieldingReadCount = 0
     var watchers: [Blocker: Set<UInt64>] = [:]
-    /// Waiters whose witness went away while it was not their turn: looked at when anything else ends.
+    /// Waiters whose witness ended without a check so far; checked when anything else ends.
     var stale: Set<UInt64> = []
   }
 
   struct KeyLock {
     var shared: Set<Owner> = []
     var exclusive: Owner?
+
+    mutating func add(_ owner: Owner, _ mode: Mode) {
+      precondition(
+        exclusive == nil && (mode == .shared || shared.isEmpty),
+        "invariant: an exclusive lock excludes all others")
+      if mode == .exclusive { exclusive = owner } else { shared.insert(owner) }
+    }
   }
 
-  /// What one transaction holds, all of it in one mode.
+  /// The locks of one transaction, all in one mode.
   struct Owned {
     var mode: Mode
     var keys: Set<Key> = []
-    /// Ranges as they were asked for, by reads under way: each its number in the index, and how many reads hold it.
-    var asked: [KeyRange: (id: UInt64, uses: Int)] = [:]
+    /// Ranges requested by reads in progress: the id in the tree, and the number of reads that hold it.
+    var requested: [KeyRange: (id: UInt64, uses: Int)] = [:]
     /// Ranges that were scanned.
     var scanned = HeldRanges()
   }
@@ -78,9 +86,9 @@ extension LockTable.State {
   typealias Owner = LockTable.Owner
   typealias Blocker = LockTable.Blocker
 
-  // MARK: Who blocks whom
+  // MARK: Blocking requests
 
-  /// The first thing found that blocks a request which stands in the queue before waiter `position`.
+  /// The first blocker of a request that is in the queue before waiter `position`; nil if none blocks it.
   mutating func blocker(of request: LockTable.Request, before position: UInt64) -> Blocker? {
     var found: Blocker?
     visitBlockers(of: request, before: position) { blocker in
@@ -90,7 +98,7 @@ extension LockTable.State {
     return found
   }
 
-  /// All transactions that block a request by themselves.
+  /// All transactions that block a request.
   mutating func blockingOwners(of request: LockTable.Request, before position: UInt64) -> Set<Owner> {
     var owners: Set<Owner> = []
     visitBlockers(of: request, before: position) { blocker in
@@ -100,34 +108,37 @@ extension LockTable.State {
     return owners
   }
 
-  /// The waiting plain writes of something that a read asks for which give up by a moment, the first few of them; none
-  /// if the transaction holds all of it already.
-  mutating func writes(meeting read: LockTable.ReadRequest, endingBy moment: UInt64) -> Set<UInt64> {
-    guard !waitingWrites.isEmpty, !holdsAll(of: read) else { return [] }
+  /// The first few waiting plain writes that conflict with a read and time out by `time`; none if the
+  /// transaction holds all requested items already.
+  mutating func writes(conflictingWith read: LockTable.ReadRequest, endingBy time: UInt64) -> Set<UInt64> {
+    guard !waitingWriteFootprints.isEmpty, !holdsAll(of: read) else { return [] }
     let waiters = waiters
-    let found = waitingWrites.lowest(LockTable.mostTurns, meeting: read) { id in
-      waiters[id].map { $0.deadline <= moment } ?? false
+    let found = waitingWriteFootprints.lowest(LockTable.maximumYieldedWrites, conflictingWith: read) { id in
+      waiters[id].map { $0.deadline <= time } ?? false
     }
     return Set(found)
   }
 
-  /// Visits what blocks a request, some more than once, until `body` returns false.
+  /// Visits the blockers of a request, some more than once, until `body` returns false.
   private mutating func visitBlockers(
     of request: LockTable.Request, before position: UInt64, _ body: (Blocker) -> Bool
   ) {
     switch request {
     case .read(let read):
       guard visitHolders(against: read, body), visitFootprints(against: read, body) else { return }
-      guard waitingReads > 0, read.mode == .exclusive || waitingExclusively > 0, !holdsAll(of: read) else {
+      guard waitingReadCount > 0, read.mode == .exclusive || waitingExclusiveReadCount > 0,
+        !holdsAll(of: read)
+      else {
         return
       }
       visitWaiters(against: read, before: position, body)
     case .write(let write):
       guard visitHolders(against: write.footprint, of: write.owner, body) else { return }
-      // A plain write does not overtake a transaction that waits to read, or busy documents would never be read.
-      guard write.owner == nil, waitingReads > 0 else { return }
+      // A plain write does not overtake a transaction's waiting read; otherwise transactions would never read
+      // busy documents.
+      guard write.owner == nil, waitingReadCount > 0 else { return }
       visitWaiters(against: write.footprint, before: position, body)
-    case .turn(_, let writes):
+    case .afterWrites(_, let writes):
       for write in writes where waiters[write] != nil && !body(.write(write)) { return }
     }
   }
@@ -140,8 +151,8 @@ extension LockTable.State {
         if let holder = lock.exclusive, !others(holder) { return false }
         if isExclusive { for holder in lock.shared where !others(holder) { return false } }
       }
-      if !exclusiveRanges.isEmpty, !exclusiveRanges.visit(around: key, others) { return false }
-      if isExclusive, !sharedRanges.isEmpty, !sharedRanges.visit(around: key, others) { return false }
+      if !exclusiveRanges.isEmpty, !exclusiveRanges.visit(containing: key, others) { return false }
+      if isExclusive, !sharedRanges.isEmpty, !sharedRanges.visit(containing: key, others) { return false }
     }
     for range in read.ranges {
       guard exclusiveRanges.visit(overlapping: range, others) else { return false }
@@ -153,8 +164,8 @@ extension LockTable.State {
   private mutating func visitFootprints(
     against read: LockTable.ReadRequest, _ body: (Blocker) -> Bool
   ) -> Bool {
-    // Whoever asks wants to know of one, or of none.
-    footprints.one(meeting: read).map { body(.footprint($0)) } ?? true
+    // Callers need only one footprint, or none.
+    footprints.any(conflictingWith: read).map { body(.footprint($0)) } ?? true
   }
 
   private func visitHolders(
@@ -168,11 +179,11 @@ extension LockTable.State {
     }
     guard !sharedRanges.isEmpty || !exclusiveRanges.isEmpty else { return true }
     return footprint.allKeys { key in
-      sharedRanges.visit(around: key, others) && exclusiveRanges.visit(around: key, others)
+      sharedRanges.visit(containing: key, others) && exclusiveRanges.visit(containing: key, others)
     }
   }
 
-  /// Visits the reads ahead in the queue that exclude a read.
+  /// Visits the reads ahead in the queue that conflict with a read.
   private func visitWaiters(
     against read: LockTable.ReadRequest, before position: UInt64, _ body: (Blocker) -> Bool
   ) {
@@ -183,13 +194,13 @@ extension LockTable.State {
       return body(.owner(other.owner))
     }
     for key in read.keys {
-      if let ids = waitingKeys[key], !ids.allSatisfy(conflicting) { return }
-      guard waitingRanges.visit(around: key, conflicting) else { return }
+      if let ids = waitingReadKeys[key], !ids.allSatisfy(conflicting) { return }
+      guard waitingReadRanges.visit(containing: key, conflicting) else { return }
     }
     for range in read.ranges {
-      guard waitingRanges.visit(overlapping: range, conflicting) else { return }
-      guard !waitingKeys.isEmpty else { continue }
-      var cursor = OrderedMapCursor(waitingKeys)
+      guard waitingReadRanges.visit(overlapping: range, conflicting) else { return }
+      guard !waitingReadKeys.isEmpty else { continue }
+      var cursor = OrderedMapCursor(waitingReadKeys)
       range.start.withUnsafeBytes { cursor.seek($0) }
       while cursor.isValid, range.contains(cursor.key) {
         guard cursor.value.allSatisfy(conflicting) else { return }
@@ -198,7 +209,7 @@ extension LockTable.State {
     }
   }
 
-  /// Visits the reads ahead in the queue that a plain write would touch.
+  /// Visits the reads ahead in the queue that conflict with a plain write.
   private func visitWaiters(
     against footprint: LockTable.Footprint, before position: UInt64, _ body: (Blocker) -> Bool
   ) {
@@ -207,17 +218,17 @@ extension LockTable.State {
       return body(.owner(owner))
     }
     for key in footprint.keys {
-      if let ids = waitingKeys[key], !ids.allSatisfy(ahead) { return }
+      if let ids = waitingReadKeys[key], !ids.allSatisfy(ahead) { return }
     }
-    guard !waitingRanges.isEmpty else { return }
-    _ = footprint.allKeys { waitingRanges.visit(around: $0, ahead) }
+    guard !waitingReadRanges.isEmpty else { return }
+    _ = footprint.allKeys { waitingReadRanges.visit(containing: $0, ahead) }
   }
 
-  /// Whether a transaction holds all it asks for, so that it may pass the queue.
+  /// Whether a transaction holds everything it requests, so that it may pass the queue.
   private func holdsAll(of read: LockTable.ReadRequest) -> Bool {
     guard let owned = owned[read.owner] else { return false }
     return read.keys.allSatisfy { owned.keys.contains($0) }
-      && read.ranges.allSatisfy { owned.asked[$0] != nil || owned.scanned.covers($0) }
+      && read.ranges.allSatisfy { owned.requested[$0] != nil || owned.scanned.covers($0) }
   }
 
   // MARK: Footprints
@@ -228,57 +239,55 @@ extension LockTable.State {
 
   mutating func leave(_ writer: UInt64) {
     footprints.remove(writer)
-    places[writer] = nil
+    queuePositions[writer] = nil
   }
 
   // MARK: Holding
 
-  /// Records what a request that stood at `place` in the queue holds from now on. A write leaves its footprint at once, or
-  /// else the reads behind it would be granted before it comes back to the sequencer.
-  mutating func take(_ request: LockTable.Request, from place: UInt64) {
+  /// Records the locks of a granted request, which was at `queuePosition` in the queue. A granted write
+  /// enters its footprint immediately; otherwise reads after it would be granted before it returns to the
+  /// sequencer.
+  mutating func acquire(_ request: LockTable.Request, from queuePosition: UInt64) {
     switch request {
     case .read(let read): hold(read)
     case .write(let write):
       enter(write.footprint, as: write.writer)
-      places[write.writer] = place
-    case .turn: break
+      queuePositions[write.writer] = queuePosition
+    case .afterWrites: break
     }
   }
 
   private mutating func hold(_ read: LockTable.ReadRequest) {
     let owner = read.owner
     var owned = self.owned.removeValue(forKey: owner) ?? LockTable.Owned(mode: read.mode)
+    precondition(owned.mode == read.mode, "invariant: a transaction locks in one mode")
     for key in read.keys where owned.keys.insert(key).inserted {
-      if owned.mode == .exclusive {
-        keys[key, default: LockTable.KeyLock()].exclusive = owner
-      } else {
-        keys[key, default: LockTable.KeyLock()].shared.insert(owner)
-      }
+      keys[key, default: LockTable.KeyLock()].add(owner, owned.mode)
     }
     for range in read.ranges where !range.isEmptyRange {
-      if let (id, uses) = owned.asked[range] {
-        owned.asked[range] = (id, uses + 1)
+      if let (id, uses) = owned.requested[range] {
+        owned.requested[range] = (id, uses + 1)
       } else {
-        owned.asked[range] = (insert(range, owner, owned.mode), 1)
+        owned.requested[range] = (insert(range, owner, owned.mode), 1)
       }
     }
     self.owned[owner] = owned
   }
 
-  /// Narrows a hold on a range that was asked for to what was scanned of it.
+  /// Narrows a requested range to the part that was scanned.
   mutating func narrow(_ range: KeyRange, to scanned: KeyRange, for owner: Owner) {
     guard var owned = owned.removeValue(forKey: owner) else { return }
     defer { self.owned[owner] = owned }
-    guard let (id, uses) = owned.asked[range] else { return }
+    guard let (id, uses) = owned.requested[range] else { return }
     if !scanned.isEmptyRange, let (merged, absorbed) = owned.scanned.absorbing(scanned) {
       for entry in owned.scanned.entries[absorbed] { remove(entry.id, entry.range.start, owned.mode) }
       let id = insert(merged, owner, owned.mode)
       owned.scanned.replace(absorbed, with: HeldRanges.Entry(range: merged, id: id))
     }
     if uses > 1 {
-      owned.asked[range] = (id, uses - 1)
+      owned.requested[range] = (id, uses - 1)
     } else {
-      owned.asked[range] = nil
+      owned.requested[range] = nil
       remove(id, range.start, owned.mode)
     }
   }
@@ -291,7 +300,7 @@ extension LockTable.State {
       if lock.exclusive == owner { lock.exclusive = nil }
       if !lock.shared.isEmpty || lock.exclusive != nil { keys[key] = lock }
     }
-    for (range, hold) in owned.asked { remove(hold.id, range.start, owned.mode) }
+    for (range, hold) in owned.requested { remove(hold.id, range.start, owned.mode) }
     for entry in owned.scanned.entries { remove(entry.id, entry.range.start, owned.mode) }
   }
 

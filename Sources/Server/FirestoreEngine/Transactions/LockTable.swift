@@ -1,38 +1,41 @@
-// Which transaction holds which documents and ranges, and who waits for them. One per database, in memory.
+// The lock table of one database, in memory: which transactions hold which documents and ranges, and which
+// requests wait.
 //
-// What is locked are the store's keys. A transaction's read locks the document rows it asked for and the index
-// ranges it scanned, found or empty: shared, or exclusively when it retries an aborted attempt. A write leaves its
-// *footprint* (document rows, and index entries before and after) from the moment it is sequenced until it is
-// durable. Rules:
-//   - reads of transactions share, unless one of them is exclusive;
-//   - a footprint never enters a range or row that another transaction holds: it waits;
-//   - a read waits for footprints in flight, so that what it then reads is durable and stays; a write that waited
-//     leaves its footprint as soon as it is granted, so that its turn comes before that of the reads behind it;
-//   - footprints do not exclude each other: the store's sequencer orders them, so hot documents never queue here;
-//   - only clearing a database does not wait: it takes the locks from all who hold any;
-//   - whoever comes later does not overtake a read that waits and that it conflicts with, unless it holds the item
-//     already. Reads overtake a plain write that waits until little of its patience is left; those that come then give
-//     way to it, unless it waits for them, or eight others have waited longer.
-// Who blocks whom is `LockState`'s, who comes next `LockQueue`'s; this file waits and wakes.
+// The locks are on keys of the store. A transaction's read locks the document rows that it requests and the
+// index ranges that it scans, whether found or empty. The locks are shared, or exclusive if the transaction
+// retries an aborted attempt. A commit has a *footprint* (document rows, and index entries before and after)
+// from the moment it is sequenced until it is durable. Rules:
+// - Reads of transactions share, unless one of them is exclusive.
+// - A footprint never enters a range or row that another transaction holds: the commit waits.
+// - A read waits for conflicting footprints, so that its results are durable and stay valid. A commit that
+//   waited enters its footprint when it is granted, so that it precedes the reads after it.
+// - Footprints do not exclude each other: the store's sequencer orders commits, so hot documents never queue
+//   here.
+// - Clearing a database does not wait: it takes the locks of all transactions.
+// - A later request does not overtake a conflicting read that waits, unless it holds the item already. Reads
+//   overtake a waiting plain write until shortly before its timeout. Then new reads yield to it, unless it
+//   waits for them or eight other writes have waited longer. `LockState` decides which requests block,
+//   `LockQueue` which are granted next; this file waits and wakes.
 //
-// Invariant: no cycle of transactions waiting for each other outlives the call that would close it; the youngest of
-// the cycle is aborted.
+// Invariant: no cycle of waiting transactions outlives the call that would close it; the youngest of the
+// cycle is aborted.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 
 /// The locks of one database.
 final class LockTable: Sendable {
-  /// A transaction, in the table's eyes. Less age is older, and wins.
+  /// A transaction. A lower age is older and wins.
   struct Owner: Hashable, Sendable {
     var id: UInt64
     var age: UInt64
   }
 
-  /// How a transaction's read holds what it read.
+  /// How a transaction's read locks.
   enum Mode: Sendable { case shared, exclusive }
 
-  /// What a transaction wants to read.
+  /// A transaction's request to read.
   struct ReadRequest: Sendable {
     var owner: Owner
     var mode: Mode
@@ -40,47 +43,47 @@ final class LockTable: Sendable {
     var ranges: [KeyRange]
   }
 
-  /// The rows that a commit changes, with the index entries that its documents had and get.
+  /// The rows that a commit changes, and their index entries before and after.
   struct Footprint: Sendable {
     var keys: [Key] = []
     var entries: [[Key]] = []
-    /// All of these in order, once that has been asked for: nothing is added then.
+    /// All of these, sorted; computed on first use, after which nothing is added.
     var ordered: [Key]?
   }
 
-  /// A commit, for a transaction or plain.
+  /// A commit, of a transaction or plain.
   struct WriteRequest: Sendable {
     var writer: UInt64
     var owner: Owner?
     var footprint: Footprint
   }
 
-  /// What someone waits for.
+  /// A request that may wait.
   enum Request: Sendable {
     case read(ReadRequest)
     case write(WriteRequest)
-    /// A transaction's turn to ask for more, once these waiting plain writes have had theirs. It has no place in the
-    /// queue: nobody waits for one that waits for this alone.
-    case turn(Owner, after: Set<UInt64>)
+    /// A transaction's read that yields to these waiting plain writes. It has no position in the queue:
+    /// nothing waits for it.
+    case afterWrites(Owner, after: Set<UInt64>)
 
     var owner: Owner? {
       switch self {
       case .read(let read): read.owner
       case .write(let write): write.owner
-      case .turn(let owner, _): owner
+      case .afterWrites(let owner, _): owner
       }
     }
   }
 
-  /// How a wait ended.
+  /// The result of a wait.
   enum Outcome: Sendable { case granted, aborted, timedOut, cancelled }
 
   let state = Guarded(State())
   private let clock: any EngineClock
-  /// Told of a transaction that loses its locks to another, before anybody else can have them: it must not come back
-  /// to the table.
+  /// Called when a transaction loses its locks to another, before any other request gets them. The
+  /// transaction must not use the table again.
   private let aborted: @Sendable (Owner) -> Void
-  /// Since when a transaction's client has asked for nothing; nil while a request of it is under way.
+  /// Since when a transaction's client has been idle; nil while one of its requests is in progress.
   private let idleSince: @Sendable (Owner) -> UInt64?
 
   init(
@@ -92,47 +95,51 @@ final class LockTable: Sendable {
     self.aborted = aborted
   }
 
-  /// Locks rows and ranges for a transaction's read, waiting until `deadline` at most. Returns how it ended.
+  /// Locks rows and ranges for a transaction's read. Waits until `deadline` at most.
   ///
-  /// - Parameter patience: how long it waits for a transaction whose client is silent. Behind many that are at work it
-  ///   may take longer until it is its turn; one that holds up everybody would make each of them wait in vain.
+  /// - Parameter idleHolderTimeout: how long to wait for a transaction whose client is idle. The wait for
+  ///   active transactions may be longer; a single idle one would make every request wait in vain.
   func tryLock(
-    _ request: ReadRequest, until deadline: UInt64, patience: UInt64, givesWay: Bool
+    _ request: ReadRequest, until deadline: UInt64, idleHolderTimeout: UInt64, yieldsToWrites: Bool
   ) async -> Outcome {
-    let hurried = clock.now() + LockTable.hurry
-    let writes = givesWay ? state.withLock { $0.writes(meeting: request, endingBy: hurried) } : []
+    let priorityStart = clock.now() + LockTable.writePriorityWindow
+    let writes =
+      yieldsToWrites ? state.withLock { $0.writes(conflictingWith: request, endingBy: priorityStart) } : []
     if !writes.isEmpty {
-      let turn = await outcome(of: .turn(request.owner, after: writes), until: deadline)
-      guard turn == .granted else { return turn }
+      let afterWrites = await outcome(of: .afterWrites(request.owner, after: writes), until: deadline)
+      guard afterWrites == .granted else { return afterWrites }
     }
-    return await outcome(of: .read(request), until: deadline, patience: patience)
+    return await outcome(of: .read(request), until: deadline, idleHolderTimeout: idleHolderTimeout)
   }
 
-  /// For how long reads give way to a plain write, at the end of its wait: longer than transactions usually take, and
-  /// short enough for readers where one holder does not end and every write fails.
-  static let hurry: UInt64 = 1_000_000
+  /// How long before its timeout a plain write gets priority over new reads, in microseconds. Longer than
+  /// most transactions last, and short enough for readers where one holder never ends and every write times
+  /// out.
+  static let writePriorityWindow: UInt64 = 1_000_000
 
-  /// How many plain writes a read gives way to, those that have waited longest, so that searches for deadlocks do not
-  /// go over all that wait. Others of the same documents have their turn with these: footprints exclude no footprints.
-  static let mostTurns = 8
+  /// The maximum number of plain writes that a read yields to: those that have waited longest. It bounds
+  /// deadlock searches. Other writes of the same documents proceed with these, since footprints do not
+  /// exclude each other.
+  static let maximumYieldedWrites = 8
 
-  /// Enters a commit's footprint, inside the sequencer. Returns false if others hold some of it: then nothing has
-  /// been entered, and the caller should throw out of the sequencer and `waitToWrite`.
+  /// Enters a commit's footprint, in the sequencer. Returns false, without effect, if other transactions hold
+  /// part of it: then the caller leaves the sequencer and calls `waitToWrite`.
   func enter(_ footprint: Footprint, as writer: UInt64, for owner: Owner?) -> Bool {
     state.withLock { state in
-      // It may have been here before: granted while it waited, or because the store runs the body again.
-      let place = state.places[writer] ?? .max
+      // The footprint may be entered already: the commit was granted while it waited, or the store repeats
+      // the body.
+      let queuePosition = state.queuePositions[writer] ?? .max
       state.leave(writer)
       let request = Request.write(WriteRequest(writer: writer, owner: owner, footprint: footprint))
-      guard state.blocker(of: request, before: place) == nil else { return false }
-      state.take(request, from: place)
+      guard state.blocker(of: request, before: queuePosition) == nil else { return false }
+      state.acquire(request, from: queuePosition)
       return true
     }
   }
 
-  /// Enters a commit's footprint whoever holds some of it: all transactions lose their locks. One that kept them would take
-  /// what it read before and what it reads after the commit for one state.
-  func seize(_ footprint: Footprint, as writer: UInt64) {
+  /// Enters a commit's footprint unconditionally: all transactions lose their locks. A transaction that kept
+  /// them would mix the states before and after the commit.
+  func preemptAll(_ footprint: Footprint, as writer: UInt64) {
     let (losers, granted) = state.withLock { state -> ([Waiter], [Waiter]) in
       state.leave(writer)
       var losers: [Waiter] = []
@@ -140,7 +147,7 @@ final class LockTable: Sendable {
         aborted(owner)
         state.release(owner)
         losers += state.removeWaiters(of: owner)
-        state.postpone(.owner(owner))
+        state.markStale(.owner(owner))
       }
       state.enter(footprint, as: writer)
       return (losers, state.grant())
@@ -149,20 +156,20 @@ final class LockTable: Sendable {
     for waiter in granted { waiter.resume(.granted) }
   }
 
-  /// Waits until a footprint can be entered, and enters it, so that nobody gets in between until the caller `enter`s what
-  /// it has become meanwhile, or `leave`s.
-  /// - Throws: ABORTED when the wait ends without.
+  /// Waits until a footprint can be entered, and enters it. No other request comes between until the caller
+  /// calls `enter` with the final footprint, or `leave`.
+  /// - Throws: ABORTED on timeout, CANCELLED if the task is cancelled.
   func waitToWrite(
     _ footprint: Footprint, as writer: UInt64, for owner: Owner?, until deadline: UInt64
   ) async throws(FirestoreError) {
-    // Before anybody needs it: under the lock everybody would wait for a large one.
+    // Sorted before the lock is taken: a large footprint would block the table.
     var footprint = footprint
     footprint.ordered = footprint.sorted()
     let request = WriteRequest(writer: writer, owner: owner, footprint: footprint)
     try await wait(for: .write(request), until: deadline)
   }
 
-  /// Takes a commit's footprint away, once it is durable or has failed.
+  /// Removes a commit's footprint, once the commit is durable or has failed.
   func leave(_ writer: UInt64) {
     let woken = state.withLock { state in
       state.leave(writer)
@@ -171,7 +178,7 @@ final class LockTable: Sendable {
     for waiter in woken { waiter.resume(.granted) }
   }
 
-  /// Gives back everything that a transaction holds.
+  /// Releases all locks of a transaction.
   func release(_ owner: Owner) {
     let woken = state.withLock { state in
       state.release(owner)
@@ -180,18 +187,18 @@ final class LockTable: Sendable {
     for waiter in woken { waiter.resume(.granted) }
   }
 
-  /// Narrows a transaction's hold on a range to the part that it really scanned.
+  /// Narrows a transaction's lock on a range to the part that it scanned.
   func narrow(_ range: KeyRange, to scanned: KeyRange, for owner: Owner) {
     let woken = state.withLock { state in
       state.narrow(range, to: scanned, for: owner)
-      // Nobody gains by a part that is the whole, but perhaps another request of the transaction itself.
+      // If all of it was scanned, only another request of the same transaction can benefit.
       let mayWake = range != scanned || state.waitingByOwner[owner] != nil
       return mayWake ? state.grant(after: .owner(owner)) : []
     }
     for waiter in woken { waiter.resume(.granted) }
   }
 
-  /// Waits in the queue. A deadlock ends with the youngest transaction's abort.
+  /// Waits in the queue. A deadlock aborts the youngest transaction.
   private func wait(for request: Request, until deadline: UInt64) async throws(FirestoreError) {
     var deadline = deadline
     while true {
@@ -200,8 +207,8 @@ final class LockTable: Sendable {
       case .cancelled: throw FirestoreError(.cancelled, "The request was cancelled.")
       case .aborted: throw LockTable.contention
       case .timedOut:
-        // An older transaction does not lose to a younger one that dawdles.
-        guard overrule(request) else { throw LockTable.contention }
+        // An older transaction takes precedence over younger ones that do not end.
+        guard preemptYounger(request) else { throw LockTable.contention }
         deadline = clock.now() + 1_000_000
       }
     }
@@ -210,7 +217,7 @@ final class LockTable: Sendable {
   static let contention = FirestoreError.aborted("Too much contention on these documents. Please try again.")
 
   private func outcome(
-    of request: Request, until deadline: UInt64, patience: UInt64 = .max
+    of request: Request, until deadline: UInt64, idleHolderTimeout: UInt64 = .max
   ) async -> Outcome {
     let id = state.withLock { state in
       defer { state.nextWaiter += 1 }
@@ -223,10 +230,10 @@ final class LockTable: Sendable {
         timer = Task { [weak self, clock] in
           var now = clock.now()
           repeat {
-            let (next, isBeyond) = now.addingReportingOverflow(patience)
+            let (next, isBeyond) = now.addingReportingOverflow(idleHolderTimeout)
             do { try await clock.sleep(until: isBeyond ? deadline : min(next, deadline)) } catch { return }
             now = clock.now()
-          } while now < deadline && self?.waits(id, forIdleSince: now - min(now, patience)) == false
+          } while now < deadline && self?.waits(id, forIdleSince: now - min(now, idleHolderTimeout)) == false
           self?.end(id, .timedOut)
         }
       }
@@ -237,7 +244,7 @@ final class LockTable: Sendable {
     }
   }
 
-  /// Queues a waiter, or grants it at once, or breaks the deadlock that it closes.
+  /// Grants a waiter immediately, or queues it, or breaks the deadlock that it closes.
   private func enqueue(_ waiter: Waiter) {
     var woken: [Waiter] = []
     var victims: [Waiter] = []
@@ -245,7 +252,7 @@ final class LockTable: Sendable {
       if Task.isCancelled { return .cancelled }
       while true {
         guard let witness = state.blocker(of: waiter.request, before: waiter.id) else {
-          state.take(waiter.request, from: waiter.id)
+          state.acquire(waiter.request, from: waiter.id)
           if let owner = waiter.request.owner, state.waitingByOwner[owner] != nil {
             woken += state.grant(after: .owner(owner))
           }
@@ -254,7 +261,7 @@ final class LockTable: Sendable {
         state.append(waiter, witness: witness)
         guard let owner = waiter.request.owner else { return nil }
         guard let victim = state.victimOfCycle(from: owner) else {
-          woken += state.removeTurns(inCyclesFrom: owner)
+          woken += state.removeYieldingReads(inCyclesFrom: owner)
           return nil
         }
         _ = state.remove(waiter: waiter.id)
@@ -270,16 +277,16 @@ final class LockTable: Sendable {
     if let outcome { waiter.resume(outcome) }
   }
 
-  /// Whether a waiter is held up by a transaction that has been silent since a moment.
-  private func waits(_ id: UInt64, forIdleSince moment: UInt64) -> Bool {
+  /// Whether a transaction that has been idle since `time` blocks a waiter.
+  private func waits(_ id: UInt64, forIdleSince time: UInt64) -> Bool {
     let holders = state.withLock { state -> Set<Owner> in
       guard let request = state.waiters[id]?.request else { return [] }
       return state.blockingOwners(of: request, before: id)
     }
-    return holders.contains { holder in idleSince(holder).map { $0 <= moment } ?? false }
+    return holders.contains { holder in idleSince(holder).map { $0 <= time } ?? false }
   }
 
-  /// Ends a wait early. Nothing happens if it has ended already.
+  /// Ends a wait early. Nothing happens if it has ended.
   private func end(_ id: UInt64, _ outcome: Outcome) {
     let (waiter, woken) = state.withLock { state -> (Waiter?, [Waiter]) in
       guard let waiter = state.remove(waiter: id) else { return (nil, []) }
@@ -289,8 +296,9 @@ final class LockTable: Sendable {
     for other in woken { other.resume(.granted) }
   }
 
-  /// Takes the locks from younger transactions that an older one's commit has waited for in vain.
-  private func overrule(_ request: Request) -> Bool {
+  /// Takes the locks of younger transactions after an older transaction's commit timed out. Returns whether
+  /// it did.
+  private func preemptYounger(_ request: Request) -> Bool {
     guard case .write(let write) = request, let owner = write.owner else { return false }
     let (hasLosers, waiters) = state.withLock { state -> (Bool, [Waiter]) in
       let owners = state.blockingOwners(of: request, before: .max)
@@ -300,8 +308,8 @@ final class LockTable: Sendable {
         aborted(loser)
         state.release(loser)
         waiters += state.removeWaiters(of: loser)
-        // The winner comes first: others are looked at when its commit ends.
-        state.postpone(.owner(loser))
+        // The winner comes first: other waiters are checked when its commit ends.
+        state.markStale(.owner(loser))
       }
       return (true, waiters)
     }

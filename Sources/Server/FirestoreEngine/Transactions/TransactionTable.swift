@@ -1,35 +1,36 @@
-// The open transactions of one database, what they read, and the memory of those that ended.
+// The open transactions of one database, their reads, and the outcomes of ended ones.
 //
-// Invariant: a transaction is in exactly one phase; only an active one reads or commits, and whoever ends it
-// releases its locks. A token is good for its holder alone. A lease ends every transaction some time after its last
-// request, and some time after its beginning (`EngineLimits`).
+// Invariant: a transaction is in exactly one phase. Only an active transaction reads or commits, and ending
+// it releases its locks. A token is valid for its owner alone. A lease ends every transaction after an idle
+// timeout and a total timeout (`EngineLimits`).
 
 import FirestoreModel
+import Locking
 import OrderedStore
 
-/// How a transaction keeps its reads true.
+/// How a transaction keeps its reads valid.
 enum TransactionMode: Sendable, Equatable {
-  /// Locks what it reads; a retried one exclusively.
+  /// Locks its reads; a retried transaction locks exclusively.
   case pessimistic(LockTable.Mode)
   /// Reads one snapshot, validated at commit.
   case optimistic
-  /// Reads one snapshot and writes nothing.
+  /// Reads one snapshot and does not write.
   case readOnly
 }
 
-/// One transaction as its operations see it.
+/// A transaction, as its operations see it.
 struct OpenTransaction: Sendable {
   var owner: LockTable.Owner
   var mode: TransactionMode
   /// The snapshot that all reads see; nil until the first read, and always for locking transactions.
   var snapshot: Version?
-  /// What was read, for validation: filled in when the transaction commits.
+  /// The reads to validate; set when the transaction commits.
   var reads = ReadSet(version: .zero)
-  /// The attempt that this one retries, as long as it may still hold locks.
+  /// The attempt that this transaction retries, while it may still hold locks.
   var predecessor: LockTable.Owner?
-  /// Whether it has lost its locks to another. Its reads go on in the state it has seen so far, since clients retry only
-  /// what fails at commit; its commit fails ABORTED.
-  var isDoomed = false
+  /// Whether it lost its locks to another transaction. Its reads continue in the state that it has seen,
+  /// since clients retry only failed commits; its commit fails with ABORTED.
+  var hasLostLocks = false
 }
 
 /// All transactions of one database.
@@ -38,34 +39,34 @@ final class TransactionTable: Sendable {
 
   struct Entry {
     var transaction: OpenTransaction
-    var holder: TransactionHolder
+    var tokenOwner: TransactionOwner
     var reads = TransactionReads()
     var phase: Phase
     var began: UInt64
-    /// How long it may be idle, and last in all.
+    /// Its idle and total timeouts.
     let lease: Lease
     var lastUse: UInt64
-    /// Requests under way, during which the idle lease rests.
+    /// Requests in progress. The idle timeout pauses meanwhile.
     var requests = 0
   }
 
-  /// How long a transaction may be idle, and last in all, in microseconds.
+  /// The idle and total timeouts of a transaction, in microseconds.
   struct Lease {
     let idle: UInt64
     let total: UInt64
   }
 
-  /// What is remembered of a transaction that has ended.
+  /// The remembered outcome of an ended transaction.
   struct Ended {
     var phase: Phase
     var age: UInt64
-    var holder: TransactionHolder
+    var tokenOwner: TransactionOwner
   }
 
   struct State {
     var open: [UInt64: Entry] = [:]
     var ended: [UInt64: Ended] = [:]
-    /// Bytes of what all open transactions have read.
+    /// Bytes of the reads of all open transactions.
     var readBytes = 0
     var endedOrder: [UInt64] = []
     var endedStart = 0
@@ -77,9 +78,9 @@ final class TransactionTable: Sendable {
   private let epoch: UInt64
   private let clock: any EngineClock
   private let lease: Lease
-  private let mostOpen: Int
+  private let maximumOpen: Int
   private let state = Guarded(State())
-  /// Gives back an ended transaction's locks.
+  /// Releases an ended transaction's locks.
   private let release: @Sendable (LockTable.Owner) -> Void
 
   init(
@@ -89,8 +90,8 @@ final class TransactionTable: Sendable {
     self.name = name
     self.epoch = epoch
     self.clock = clock
-    lease = Lease(idle: limits.transactionIdle, total: limits.transactionTotal)
-    mostOpen = limits.openTransactions
+    lease = Lease(idle: limits.transactionIdleTimeout, total: limits.transactionTimeout)
+    maximumOpen = limits.maximumOpenTransactions
     self.release = release
   }
 
@@ -100,23 +101,23 @@ final class TransactionTable: Sendable {
   // MARK: Beginning
 
   /// Begins a transaction and returns its token.
-  /// - Throws: INVALID_ARGUMENT for a bad `retry_transaction`, RESOURCE_EXHAUSTED when too many are open.
+  /// - Throws: INVALID_ARGUMENT for an invalid `retry_transaction`, RESOURCE_EXHAUSTED if too many are open.
   func begin(_ options: TransactionOptions, snapshot: Version?, as caller: Caller) throws -> [UInt8] {
-    let holder = TransactionHolder(caller)
+    let tokenOwner = TransactionOwner(caller)
     var predecessor: LockTable.Owner?
     var mode = TransactionMode.readOnly
     if case .readWrite(let retrying, let concurrency) = options {
       mode = concurrency == .optimistic ? .optimistic : .pessimistic(.shared)
       if let retrying {
-        predecessor = try self.predecessor(retrying, holder)
+        predecessor = try self.predecessor(retrying, tokenOwner)
         if concurrency != .optimistic { mode = .pessimistic(.exclusive) }
       }
     }
     let now = clock.now()
     let (id, startSweeper) = try state.withLock { state -> (UInt64, Bool) in
-      guard state.open.count < mostOpen else {
+      guard state.open.count < maximumOpen else {
         throw FirestoreError.resourceExhausted(
-          "Too many transactions are open: a database may have \(mostOpen).")
+          "Too many transactions are open: a database may have \(maximumOpen).")
       }
       let id = state.next
       state.next += 1
@@ -125,7 +126,8 @@ final class TransactionTable: Sendable {
       let transaction = OpenTransaction(
         owner: owner, mode: mode, snapshot: snapshot, predecessor: isLive ? predecessor : nil)
       state.open[id] = Entry(
-        transaction: transaction, holder: holder, phase: .active, began: now, lease: lease, lastUse: now)
+        transaction: transaction, tokenOwner: tokenOwner, phase: .active, began: now, lease: lease,
+        lastUse: now)
       defer { state.isSweeping = true }
       return (id, !state.isSweeping)
     }
@@ -133,47 +135,48 @@ final class TransactionTable: Sendable {
     return TransactionToken(epoch: epoch, id: id, in: name).bytes
   }
 
-  /// The attempt that a new transaction retries; nil if it is too long ago to know.
+  /// The attempt that a new transaction retries; nil if it is not remembered any more.
   ///
-  /// It is not ended: Python programs that share a decorated function between threads name each other's transactions
-  /// here. Whether it stands in the retry's way shows when the retry reads.
-  private func predecessor(_ token: [UInt8], _ holder: TransactionHolder) throws -> LockTable.Owner? {
-    guard let id = try issued(token, to: holder) else { return nil }
+  /// The attempt is not ended here: Python programs that share a decorated function between threads name each
+  /// other's transactions. It ends if it blocks the retry's reads.
+  private func predecessor(_ token: [UInt8], _ tokenOwner: TransactionOwner) throws -> LockTable.Owner? {
+    guard let id = try issued(token, to: tokenOwner) else { return nil }
     return state.withLock { state in
       state.open[id]?.transaction.owner ?? state.ended[id].map { LockTable.Owner(id: id, age: $0.age) }
     }
   }
 
-  /// The number in a token that this process may have issued for this database; nil for one of an earlier process.
-  ///
-  /// One that was issued to another caller is like one that was never issued.
-  private func issued(_ bytes: [UInt8], to holder: TransactionHolder) throws(FirestoreError) -> UInt64? {
+  /// The id in a token that this process issued to the owner for this database; nil for a token of an earlier
+  /// process.
+  /// - Throws: INVALID_ARGUMENT for a token that was never issued, or was issued to another caller.
+  private func issued(_ bytes: [UInt8], to tokenOwner: TransactionOwner) throws(FirestoreError) -> UInt64? {
     guard let token = TransactionToken(bytes) else { throw TransactionTable.invalid }
     let own = TransactionToken(epoch: token.epoch, id: token.id, in: name)
     guard token.project == own.project else { throw TransactionTable.invalid }
     guard token.database == own.database else { throw FirestoreError.aborted(TransactionTable.expired) }
     guard token.epoch == epoch else { return nil }
-    let isHolders = state.withLock { state in
+    let isOwners = state.withLock { state in
       guard token.id > 0, token.id < state.next else { return false }
-      return (state.open[token.id]?.holder ?? state.ended[token.id]?.holder ?? holder) == holder
+      return (state.open[token.id]?.tokenOwner ?? state.ended[token.id]?.tokenOwner ?? tokenOwner)
+        == tokenOwner
     }
-    guard isHolders else { throw TransactionTable.invalid }
+    guard isOwners else { throw TransactionTable.invalid }
     return token.id
   }
 
   // MARK: Use
 
-  /// Starts a request of an active transaction, which keeps its idle lease until `leave`.
-  /// - Throws: what table 3.3 of the specification says for ended ones.
-  func enter(_ token: [UInt8], toCommit: Bool, as caller: Caller) throws -> OpenTransaction {
-    guard let id = try issued(token, to: TransactionHolder(caller)) else {
+  /// Begins a request of an active transaction. The idle timeout pauses until `endRequest`.
+  /// - Throws: the errors of table 3.3 of the specification for ended transactions.
+  func beginRequest(_ token: [UInt8], toCommit: Bool, as caller: Caller) throws -> OpenTransaction {
+    guard let id = try issued(token, to: TransactionOwner(caller)) else {
       throw FirestoreError.aborted(TransactionTable.expired)
     }
     expire(id)
     return try state.withLock { state in
       if var entry = state.open[id] {
         guard entry.phase == .active else { throw FirestoreError.aborted(TransactionTable.expired) }
-        if toCommit, entry.transaction.isDoomed {
+        if toCommit, entry.transaction.hasLostLocks {
           state.end(id, as: .aborted)
           throw LockTable.contention
         }
@@ -197,68 +200,72 @@ final class TransactionTable: Sendable {
     }
   }
 
-  /// Makes sure that a transaction may read more: called before it does.
-  /// - Throws: INVALID_ARGUMENT if it would have read too much, RESOURCE_EXHAUSTED if all together have.
-  func admit(_ owner: LockTable.Owner, _ keys: [Key], _ ranges: [KeyRange]) throws(FirestoreError) {
-    if let refusal = state.withLock({ $0.refusal(of: keys, ranges, by: owner) }) { throw refusal }
-  }
-
-  /// Adds what a request under way has read, where that was not known before.
-  /// - Throws: as `admit`.
-  func add(_ owner: LockTable.Owner, _ reads: ReadSet) throws(FirestoreError) {
-    let refusal = state.withLock { state in
-      let refusal = state.refusal(of: reads.keys, reads.ranges, by: owner)
-      if refusal == nil { state.change(owner) { entry in entry.add(reads) } }
-      return refusal
+  /// Checks, before a read, that a transaction may read more.
+  /// - Throws: INVALID_ARGUMENT if the transaction would exceed its limit, RESOURCE_EXHAUSTED if all
+  ///   transactions together would.
+  func checkReadLimits(_ owner: LockTable.Owner, _ keys: [Key], _ ranges: [KeyRange]) throws(FirestoreError) {
+    if let readLimitError = state.withLock({ $0.readLimitError(of: keys, ranges, by: owner) }) {
+      throw readLimitError
     }
-    if let refusal { throw refusal }
   }
 
-  /// Ends a request of a transaction, adding what it read.
-  func leave(_ owner: LockTable.Owner, read: ReadSet? = nil) {
+  /// Adds reads that were not known before the read.
+  /// - Throws: as `checkReadLimits`.
+  func add(_ owner: LockTable.Owner, _ reads: ReadSet) throws(FirestoreError) {
+    let readLimitError = state.withLock { state in
+      let readLimitError = state.readLimitError(of: reads.keys, reads.ranges, by: owner)
+      if readLimitError == nil { state.change(owner) { entry in entry.add(reads) } }
+      return readLimitError
+    }
+    if let readLimitError { throw readLimitError }
+  }
+
+  /// Ends a request of a transaction and records its reads.
+  func endRequest(_ owner: LockTable.Owner, read: ReadSet? = nil) {
     let now = clock.now()
     state.withLock { state in
       state.change(owner) { entry in
         entry.requests -= 1
+        precondition(entry.requests >= 0, "invariant: a request ends once")
         entry.lastUse = now
         guard let read else { return }
         entry.add(read)
-        // Locks keep what was read true; without them one version does.
+        // Locks keep earlier reads valid; without locks, one version does.
         var isLocked = false
-        if case .pessimistic = entry.transaction.mode { isLocked = !entry.transaction.isDoomed }
+        if case .pessimistic = entry.transaction.mode { isLocked = !entry.transaction.hasLostLocks }
         if !isLocked, entry.transaction.snapshot == nil { entry.transaction.snapshot = read.version }
       }
     }
   }
 
-  /// Notes that a transaction has lost its locks, or is about to. What it read was true until now, so that is what it
-  /// goes on seeing.
-  func doom(_ owner: LockTable.Owner) {
+  /// Records that a transaction lost its locks, or is about to. Its reads were valid until now, so it
+  /// continues to read that version.
+  func markAborted(_ owner: LockTable.Owner) {
     state.withLock { state in
       guard let version = state.open[owner.id]?.reads.version else { return }
-      state.open[owner.id]?.transaction.isDoomed = true
+      state.open[owner.id]?.transaction.hasLostLocks = true
       if version > .zero { state.open[owner.id]?.transaction.snapshot = version }
     }
   }
 
-  /// The transaction as it stands once a read has seen a version under its locks; nil if it has ended.
+  /// Records the version of a read under locks. Returns the transaction, or nil if it has ended.
   ///
-  /// Unless it has lost its locks, all it has read was true at that version: whichever of the two is noted first decides
-  /// what its later reads see.
-  func settle(_ owner: LockTable.Owner, at version: Version) -> OpenTransaction? {
+  /// Unless the transaction has lost its locks, all its reads are valid at that version. If `markAborted`
+  /// comes first, later reads stay at the earlier version.
+  func recordRead(_ owner: LockTable.Owner, at version: Version) -> OpenTransaction? {
     state.withLock { state in
       guard let transaction = state.open[owner.id]?.transaction else { return nil }
-      if !transaction.isDoomed { state.open[owner.id]?.reads.note(version) }
+      if !transaction.hasLostLocks { state.open[owner.id]?.reads.note(version) }
       return transaction
     }
   }
 
-  /// The transaction as it stands; nil if it has ended.
+  /// The transaction's current state; nil if it has ended.
   func current(_ owner: LockTable.Owner) -> OpenTransaction? {
     state.withLock { $0.open[owner.id]?.transaction }
   }
 
-  /// Since when a transaction has had no request under way; nil while it has one, and once it has ended.
+  /// Since when a transaction has had no request in progress; nil while it has one, and after it has ended.
   func idleSince(_ owner: LockTable.Owner) -> UInt64? {
     state.withLock { state in
       guard let entry = state.open[owner.id], entry.requests == 0 else { return nil }
@@ -266,19 +273,19 @@ final class TransactionTable: Sendable {
     }
   }
 
-  /// The number of transactions that have not ended.
+  /// The number of open transactions.
   var openCount: Int { state.withLock { $0.open.count } }
 
-  /// Ends a transaction and gives back its locks.
+  /// Ends a transaction and releases its locks.
   func end(_ owner: LockTable.Owner, as phase: Phase) {
     state.withLock { $0.end(owner.id, as: phase) }
     release(owner)
   }
 
-  /// Ends a transaction of the caller's whose commit was refused before it came here. Nothing happens to one that has
-  /// ended, or whose other commit is under way, nor to another caller's.
+  /// Ends a transaction of the caller whose commit failed before it reached the table. Ignores ended
+  /// transactions, those with a commit in progress, and those of other callers.
   func fail(_ token: [UInt8], as caller: Caller) {
-    guard let id = try? issued(token, to: TransactionHolder(caller)) else { return }
+    guard let id = try? issued(token, to: TransactionOwner(caller)) else { return }
     let owner: LockTable.Owner? = state.withLock { state in
       guard let entry = state.open[id], entry.phase == .active else { return nil }
       state.end(id, as: .failed)
@@ -287,10 +294,10 @@ final class TransactionTable: Sendable {
     if let owner { release(owner) }
   }
 
-  /// Rolls back.
-  /// - Throws: ABORTED for one that has committed or expired, INVALID_ARGUMENT for one never issued to the caller.
+  /// Rolls a transaction back.
+  /// - Throws: ABORTED if it has committed or expired, INVALID_ARGUMENT if it was never issued to the caller.
   func rollBack(_ token: [UInt8], as caller: Caller) throws {
-    guard let id = try issued(token, to: TransactionHolder(caller)) else {
+    guard let id = try issued(token, to: TransactionOwner(caller)) else {
       throw FirestoreError.aborted(TransactionTable.expired)
     }
     expire(id)
@@ -310,7 +317,7 @@ final class TransactionTable: Sendable {
 
   // MARK: Leases
 
-  /// Ends a transaction that has outlived its lease, if the sweeper has not come to it yet.
+  /// Ends a transaction whose lease has expired before the sweeper reached it.
   private func expire(_ id: UInt64) {
     let now = clock.now()
     let owner: LockTable.Owner? = state.withLock { state in
@@ -321,7 +328,7 @@ final class TransactionTable: Sendable {
     if let owner { release(owner) }
   }
 
-  /// Ends everything that has outlived its lease, and returns the time of that.
+  /// Ends all transactions with expired leases. Returns the current time.
   private func expireDue() -> UInt64 {
     let now = clock.now()
     let owners = state.withLock { state in
@@ -336,10 +343,10 @@ final class TransactionTable: Sendable {
     return now
   }
 
-  /// Sleeps from lease to lease while transactions are open.
+  /// Sleeps until the next lease expires, while transactions are open.
   private func sweep() {
     Task { [weak self, clock] in
-      // All are gone over each time: a crowd that began one after the other does not end one by one.
+      // A sweep scans all transactions, so sweeps are at least 50 ms apart.
       var earliest: UInt64 = 0
       while true {
         guard let deadline = self?.nextDeadline() else { return }
@@ -358,9 +365,10 @@ final class TransactionTable: Sendable {
         return nil
       }
       return state.open.values.map { entry in
-        // A commit under way has no deadline of its own: look again soon.
+        // A commit in progress has no deadline; it is checked again in a second.
         guard entry.phase == .active else { return now + 1_000_000 }
-        // A request under way may end at any time, but the idle lease that begins then ends no earlier than this.
+        // A request in progress may end at any time. The idle timeout that starts then cannot expire before
+        // this.
         return entry.requests > 0 ? min(entry.deadline, now + entry.lease.idle) : entry.deadline
       }.min()
     }
@@ -373,34 +381,35 @@ extension TransactionTable.Entry {
     return requests > 0 ? total : min(total, lastUse + lease.idle)
   }
 
-  /// Adds what was read; of a read-only transaction, which validates nothing, the version alone.
+  /// Adds reads; of a read-only transaction, which validates nothing, only the version.
   fileprivate mutating func add(_ read: ReadSet) {
     if transaction.mode == .readOnly { reads.note(read.version) } else { reads.add(read) }
   }
 }
 
 extension TransactionTable.State {
-  /// Why a transaction may not read more; nil if it may, or has ended.
-  fileprivate func refusal(
+  /// The error if a transaction may not read more; nil if it may, or has ended.
+  fileprivate func readLimitError(
     of keys: [Key], _ ranges: [KeyRange], by owner: LockTable.Owner
   ) -> FirestoreError? {
     guard let entry = open[owner.id], entry.transaction.mode != .readOnly else { return nil }
     let bytes = TransactionReads.size(of: keys, ranges)
-    if entry.reads.count + keys.count + ranges.count > EngineLimits.transactionReads
-      || entry.reads.bytes + bytes > EngineLimits.transactionReadBytes
+    if entry.reads.count + keys.count + ranges.count > EngineLimits.maximumTransactionReads
+      || entry.reads.bytes + bytes > EngineLimits.maximumTransactionReadBytes
     {
       return .invalidArgument("Transaction too big. Decrease transaction size.")
     }
-    if readBytes + bytes > EngineLimits.openTransactionsReadBytes {
+    if readBytes + bytes > EngineLimits.maximumOpenTransactionsReadBytes {
       return .resourceExhausted("Open transactions have read too much. Try again when some have ended.")
     }
     return nil
   }
 
-  /// Changes an open transaction, taken out meanwhile so that what it has read is not copied.
+  /// Changes an open transaction. It is removed from the table meanwhile, so that its reads are not copied.
   fileprivate mutating func change(_ owner: LockTable.Owner, _ body: (inout TransactionTable.Entry) -> Void) {
     guard var entry = open.removeValue(forKey: owner.id) else { return }
     readBytes -= entry.reads.bytes
+    precondition(readBytes >= 0, "invariant: the bytes are those of the open transactions' reads")
     body(&entry)
     readBytes += entry.reads.bytes
     open[owner.id] = entry
@@ -410,13 +419,13 @@ extension TransactionTable.State {
     guard let entry = open.removeValue(forKey: id) else { return }
     readBytes -= entry.reads.bytes
     ended[id] = TransactionTable.Ended(
-      phase: phase, age: entry.transaction.owner.age, holder: entry.holder)
+      phase: phase, age: entry.transaction.owner.age, tokenOwner: entry.tokenOwner)
     endedOrder.append(id)
-    while endedOrder.count - endedStart > EngineLimits.endedTransactions {
+    while endedOrder.count - endedStart > EngineLimits.maximumEndedTransactions {
       ended[endedOrder[endedStart]] = nil
       endedStart += 1
     }
-    if endedStart > EngineLimits.endedTransactions {
+    if endedStart > EngineLimits.maximumEndedTransactions {
       endedOrder.removeFirst(endedStart)
       endedStart = 0
     }

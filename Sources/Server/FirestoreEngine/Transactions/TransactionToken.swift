@@ -1,18 +1,19 @@
-// The opaque token that names a transaction to its client.
+// The opaque token that identifies a transaction to its client.
 //
-//     01 | start of this process (8) | transaction (8) | project (4) | database (4) | check (8)
+//     01 | epoch of this process (8) | transaction (8) | project (4) | database (4) | check (8)
 //
-// Invariant: what this engine did not issue is told from what it issued and has ended.
+// Invariant: a token that this engine never issued can be distinguished from the token of an ended
+// transaction.
 
 import FirestoreModel
 
 /// The parts of a transaction's token.
 struct TransactionToken: Equatable {
-  /// Tells tokens of this process from those of an earlier one.
+  /// Distinguishes tokens of this process from those of an earlier one.
   var epoch: UInt64
-  /// The transaction's number.
+  /// The transaction's id.
   var id: UInt64
-  /// Hashes of the database's name.
+  /// Hashes of the database's project and id.
   var project: UInt32
   var database: UInt32
 
@@ -23,7 +24,7 @@ struct TransactionToken: Equatable {
     database = UInt32(truncatingIfNeeded: TransactionToken.hash(name.database.utf8))
   }
 
-  /// Reads a token; nil if it was never issued by any process.
+  /// Decodes a token; nil if no process issued it.
   init?(_ bytes: [UInt8]) {
     guard bytes.count == 33, bytes[0] == 1 else { return nil }
     func number(_ range: Range<Int>) -> UInt64 { bytes[range].reduce(0) { $0 << 8 | UInt64($1) } }
@@ -49,7 +50,7 @@ struct TransactionToken: Equatable {
     return bytes
   }
 
-  /// FNV-1a with a seed of ours. It guards against mistakes, not against malice: a token gives no rights.
+  /// FNV-1a with a fixed seed. It guards against mistakes, not against malice: a token grants no rights.
   private static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
     var hash: UInt64 = 0xCBF2_9CE4_8422_2325 ^ 0x4865_6172_7468
     for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }

@@ -1,34 +1,34 @@
-// Changes on their way out: who may still see them, what they mean to windows, and the messages that say so.
+// Delivers changes to targets: updates windows, then sends one response per document.
 //
-// Invariant: nothing is sent before everyone whose permission depends on a change has been asked about again, and
-// before every window's edges are where they belong, so that a document has one message for all targets.
+// Invariant: nothing is sent before every permission that depends on a change has been checked again, and
+// before all window boundaries are adjusted. Therefore one response serves a document in all targets.
 
 import FirestoreModel
 import OrderedStore
 
 extension WatchWorker {
-  /// Thrown when a cut means more to limited targets than is kept in mind at once.
-  struct TooManyMoves: Error {}
+  /// Thrown when a snapshot changes more in limited targets than memory limits allow.
+  struct TooManyWindowChanges: Error {}
 
-  /// Sends what changes mean to targets, which are given by registration. True if there was anything to send.
+  /// Sends changes to targets, which are keyed by registration. Returns whether there was anything to send.
   func deliver(
     _ changes: PendingChanges, to targets: inout [Int: ActiveTarget], _ version: Version,
     _ stream: WatchStream
   ) async throws -> Bool {
     let windows = try await windows(after: changes, of: targets, version, stream)
-    for (registration, moves) in windows { targets[registration]?.window = moves.window }
+    for (registration, update) in windows { targets[registration]?.window = update.window }
     var crossed = windows.mapValues(\.crossed)
     var hasSent = false
-    var pieces = ChangePieces(changes, for: Array(targets.values), to: version, stream.database)
-    while let piece = try await pieces.next() {
-      var snapshot = Snapshot()
-      for entry in piece.entries {
+    var batches = ChangeBatches(changes, for: Array(targets.values), to: version, stream.database)
+    while let batch = try await batches.next() {
+      var snapshot = SnapshotResponses()
+      for entry in batch.entries {
         for effect in entry.effects {
           guard let target = targets[effect.registration] else { continue }
           var wasIn = effect.wasIn
           var isIn = effect.isIn
-          if let moves = windows[effect.registration] {
-            (wasIn, isIn) = moves.membership(of: entry.name.path)
+          if let update = windows[effect.registration] {
+            (wasIn, isIn) = update.membership(of: entry.name.path)
             crossed[effect.registration]?[entry.name.path] = nil
           }
           if isIn, let document = entry.after {
@@ -44,36 +44,36 @@ extension WatchWorker {
     return hasSent
   }
 
-  /// What changes do to the windows among targets.
+  /// Computes the changes of the targets' windows.
   private func windows(
     after changes: PendingChanges, of targets: [Int: ActiveTarget], _ version: Version, _ stream: WatchStream
-  ) async throws -> [Int: WindowMoves] {
+  ) async throws -> [Int: WindowUpdate] {
     let limited = targets.filter { $0.value.window != nil }
     guard !limited.isEmpty else { return [:] }
-    var windows: [Int: WindowMoves] = [:]
+    var windows: [Int: WindowUpdate] = [:]
     var count = 0
-    var pieces = ChangePieces(changes, for: Array(limited.values), to: version, stream.database)
-    while let piece = try await pieces.next() {
-      for entry in piece.entries {
+    var batches = ChangeBatches(changes, for: Array(limited.values), to: version, stream.database)
+    while let batch = try await batches.next() {
+      for entry in batch.entries {
         for effect in entry.effects {
           guard let target = limited[effect.registration], let query = target.query,
             let window = target.window
           else { continue }
-          try windows[effect.registration, default: WindowMoves(window)].note(entry, effect, query)
+          try windows[effect.registration, default: WindowUpdate(window)].note(entry, effect, query)
           count += 1
         }
       }
-      guard count <= EngineLimits.streamWindowMoves else { throw TooManyMoves() }
+      guard count <= EngineLimits.maximumWindowChanges else { throw TooManyWindowChanges() }
     }
     for registration in windows.keys {
-      guard var moves = windows[registration], let query = limited[registration]?.query else { continue }
-      try await stream.database.settle(&moves, of: query, at: version)
-      windows[registration] = moves
+      guard var update = windows[registration], let query = limited[registration]?.query else { continue }
+      try await stream.database.adjust(&update, of: query, at: version)
+      windows[registration] = update
     }
     return windows
   }
 
-  /// Sends the documents that did not change, but that windows moved over.
+  /// Sends unchanged documents that entered or left a window.
   private func send(
     crossed: [Int: [ResourcePath: Bool]], _ targets: [Int: ActiveTarget], _ version: Version,
     _ stream: WatchStream
@@ -87,8 +87,8 @@ extension WatchWorker {
     var rest = names[...]
     while !rest.isEmpty {
       let found = try await database.documents(
-        rest, at: version, upTo: database.options.watchBudget.pieceBytes)
-      var snapshot = Snapshot()
+        rest, at: version, upTo: database.options.watchBufferLimits.maximumReadBytes)
+      var snapshot = SnapshotResponses()
       for (name, document) in zip(rest, found) {
         for (registration, isIn) in byDocument[name.path] ?? [] {
           guard let target = targets[registration] else { continue }
@@ -106,7 +106,7 @@ extension WatchWorker {
   }
 
   private func send(
-    _ snapshot: consuming Snapshot, _ version: Version, _ stream: WatchStream
+    _ snapshot: consuming SnapshotResponses, _ version: Version, _ stream: WatchStream
   ) async throws -> Bool {
     guard !snapshot.isEmpty else { return false }
     let hiding = !stream.database.policy.allowsEverything(stream.caller)

@@ -1,18 +1,23 @@
-// Which part of a query's matches a limit and an offset show, without keeping any of it.
+// The window of a query's matches that a limit and an offset make visible, stored as two boundaries.
 //
-// The first n matches are all those up to a position in the query's order. So a window needs its two ends alone: the
-// position, and how many matches lie before it. A change says itself whether its document was and is before an end;
-// where their number is no longer n, the end moves over as many neighbours as are missing or too many.
+// The first n matches are all matches up to a position in the query's order. Therefore a window needs only
+// the positions of its two boundaries and the number of matches before them. A change contains enough to
+// decide whether its document was and is before a boundary. If the number differs from n afterwards, the
+// boundary moves over the missing or excess neighbors.
 //
-// Invariant: between two cuts an edge's position has exactly `count` matches at or before it, which is the smaller one
-// of `rank` and the number of all matches. The position is `everywhere` only if no match lies behind it.
+// Example: limit 2 over the names a, c, e has one boundary at c with `count` 2. Inserting b makes it 3: the
+// boundary moves back to b, and c leaves the window.
+//
+// Invariant: between two snapshots, exactly `count` matches are at or before a boundary. `count` is the
+// smaller of `matchLimit` and the number of all matches. A boundary is `unbounded` only if no match is after
+// it.
 
 import FirestoreModel
 
-/// The window that a target shows of its query's matches.
+/// The visible window of a target's matches.
 struct ResultWindow: Sendable {
-  /// A place in the query's order: a document's, by what the order looks at. The document need not exist any more.
-  struct Mark: Sendable {
+  /// A position in the query's order: a document's name and order fields. The document may have been deleted.
+  struct SortPosition: Sendable {
     let name: DocumentName
     let fields: MapValue
 
@@ -21,7 +26,7 @@ struct ResultWindow: Sendable {
       fields = try document.fields().projected(to: FieldMask(query.orders.map(\.field)))
     }
 
-    /// The mark as a cursor's values.
+    /// The position as the values of a query cursor.
     func values(in query: PreparedQuery) -> [Value] {
       query.orders.map { order in
         order.field.isDocumentID ? .reference(name) : fields.value(at: order.field) ?? .null
@@ -29,121 +34,125 @@ struct ResultWindow: Sendable {
     }
   }
 
-  /// How far an edge reaches.
+  /// The extent of a boundary.
   enum Position: Sendable {
     /// Before all matches.
-    case nowhere
-    /// Up to a mark, and including it.
-    case at(Mark)
+    case beforeAll
+    /// Up to a position, inclusive.
+    case at(SortPosition)
     /// Over all matches.
-    case everywhere
+    case unbounded
   }
 
-  /// Where the first `rank` matches end.
-  struct Edge: Sendable {
-    let rank: Int
-    /// The matches within.
+  /// The end of the first `matchLimit` matches.
+  struct Boundary: Sendable {
+    let matchLimit: Int
+    /// The number of matches within.
     var count = 0
     var position: Position
 
-    /// The edge of a query without matches.
-    init(rank: Int) {
-      self.rank = rank
-      position = rank == 0 ? .nowhere : .everywhere
+    /// The boundary for a query without matches.
+    init(matchLimit: Int) {
+      self.matchLimit = matchLimit
+      position = matchLimit == 0 ? .beforeAll : .unbounded
     }
 
     /// Whether a match lies within.
-    func holds(_ name: DocumentName, _ fields: MapValue, _ query: PreparedQuery) -> Bool {
+    func contains(_ name: DocumentName, _ fields: MapValue, _ query: PreparedQuery) -> Bool {
       switch position {
-      case .nowhere: false
-      case .everywhere: true
-      case .at(let mark): query.compare((name, fields), (mark.name, mark.fields)) != .descending
+      case .beforeAll: false
+      case .unbounded: true
+      case .at(let position): query.compare((name, fields), (position.name, position.fields)) != .descending
       }
     }
   }
 
-  /// The matches that an offset skips.
-  var skipped: Edge?
-  /// The matches that are shown or skipped, if a limit bounds them.
-  var shown: Edge?
+  /// The boundary of the matches that the offset skips; nil without an offset.
+  var skipped: Boundary?
+  /// The boundary of the visible and skipped matches; nil without a limit.
+  var shown: Boundary?
 
   /// The window of a query without matches.
   init(_ query: PreparedQuery) {
     let offset = query.normalized.offset
-    if offset > 0 { skipped = Edge(rank: offset) }
+    if offset > 0 { skipped = Boundary(matchLimit: offset) }
     if let limit = query.limit {
       let (sum, overflow) = offset.addingReportingOverflow(limit)
-      shown = Edge(rank: overflow ? .max : sum)
+      shown = Boundary(matchLimit: overflow ? .max : sum)
     }
   }
 }
 
-/// What changes do to a window: first what they say themselves, then what moves over its edges because of them.
-struct WindowMoves {
+/// Updates a window: first by the changes themselves, then by the documents that cross its boundaries because
+/// of them.
+struct WindowUpdate {
   /// One changed document.
   private struct Move {
-    var wasShown = false
+    var wasVisible = false
     var isSkipped = false
     var isWithin = false
   }
 
-  /// Unchanged documents, or changed ones once more, that an edge moved over.
-  struct Crossing {
-    var inward: Set<ResourcePath> = []
-    var outward: Set<ResourcePath> = []
+  /// The documents that a boundary moved over: unchanged ones, or changed ones again.
+  struct BoundaryCrossing {
+    var entering: Set<ResourcePath> = []
+    var leaving: Set<ResourcePath> = []
   }
 
   var window: ResultWindow
-  /// What moved over the edges.
-  var skipped = Crossing()
-  var shown = Crossing()
+  /// The documents that crossed the boundaries.
+  var skipped = BoundaryCrossing()
+  var shown = BoundaryCrossing()
   private var moves: [ResourcePath: Move] = [:]
 
   init(_ window: ResultWindow) { self.window = window }
 
-  /// The documents that are remembered.
+  /// The number of recorded documents.
   var count: Int { moves.count }
 
-  /// Takes a change into account.
-  mutating func note(_ entry: Cut.Entry, _ effect: Cut.Effect, _ query: PreparedQuery) throws {
+  /// Records a change.
+  mutating func note(_ entry: SnapshotDelta.Entry, _ effect: SnapshotDelta.Effect, _ query: PreparedQuery)
+    throws
+  {
     var move = Move()
     if effect.wasIn, let before = entry.before {
       let fields = try before.fields()
-      let isSkipped = window.skipped?.holds(entry.name, fields, query) ?? false
-      let isWithin = window.shown?.holds(entry.name, fields, query) ?? true
+      let isSkipped = window.skipped?.contains(entry.name, fields, query) ?? false
+      let isWithin = window.shown?.contains(entry.name, fields, query) ?? true
       if isSkipped { window.skipped?.count -= 1 }
       if isWithin { window.shown?.count -= 1 }
-      move.wasShown = isWithin && !isSkipped
+      move.wasVisible = isWithin && !isSkipped
     }
     if effect.isIn, let after = entry.after {
       let fields = try after.fields()
-      move.isSkipped = window.skipped?.holds(entry.name, fields, query) ?? false
-      move.isWithin = window.shown?.holds(entry.name, fields, query) ?? true
+      move.isSkipped = window.skipped?.contains(entry.name, fields, query) ?? false
+      move.isWithin = window.shown?.contains(entry.name, fields, query) ?? true
       if move.isSkipped { window.skipped?.count += 1 }
       if move.isWithin { window.shown?.count += 1 }
     }
-    // What was and is behind the end is of no account, unless the end moves over it.
-    if move.wasShown || move.isSkipped || move.isWithin { moves[entry.name.path] = move }
+    // A document outside before and after matters only if the boundary moves over it.
+    if move.wasVisible || move.isSkipped || move.isWithin { moves[entry.name.path] = move }
   }
 
-  /// Whether the window showed a changed document before, and shows it now.
-  func membership(of path: ResourcePath) -> (wasShown: Bool, isShown: Bool) {
+  /// Whether the window contained a changed document before, and contains it now.
+  func membership(of path: ResourcePath) -> (wasVisible: Bool, isVisible: Bool) {
     let move = moves[path] ?? Move()
-    let isSkipped = (move.isSkipped && !skipped.outward.contains(path)) || skipped.inward.contains(path)
-    let isWithin = (move.isWithin && !shown.outward.contains(path)) || shown.inward.contains(path)
-    return (move.wasShown, isWithin && !isSkipped)
+    let isSkipped = (move.isSkipped && !skipped.leaving.contains(path)) || skipped.entering.contains(path)
+    let isWithin = (move.isWithin && !shown.leaving.contains(path)) || shown.entering.contains(path)
+    return (move.wasVisible, isWithin && !isSkipped)
   }
 
-  /// The documents that moved over an edge, and whether they are shown now; those that are or were skipped on both
-  /// sides are left out.
+  /// The documents that crossed a boundary, and whether they are visible now. Documents that crossed both
+  /// boundaries in one direction are excluded.
   ///
-  /// For documents that did not change: what crosses one edge alone was, and is, on the shown side of the other.
+  /// Applies to unchanged documents: a document that crosses only one boundary was, and is, on the visible
+  /// side of the other.
   var crossed: [ResourcePath: Bool] {
     var result: [ResourcePath: Bool] = [:]
-    for path in shown.inward where !skipped.inward.contains(path) { result[path] = true }
-    for path in shown.outward where !skipped.outward.contains(path) { result[path] = false }
-    for path in skipped.outward where !shown.outward.contains(path) { result[path] = true }
-    for path in skipped.inward where !shown.inward.contains(path) { result[path] = false }
+    for path in shown.entering where !skipped.entering.contains(path) { result[path] = true }
+    for path in shown.leaving where !skipped.leaving.contains(path) { result[path] = false }
+    for path in skipped.leaving where !shown.leaving.contains(path) { result[path] = true }
+    for path in skipped.entering where !shown.entering.contains(path) { result[path] = false }
     return result
   }
 }

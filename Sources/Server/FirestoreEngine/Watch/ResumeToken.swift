@@ -1,11 +1,11 @@
-// Resume tokens: the protobuf `{1: {1: version in µs}}`, as production writes them.
+// Encodes resume tokens: the protobuf `{1: {1: version in µs}}`, as Firebase writes them.
 //
 // Example: version 1766494185829645 is 0a 09 08 8d ea c6 d3 df d3 91 03.
 
 import FirestoreModel
 import OrderedStore
 
-/// Reads and writes resume tokens.
+/// Encodes and decodes resume tokens.
 enum ResumeToken {
   /// The token of a version.
   static func encode(_ version: Version) -> [UInt8] {
@@ -19,7 +19,7 @@ enum ResumeToken {
     return [0x0A, UInt8(inner.count)] + inner
   }
 
-  /// The version of a token; nil if it is none.
+  /// The version of a token; nil if the bytes are not a token.
   static func decode(_ token: [UInt8]) -> Version? {
     guard token.count >= 4, token[0] == 0x0A, Int(token[1]) == token.count - 2, token[2] == 0x08 else {
       return nil

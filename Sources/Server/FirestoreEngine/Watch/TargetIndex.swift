@@ -1,72 +1,72 @@
-// Which listeners does a commit touch? Found by lookups, never by asking all of them.
+// An index of listening targets, to find those that a commit affects without checking each target.
 //
-// Document targets are found by name. Query targets stand under the collection (or collection group, or nothing) they
-// look in and, there, under what their matches have in common (`TargetPlace`); equal queries share one entry, whose
-// match is evaluated once per change. What has no such place is evaluated for each change in its collection, and there is
-// a limit on how many do.
+// Targets of named documents are found by name. Query targets are stored under the collection or collection
+// group that they select. Within it they are stored under keys that all their matches share
+// (`TargetIndexKey`). Equal queries share one entry, which is evaluated once per change. Queries without a
+// key are evaluated for every change in their collection; their number is limited.
 
 import FirestoreModel
 import OrderedStore
 
-/// A stream's target, as the index knows it.
+/// A stream's target in the index.
 struct TargetReference {
   let stream: WatchStream
-  /// The number of this registration, never reused within a hub.
+  /// The registration number, never reused within a hub.
   let registration: Int
 }
 
-/// What one commit means to one target of a stream.
-struct WatchHit: Sendable {
-  var change: DocumentChange
+/// The effect of one commit on one target of a stream.
+struct WatchMatch: Sendable {
+  var change: CommittedChange
   var registration: Int
-  /// Whether the target held the document before and holds it after, by its condition alone (limits not counted).
+  /// Whether the target matched the document before and matches it after, ignoring the limit.
   var before: Bool
   var after: Bool
-  /// Whether the target named the document, be it as what it listens to or as what its permission depends on.
+  /// Whether the target names the document, as a selection or as a dependency of its permission.
   var isNamed: Bool
 }
 
-/// The index of all targets of a database. Touched under the hub's lock only.
+/// The index of all targets of a database. Accessed only under the hub's lock.
 struct TargetIndex {
-  /// The most distinct queries of one collection that have no place.
-  var unplacedQueries = EngineLimits.unplacedQueries
-  /// All subscribers of one distinct query.
+  /// Maximum number of distinct queries of one collection without a key.
+  var maximumUnindexedQueries = EngineLimits.maximumUnindexedQueries
+  /// One distinct query and its subscribers.
   final class Entry {
     let query: PreparedQuery
     var subscribers: [Int: WatchStream] = [:]
-    /// Where the entry stands in indexes of ranges.
+    /// The entry's ids in the interval trees.
     fileprivate var ranges: [(field: FieldPath, id: UInt64, start: Key)] = []
 
     init(_ query: PreparedQuery) { self.query = query }
   }
 
-  /// Distinct queries, found and let go without looking at the others.
+  /// Distinct queries by identity, so that one is removed without scanning the others.
   typealias Entries = [ObjectIdentifier: Entry]
 
-  /// The queries that look in one place.
+  /// The queries of one collection, one collection group, or all collections.
   final class Bucket {
-    /// By a value: field, then the value's encoding; and by an element of an array.
+    /// Queries by field and encoded value, and by field and encoded array element.
     var byValue: [FieldPath: [[UInt8]: Entries]] = [:]
     var byElement: [FieldPath: [[UInt8]: Entries]] = [:]
-    /// By a range of values.
-    var byRange: [FieldPath: RangeIndex<Entry>] = [:]
-    /// Those without a place.
-    var others = Entries()
-    var entries: [Asked: Entry] = [:]
+    /// Queries by a range of a field's values.
+    var byRange: [FieldPath: IntervalTree<Entry>] = [:]
+    /// Queries without a key.
+    var unindexed = Entries()
+    var entries: [QueryKey: Entry] = [:]
   }
 
-  /// A query as it was asked, which tells equal ones; it refers to what its entry has anyway.
-  struct Asked: Hashable {
+  /// A query as requested, to find equal queries. It shares the entry's storage.
+  struct QueryKey: Hashable {
     let prepared: PreparedQuery
 
     init(_ prepared: PreparedQuery) { self.prepared = prepared }
 
-    static func == (a: Asked, b: Asked) -> Bool { a.prepared.query == b.prepared.query }
+    static func == (a: QueryKey, b: QueryKey) -> Bool { a.prepared.query == b.prepared.query }
 
     func hash(into hasher: inout Hasher) { hasher.combine(prepared.query) }
   }
 
-  /// Targets by the documents they listen to, and by those that their permission depends on.
+  /// Targets by the documents that they listen to, and by those that their permission depends on.
   private var documents: [ResourcePath: [Int: WatchStream]] = [:]
   private var dependencies: [ResourcePath: [Int: WatchStream]] = [:]
   private var collections: [ResourcePath: Bucket] = [:]
@@ -93,28 +93,28 @@ struct TargetIndex {
     if dependencies[path]?.isEmpty == true { dependencies[path] = nil }
   }
 
-  /// Adds a query's target; false if too many queries are evaluated for each change where it looks.
+  /// Adds a query target. Returns false if too many queries without a key select the same collection.
   mutating func add(_ query: PreparedQuery, _ target: TargetReference) -> Bool {
     let bucket = bucket(of: query) ?? makeBucket(of: query)
-    if let entry = bucket.entries[Asked(query)] {
+    if let entry = bucket.entries[QueryKey(query)] {
       entry.subscribers[target.registration] = target.stream
       return true
     }
     let entry = Entry(query)
     entry.subscribers[target.registration] = target.stream
-    let places = TargetPlace.places(of: query)
-    if places == nil, bucket.others.count >= unplacedQueries { return false }
-    bucket.entries[Asked(query)] = entry
-    bucket.insert(entry, places)
+    let keys = TargetIndexKey.keys(of: query)
+    if keys == nil, bucket.unindexed.count >= maximumUnindexedQueries { return false }
+    bucket.entries[QueryKey(query)] = entry
+    bucket.insert(entry, keys)
     return true
   }
 
   mutating func remove(_ query: PreparedQuery, _ registration: Int) {
-    guard let bucket = bucket(of: query), let entry = bucket.entries[Asked(query)] else { return }
+    guard let bucket = bucket(of: query), let entry = bucket.entries[QueryKey(query)] else { return }
     entry.subscribers[registration] = nil
     guard entry.subscribers.isEmpty else { return }
-    bucket.entries[Asked(query)] = nil
-    bucket.remove(entry, TargetPlace.places(of: query))
+    bucket.entries[QueryKey(query)] = nil
+    bucket.remove(entry, TargetIndexKey.keys(of: query))
     if bucket.entries.isEmpty { removeBucket(of: query) }
   }
 
@@ -146,22 +146,22 @@ struct TargetIndex {
 
   // MARK: Matching
 
-  /// Everything that a change means to anyone. Returns how many queries were evaluated for it.
+  /// Reports the effects of a change on all targets. Returns the number of evaluated queries.
   @discardableResult
-  func match(_ change: DocumentChange, _ found: (WatchStream, WatchHit) -> Void) -> Int {
+  func match(_ change: CommittedChange, _ found: (WatchStream, WatchMatch) -> Void) -> Int {
     let path = change.name.path
     for (registration, stream) in documents[path] ?? [:] {
       found(
         stream,
-        WatchHit(
+        WatchMatch(
           change: change, registration: registration, before: change.before != nil,
           after: change.after != nil, isNamed: true))
     }
-    // What a permission depends on is not for the target to see.
+    // The target may not see a document that only its permission depends on.
     for (registration, stream) in dependencies[path] ?? [:] {
       found(
         stream,
-        WatchHit(change: change, registration: registration, before: false, after: false, isNamed: true))
+        WatchMatch(change: change, registration: registration, before: false, after: false, isNamed: true))
     }
     guard let collection = path.parent else { return 0 }
     var evaluated = 0
@@ -174,21 +174,21 @@ struct TargetIndex {
   }
 
   private func match(
-    _ change: DocumentChange, _ bucket: Bucket, _ found: (WatchStream, WatchHit) -> Void
+    _ change: CommittedChange, _ bucket: Bucket, _ found: (WatchStream, WatchMatch) -> Void
   ) -> Int {
     let before = try? change.before?.fields()
     let after = try? change.after?.fields()
-    var placed = Entries()
+    var indexed = Entries()
     for fields in [before, after] {
-      if let fields { bucket.find(change.name.path, fields) { placed[ObjectIdentifier($0)] = $0 } }
+      if let fields { bucket.find(change.name.path, fields) { indexed[ObjectIdentifier($0)] = $0 } }
     }
-    for entries in [placed, bucket.others] { report(change, before, after, entries, found) }
-    return placed.count + bucket.others.count
+    for entries in [indexed, bucket.unindexed] { report(change, before, after, entries, found) }
+    return indexed.count + bucket.unindexed.count
   }
 
   private func report(
-    _ change: DocumentChange, _ before: MapValue?, _ after: MapValue?, _ entries: Entries,
-    _ found: (WatchStream, WatchHit) -> Void
+    _ change: CommittedChange, _ before: MapValue?, _ after: MapValue?, _ entries: Entries,
+    _ found: (WatchStream, WatchMatch) -> Void
   ) {
     for entry in entries.values {
       let wasIn = before.map { entry.query.matches(change.name, $0) } ?? false
@@ -197,7 +197,7 @@ struct TargetIndex {
       for (registration, stream) in entry.subscribers {
         found(
           stream,
-          WatchHit(
+          WatchMatch(
             change: change, registration: registration, before: wasIn, after: isIn, isNamed: false))
       }
     }
@@ -205,26 +205,26 @@ struct TargetIndex {
 }
 
 extension TargetIndex.Bucket {
-  /// Puts an entry into its places.
-  fileprivate func insert(_ entry: TargetIndex.Entry, _ places: Set<TargetPlace>?) {
+  /// Adds an entry under its keys.
+  fileprivate func insert(_ entry: TargetIndex.Entry, _ keys: Set<TargetIndexKey>?) {
     let id = ObjectIdentifier(entry)
-    guard let places else {
-      others[id] = entry
+    guard let keys else {
+      unindexed[id] = entry
       return
     }
-    for place in places {
-      switch place {
+    for key in keys {
+      switch key {
       case .value(let field, let value): byValue[field, default: [:]][value, default: [:]][id] = entry
       case .element(let field, let value): byElement[field, default: [:]][value, default: [:]][id] = entry
       case .range(let field, let range):
-        let number = byRange[field, default: RangeIndex()].insert(range, entry)
+        let number = byRange[field, default: IntervalTree()].insert(range, entry)
         entry.ranges.append((field, number, range.start))
       }
     }
   }
 
-  /// Takes an entry out of its places.
-  fileprivate func remove(_ entry: TargetIndex.Entry, _ places: Set<TargetPlace>?) {
+  /// Removes an entry from its keys.
+  fileprivate func remove(_ entry: TargetIndex.Entry, _ keys: Set<TargetIndexKey>?) {
     let id = ObjectIdentifier(entry)
     func remove(
       _ field: FieldPath, _ value: [UInt8], from index: inout [FieldPath: [[UInt8]: TargetIndex.Entries]]
@@ -233,12 +233,12 @@ extension TargetIndex.Bucket {
       if index[field]?[value]?.isEmpty == true { index[field]?[value] = nil }
       if index[field]?.isEmpty == true { index[field] = nil }
     }
-    guard let places else {
-      others[id] = nil
+    guard let keys else {
+      unindexed[id] = nil
       return
     }
-    for place in places {
-      switch place {
+    for key in keys {
+      switch key {
       case .value(let field, let value): remove(field, value, from: &byValue)
       case .element(let field, let value): remove(field, value, from: &byElement)
       case .range: break
@@ -251,10 +251,10 @@ extension TargetIndex.Bucket {
     entry.ranges = []
   }
 
-  /// The entries in whose places a document stands; some of them more than once.
+  /// Visits the entries with a key that a document has, some more than once.
   fileprivate func find(_ path: ResourcePath, _ fields: MapValue, _ found: (TargetIndex.Entry) -> Void) {
     func key(_ field: FieldPath) -> [UInt8]? {
-      field.isDocumentID ? TargetPlace.name(path) : fields.value(at: field).map(IndexValue.encode)
+      field.isDocumentID ? TargetIndexKey.name(path) : fields.value(at: field).map(IndexValue.encode)
     }
     for (field, entries) in byValue {
       guard let key = key(field) else { continue }
@@ -268,7 +268,7 @@ extension TargetIndex.Bucket {
     }
     for (field, ranges) in byRange {
       guard let key = key(field) else { continue }
-      ranges.visit(around: key) { entry in
+      ranges.visit(containing: key) { entry in
         found(entry)
         return true
       }

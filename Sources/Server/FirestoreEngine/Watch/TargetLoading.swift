@@ -1,12 +1,13 @@
-// Where a target's documents come from: all of them, the difference since a token.
+// Loads a target's initial documents: all of them, or the changes since a resume token.
 
 import FirestoreModel
 import OrderedStore
 
 extension WatchWorker {
-  /// Refuses unless the stream's caller may listen to what a target selects, or some of it, and has the target told of
-  /// changes of what the answer depends on.
-  func permit(
+  /// Checks that the stream's caller may listen to a target's selection, or to part of it. Subscribes the
+  /// target to changes of the documents that the decision depends on.
+  /// - Throws: the policy's denial.
+  func authorizeTarget(
     _ target: inout ActiveTarget, _ selection: WatchSelection, at version: Version, _ stream: WatchStream
   ) async throws {
     var version = version
@@ -16,15 +17,15 @@ extension WatchWorker {
       if new.isEmpty { return }
       target.dependencies.formUnion(new)
       targets[target.id]?.dependencies.formUnion(new)
-      let told = stream.hub.depend(on: new, target.registration, of: stream)
-      // Of a commit in between the target was not told: what it made of the answer is asked for.
-      if told <= version { return }
-      version = told
+      let deliveredUpTo = stream.hub.addDependencies(on: new, target.registration, of: stream)
+      // The target did not receive commits up to this version, so the decision is repeated at it.
+      if deliveredUpTo <= version { return }
+      version = deliveredUpTo
     }
   }
 
-  /// Decides whether the stream's caller may listen to what a target selects, or some of it; returns what the answer
-  /// depends on.
+  /// Asks the policy whether the stream's caller may listen to a selection. Returns the documents that the
+  /// decision depends on.
   private func authorise(
     _ selection: WatchSelection, at version: Version, _ stream: WatchStream
   ) async throws -> Set<ResourcePath> {
@@ -47,7 +48,7 @@ extension WatchWorker {
     return Set(dependencies.map(\.path))
   }
 
-  /// Sends what a new target has to know: everything, or what has changed since `start`.
+  /// Sends a new target's documents: all, or the changes since `start`.
   func load(
     _ target: inout ActiveTarget, _ request: WatchTarget, from start: Version?, at version: Version,
     _ stream: WatchStream
@@ -57,24 +58,24 @@ extension WatchWorker {
       return
     }
     if let start, start <= version,
-      version.microseconds - start.microseconds <= stream.database.options.limits.resumeWindow
+      version.microseconds - start.microseconds <= stream.database.options.limits.maximumResumeTokenAge
     {
       do {
         let expected = request.expectedCount.flatMap {
-          (0...EngineLimits.resumeCountDocuments).contains($0) ? $0 : nil
+          (0...EngineLimits.maximumResumeCountDocuments).contains($0) ? $0 : nil
         }
         if try await loadChanges(&target, since: start, expecting: expected, at: version, stream) { return }
       } catch let error as StoreError where error.code == .versionTooOld {
-        // History ends above the token: start over, as below.
+        // History ends above the token: reset and send everything.
       }
     }
-    try await emit(.targetChange(TargetChange(.reset, [target.id])), stream)
+    try await emit(.targetChange(WatchTargetChange(.reset, [target.id])), stream)
     let tally = try await loadAll(
       &target, at: version, stream, collectsNames: (request.expectedCount ?? 0) > 0)
     try await sendFilter(tally, of: target, stream)
   }
 
-  /// Tells how many documents a target has and, if they are known, which.
+  /// Sends the number of a target's documents and, if collected, their names.
   private func sendFilter(
     _ tally: NameTally, of target: ActiveTarget, _ stream: WatchStream
   ) async throws {
@@ -87,8 +88,8 @@ extension WatchWorker {
     _ = try await loadAll(&target, at: version, stream, collectsNames: false)
   }
 
-  /// Goes over all documents of a target, and sends them unless they are only counted. Returns how many there are and, if
-  /// asked for and not too many, their names.
+  /// Scans all documents of a target, and sends them if `sends` is set. Returns their number and, if
+  /// requested and within limits, their names.
   private func loadAll(
     _ target: inout ActiveTarget, at version: Version, _ stream: WatchStream, collectsNames: Bool,
     sends: Bool = true
@@ -98,12 +99,12 @@ extension WatchWorker {
     let database = stream.database
     let projection = target.projection
     switch target.selection {
-    case .documents(let asked):
-      var rest = asked[...]
+    case .documents(let requested):
+      var rest = requested[...]
       while !rest.isEmpty {
         try checkOpen(stream)
         let documents = try await database.documents(
-          rest, at: version, upTo: database.options.watchBudget.pieceBytes)
+          rest, at: version, upTo: database.options.watchBufferLimits.maximumReadBytes)
         for (name, document) in zip(rest, documents) {
           if let document {
             tally.add(document.name)
@@ -130,7 +131,7 @@ extension WatchWorker {
         }
         target.window = window
       } else {
-        // In whatever order: the client sorts.
+        // In any order: the client sorts.
         var all = query.unprojected
         all.needsOrder = false
         try await database.results(of: all, at: version) { documents in
@@ -147,9 +148,9 @@ extension WatchWorker {
     return tally
   }
 
-  /// Sends what has changed since a token. If the client said that it had more documents then than there were, an existence
-  /// filter follows: by that it finds those that are none. False if there is too much of it, or if the client had fewer:
-  /// it lacks some, and no filter can say which.
+  /// Sends the changes since a token. If the client claims more documents than the target had, an existence
+  /// filter follows, by which the client finds those that no longer match. Returns false if there are too
+  /// many changes, or if the client has fewer documents: no filter can name the missing ones.
   private func loadChanges(
     _ target: inout ActiveTarget, since start: Version, expecting expected: Int?, at version: Version,
     _ stream: WatchStream
@@ -163,28 +164,28 @@ extension WatchWorker {
         return false
       }
       var counted: Int?
-      // One more than expected says enough.
-      let most = expected.map { $0 + 1 } ?? 0
+      // One more than expected is enough to decide.
+      let maximumCount = expected.map { $0 + 1 } ?? 0
       if query.isWindow {
         var window = ResultWindow(query)
         var count = 0
-        try await database.matches(of: query, &window, at: start, unlimited: most) { documents in
+        try await database.matches(of: query, &window, at: start, unlimited: maximumCount) { documents in
           try self.checkOpen(stream)
           count += documents.count
         }
         target.window = window
         counted = count
       } else if expected != nil {
-        counted = try await count(query, at: start, upTo: most, stream)
+        counted = try await count(query, at: start, upTo: maximumCount, stream)
       }
       if let expected, let counted, counted > expected { return false }
       var targets = [target.registration: target]
       do {
         _ = try await deliver(.names(paths, since: start), to: &targets, version, stream)
-      } catch let error where error is WindowLost || error is TooManyMoves { return false }
+      } catch let error where error is BoundaryOutOfSync || error is TooManyWindowChanges { return false }
       target.window = targets[target.registration]?.window
       if let expected, let counted, counted < expected {
-        // No more than were expected, and those that are new.
+        // The number is bounded by the expected one, plus new documents.
         let tally = try await loadAll(&target, at: version, stream, collectsNames: true, sends: false)
         try await sendFilter(tally, of: target, stream)
       }
@@ -192,7 +193,7 @@ extension WatchWorker {
     }
   }
 
-  /// The same for a target of named documents, each of which is read once at either version.
+  /// Sends the changes of a target of named documents, which are read once at each version.
   private func loadChanges(
     of names: [DocumentName], _ target: ActiveTarget, since start: Version, expecting expected: Int?,
     at version: Version, _ stream: WatchStream
@@ -204,27 +205,28 @@ extension WatchWorker {
     var rest = names[...]
     while !rest.isEmpty {
       try checkOpen(stream)
-      let changes = try await ChangePieces.read(
-        rest, from: start, to: version, upTo: database.options.watchBudget.pieceBytes, database)
+      let changes = try await ChangeBatches.read(
+        rest, from: start, to: version, upTo: database.options.watchBufferLimits.maximumReadBytes, database)
       rest = rest.dropFirst(changes.count)
       for change in changes {
         if change.before != nil { counted += 1 }
         if change.after != nil { tally.add(change.name) }
       }
       if let expected, counted > expected { return false }
-      _ = try await deliver(.merged(try Cut(changes, [target])), to: &targets, version, stream)
+      _ = try await deliver(.merged(try SnapshotDelta(changes, [target])), to: &targets, version, stream)
     }
     if let expected, counted < expected { try await sendFilter(tally, of: target, stream) }
     return true
   }
 
-  /// How many documents a query without a window had at a version, counted up to `most`.
+  /// The number of documents that a query without a window matched at a version, counted up to
+  /// `maximumCount`.
   private func count(
-    _ query: PreparedQuery, at version: Version, upTo most: Int, _ stream: WatchStream
+    _ query: PreparedQuery, at version: Version, upTo maximumCount: Int, _ stream: WatchStream
   ) async throws -> Int {
     var structured = query.query.structured
     structured.select = nil
-    structured.limit = most
+    structured.limit = maximumCount
     var counted = try query.deriving(structured)
     counted.needsOrder = false
     var count = 0
@@ -235,40 +237,40 @@ extension WatchWorker {
     return count
   }
 
-  /// Whoever is gone is read for no longer, also where nothing is sent.
+  /// Stops reading for a closed stream, also where nothing is sent.
   private nonisolated func checkOpen(_ stream: WatchStream) throws {
     if stream.isClosed { throw OutputClosed() }
   }
 
-  /// The documents in a target's scope that commits have changed since a version; nil if there were too many.
+  /// The paths in a target's scope that commits have changed since a version; nil if there are too many.
   private func changedPaths(
     for target: ActiveTarget, since start: Version, upTo version: Version, _ database: FirestoreDatabase
   ) async throws -> [ResourcePath]? {
     var paths: [ResourcePath] = []
     var seen: Set<ResourcePath> = []
     var position = start
-    var left = EngineLimits.resumeRecords
-    let most = database.options.watchBudget.dirtyDocuments
+    var remainingRecords = EngineLimits.maximumResumeRecords
+    let maximumCount = database.options.watchBufferLimits.maximumNames
     while position < version {
-      let records = try await database.rows.log(after: position, limit: min(left, 500))
+      let records = try await database.rows.log(after: position, limit: min(remainingRecords, 500))
       guard let last = records.last else { break }
       for record in records where record.version <= version {
         for path in try CommitRecord.decode(record.payload) where seen.insert(path).inserted {
           guard let name = DocumentName(database: database.name, path: path) else { continue }
           if target.query?.normalized.isInScope(name) == true { paths.append(path) }
         }
-        if paths.count > most || seen.count > 4 * most { return nil }
+        if paths.count > maximumCount || seen.count > 4 * maximumCount { return nil }
       }
       position = last.version
-      left -= records.count
-      if left <= 0 { return nil }
+      remainingRecords -= records.count
+      if remainingRecords <= 0 { return nil }
     }
     return paths
   }
 }
 
-/// Counts a target's documents, and keeps their names for an existence filter unless they are too many: a filter without
-/// names makes a client that holds something else ask for everything, which it has just been given.
+/// Counts a target's documents and collects their names for an existence filter, within a memory limit.
+/// Without names, a client with other documents requests everything again, which it has just received.
 private struct NameTally {
   private(set) var count = 0
   private(set) var names: [DocumentName]?
@@ -280,6 +282,6 @@ private struct NameTally {
     count += 1
     guard names != nil else { return }
     bytes += name.path.segments.reduce(64) { $0 + $1.utf8.count + MemoryLayout<String>.stride }
-    if bytes <= EngineLimits.filterNameBytes { names?.append(name) } else { names = nil }
+    if bytes <= EngineLimits.maximumFilterNameBytes { names?.append(name) } else { names = nil }
   }
 }

@@ -1,10 +1,11 @@
-// One database's fan-out: commits come up once, in order, and go to the streams whose targets they touch.
+// Distributes the commits of one database to the Listen streams whose targets they affect, in order.
 //
-// Invariant: `published` is a version up to which every commit has been handed to the streams. Registering a target
-// and taking a stream's waiting changes happen at one `published`, so that a target that is then read at this
-// version, and all changes queued later, together miss nothing and double nothing.
+// Invariant: `published` is a version up to which every commit has been handed to the streams; it never
+// decreases. A target is registered, and a stream's buffered changes are taken, at one value of `published`.
+// Therefore reading the target at this version, plus all changes buffered later, misses and repeats nothing.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 
 /// The listeners of one database.
@@ -14,21 +15,21 @@ final class WatchHub: Sendable {
     var published: Version
     var streams: [ObjectIdentifier: WatchStream] = [:]
     var nextRegistration = 1
-    var isBeating = false
+    var isSendingHeartbeats = false
     var isClosed = false
   }
 
   private let rows: any OrderedDatabase
   private let clock: any EngineClock
-  private let heartbeat: UInt64
-  // Safety of the two-step start: the subscription is set once, before anyone else sees the hub.
+  private let heartbeatInterval: UInt64
+  // The subscription is set once, before the hub is shared.
   private let subscription = Guarded<(any LogSubscription)?>(nil)
   private let state: Guarded<State>
 
   init(_ rows: any OrderedDatabase, _ options: FirestoreEngine.Options) {
     self.rows = rows
     clock = options.clock
-    heartbeat = options.heartbeat
+    heartbeatInterval = options.heartbeatInterval
     state = Guarded(State(published: .zero))
     let following = rows.follow { [weak self] record in self?.publish(record) }
     subscription.withLock { $0 = following }
@@ -37,44 +38,46 @@ final class WatchHub: Sendable {
 
   deinit { subscription.withLock { $0 }?.cancel() }
 
-  /// The version up to which streams have been handed everything.
+  /// The version up to which streams have received every commit.
   var published: Version { state.withLock { $0.published } }
 
-  /// Hands a commit to the streams that it touches. On the store's publishing thread.
+  /// Hands a commit to the affected streams. Called on the store's publishing thread.
   private func publish(_ record: LogRecord) {
     guard let commit = record.attachment as? CommitRecord else { return }
+    precondition(commit.version == record.version, "invariant: a record has its commit's version")
     let touched = state.withLock { state -> [WatchStream] in
-      state.published = max(state.published, record.version)
-      var hits: [ObjectIdentifier: (WatchStream, [WatchHit])] = [:]
+      precondition(record.version > state.published, "invariant: commits are published in order")
+      state.published = record.version
+      var matchesByStream: [ObjectIdentifier: (WatchStream, [WatchMatch])] = [:]
       for change in commit.changes {
-        state.index.match(change) { stream, hit in
-          hits[ObjectIdentifier(stream), default: (stream, [])].1.append(hit)
+        state.index.match(change) { stream, match in
+          matchesByStream[ObjectIdentifier(stream), default: (stream, [])].1.append(match)
         }
       }
-      for (stream, hits) in hits.values { stream.queue(hits) }
-      return hits.values.map(\.0)
+      for (stream, matches) in matchesByStream.values { stream.buffer(matches) }
+      return matchesByStream.values.map(\.0)
     }
     for stream in touched { stream.wake() }
   }
 
   // MARK: Streams
 
-  /// Takes in a stream, and keeps hearts beating while there is one.
+  /// Adds a stream, and sends heartbeats while there are streams. Returns false if the hub is closed.
   func add(_ stream: WatchStream) -> Bool {
     let (isOpen, starts) = state.withLock { state -> (Bool, Bool) in
       guard !state.isClosed else { return (false, false) }
       state.streams[ObjectIdentifier(stream)] = stream
-      defer { state.isBeating = true }
-      return (true, !state.isBeating)
+      defer { state.isSendingHeartbeats = true }
+      return (true, !state.isSendingHeartbeats)
     }
-    if starts { beat() }
+    if starts { startHeartbeats() }
     return isOpen
   }
 
-  /// The streams that have not ended.
+  /// The number of open streams.
   var streamCount: Int { state.withLock { $0.streams.count } }
 
-  /// Lets go of a stream. Its targets have to be unregistered before.
+  /// Removes a stream, whose targets have been unregistered.
   func remove(_ stream: WatchStream) { state.withLock { $0.streams[ObjectIdentifier(stream)] = nil } }
 
   /// Ends all streams.
@@ -88,7 +91,7 @@ final class WatchHub: Sendable {
 
   // MARK: Cuts
 
-  /// A number for a target, unique in the hub.
+  /// A registration number for a target, unique in the hub.
   func makeRegistration() -> Int {
     state.withLock { state in
       defer { state.nextRegistration += 1 }
@@ -96,10 +99,11 @@ final class WatchHub: Sendable {
     }
   }
 
-  /// Registers a target, if one is given and there is room for it, and takes what waits for the stream, at one version.
-  func cut(
+  /// Registers a target, if one is given and the index has capacity, and takes the stream's buffered changes,
+  /// both at one version.
+  func takeChanges(
     _ stream: WatchStream, registering target: (WatchSelection, Int)? = nil
-  ) -> (version: Version, waiting: WaitingChanges.Content, isRegistered: Bool) {
+  ) -> (version: Version, waiting: BufferedChanges.Content, isRegistered: Bool) {
     state.withLock { state in
       var isRegistered = true
       if let (selection, registration) = target {
@@ -109,11 +113,11 @@ final class WatchHub: Sendable {
         case .query(let query): isRegistered = state.index.add(query, reference)
         }
       }
-      return (state.published, stream.takeWaiting(), isRegistered)
+      return (state.published, stream.takeBufferedChanges(), isRegistered)
     }
   }
 
-  /// Takes a target out of the index.
+  /// Removes a target from the index.
   func unregister(_ selection: WatchSelection, dependencies: Set<ResourcePath>, _ registration: Int) {
     state.withLock { state in
       switch selection {
@@ -124,8 +128,9 @@ final class WatchHub: Sendable {
     }
   }
 
-  /// Lets a registered target be told of changes of further documents, too. Returns the version up to which it is not told.
-  func depend(on paths: Set<ResourcePath>, _ registration: Int, of stream: WatchStream) -> Version {
+  /// Subscribes a registered target to changes of further documents. Returns the version up to which it has
+  /// not received them.
+  func addDependencies(on paths: Set<ResourcePath>, _ registration: Int, of stream: WatchStream) -> Version {
     state.withLock { state in
       let reference = TargetReference(stream: stream, registration: registration)
       for path in paths { state.index.addDependency(path, reference) }
@@ -135,18 +140,19 @@ final class WatchHub: Sendable {
 
   /// Raises `published` to a version above every commit so far, and returns it.
   func advance() async throws -> Version {
-    // When a reservation is answered, every earlier commit has been handed to `publish`.
+    // When a reservation completes, `publish` has received every earlier commit.
     let version = try await rows.reserveVersion()
     state.withLock { $0.published = max($0.published, version) }
     return version
   }
 
-  /// Sees to it that `published` is of about the time that it is, also where nothing has been committed for long: what
-  /// a target reads there, and the tokens that begin there, must not fall out of history soon.
+  /// Keeps `published` close to the current time even when nothing commits. Otherwise a target's read
+  /// version, and tokens that start there, could soon leave history.
   func refresh() async {
-    guard let recent = try? await rows.recentVersion(within: FirestoreDatabase.readAge) else { return }
+    guard let recent = try? await rows.recentVersion(within: FirestoreDatabase.maximumReadAge) else { return }
     let published = published
-    guard published < recent, recent.microseconds - published.microseconds > FirestoreDatabase.readAge else {
+    guard published < recent, recent.microseconds - published.microseconds > FirestoreDatabase.maximumReadAge
+    else {
       return
     }
     _ = try? await advance()
@@ -154,30 +160,31 @@ final class WatchHub: Sendable {
 
   // MARK: Heartbeats
 
-  /// Gives idle streams a fresh token, so that clients know that the connection lives. One task for all streams.
-  private func beat() {
-    Task { [weak self, clock, heartbeat] in
-      var next = clock.now() + heartbeat / 4
+  /// Sends idle streams a fresh token, so that clients see a live connection. One task serves all streams.
+  private func startHeartbeats() {
+    Task { [weak self, clock, heartbeatInterval] in
+      var next = clock.now() + heartbeatInterval / 4
       while true {
         do { try await clock.sleep(until: next) } catch { return }
         guard let hub = self else { return }
-        next = clock.now() + heartbeat / 4
+        next = clock.now() + heartbeatInterval / 4
         let due = hub.dueForHeartbeat()
         guard let due else { return }
-        // A store that cannot write cannot reserve a version either: then streams fall silent, and clients reconnect.
+        // A store that cannot write cannot reserve a version. Streams then stay silent, and clients
+        // reconnect.
         guard !due.isEmpty, (try? await hub.advance()) != nil else { continue }
-        for stream in due { stream.beat() }
+        for stream in due { stream.requestHeartbeat() }
       }
     }
   }
 
-  /// The streams that have been silent for long; nil if there are no streams at all and beating ends.
+  /// The streams that have been silent for long; nil, which ends the heartbeats, if there are no streams.
   private func dueForHeartbeat() -> [WatchStream]? {
     let now = clock.now()
-    let quiet = heartbeat - heartbeat / 4
+    let quiet = heartbeatInterval - heartbeatInterval / 4
     let streams = state.withLock { state -> [WatchStream]? in
       if state.streams.isEmpty || state.isClosed {
-        state.isBeating = false
+        state.isSendingHeartbeats = false
         return nil
       }
       return Array(state.streams.values)
@@ -186,7 +193,7 @@ final class WatchHub: Sendable {
   }
 }
 
-/// What a registered target looks at.
+/// The documents that a registered target selects.
 enum WatchSelection: Sendable {
   case documents([DocumentName])
   case query(PreparedQuery)

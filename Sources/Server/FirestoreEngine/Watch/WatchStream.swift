@@ -1,15 +1,16 @@
-// One Listen stream: its mailbox. Commands and changes come in from any thread and wait here; one task at a time,
-// started when there is something to do, carries them out. An idle stream has no task.
+// One Listen stream: a mailbox for commands and changes, which arrive from any thread. One task at a time
+// processes them; it is started on demand, so an idle stream has no task.
 //
-// Invariant: what waits is bounded. Beyond a budget only the names of changed documents are kept, beyond that only
-// that everything may have changed.
+// Invariant: the mailbox is bounded. Changes degrade as `BufferedChanges` describes; too many commands end
+// the stream.
 
 public import FirestoreModel
+import Locking
 import OrderedStore
 
-/// One Listen stream. Commands return at once; what they cause arrives at the stream's output.
+/// One Listen stream. Commands return immediately; their responses go to the stream's output.
 public final class WatchStream: Sendable {
-  /// What a stream was asked to do.
+  /// A command of the client.
   enum Command {
     case add(WatchTarget)
     case remove(Int32)
@@ -20,17 +21,19 @@ public final class WatchStream: Sendable {
       return 0
     }
 
-    /// About what the command takes up: its request, and the mask read from it, which may be many times as large.
+    /// The approximate memory of the command: its request, and the field mask read from it, which may be many
+    /// times larger.
     var heldBytes: Int {
       guard case .add(let target) = self, case .query(let query) = target.selection else { return bytes }
       return bytes + (query.structured.select?.heldBytes ?? 0)
     }
   }
 
-  /// What the stream's task finds when it looks for work.
+  /// The next work of the stream's task.
   enum Work {
     case command(Command)
-    case cut
+    /// Buffered changes, or a heartbeat, to send as one snapshot.
+    case snapshot
     case failure(FirestoreError)
     case end
     case nothing
@@ -40,8 +43,8 @@ public final class WatchStream: Sendable {
     var commands: [(command: Command, heldBytes: Int)] = []
     var commandBytes = 0
     var heldCommandBytes = 0
-    var waiting: WaitingChanges
-    var isBeatDue = false
+    var buffered: BufferedChanges
+    var isHeartbeatRequested = false
     var isRunning = false
     var isClosed = false
     var failure: FirestoreError?
@@ -64,50 +67,57 @@ public final class WatchStream: Sendable {
     self.output = output
     mailbox = Guarded(
       Mailbox(
-        waiting: WaitingChanges(database.options.watchBudget), lastSent: database.options.clock.now()))
+        buffered: BufferedChanges(database.options.watchBufferLimits), lastSent: database.options.clock.now())
+    )
     worker = WatchWorker()
   }
 
   // MARK: Commands
 
-  /// Adds a target: answered by ADD, its documents, CURRENT and a global NO_CHANGE, or by REMOVE with a cause.
+  /// Adds a target. Responses: ADD, its documents, CURRENT and a global NO_CHANGE; or REMOVE with a cause.
   ///
-  /// An id that is active already ends the stream with INVALID_ARGUMENT.
-  public func addTarget(_ target: WatchTarget) { post(.add(target)) }
+  /// A target id that is already active ends the stream with INVALID_ARGUMENT.
+  public func addTarget(_ target: WatchTarget) { enqueue(.add(target)) }
 
-  /// Removes a target: answered by exactly one REMOVE, also if it is gone already.
-  public func removeTarget(_ id: Int32) { post(.remove(id)) }
+  /// Removes a target. The response is exactly one REMOVE, also if it does not exist.
+  public func removeTarget(_ id: Int32) { enqueue(.remove(id)) }
 
-  /// Answers a target that could not even be parsed: REMOVE with a cause, in its turn.
-  public func rejectTarget(_ id: Int32, _ error: FirestoreError) { post(.reject(id, error)) }
+  /// Rejects a target that could not be parsed: sends REMOVE with a cause, in the order of the commands.
+  public func rejectTarget(_ id: Int32, _ error: FirestoreError) { enqueue(.reject(id, error)) }
 
-  /// About how many bytes the stream keeps of what it was asked: requests that wait, and active targets.
+  /// The approximate memory of queued requests and active targets, in bytes.
   public var heldBytes: Int { mailbox.withLock { $0.heldCommandBytes + $0.targetBytes } }
 
-  /// Notes that a target was added, or dropped, which takes up so many bytes.
-  func noteTarget(_ bytes: Int) { mailbox.withLock { $0.targetBytes += bytes } }
+  /// Adds to the memory of active targets; a negative number when a target is removed.
+  func addTargetBytes(_ bytes: Int) {
+    mailbox.withLock { mailbox in
+      mailbox.targetBytes += bytes
+      precondition(mailbox.targetBytes >= 0, "invariant: only added targets are removed")
+    }
+  }
 
-  /// Ends the stream: nothing is sent any more.
+  /// Closes the stream: nothing is sent any more.
   public func close() {
     mailbox.withLock { $0.isClosed = true }
     wake()
   }
 
-  /// Ends the stream with an error, once what is under way has been sent.
+  /// Ends the stream with an error, after the commands in progress.
   func end(with error: FirestoreError) {
     mailbox.withLock { if $0.failure == nil { $0.failure = error } }
     wake()
   }
 
-  private func post(_ command: Command) {
+  private func enqueue(_ command: Command) {
     let heldBytes = command.heldBytes
     mailbox.withLock { mailbox in
       guard mailbox.failure == nil, !mailbox.isClosed else { return }
       let bytes = mailbox.commandBytes + command.bytes
-      guard mailbox.commands.count < EngineLimits.streamCommands, bytes <= EngineLimits.streamCommandBytes
+      guard mailbox.commands.count < EngineLimits.maximumStreamCommands,
+        bytes <= EngineLimits.maximumStreamCommandBytes
       else {
         mailbox.failure = .resourceExhausted(
-          "More than \(EngineLimits.streamCommands) requests, or \(EngineLimits.streamCommandBytes) bytes of "
+          "More than \(EngineLimits.maximumStreamCommands) requests, or \(EngineLimits.maximumStreamCommandBytes) bytes of "
             + "them, wait on this stream.")
         return
       }
@@ -120,33 +130,33 @@ public final class WatchStream: Sendable {
 
   // MARK: Changes
 
-  /// Lets changes wait. Under the hub's lock; `wake` follows outside of it.
-  func queue(_ hits: [WatchHit]) {
+  /// Buffers changes. Called under the hub's lock; `wake` follows outside of it.
+  func buffer(_ matches: [WatchMatch]) {
     mailbox.withLock { mailbox in
-      if !mailbox.isClosed { mailbox.waiting.add(hits) }
+      if !mailbox.isClosed { mailbox.buffered.add(matches) }
     }
   }
 
-  /// Takes what waits. Under the hub's lock.
-  func takeWaiting() -> WaitingChanges.Content { mailbox.withLock { $0.waiting.take() } }
+  /// Takes the buffered changes. Called under the hub's lock.
+  func takeBufferedChanges() -> BufferedChanges.Content { mailbox.withLock { $0.buffered.take() } }
 
-  /// The bytes of the changes that wait.
-  var waitingBytes: Int { mailbox.withLock { $0.waiting.bytes } }
+  /// The bytes of the buffered changes.
+  var waitingBytes: Int { mailbox.withLock { $0.buffered.bytes } }
 
-  /// Whether nothing was sent since a time, although there is someone to send it to.
+  /// Whether nothing was sent since a time although the stream has targets.
   func isSilent(since time: UInt64) -> Bool {
     mailbox.withLock { $0.hasTargets && $0.lastSent <= time }
   }
 
-  /// Asks for a global snapshot with a fresh token.
-  func beat() {
-    mailbox.withLock { $0.isBeatDue = true }
+  /// Requests a global snapshot with a fresh token.
+  func requestHeartbeat() {
+    mailbox.withLock { $0.isHeartbeatRequested = true }
     wake()
   }
 
   // MARK: Working
 
-  /// Sees to it that a task works off what waits.
+  /// Starts the stream's task unless it is running.
   func wake() {
     let starts = mailbox.withLock { mailbox in
       guard !mailbox.isRunning else { return false }
@@ -156,7 +166,7 @@ public final class WatchStream: Sendable {
     if starts { Task { await self.worker.run(self) } }
   }
 
-  /// The next thing to do. `.nothing` means that the task ends; the next `wake` starts another.
+  /// The next work. `.nothing` ends the task; the next `wake` starts another.
   func nextWork() -> Work {
     mailbox.withLock { mailbox in
       if mailbox.isClosed { return .end }
@@ -164,28 +174,31 @@ public final class WatchStream: Sendable {
         let (command, heldBytes) = mailbox.commands.removeFirst()
         mailbox.commandBytes -= command.bytes
         mailbox.heldCommandBytes -= heldBytes
+        precondition(
+          mailbox.commandBytes >= 0 && mailbox.heldCommandBytes >= 0,
+          "invariant: the byte counts are those of the queued commands")
         return .command(command)
       }
       if let failure = mailbox.failure { return .failure(failure) }
-      if !mailbox.waiting.isEmpty || mailbox.isBeatDue { return .cut }
+      if !mailbox.buffered.isEmpty || mailbox.isHeartbeatRequested { return .snapshot }
       mailbox.isRunning = false
       return .nothing
     }
   }
 
-  /// Whether more commands wait.
+  /// Whether more commands are queued.
   var hasCommands: Bool { mailbox.withLock { !$0.commands.isEmpty } }
 
-  /// Whether a heartbeat was asked for; it is not any more then.
-  func takeBeat() -> Bool {
+  /// Returns whether a heartbeat was requested, and clears the request.
+  func consumeHeartbeat() -> Bool {
     mailbox.withLock { mailbox in
-      defer { mailbox.isBeatDue = false }
-      return mailbox.isBeatDue
+      defer { mailbox.isHeartbeatRequested = false }
+      return mailbox.isHeartbeatRequested
     }
   }
 
-  /// Notes that something was sent.
-  func noteSent(hasTargets: Bool) {
+  /// Records that responses were sent.
+  func recordSend(hasTargets: Bool) {
     let now = database.options.clock.now()
     mailbox.withLock { mailbox in
       mailbox.lastSent = now
@@ -193,17 +206,17 @@ public final class WatchStream: Sendable {
     }
   }
 
-  /// Whether nothing more is to be sent.
+  /// Whether the stream is closed.
   var isClosed: Bool { mailbox.withLock { $0.isClosed } }
 
-  /// Marks the stream as over, for good.
+  /// Closes the stream for good and discards its queues.
   func markClosed() {
     mailbox.withLock { mailbox in
       mailbox.isClosed = true
       mailbox.commands = []
       mailbox.commandBytes = 0
       mailbox.heldCommandBytes = 0
-      _ = mailbox.waiting.take()
+      _ = mailbox.buffered.take()
     }
   }
 }

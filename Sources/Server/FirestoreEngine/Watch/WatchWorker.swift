@@ -1,48 +1,48 @@
-// Works off one stream's mailbox: commands in order, changes as consistent cuts.
+// The task side of a Listen stream: processes commands in order, and changes as consistent snapshots.
 //
-// Invariant: what has been sent always equals all targets' results at `cursor`, up to what is buffered; a global
-// NO_CHANGE is sent only when every target that was added has had its CURRENT.
+// Invariant: the responses sent, plus the buffered ones, always equal the targets' results at `cursor`, which
+// never decreases. A global NO_CHANGE is sent only after the CURRENT of every added target.
 
 import FirestoreModel
 import OrderedStore
 
-/// The task side of a stream. One `run` at a time.
+/// Processes one stream's mailbox. One `run` executes at a time.
 actor WatchWorker {
   var targets: [Int32: ActiveTarget] = [:]
   private var idsByRegistration: [Int: Int32] = [:]
-  /// Bytes of the requests for the targets.
+  /// Bytes of the requests that added the targets.
   private var targetBytes = 0
   /// The targets that end with their first snapshot.
   private var onceIDs: Set<Int32> = []
-  /// The version that everything sent so far adds up to.
+  /// The version of the state that the client has received.
   var cursor = Version.zero
   private var buffer: [WatchResponse] = []
   private var bufferBytes = 0
   private var owesSnapshot = false
-  private var numbersTargets: Bool?
+  private var serverNumbersTargets: Bool?
   private var nextID: Int32 = 1
 
-  /// Works until nothing waits.
+  /// Runs until the mailbox is empty.
   func run(_ stream: WatchStream) async {
     while true {
       do {
         switch stream.nextWork() {
-        case .command(let command): try await carryOut(command, stream)
-        case .cut: try await cut(stream)
+        case .command(let command): try await perform(command, stream)
+        case .snapshot: try await sendSnapshot(stream)
         case .failure(let error):
           await finish(stream)
           return await stream.output.fail(error)
         case .end: return await finish(stream)
         case .nothing:
-          guard owesSnapshot || !buffer.isEmpty else { return }
-          // Unreachable by design: every command and cut flushes before more work is looked for.
-          return await finish(stream)
+          precondition(
+            !owesSnapshot && buffer.isEmpty, "invariant: a worker flushes before it asks for more work")
+          return
         }
       } catch let error as OutputClosed {
         _ = error
         return await finish(stream)
       } catch let error as StoreError where error.code == .versionTooOld {
-        // Read so slowly that history has passed it. The client may listen again.
+        // The client read so slowly that its version left history. It may listen again.
         await finish(stream)
         return await stream.output.fail(.unavailable("The stream was read too slowly. Listen again."))
       } catch {
@@ -52,7 +52,7 @@ actor WatchWorker {
     }
   }
 
-  /// Thrown when the output takes nothing more.
+  /// Thrown when the output is closed.
   struct OutputClosed: Error {}
 
   private func finish(_ stream: WatchStream) async {
@@ -74,8 +74,8 @@ actor WatchWorker {
   func emit(_ response: WatchResponse, _ stream: WatchStream) async throws {
     buffer.append(response)
     bufferBytes += response.bytes
-    if buffer.count >= EngineLimits.watchBatch
-      || bufferBytes >= stream.database.options.watchBudget.batchBytes
+    if buffer.count >= EngineLimits.maximumWatchBatchResponses
+      || bufferBytes >= stream.database.options.watchBufferLimits.maximumBatchBytes
     {
       try await flush(stream)
     }
@@ -92,20 +92,20 @@ actor WatchWorker {
     bufferBytes = 0
     if stream.isClosed { throw OutputClosed() }
     do { try await stream.output.send(batch) } catch { throw OutputClosed() }
-    stream.noteSent(hasTargets: !targets.isEmpty)
+    stream.recordSend(hasTargets: !targets.isEmpty)
   }
 
-  /// Sends the global NO_CHANGE that lets clients raise events, if it is owed, and all that waits to be sent.
-  private func settle(_ stream: WatchStream) async throws {
+  /// Sends the global NO_CHANGE that lets clients raise events, if one is owed, and flushes.
+  private func sendOwedSnapshot(_ stream: WatchStream) async throws {
     if owesSnapshot {
       owesSnapshot = false
       if !targets.isEmpty {
         let token = ResumeToken.encode(cursor)
         buffer.append(
-          .targetChange(TargetChange(.noChange, resumeToken: token, readTime: cursor.timestamp)))
+          .targetChange(WatchTargetChange(.noChange, resumeToken: token, readTime: cursor.timestamp)))
         for id in onceIDs.sorted() {
-          if let target = targets[id] { drop(target, stream) }
-          buffer.append(.targetChange(TargetChange(.remove, [id])))
+          if let target = targets[id] { remove(target, stream) }
+          buffer.append(.targetChange(WatchTargetChange(.remove, [id])))
         }
       }
     }
@@ -114,22 +114,22 @@ actor WatchWorker {
 
   // MARK: Commands
 
-  private func carryOut(_ command: WatchStream.Command, _ stream: WatchStream) async throws {
+  private func perform(_ command: WatchStream.Command, _ stream: WatchStream) async throws {
     switch command {
     case .add(let target): try await add(target, stream)
     case .reject(let id, let error):
-      try await emit(.targetChange(TargetChange(.remove, [id], cause: error)), stream)
+      try await emit(.targetChange(WatchTargetChange(.remove, [id], cause: error)), stream)
     case .remove(let id):
-      if let target = targets[id] { drop(target, stream) }
-      try await emit(.targetChange(TargetChange(.remove, [id])), stream)
+      if let target = targets[id] { remove(target, stream) }
+      try await emit(.targetChange(WatchTargetChange(.remove, [id])), stream)
     }
-    // With several targets waiting, one global snapshot after the last of them.
-    if !stream.hasCommands { try await settle(stream) }
+    // If more commands are queued, one global snapshot follows the last of them.
+    if !stream.hasCommands { try await sendOwedSnapshot(stream) }
   }
 
-  func drop(_ target: ActiveTarget, _ stream: WatchStream) {
+  func remove(_ target: ActiveTarget, _ stream: WatchStream) {
     if targets.removeValue(forKey: target.id) != nil {
-      stream.noteTarget(-target.heldBytes)
+      stream.addTargetBytes(-target.heldBytes)
       targetBytes -= target.bytes
       onceIDs.remove(target.id)
     }
@@ -142,79 +142,83 @@ actor WatchWorker {
     guard targets[id] == nil else {
       throw FirestoreError.invalidArgument("Target id \(id) is active already on this stream.")
     }
-    let most = stream.database.options.limits.streamTargets
-    guard targets.count < most else {
-      return try await refuse(id, .resourceExhausted("A stream may have \(most) targets."), stream)
+    let maximumTargets = stream.database.options.limits.maximumStreamTargets
+    guard targets.count < maximumTargets else {
+      return try await reject(id, .resourceExhausted("A stream may have \(maximumTargets) targets."), stream)
     }
-    guard targetBytes + request.bytes <= EngineLimits.streamTargetBytes else {
-      return try await refuse(
+    guard targetBytes + request.bytes <= EngineLimits.maximumStreamTargetBytes else {
+      return try await reject(
         id,
         .resourceExhausted(
-          "The requests for a stream's targets may have \(EngineLimits.streamTargetBytes) bytes in all."),
+          "The requests for a stream's targets may have \(EngineLimits.maximumStreamTargetBytes) bytes in all."
+        ),
         stream)
     }
     let selection: WatchSelection
     do {
       selection = try prepare(request.selection, stream.database)
-    } catch { return try await refuse(id, FirestoreError(error), stream) }
+    } catch { return try await reject(id, FirestoreError(error), stream) }
     let registration = stream.hub.makeRegistration()
     var start = start(of: request)
     if let from = start, from > stream.hub.published {
-      // The token was handed out above the last commit. Whatever lies above now is a later commit.
+      // The token was issued above the last commit; every commit above `reached` is later than the token.
       let reached = try await stream.hub.advance()
       if from > reached { start = nil }
     }
     await stream.hub.refresh()
-    let (version, waiting, isRegistered) = stream.hub.cut(stream, registering: (selection, registration))
+    let (version, waiting, isRegistered) = stream.hub.takeChanges(
+      stream, registering: (selection, registration))
     var target = ActiveTarget(
       id: id, registration: registration, selection, once: request.once, bytes: request.bytes)
     do {
       try await apply(waiting, upTo: version, stream)
     } catch {
-      // These are the other targets' changes: without them the stream's next tokens would be untrue, so it ends.
+      // The failed changes belong to other targets. Without them later tokens would be wrong, so the stream
+      // ends.
       stream.hub.unregister(selection, dependencies: target.dependencies, registration)
       throw error
     }
     guard isRegistered else {
-      return try await refuse(
+      return try await reject(
         id,
         .resourceExhausted(
-          "At most \(EngineLimits.unplacedQueries) queries of a collection that ask for no value, element or range "
+          "At most \(EngineLimits.maximumUnindexedQueries) queries of a collection that ask for no value, element or range "
             + "can be listened to."), stream)
     }
     do {
-      try await permit(&target, target.selection, at: version, stream)
+      try await authorizeTarget(&target, target.selection, at: version, stream)
       if case .query(let query) = target.selection {
         try stream.database.requireIndex(for: query, as: stream.caller)
       }
-      try await emit(.targetChange(TargetChange(.add, [id])), stream)
+      try await emit(.targetChange(WatchTargetChange(.add, [id])), stream)
       try await load(&target, request, from: start, at: version, stream)
     } catch {
       stream.hub.unregister(selection, dependencies: target.dependencies, registration)
       if error is OutputClosed || (error as? StoreError)?.code == .versionTooOld { throw error }
-      return try await refuse(id, FirestoreError(error), stream)
+      return try await reject(id, FirestoreError(error), stream)
     }
     targets[id] = target
-    stream.noteTarget(target.heldBytes)
+    stream.addTargetBytes(target.heldBytes)
     targetBytes += target.bytes
     if target.once { onceIDs.insert(id) }
     idsByRegistration[registration] = id
     let token = ResumeToken.encode(version)
     try await emit(
-      .targetChange(TargetChange(.current, [id], resumeToken: token, readTime: version.timestamp)), stream)
+      .targetChange(WatchTargetChange(.current, [id], resumeToken: token, readTime: version.timestamp)),
+      stream)
     owesSnapshot = true
   }
 
-  func refuse(_ id: Int32, _ error: FirestoreError, _ stream: WatchStream) async throws {
-    try await emit(.targetChange(TargetChange(.remove, [id], cause: error)), stream)
+  func reject(_ id: Int32, _ error: FirestoreError, _ stream: WatchStream) async throws {
+    try await emit(.targetChange(WatchTargetChange(.remove, [id], cause: error)), stream)
   }
 
-  /// The target's id. Either the client numbers all targets of a stream, or the server does.
+  /// The target's id. Either the client or the server assigns all ids of a stream.
   private func number(_ request: WatchTarget) throws -> Int32 {
-    guard request.id >= 0, numbersTargets == nil || numbersTargets == (request.id == 0) else {
+    guard request.id >= 0, serverNumbersTargets == nil || serverNumbersTargets == (request.id == 0) else {
       throw FirestoreError.invalidArgument("Target ids must be positive, or all of them 0.")
     }
-    numbersTargets = request.id == 0
+    serverNumbersTargets = request.id == 0
     guard request.id == 0 else { return request.id }
     defer { nextID += 1 }
     return nextID
@@ -253,29 +257,30 @@ actor WatchWorker {
 
   // MARK: Cuts
 
-  private func cut(_ stream: WatchStream) async throws {
-    let beats = stream.takeBeat()
-    let (version, waiting, _) = stream.hub.cut(stream)
+  private func sendSnapshot(_ stream: WatchStream) async throws {
+    let sendsHeartbeat = stream.consumeHeartbeat()
+    let (version, waiting, _) = stream.hub.takeChanges(stream)
     try await apply(waiting, upTo: version, stream)
-    if beats { owesSnapshot = true }
-    try await settle(stream)
+    if sendsHeartbeat { owesSnapshot = true }
+    try await sendOwedSnapshot(stream)
   }
 
-  /// Brings everything that was sent from `cursor` to `version`.
-  private func apply(_ waiting: WaitingChanges.Content, upTo version: Version, _ stream: WatchStream)
+  /// Sends the changes from `cursor` to `version`.
+  private func apply(_ waiting: BufferedChanges.Content, upTo version: Version, _ stream: WatchStream)
     async throws
   {
-    defer { cursor = max(cursor, version) }
+    precondition(version >= cursor, "invariant: a stream's snapshots are in order")
+    defer { cursor = version }
     guard !targets.isEmpty else { return }
     let changes: PendingChanges
     switch waiting {
-    case .changes(let hits):
-      if hits.isEmpty { return }
-      changes = .merged(Cut(hits))
-    case .dirty(let paths): changes = .names(Array(paths), since: cursor)
-    case .everything: return try await resetAll(version, stream)
+    case .changes(let matches):
+      if matches.isEmpty { return }
+      changes = .merged(SnapshotDelta(matches))
+    case .names(let paths): changes = .names(Array(paths), since: cursor)
+    case .reset: return try await resetAll(version, stream)
     }
-    try await recheck(changes, version, stream)
+    try await reauthorize(changes, version, stream)
     var registered: [Int: ActiveTarget] = [:]
     for target in targets.values { registered[target.registration] = target }
     do {
@@ -284,17 +289,18 @@ actor WatchWorker {
         if let id = idsByRegistration[registration] { targets[id] = target }
       }
     } catch let error
-      where error is WindowLost || error is TooManyMoves || error is FirestoreError
+      where error is BoundaryOutOfSync || error is TooManyWindowChanges || error is FirestoreError
       || (error as? StoreError)?.code == .versionTooOld
     {
-      // Whose own error it was shows when it is loaded again.
+      // Loading the targets again shows which of them caused the error.
       try await resetAll(version, stream)
     }
   }
 
-  /// Asks the policy again for every target whose permission depends on a changed document, and drops those that lost
-  /// it.
-  private func recheck(_ changes: PendingChanges, _ version: Version, _ stream: WatchStream) async throws {
+  /// Repeats the policy's decision for every target whose permission depends on a changed document, and
+  /// removes denied targets.
+  private func reauthorize(_ changes: PendingChanges, _ version: Version, _ stream: WatchStream) async throws
+  {
     guard !stream.database.policy.allowsEverything(stream.caller) else { return }
     for target in targets.values {
       let named = changes.named(by: target)
@@ -303,46 +309,46 @@ actor WatchWorker {
         var target = target
         var selection = target.selection
         if case .documents = selection, target.dependencies.isDisjoint(with: named) {
-          // Each document is allowed or not by itself.
+          // Each named document is allowed or denied separately.
           selection = .documents(named.compactMap { DocumentName(database: stream.database.name, path: $0) })
         }
-        try await permit(&target, selection, at: version, stream)
+        try await authorizeTarget(&target, selection, at: version, stream)
       } catch {
         try await revoke(target.id, error, stream)
       }
     }
   }
 
-  /// Takes an active target away.
+  /// Removes an active target with a cause.
   private func revoke(_ id: Int32, _ error: any Error, _ stream: WatchStream) async throws {
     if (error as? StoreError)?.code == .versionTooOld { throw error }
-    if let target = targets[id] { drop(target, stream) }
-    try await refuse(id, FirestoreError(error), stream)
+    if let target = targets[id] { remove(target, stream) }
+    try await reject(id, FirestoreError(error), stream)
   }
 
-  /// Starts all targets over, because too much has changed to say what.
+  /// Resets all targets, because too much changed to list.
   private func resetAll(_ version: Version, _ stream: WatchStream) async throws {
     for id in targets.keys.sorted() {
       guard var target = targets[id] else { continue }
       do {
-        // What permissions depend on is among what may have changed.
-        try await permit(&target, target.selection, at: version, stream)
+        // The permission's dependencies may have changed too.
+        try await authorizeTarget(&target, target.selection, at: version, stream)
       } catch {
         try await revoke(id, error, stream)
         continue
       }
-      try await emit(.targetChange(TargetChange(.reset, [id])), stream)
+      try await emit(.targetChange(WatchTargetChange(.reset, [id])), stream)
       do {
         try await loadAll(&target, at: version, stream)
       } catch let error as FirestoreError {
-        // This target's own, such as too much to sort: the others go on.
+        // The error concerns only this target, such as too much to sort: the others continue.
         try await revoke(id, error, stream)
         continue
       }
       targets[id] = target
       try await emit(
         .targetChange(
-          TargetChange(
+          WatchTargetChange(
             .current, [id], resumeToken: ResumeToken.encode(version), readTime: version.timestamp)), stream)
     }
     owesSnapshot = true
@@ -350,7 +356,7 @@ actor WatchWorker {
 }
 
 extension WatchResponse {
-  /// About what it takes in memory and on the wire.
+  /// The approximate size in memory and on the wire.
   fileprivate var bytes: Int {
     switch self {
     case .targetChange: 128

@@ -1,28 +1,32 @@
-// Where a window's edges are found, and moved on: by reading the query's index from the edge.
+// Finds a window's boundaries in the query's index, and moves them after changes.
 //
-// Invariant: moving an edge reads as many matches as it moves over, and one more; nothing is kept but the edge.
+// Example: limit 2 has its boundary at c with three matches within, one too many. Reading two matches
+// backwards from c gives c and b: c leaves the window, and b is the new boundary.
+//
+// Invariant: moving a boundary reads the matches that it moves over, and one more. Only the boundary is kept.
 
 import FirestoreModel
 import OrderedStore
 
-/// An edge's count and the store disagree: the target has to start over.
-struct WindowLost: Error {}
+/// Thrown if a boundary's count and the store disagree. The target has to be reset.
+struct BoundaryOutOfSync: Error {}
 
 extension FirestoreDatabase {
-  /// Sets a window's edges, and hands over the documents inside, page by page; a page may be empty.
-  /// - Parameter most: how many of the documents inside are of use where no limit bounds them; nil for all.
+  /// Sets a window's boundaries and delivers the documents within, page by page; a page may be empty.
+  /// - Parameter maximumCount: where to stop if the query has no limit; nil for no maximum.
   func matches(
-    of query: PreparedQuery, _ window: inout ResultWindow, at version: Version, unlimited most: Int? = nil,
+    of query: PreparedQuery, _ window: inout ResultWindow, at version: Version,
+    unlimited maximumCount: Int? = nil,
     _ page: ([StoredDocument]) async throws -> Void
   ) async throws {
-    let offset = window.skipped?.rank ?? 0
+    let offset = window.skipped?.matchLimit ?? 0
     var structured = query.query.structured
     structured.select = nil
     structured.offset = 0
     structured.limit =
-      window.shown?.rank
-      ?? most.map { most in
-        let (sum, overflow) = offset.addingReportingOverflow(most)
+      window.shown?.matchLimit
+      ?? maximumCount.map { count in
+        let (sum, overflow) = offset.addingReportingOverflow(count)
         return overflow ? .max : sum
       }
     let all = try query.deriving(structured)
@@ -38,53 +42,65 @@ extension FirestoreDatabase {
     }
     if window.skipped != nil {
       window.skipped?.count = min(count, offset)
-      if count >= offset, let skip { window.skipped?.position = .at(try ResultWindow.Mark(skip, in: query)) }
+      if count >= offset, let skip {
+        window.skipped?.position = .at(try ResultWindow.SortPosition(skip, in: query))
+      }
     }
-    if let rank = window.shown?.rank {
+    if let matchLimit = window.shown?.matchLimit {
       window.shown?.count = count
-      if count >= rank, let last { window.shown?.position = .at(try ResultWindow.Mark(last, in: query)) }
+      if count >= matchLimit, let last {
+        window.shown?.position = .at(try ResultWindow.SortPosition(last, in: query))
+      }
     }
   }
 
-  /// Moves a window's edges to where they belong after changes.
-  func settle(_ moves: inout WindowMoves, of query: PreparedQuery, at version: Version) async throws {
-    if let edge = moves.window.skipped {
-      (moves.window.skipped, moves.skipped) = try await settle(edge, of: query, at: version)
+  /// Adjusts a window's boundaries after changes.
+  func adjust(_ update: inout WindowUpdate, of query: PreparedQuery, at version: Version) async throws {
+    if let boundary = update.window.skipped {
+      (update.window.skipped, update.skipped) = try await adjust(boundary, of: query, at: version)
     }
-    if let edge = moves.window.shown {
-      (moves.window.shown, moves.shown) = try await settle(edge, of: query, at: version)
+    if let boundary = update.window.shown {
+      (update.window.shown, update.shown) = try await adjust(boundary, of: query, at: version)
     }
   }
 
-  private func settle(
-    _ edge: ResultWindow.Edge, of query: PreparedQuery, at version: Version
-  ) async throws -> (ResultWindow.Edge, WindowMoves.Crossing) {
-    var edge = edge
-    var crossing = WindowMoves.Crossing()
-    if edge.count > edge.rank {
-      // Too many within: back over the last of them, to the one before.
-      let excess = edge.count - edge.rank
-      let (paths, last) = try await walk(query, from: edge.position, backwards: true, excess + 1, at: version)
-      guard paths.count == excess + 1, let last else { throw WindowLost() }
-      crossing.outward = Set(paths.dropLast())
-      edge.position = .at(last)
-      edge.count = edge.rank
-    } else if edge.count < edge.rank, case .at = edge.position {
-      guard edge.count >= 0 else { throw WindowLost() }
-      let missing = edge.rank - edge.count
-      let (paths, last) = try await walk(query, from: edge.position, backwards: false, missing, at: version)
-      crossing.inward = Set(paths)
-      edge.count += paths.count
-      if paths.count == missing, let last { edge.position = .at(last) } else { edge.position = .everywhere }
+  private func adjust(
+    _ boundary: ResultWindow.Boundary, of query: PreparedQuery, at version: Version
+  ) async throws -> (ResultWindow.Boundary, WindowUpdate.BoundaryCrossing) {
+    var boundary = boundary
+    var crossing = WindowUpdate.BoundaryCrossing()
+    if boundary.count > boundary.matchLimit {
+      // Too many matches within: move back over the excess, to the match before it.
+      let excess = boundary.count - boundary.matchLimit
+      let (paths, last) = try await neighbors(
+        query, from: boundary.position, backwards: true, excess + 1, at: version)
+      guard paths.count == excess + 1, let last else { throw BoundaryOutOfSync() }
+      crossing.leaving = Set(paths.dropLast())
+      boundary.position = .at(last)
+      boundary.count = boundary.matchLimit
+    } else if boundary.count < boundary.matchLimit, case .at = boundary.position {
+      guard boundary.count >= 0 else { throw BoundaryOutOfSync() }
+      let missing = boundary.matchLimit - boundary.count
+      let (paths, last) = try await neighbors(
+        query, from: boundary.position, backwards: false, missing, at: version)
+      crossing.entering = Set(paths)
+      boundary.count += paths.count
+      if paths.count == missing, let last {
+        boundary.position = .at(last)
+      } else {
+        boundary.position = .unbounded
+      }
     }
-    return (edge, crossing)
+    precondition(
+      boundary.count <= boundary.matchLimit, "invariant: a boundary has at most its limit of matches")
+    return (boundary, crossing)
   }
 
-  /// The matches next to a position, and the place of the last of them.
-  private func walk(
+  /// The paths of up to `count` matches adjacent to a position, and the position of the last of them.
+  private func neighbors(
     _ query: PreparedQuery, from position: ResultWindow.Position, backwards: Bool, _ count: Int,
     at version: Version
-  ) async throws -> ([ResourcePath], ResultWindow.Mark?) {
+  ) async throws -> ([ResourcePath], ResultWindow.SortPosition?) {
     var structured = query.query.structured
     structured.select = nil
     structured.offset = 0
@@ -94,9 +110,9 @@ extension FirestoreDatabase {
       structured.orderBy = query.orders
     }
     structured.limit = count
-    // Backwards the place itself counts, forwards it does not.
-    if case .at(let mark) = position {
-      structured.startAt = Cursor(mark.values(in: query), before: backwards)
+    // Backwards the cursor includes the position itself, forwards it excludes it.
+    if case .at(let position) = position {
+      structured.startAt = Cursor(position.values(in: query), before: backwards)
     }
     let neighbours = try query.deriving(structured)
     var paths: [ResourcePath] = []
@@ -105,6 +121,6 @@ extension FirestoreDatabase {
       paths += documents.map(\.name.path)
       last = documents.last ?? last
     }
-    return (paths, try last.map { try ResultWindow.Mark($0, in: query) })
+    return (paths, try last.map { try ResultWindow.SortPosition($0, in: query) })
   }
 }

@@ -1,16 +1,17 @@
-// The file by which the Firebase CLI finds the hub of a project's emulators: `hub-<project>.json` among the temporary files.
+// The hub locator file `hub-<project>.json` in the temporary directory, by which the Firebase CLI finds the hub
+// of a project's emulators.
 //
-// Invariant: the file of another process that still runs is neither replaced nor removed.
+// Invariant: the file of another running process is neither replaced nor removed.
 
 import Endpoints
 import Foundation
 import Logging
 
-/// A hub's locator file.
+/// The locator file of a hub.
 struct HubLocator: Sendable {
   private let path: String
 
-  /// Writes the file; nil, with a word in the log, where that cannot be.
+  /// Writes the file; nil, with a log message, if that is not possible.
   init?(
     project: String, host: String, port: Int, version: String, log: Logger,
     directory: String = NSTemporaryDirectory()
@@ -19,35 +20,36 @@ struct HubLocator: Sendable {
     path = URL(fileURLWithPath: directory).appendingPathComponent("hub-\(project).json").path
     if let process = Self.process(at: path), process != getpid(), kill(process, 0) == 0 || errno == EPERM {
       log.notice(
-        "other emulators of the project run already, and keep the file by which tools find them",
+        "other emulators of the project are running and own the locator file of their hub",
         metadata: ["file": "\(path)", "pid": "\(process)"])
       return nil
     }
     let bytes = EmulatorHub.locator(host: host, port: port, version: version, process: getpid())
-    guard Self.put(bytes, at: path) else {
+    guard Self.writeAtomically(bytes, to: path) else {
       log.notice(
-        "tools will not find the hub: \(path) cannot be written: \(String(cString: strerror(errno)))")
+        "tools cannot find the hub: its locator file \(path) cannot be written: \(String(cString: strerror(errno)))"
+      )
       return nil
     }
   }
 
-  /// Writes a file whole or not at all. If it fails, `errno` has the reason.
-  private static func put(_ bytes: [UInt8], at path: String) -> Bool {
+  /// Writes a file atomically. If it fails, `errno` has the reason.
+  private static func writeAtomically(_ bytes: [UInt8], to path: String) -> Bool {
     let temporary = "\(path).\(getpid())"
     unlink(temporary)
     let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
     guard file >= 0 else { return false }
     let isWritten = bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) } == bytes.count
-    let reason = errno
+    let writeError = errno
     close(file)
     if isWritten, rename(temporary, path) == 0 { return true }
-    let code = isWritten ? errno : reason
+    let code = isWritten ? errno : writeError
     unlink(temporary)
     errno = code
     return false
   }
 
-  /// Removes the file, if it is still this process's.
+  /// Removes the file if it still belongs to this process.
   func remove() {
     guard Self.process(at: path) == getpid() else { return }
     try? FileManager.default.removeItem(atPath: path)

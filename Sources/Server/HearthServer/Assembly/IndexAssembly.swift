@@ -1,14 +1,15 @@
-// Gives the Firestore engine the indexes that the project's files choose, at the start and whenever it is told to.
+// Sets the indexes of the project's index files on the Firestore engine, at the start and on every reload.
 
 import FirestoreEngine
 import FirestoreModel
 import Logging
 
 extension HearthConfiguration {
-  /// What each index file says, by database.
-  /// - Throws: ``HearthError`` for the first file that cannot be read or is wrong.
-  func readIndexes(log: Logger) throws(HearthError) -> [(database: String, indexes: IndexConfiguration)] {
-    var all: [(database: String, indexes: IndexConfiguration)] = []
+  /// Reads the index files.
+  /// - Returns: the index configuration of each database.
+  /// - Throws: ``HearthError`` for the first file that cannot be read or is invalid.
+  func readIndexes(log: Logger) throws(HearthError) -> [(database: String, indexes: DatabaseIndexConfiguration)] {
+    var all: [(database: String, indexes: DatabaseIndexConfiguration)] = []
     for file in indexFiles {
       let bytes: [UInt8]?
       do {
@@ -30,8 +31,8 @@ extension HearthConfiguration {
 
 extension FirestoreEngine {
   /// Checks the indexes of all databases.
-  func validate(_ all: [(database: String, indexes: IndexConfiguration)]) throws(HearthError) {
-    for (database, indexes) in all {
+  func validate(_ configurations: [(database: String, indexes: DatabaseIndexConfiguration)]) throws(HearthError) {
+    for (database, indexes) in configurations {
       do {
         try validate(indexes, ofDatabase: database)
       } catch {
@@ -40,20 +41,22 @@ extension FirestoreEngine {
     }
   }
 
-  /// Chooses indexes by database. What is wrong in one of them changes nothing in any; a store that fails on the way leaves
-  /// some as they were, and the error says which were set.
-  func setIndexes(_ all: [(database: String, indexes: IndexConfiguration)]) async throws(HearthError) {
-    try validate(all)
-    var done: [String] = []
-    for (database, indexes) in all {
+  /// Sets the indexes of all databases. An invalid index configuration changes none of them. If the store
+  /// fails, some databases keep their old indexes, and the error lists the databases that were set.
+  func setIndexes(_ configurations: [(database: String, indexes: DatabaseIndexConfiguration)])
+    async throws(HearthError)
+  {
+    try validate(configurations)
+    var completed: [String] = []
+    for (database, indexes) in configurations {
       do {
         try await setIndexes(indexes, ofDatabase: database)
       } catch {
-        let others = done.isEmpty ? "" : ", those of \(done.joined(separator: ", ")) before it were"
+        let others = completed.isEmpty ? "" : ", those of \(completed.joined(separator: ", ")) before it were"
         throw HearthError(
           "The indexes of the database \(database) could not be set everywhere\(others): \(error.message)")
       }
-      done.append(database)
+      completed.append(database)
     }
   }
 }

@@ -1,4 +1,4 @@
-// Puts the Realtime Database over the store: its engine, the policy of this way of running, and its endpoint.
+// Assembles the Realtime Database of a server: its engine, its access policy and its endpoint.
 
 import Endpoints
 import Logging
@@ -8,7 +8,7 @@ import RealtimeEngine
 /// The Realtime Database of a server.
 struct RealtimeAssembly: Sendable {
   let engine: RealtimeEngine
-  /// What its port speaks.
+  /// The protocols of its port.
   let protocols: PortProtocols
 
   init(_ configuration: HearthConfiguration, store: any OrderedStore, limits: PortLimits, log: Logger) {
@@ -23,7 +23,7 @@ struct RealtimeAssembly: Sendable {
     protocols = endpoint.protocols(limits)
   }
 
-  /// Says which databases have rules that are kept and not enforced, before anyone is served.
+  /// Logs the databases whose rules are stored but not enforced.
   func reportUnenforcedRules(_ log: Logger) async throws(HearthError) {
     let namespaces: [String]
     do {
@@ -34,6 +34,6 @@ struct RealtimeAssembly: Sendable {
     }
   }
 
-  /// Ends what the engine does; its port is drained before.
+  /// Shuts the engine down. The port was drained before.
   func shutDown() async { await engine.shutdown() }
 }

@@ -1,12 +1,12 @@
-// Opens the store that a configuration names.
+// Opens the store of a configuration.
 
 import EmbeddedStore
 import Logging
 import OrderedStore
 
 extension HearthConfiguration.Storage {
-  /// The store; one in a directory is held by this process until it is closed.
-  /// - Throws: ``HearthError`` that says what to change: for a directory in use, who holds it.
+  /// Opens the store. The process holds a data directory until the store is closed.
+  /// - Throws: ``HearthError`` with advice; for a directory in use, with its owner.
   func open(log: Logger) async throws(HearthError) -> any OrderedStore {
     let options = StoreOptions(report: { log.error("\($0)") })
     do {

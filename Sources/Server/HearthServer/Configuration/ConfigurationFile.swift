@@ -1,11 +1,11 @@
-// Reads a configuration file, and says in words why it cannot be read.
+// Reads a configuration file, with a readable reason if that fails.
 
 import Foundation
 
-/// The files that a server is configured with.
+/// Reads the configuration files of a server.
 public enum ConfigurationFile {
-  /// The bytes of a file; nil if there is none.
-  /// - Throws: ``HearthError`` with the reason alone, for whoever knows what the file is for.
+  /// The bytes of a file; nil if it does not exist.
+  /// - Throws: ``HearthError`` with the reason only. The caller adds the purpose of the file.
   public static func read(_ path: String) throws(HearthError) -> [UInt8]? {
     guard let file = fopen(path, "rb") else {
       if errno == ENOENT || errno == ENOTDIR { return nil }
@@ -13,16 +13,16 @@ public enum ConfigurationFile {
     }
     defer { fclose(file) }
     var bytes: [UInt8] = []
-    var piece = [UInt8](repeating: 0, count: 64 << 10)
+    var chunk = [UInt8](repeating: 0, count: 64 << 10)
     while true {
-      let count = fread(&piece, 1, piece.count, file)
-      bytes += piece[..<count]
+      let count = fread(&chunk, 1, chunk.count, file)
+      bytes += chunk[..<count]
       guard ferror(file) == 0 else { throw failure }
-      if count < piece.count { return bytes }
+      if count < chunk.count { return bytes }
     }
   }
 
-  /// The system's reason for what failed last.
+  /// The system's reason for the last failure.
   private static var failure: HearthError {
     errno == EISDIR
       ? HearthError("it is a directory, and only a file can be read.")

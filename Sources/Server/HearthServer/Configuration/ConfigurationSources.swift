@@ -1,9 +1,9 @@
-// Lays the four sources of a setting over each other: flag, then HEARTH_* variable, then firebase.json, then the
-// default. A value that is present and wrong is an error that names its source; it never falls through to the next.
+// The sources of a configuration, in order of precedence: flag, HEARTH_* variable, firebase.json, default. An
+// invalid value is an error that names its source. It never falls through to the next source.
 
 public import Logging
 
-/// What the command line gave; nil where it said nothing.
+/// The command line flags of `hearth serve`; nil for flags that are not given.
 public struct ServeFlags: Sendable {
   /// `--data`.
   public var data: String?
@@ -40,25 +40,25 @@ public struct ServeFlags: Sendable {
   /// `--log-level`.
   public var logLevel: Logger.Level?
 
-  /// No flags at all.
+  /// Makes an empty set of flags.
   public init() {}
 }
 
 extension HearthConfiguration {
-  /// The configuration that flags, environment and firebase.json give together.
+  /// Resolves the configuration from flags, environment and firebase.json.
   /// - Parameters:
-  ///   - environment: the process's variables.
-  ///   - readFile: the bytes of a file; nil if there is none.
+  ///   - environment: the variables of the process.
+  ///   - readFile: returns the bytes of a file; nil if it does not exist.
   /// - Throws: ``HearthError`` that names the setting and its source.
   public static func resolve(
     _ flags: ServeFlags, environment: [String: String], readFile: (String) throws -> [UInt8]?
   ) throws(HearthError) -> HearthConfiguration {
     let variables = Variables(environment)
-    let file = try firebaseJSON(flags.config ?? variables.text("HEARTH_CONFIG"), readFile)
+    let file = try firebaseJSON(flags.config ?? variables.value("HEARTH_CONFIG"), readFile)
 
     var configuration = HearthConfiguration(storage: try storage(flags, variables))
-    configuration.project = flags.project ?? variables.text("HEARTH_PROJECT") ?? configuration.project
-    let host = flags.host ?? variables.text("HEARTH_HOST")
+    configuration.project = flags.project ?? variables.value("HEARTH_PROJECT") ?? configuration.project
+    let host = flags.host ?? variables.value("HEARTH_HOST")
     let firestoreFlag = try port(flags.firestorePort, "--firestore-port")
     let databaseFlag = try port(flags.databasePort, "--database-port")
     let firestorePort = try variables.port("HEARTH_FIRESTORE_PORT")
@@ -83,19 +83,19 @@ extension HearthConfiguration {
     let allowRemote = try variables.flag("HEARTH_ALLOW_REMOTE_EMULATOR")
     configuration.emulator = flags.emulator || emulator
     configuration.allowRemoteEmulator = flags.allowRemoteEmulator || allowRemote
-    configuration.exportOnExit = flags.exportOnExit ?? variables.text("HEARTH_EXPORT_ON_EXIT")
-    configuration.importedDirectory = flags.importedDirectory ?? variables.text("HEARTH_IMPORT")
+    configuration.exportOnExit = flags.exportOnExit ?? variables.value("HEARTH_EXPORT_ON_EXIT")
+    configuration.importedDirectory = flags.importedDirectory ?? variables.value("HEARTH_IMPORT")
     configuration.tls = try tls(
-      flags.tlsCertificate ?? variables.text("HEARTH_TLS_CERT"),
-      flags.tlsKey ?? variables.text("HEARTH_TLS_KEY"))
-    if let mode = flags.indexes ?? variables.text("HEARTH_INDEXES") {
+      flags.tlsCertificate ?? variables.value("HEARTH_TLS_CERT"),
+      flags.tlsKey ?? variables.value("HEARTH_TLS_KEY"))
+    if let mode = flags.indexes ?? variables.value("HEARTH_INDEXES") {
       guard let mode = IndexMode(rawValue: mode) else {
         throw HearthError("--indexes must be automatic or strict, not '\(mode)' (or HEARTH_INDEXES).")
       }
       configuration.indexes = mode
     }
     configuration.indexFiles = file.indexFiles
-    if let path = flags.limits ?? variables.text("HEARTH_LIMITS") {
+    if let path = flags.limits ?? variables.value("HEARTH_LIMITS") {
       configuration.limits = try limits(path, readFile)
     }
     let logLevel = try variables.logLevel("HEARTH_LOG_LEVEL")
@@ -143,7 +143,7 @@ extension HearthConfiguration {
     if flags.ephemeral { return .ephemeral }
     if let data = flags.data { return try directory(data) }
     let ephemeral = try variables.flag("HEARTH_EPHEMERAL")
-    if let data = variables.text("HEARTH_DATA") {
+    if let data = variables.value("HEARTH_DATA") {
       if ephemeral {
         throw HearthError("HEARTH_DATA and HEARTH_EPHEMERAL exclude each other: set one of them.")
       }
@@ -177,7 +177,7 @@ extension HearthConfiguration {
     return value
   }
 
-  /// The HEARTH_* variables; an empty value counts as unset.
+  /// The HEARTH_* variables. An empty value counts as unset.
   private struct Variables {
     private let values: [String: String]
 
@@ -185,12 +185,12 @@ extension HearthConfiguration {
       self.values = values
     }
 
-    func text(_ name: String) -> String? {
+    func value(_ name: String) -> String? {
       values[name].flatMap { $0.isEmpty ? nil : $0 }
     }
 
     func flag(_ name: String) throws(HearthError) -> Bool {
-      switch text(name)?.lowercased() {
+      switch value(name)?.lowercased() {
       case nil, "0", "false", "no": return false
       case "1", "true", "yes": return true
       default: throw HearthError("\(name) must be true or false.")
@@ -198,16 +198,16 @@ extension HearthConfiguration {
     }
 
     func port(_ name: String) throws(HearthError) -> Int? {
-      guard let text = text(name) else { return nil }
-      guard let value = Int(text) else { throw HearthError("\(name)=\(text) is not a port.") }
+      guard let string = value(name) else { return nil }
+      guard let value = Int(string) else { throw HearthError("\(name)=\(string) is not a port.") }
       return try HearthConfiguration.port(value, name)
     }
 
     func logLevel(_ name: String) throws(HearthError) -> Logger.Level? {
-      guard let text = text(name) else { return nil }
-      guard let level = Logger.Level(rawValue: text.lowercased()) else {
+      guard let string = value(name) else { return nil }
+      guard let level = Logger.Level(rawValue: string.lowercased()) else {
         let names = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
-        throw HearthError("\(name)=\(text) is not a log level: \(names).")
+        throw HearthError("\(name)=\(string) is not a log level: \(names).")
       }
       return level
     }

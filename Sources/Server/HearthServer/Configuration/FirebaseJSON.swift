@@ -1,8 +1,9 @@
-// A project's firebase.json, read as it is: the emulators' hosts and ports, and whether rules are named.
+// A project's firebase.json: emulator hosts and ports, index files, and whether rules are named.
 //
-// Invariant: a rules file is never silently unenforced. While this server enforces none, a file that names one is
-// an error.
+// Invariant: a rules file is never silently unenforced. While this server enforces no rules, a file that names
+// one is an error.
 
+import JSON
 import RealtimeModel
 
 struct FirebaseJSON: Equatable {
@@ -18,9 +19,10 @@ struct FirebaseJSON: Equatable {
 
   init() {}
 
-  /// - Parameter path: the file's name, for messages.
+  /// Parses a file.
+  /// - Parameter path: the name of the file, for messages.
   init(_ bytes: [UInt8], path: String) throws(HearthError) {
-    // A member that stands twice could hide the one that names rules; and errors get their line and column.
+    // A duplicate member could hide the one that names rules. This parser also adds line and column to errors.
     _ = try LocatedJSON.parse(bytes, path: path)
     let json: JSONValue
     do {
@@ -45,7 +47,7 @@ struct FirebaseJSON: Equatable {
     indexFiles = try Self.indexFiles(root["firestore"], path)
   }
 
-  /// An object, or none.
+  /// The value as an object; nil if it is absent or null.
   private static func object(
     _ value: JSONValue?, _ place: String, _ path: String
   ) throws(HearthError) -> JSONObject? {
@@ -54,7 +56,7 @@ struct FirebaseJSON: Equatable {
     return object
   }
 
-  /// Demands the form of a product's section: an object, or an array of them for several databases.
+  /// Checks the form of a product's section: an object, or an array of objects for several databases.
   private static func requireObjects(
     _ section: JSONValue?, _ name: String, _ path: String
   ) throws(HearthError) {
@@ -71,7 +73,8 @@ struct FirebaseJSON: Equatable {
     }
   }
 
-  /// The first rules file of a product's section, which is an object, or an array of them for several databases.
+  /// The first rules file of a product's section, which is an object, or an array of objects for several
+  /// databases.
   private static func rulesFile(in section: JSONValue?) -> String? {
     let entries = section?.array ?? section.map { [$0] } ?? []
     return entries.lazy.compactMap { $0.object?["rules"] }.first { $0 != .null }.map {
@@ -79,7 +82,7 @@ struct FirebaseJSON: Equatable {
     }
   }
 
-  /// The index files of one database, or of several; they lie where this file does.
+  /// The index files of all databases. Their paths are relative to this file.
   private static func indexFiles(
     _ section: JSONValue?, _ path: String
   ) throws(HearthError) -> [HearthConfiguration.IndexFile] {
@@ -123,10 +126,11 @@ struct FirebaseJSON: Equatable {
     return emulator
   }
 
-  /// What some editors begin a file with: U+FEFF, which says that it is UTF-8.
+  /// The byte-order mark U+FEFF, which some editors write at the start of a UTF-8 file.
   static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
-  /// Replaces comments by spaces: the Firebase tools accept `//` and `/* */` in this file; and a byte-order mark.
+  /// Replaces comments and a byte-order mark by spaces. The Firebase tools accept `//` and `/* */` in this
+  /// file.
   static func withoutComments(_ source: [UInt8]) -> [UInt8] {
     enum Place { case text, string, escape, line, block }
     var bytes = source

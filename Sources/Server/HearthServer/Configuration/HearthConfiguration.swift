@@ -1,23 +1,23 @@
-// What a server is started with, after flags, variables, firebase.json and defaults have been laid over each other
-// (see ConfigurationSources). In-process users, such as tests, fill it in themselves.
+// The configuration of a server, resolved from flags, variables, firebase.json and defaults (see
+// ConfigurationSources). In-process users such as tests make it themselves.
 
 public import Logging
 
-/// A server's whole configuration.
+/// The complete configuration of a server.
 public struct HearthConfiguration: Sendable {
-  /// Where data is kept.
+  /// The storage of a server.
   public enum Storage: Sendable, Equatable {
-    /// In files under this directory, which is made if it is missing.
+    /// Files in this directory, which is created if it is missing.
     case directory(String)
-    /// In memory, until the process ends.
+    /// Memory, until the process ends.
     case ephemeral
   }
 
   /// An address to listen on.
   public struct Address: Sendable, Equatable {
-    /// An address or a name of this machine.
+    /// An address or a host name of this machine.
     public var host: String
-    /// 0 lets the system choose.
+    /// The port; 0 lets the system choose.
     public var port: Int
 
     /// Makes an address.
@@ -34,75 +34,75 @@ public struct HearthConfiguration: Sendable {
     /// The path of the private key.
     public var key: String
 
-    /// Names the files.
+    /// Makes a pair of files.
     public init(certificate: String, key: String) {
       self.certificate = certificate
       self.key = key
     }
   }
 
-  /// What happens to a query that the hosted product would not answer without another index.
+  /// The treatment of queries for which the hosted product requires another index.
   public enum IndexMode: String, Sendable {
-    /// It is answered.
+    /// The query runs.
     case automatic
-    /// It is refused, with the product's error.
+    /// The query fails with the product's error.
     case strict
   }
 
-  /// A file that chooses indexes.
+  /// An index file.
   public struct IndexFile: Sendable, Equatable {
-    /// The id of the databases that it is for.
+    /// The ID of the databases that the file applies to.
     public var database: String
-    /// Where it is.
+    /// The path of the file.
     public var path: String
 
-    /// Names a file.
+    /// Makes an index file.
     public init(database: String = "(default)", path: String) {
       self.database = database
       self.path = path
     }
   }
 
-  /// Where data is kept.
+  /// The storage of the server.
   public var storage: Storage
-  /// Which queries are answered.
+  /// The treatment of queries that lack an index.
   public var indexes = IndexMode.automatic
-  /// The files that choose Firestore's indexes.
+  /// The index files of Firestore.
   public var indexFiles: [IndexFile] = []
   /// The limits of both products.
   public var limits = ServerLimits()
-  /// The project that database namespaces belong to which name none themselves.
+  /// The project of database namespaces that name no project.
   public var project = "demo-project"
-  /// Where Cloud Firestore listens.
+  /// The address of Cloud Firestore.
   public var firestore = Address(port: 8080)
-  /// Where the Realtime Database listens; nil to serve Firestore alone.
+  /// The address of the Realtime Database; nil to serve only Firestore.
   public var database: Address? = Address(port: 9000)
-  /// Where the emulators' hub listens, in an emulator; nil for none.
+  /// The address of the emulator hub; nil for none.
   public var hub: Address?
-  /// Whether a hub's port that is in use is an error; else any free one takes its place.
+  /// Whether a hub port in use is an error. Otherwise the hub uses any free port.
   public var hubPortIsFixed = false
-  /// Whether to trust callers as the emulator suite does: no token, unsigned tokens and `owner` are accepted, and any
-  /// project and database springs into being.
+  /// Whether to trust callers as the emulator suite does. It accepts missing tokens, unsigned tokens and
+  /// `owner`, and creates projects and databases on first use.
   public var emulator = false
-  /// Whether an emulator may listen beyond loopback.
+  /// Whether an emulator may listen on addresses other than loopback.
   public var allowRemoteEmulator = false
-  /// A directory whose export an emulator reads before it serves anyone; nil for none.
+  /// The directory whose export an emulator imports before it serves; nil for none.
   public var importedDirectory: String?
-  /// Where an emulator exports all data when it stops; nil for nowhere.
+  /// The directory to which an emulator exports all data when it stops; nil for none.
   public var exportOnExit: String?
-  /// Nil for clear text.
+  /// The certificate files; nil for plain text.
   public var tls: TLSFiles?
-  /// What is logged, to standard error.
+  /// The minimum level of log messages, which go to standard error.
   public var logLevel = Logger.Level.notice
-  /// How long open connections may take to finish at shutdown, in seconds.
+  /// The grace period of open connections at shutdown, in seconds.
   public var drainSeconds = 5
 
-  /// A configuration with the defaults.
+  /// Makes a configuration with the defaults.
   public init(storage: Storage) {
     self.storage = storage
   }
 
-  /// An emulator in memory on free ports of the loopback interface, as tests want it.
+  /// An emulator in memory on free ports of the loopback interface, for tests.
   public static func forTesting(storage: Storage = .ephemeral) -> HearthConfiguration {
     var configuration = HearthConfiguration(storage: storage)
     configuration.emulator = true
@@ -112,7 +112,7 @@ public struct HearthConfiguration: Sendable {
     return configuration
   }
 
-  /// Refuses combinations that would be unsafe, or cannot be.
+  /// Checks the configuration for unsafe and impossible combinations.
   func validate() throws(HearthError) {
     try limits.validate()
     guard Self.isProjectID(project) else {
@@ -149,7 +149,7 @@ public struct HearthConfiguration: Sendable {
     return a == b || [a, b].contains { $0 == "0.0.0.0" || $0 == "::" }
   }
 
-  /// Whether a name can be a project's: it stands in paths of both products, and in names of hosts.
+  /// Whether a name is a valid project ID. Paths of both products and host names contain it.
   private static func isProjectID(_ name: String) -> Bool {
     func isPlain(_ byte: UInt8) -> Bool {
       switch byte {

@@ -1,8 +1,8 @@
-// Why a server does not start, in words that say what to do about it.
+// The error of a server that cannot start, with advice on what to change.
 
 /// A failure to configure or start a server.
 public struct HearthError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// What a person reads: what is wrong, and what to change.
+  /// The message: the problem and what to change.
   public var description: String
 
   /// Makes an error.

@@ -1,8 +1,10 @@
-// JSON that knows where in its file each value stands, so that a configuration's errors name line and column.
+// Located JSON values: each value has its position in the file, so that configuration errors have line and
+// column.
 
+import JSON
 import RealtimeModel
 
-/// A value and the place of its first byte.
+/// A value and the offset of its first byte.
 struct LocatedJSON {
   enum Content {
     case null
@@ -16,15 +18,16 @@ struct LocatedJSON {
   var content: Content
   var offset: Int
 
-  /// Parses a file; comments count as space. A member may stand once in its object, so that none hides another.
+  /// Parses a file. Comments count as spaces. An object may contain each member once, so that no member hides
+  /// another.
   /// - Throws: ``HearthError`` with line and column.
   static func parse(_ source: [UInt8], path: String) throws(HearthError) -> LocatedJSON {
     let bytes = FirebaseJSON.withoutComments(source)
-    var repeated: (key: String, offset: Int)?
+    var duplicate: (key: String, offset: Int)?
     let result = bytes.withUnsafeBytes { bytes -> Result<LocatedJSON, JSONError> in
       do throws(JSONError) {
         var reader = try JSONReader(unsafeBytes: bytes, limits: JSONLimits(depth: 64, bytes: 4 << 20))
-        let value = try read(&reader, &repeated)
+        let value = try read(&reader, &duplicate)
         try reader.finish()
         return .success(value)
       } catch {
@@ -33,17 +36,19 @@ struct LocatedJSON {
     }
     switch result {
     case .success(let value):
-      guard let repeated else { return value }
+      guard let duplicate else { return value }
       throw HearthError(
-        "\(path):\(place(of: repeated.offset, in: source)): the member '\(repeated.key)' stands twice in its object. "
+        "\(path):\(lineAndColumn(of: duplicate.offset, in: source)): the member '\(duplicate.key)' stands twice in its object. "
           + "Leave one of them.")
-    case .failure(let error): throw HearthError("\(path):\(place(of: error.offset, in: source)): \(error)")
+    case .failure(let error):
+      throw HearthError("\(path):\(lineAndColumn(of: error.offset, in: source)): \(error)")
     }
   }
 
-  /// - Parameter repeated: gets the first member that stands twice in its object, and where its value is.
+  /// Reads one value.
+  /// - Parameter duplicate: receives the first duplicate member and the offset of its value.
   private static func read(
-    _ reader: inout JSONReader, _ repeated: inout (key: String, offset: Int)?
+    _ reader: inout JSONReader, _ duplicate: inout (key: String, offset: Int)?
   ) throws(JSONError) -> LocatedJSON {
     let kind = try reader.peekKind()
     let offset = reader.offset
@@ -61,23 +66,23 @@ struct LocatedJSON {
     case .array:
       var elements: [LocatedJSON] = []
       try reader.beginArray()
-      while try reader.nextElement() { elements.append(try read(&reader, &repeated)) }
+      while try reader.nextElement() { elements.append(try read(&reader, &duplicate)) }
       return LocatedJSON(content: .array(elements), offset: offset)
     case .object:
       var members: [(key: String, value: LocatedJSON)] = []
       var keys: Set<String> = []
       try reader.beginObject()
       while let key = try reader.nextKey() {
-        let value = try read(&reader, &repeated)
-        if !keys.insert(key).inserted, repeated == nil { repeated = (key, value.offset) }
+        let value = try read(&reader, &duplicate)
+        if !keys.insert(key).inserted, duplicate == nil { duplicate = (key, value.offset) }
         members.append((key, value))
       }
       return LocatedJSON(content: .object(members), offset: offset)
     }
   }
 
-  /// `line:column` of an offset; a byte-order mark is no column.
-  static func place(of offset: Int, in source: [UInt8]) -> String {
+  /// `line:column` of an offset. A byte-order mark is not a column.
+  static func lineAndColumn(of offset: Int, in source: [UInt8]) -> String {
     let before = source.prefix(offset)
     let line = before.count { $0 == UInt8(ascii: "\n") } + 1
     let mark = source.starts(with: FirebaseJSON.byteOrderMark) ? FirebaseJSON.byteOrderMark.count : 0
@@ -85,7 +90,7 @@ struct LocatedJSON {
     return "\(line):\(max(0, before.count - start) + 1)"
   }
 
-  /// A member of an object; nil if there is none, or null.
+  /// A member of an object; nil if it is absent or null.
   subscript(key: String) -> LocatedJSON? {
     guard case .object(let members) = content, let value = members.last(where: { $0.key == key })?.value
     else { return nil }

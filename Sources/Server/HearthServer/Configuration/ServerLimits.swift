@@ -1,8 +1,8 @@
-// The product's limits that a server may raise, by the names that a limits file calls them, each with the most it may be
-// raised to and why no further.
+// The limits of the products that a server may raise, by their names in a limits file. Each has a ceiling and
+// the reason for it.
 //
-// Invariant: no limit lies below the product's own, so that what clients know of them stays true, nor above its ceiling,
-// up to which the tests have been.
+// Invariant: no limit is below the product's own limit, so that clients can rely on it. No limit is above its
+// ceiling, up to which tests cover it.
 
 public import FirestoreEngine
 import FirestoreModel
@@ -10,25 +10,25 @@ public import RealtimeModel
 
 /// The limits of both products.
 public struct ServerLimits: Sendable, Equatable {
-  /// Cloud Firestore's.
+  /// The limits of Cloud Firestore.
   public var firestore = EngineLimits.standard
-  /// The Realtime Database's.
+  /// The limits of the Realtime Database.
   public var realtime = RealtimeLimits.standard
 
-  /// The products' own limits.
+  /// Makes the products' own limits.
   public init() {}
 
-  /// One limit that may be raised.
+  /// A limit that may be raised.
   public struct Adjustable: Sendable {
     /// The product: `firestore` or `realtime`.
     public let product: String
-    /// Its name in that product's part of a limits file.
+    /// The name in that product's section of a limits file.
     public let name: String
-    /// What it is without one.
+    /// The product's own limit.
     public let standard: Int
-    /// The most it may be.
+    /// The maximum value.
     public let ceiling: Int
-    /// Why it may be no more, as half a sentence.
+    /// The reason for the ceiling, as the second half of a sentence.
     public let reason: String
     let path: any WritableKeyPath<ServerLimits, Int> & Sendable
 
@@ -45,7 +45,7 @@ public struct ServerLimits: Sendable, Equatable {
       standard = ServerLimits()[keyPath: path]
     }
 
-    /// Both names: `firestore.documentBytes`.
+    /// Product and name: `firestore.documentBytes`.
     public var fullName: String { "\(product).\(name)" }
   }
 
@@ -57,112 +57,112 @@ public struct ServerLimits: Sendable, Equatable {
       "a document is one row of at most 16 MiB, and small values take more there than they count"),
     Adjustable(
       "firestore", "valueBytes", \.firestore.data.valueBytes, (10 << 20) - 89,
-      "a value lies in one document"),
+      "a value is part of one document"),
     Adjustable(
       "firestore", "valueDepth", \.firestore.data.valueDepth, Limits.greatestValueDepth,
-      "clients read 100 protobuf messages inside each other, and a level takes three"),
+      "clients read at most 100 nested protobuf messages, and a level takes three"),
     Adjustable(
       "firestore", "vectorDimensions", \.firestore.data.vectorDimensions, 65_536,
-      "a search compares them all in every document"),
+      "a search compares all of them in every document"),
     Adjustable(
       "firestore", "transformsPerDocument", \.firestore.data.transformsPerDocument, 5_000,
       "all writes of a database wait while they are applied"),
     Adjustable(
-      "firestore", "requestBytes", \.firestore.requestBytes, 16 << 20,
+      "firestore", "requestBytes", \.firestore.maximumRequestBytes, 16 << 20,
       "a gRPC message has at most 17 MiB, on both sides"),
     // Queries.
     Adjustable(
       "firestore", "disjunctions", \.firestore.data.disjunctions, 500,
-      "each is a search of its own"),
+      "each is a separate search"),
     Adjustable(
       "firestore", "notInValues", \.firestore.data.notInValues, 500,
-      "every document that is gone over is compared with them all"),
+      "every scanned document is compared with all of them"),
     Adjustable(
       "firestore", "filtersAndOrders", \.firestore.data.filtersAndOrders, 500,
-      "each is asked of every document that is gone over"),
+      "each is evaluated on every scanned document"),
     Adjustable(
       "firestore", "inequalityFields", \.firestore.data.inequalityFields, 100,
       "each orders the result, and an index has at most 100 fields"),
     Adjustable(
       "firestore", "aggregations", \.firestore.data.aggregations, 100,
-      "each is computed from every document that is found"),
+      "each is computed from every matching document"),
     Adjustable(
       "firestore", "nearestNeighbours", \.firestore.data.nearestNeighbours, 10_000,
-      "they are kept in memory while the search goes on"),
+      "they are kept in memory during the search"),
     // Indexes.
     Adjustable(
-      "firestore", "indexEntries", \.firestore.indexEntries, 200_000,
+      "firestore", "indexEntries", \.firestore.maximumIndexEntries, 200_000,
       "they are written with their document, and a commit has at most 64 MiB"),
     Adjustable(
-      "firestore", "indexEntryBytes", \.firestore.indexEntryBytes, 16_384,
-      "no names and value take more"),
+      "firestore", "indexEntryBytes", \.firestore.maximumIndexEntryBytes, 16_384,
+      "no combination of names and value needs more"),
     Adjustable(
-      "firestore", "indexEntriesBytes", \.firestore.indexEntriesBytes, 16 << 20,
+      "firestore", "indexEntriesBytes", \.firestore.maximumIndexEntriesBytes, 16 << 20,
       "they are written with their document, and a commit has at most 64 MiB"),
     Adjustable(
-      "firestore", "compositeIndexes", \.firestore.compositeIndexes, 10_000,
-      "writes go over those of their collection"),
+      "firestore", "compositeIndexes", \.firestore.maximumCompositeIndexes, 10_000,
+      "each write reads those of its collection"),
     Adjustable(
-      "firestore", "fieldOverrides", \.firestore.fieldOverrides, 10_000,
-      "writes go over those of their collection"),
+      "firestore", "fieldOverrides", \.firestore.maximumFieldOverrides, 10_000,
+      "each write reads those of its collection"),
     // Time.
     Adjustable(
-      "firestore", "historySeconds", \.firestore.historySeconds, EngineLimits.longestHistorySeconds,
-      "all that is overwritten stays on disk as long"),
+      "firestore", "historySeconds", \.firestore.historySeconds, EngineLimits.maximumHistorySeconds,
+      "overwritten rows stay on disk that long"),
     Adjustable(
-      "firestore", "resumeSeconds", \.firestore.resumeSeconds, EngineLimits.longestHistorySeconds,
+      "firestore", "resumeSeconds", \.firestore.maximumResumeTokenAgeSeconds, EngineLimits.maximumHistorySeconds,
       "history goes back no further"),
     Adjustable(
-      "firestore", "transactionIdleSeconds", \.firestore.transactionIdleSeconds, 3_600,
-      "its locks hold up others, and it reads history"),
+      "firestore", "transactionIdleSeconds", \.firestore.transactionIdleTimeoutSeconds, 3_600,
+      "its locks delay other transactions, and it reads history"),
     Adjustable(
-      "firestore", "transactionSeconds", \.firestore.transactionSeconds, 3_600,
-      "its locks hold up others, and it reads history"),
-    // What is open at once.
+      "firestore", "transactionSeconds", \.firestore.transactionTimeoutSeconds, 3_600,
+      "its locks delay other transactions, and it reads history"),
+    // Open objects.
     Adjustable(
-      "firestore", "openTransactions", \.firestore.openTransactions, 100_000,
-      "each is kept in memory, and all are gone over when one has lived too long"),
+      "firestore", "openTransactions", \.firestore.maximumOpenTransactions, 100_000,
+      "each is kept in memory, and all are scanned when one expires"),
     Adjustable(
-      "firestore", "streamTargets", \.firestore.streamTargets, 100_000,
-      "every change that a stream is told of goes over all its targets"),
+      "firestore", "streamTargets", \.firestore.maximumStreamTargets, 100_000,
+      "every change that a stream receives is compared with all its targets"),
     // The Realtime Database.
     Adjustable(
       "realtime", "depth", \.realtime.depth, 100,
       "JSON is read to 128 levels, those of the message around it included"),
     Adjustable(
       "realtime", "keyBytes", \.realtime.keyBytes, 4_096,
-      "all keys on the way to a value have \(RealtimeLimits.pathBytes) bytes together"),
+      "all keys of a path have \(RealtimeLimits.pathBytes) bytes together"),
     Adjustable(
       "realtime", "stringBytes", \.realtime.stringBytes, (16 << 20) - 1_024,
       "a string is one row of at most 16 MiB"),
     Adjustable(
       "realtime", "socketWriteBytes", \.realtime.socketWriteBytes, 128 << 20,
-      "a message is kept in memory until it is whole, and may be twice as long"),
+      "a message is kept in memory until it is complete, and may be twice as long"),
     Adjustable(
       "realtime", "restWriteBytes", \.realtime.restWriteBytes, 1 << 30,
-      "it is kept in memory until it is written; writeSizeLimit=unlimited takes more, piece by piece"),
+      "it is kept in memory until it is written; writeSizeLimit=unlimited accepts more, in chunks"),
     Adjustable(
       "realtime", "responseBytes", \.realtime.responseBytes, 1 << 30,
-      "it is kept in memory until it is sent; format=export gives more, piece by piece"),
+      "it is kept in memory until it is sent; format=export returns more, in chunks"),
     Adjustable(
       "realtime", "readSeconds", \.realtime.readSeconds, 24 * 3_600,
-      "what is overwritten meanwhile stays on disk as long"),
+      "rows overwritten meanwhile stay on disk that long"),
     Adjustable(
       "realtime", "listensPerConnection", \.realtime.listensPerConnection, 100_000,
-      "one connection must leave the others memory"),
+      "one connection must leave memory for others"),
     Adjustable(
       "realtime", "ordersPerLocation", \.realtime.ordersPerLocation, 10_000,
-      "each keeps a list of the location's children in memory, which every write to them mends"),
+      "each keeps a sorted list of the location's children in memory, which every write to them updates"),
     Adjustable(
       "realtime", "onDisconnectsPerConnection", \.realtime.onDisconnectsPerConnection, 100_000,
-      "they are carried out in one commit of at most 64 MiB"),
+      "they are executed in one commit of at most 64 MiB"),
     Adjustable(
       "realtime", "queuedOutputBytes", \.realtime.queuedOutputBytes, 1 << 30,
-      "one connection must leave the others memory"),
+      "one connection must leave memory for others"),
   ]
 
   /// Sets a limit.
-  /// - Throws: what is wrong with the value, as half a sentence that follows the limit's name.
+  /// - Throws: the problem with the value, as the second half of a sentence that begins with the limit's name.
   mutating func set(_ limit: Adjustable, to value: Int) throws(HearthError) {
     guard value >= limit.standard else {
       throw HearthError(
@@ -174,7 +174,7 @@ public struct ServerLimits: Sendable, Equatable {
     self[keyPath: limit.path] = value
   }
 
-  /// Refuses limits beyond their bounds, and those that contradict each other.
+  /// Checks all limits for their bounds, and for contradictions between them.
   func validate() throws(HearthError) {
     for limit in Self.adjustable {
       var limits = ServerLimits()
@@ -182,15 +182,15 @@ public struct ServerLimits: Sendable, Equatable {
         throw HearthError("The limit \(limit.fullName) \(error).")
       }
     }
-    guard firestore.resumeSeconds <= firestore.historySeconds else {
+    guard firestore.maximumResumeTokenAgeSeconds <= firestore.historySeconds else {
       throw HearthError(
-        "The limit firestore.resumeSeconds is \(firestore.resumeSeconds), and firestore.historySeconds "
+        "The limit firestore.resumeSeconds is \(firestore.maximumResumeTokenAgeSeconds), and firestore.historySeconds "
           + "\(firestore.historySeconds): no token is good for longer than history is kept. Raise historySeconds, too."
       )
     }
   }
 
-  /// Those that are not the products' own, in words.
+  /// The raised limits, as `name=value`.
   var raised: [String] {
     Self.adjustable.filter { self[keyPath: $0.path] != $0.standard }.map {
       "\($0.fullName)=\(self[keyPath: $0.path])"

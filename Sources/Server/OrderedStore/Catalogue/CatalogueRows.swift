@@ -1,16 +1,21 @@
-// The rows of the store itself: which databases there are, how far versions were handed out, the layout's format.
+// The catalogue rows of a store: its databases, their floors, the version ceiling and the format of the layout.
+//
+// Rows read from disk are validated and reported as corrupted. A debug build decodes each entry after encoding it.
 
-/// Reads and writes the catalogue's rows; ``KeyLayout`` shows their bytes.
+/// Reads and writes the catalogue's rows. ``StorageKeyLayout`` documents their bytes.
 enum CatalogueRows {
-  /// The format of this layout; a store of another is not opened.
+  /// The format of this layout. A store of another format is not opened.
   static let format: UInt8 = 1
 
-  /// What the catalogue knows of a database.
-  struct Entry: Sendable {
+  /// The catalogue's entry of a database.
+  struct Entry: Sendable, Equatable {
     var number: DatabaseNumber
     var created: Version
     var keepsHistory: Bool
   }
+
+  /// The highest version that a store accepts from disk, in microseconds. Versions above it would soon overflow.
+  private static let maximumVersion: UInt64 = 1 << 62
 
   private static let formatKey: Key = [0, UInt8(ascii: "s")]
   private static let ceilingKey: Key = [0, UInt8(ascii: "v")]
@@ -20,21 +25,22 @@ enum CatalogueRows {
   static func putFormat(in batch: any EngineBatch) { put(formatKey, [format], in: batch) }
 
   static func putCeiling(_ ceiling: Version, in batch: any EngineBatch) {
-    put(ceilingKey, KeyLayout.bigEndian(ceiling.microseconds), in: batch)
+    put(ceilingKey, StorageKeyLayout.bigEndian(ceiling.microseconds), in: batch)
   }
 
   static func putNextNumber(_ number: DatabaseNumber, in batch: any EngineBatch) {
-    put(nextNumberKey, KeyLayout.bigEndian(number), in: batch)
+    put(nextNumberKey, StorageKeyLayout.bigEndian(number), in: batch)
   }
 
   static func putFloor(_ floor: Version, of number: DatabaseNumber, in batch: any EngineBatch) {
-    put(floorKey(number), KeyLayout.bigEndian(floor.microseconds), in: batch)
+    put(floorKey(number), StorageKeyLayout.bigEndian(floor.microseconds), in: batch)
   }
 
   static func put(_ entry: Entry, named name: String, in batch: any EngineBatch) {
     let value =
-      KeyLayout.bigEndian(entry.number) + KeyLayout.bigEndian(entry.created.microseconds)
+      StorageKeyLayout.bigEndian(entry.number) + StorageKeyLayout.bigEndian(entry.created.microseconds)
       + [entry.keepsHistory ? 1 : 0]
+    assert(decode(value) == entry, "invariant: a catalogue entry decodes to what was encoded")
     put(namePrefix + Array(name.utf8), value, in: batch)
   }
 
@@ -49,7 +55,11 @@ enum CatalogueRows {
   }
 
   static func readCeiling(_ snapshot: any EngineSnapshot) throws -> Version {
-    try Version(microseconds: number(value(of: ceilingKey, snapshot)) ?? 0)
+    let microseconds: UInt64 = try number(value(of: ceilingKey, snapshot)) ?? 0
+    guard microseconds <= maximumVersion else {
+      throw StoreError(.corrupted, "the version ceiling \(microseconds) in the catalogue is not a time")
+    }
+    return Version(microseconds: microseconds)
   }
 
   static func readNextNumber(_ snapshot: any EngineSnapshot) throws -> DatabaseNumber {
@@ -60,19 +70,26 @@ enum CatalogueRows {
     try Version(microseconds: number(value(of: floorKey(database), snapshot)) ?? 0)
   }
 
+  /// The entry of a database; nil if the catalogue does not contain it.
   static func readEntry(named name: String, _ snapshot: any EngineSnapshot) throws -> Entry? {
     guard let bytes = try value(of: namePrefix + Array(name.utf8), snapshot) else { return nil }
-    guard bytes.count == 13 else {
+    guard let entry = decode(bytes), try entry.number < readNextNumber(snapshot) else {
       throw StoreError(.corrupted, "the catalogue's entry of \(name) is damaged")
     }
-    return bytes.withUnsafeBytes { bytes in
-      Entry(
-        number: UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)),
-        created: KeyLayout.version(in: bytes, at: 4), keepsHistory: bytes[12] == 1)
-    }
+    return entry
   }
 
-  /// All names, in ascending order of their bytes.
+  private static func decode(_ bytes: StoredValue) -> Entry? {
+    guard bytes.count == 13 else { return nil }
+    let entry = bytes.withUnsafeBytes { bytes in
+      Entry(
+        number: UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)),
+        created: StorageKeyLayout.version(in: bytes, at: 4), keepsHistory: bytes[12] == 1)
+    }
+    return entry.created.microseconds <= maximumVersion ? entry : nil
+  }
+
+  /// The names of all databases, in ascending order of their bytes.
   static func readNames(_ snapshot: any EngineSnapshot) throws -> [String] {
     let end = KeyRange.successor(ofPrefix: namePrefix) ?? [1]
     let cursor = try snapshot.cursor(from: namePrefix, to: end, .disk)
@@ -86,7 +103,7 @@ enum CatalogueRows {
   }
 
   private static func floorKey(_ number: DatabaseNumber) -> Key {
-    [0, UInt8(ascii: "f")] + KeyLayout.bigEndian(number)
+    [0, UInt8(ascii: "f")] + StorageKeyLayout.bigEndian(number)
   }
 
   private static func put(_ key: Key, _ value: StoredValue, in batch: any EngineBatch) {

@@ -1,58 +1,55 @@
-// A database of a store that stands on a storage engine: the contract's calls, handed to the sequencer, the readers
-// and the log.
+// A database of an ``EngineStore``: the calls of the contract, which read from the published state or join the sequencer.
 
-/// One open database. Holds its store, so that the store lives as long as its databases are used.
+/// A handle of an open database. It retains its store, so that the store lives while its databases are used.
 final class EngineDatabase: OrderedDatabase {
-  let name: String
-  let createdVersion: Version
   private let store: EngineStore
-  private let core: DatabaseCore
+  private let database: OpenDatabase
 
-  init(_ store: EngineStore, _ core: DatabaseCore) {
+  init(_ store: EngineStore, _ database: OpenDatabase) {
     self.store = store
-    self.core = core
-    name = core.name
-    createdVersion = core.created
+    self.database = database
   }
 
-  var latestVersion: Version { core.standing.latestVersion }
+  var name: String { database.name }
+  var createdVersion: Version { database.createdVersion }
+  var latestVersion: Version { database.publishedState.latestVersion }
 
   func read<Result: Sendable>(
     at version: Version?, _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws -> Result {
-    let moment = try core.standing.moment()
-    let at = version ?? moment.latest
-    let isPast = try core.isPast(at, moment)
-    return try await store.reading { [layout = core.layout] tier in
-      let reader = RowReader(snapshot: moment.snapshot, layout: layout, tier: tier)
-      if isPast {
-        let view = PastView(reader, at: at)
-        return try Reading.attempt(missed: { view.missed }) { try body(view) }
-      }
-      let view = CurrentView(reader, at: at)
-      return try Reading.attempt(missed: { view.missed }) { try body(view) }
+    let published = try database.publishedState.publishedView()
+    let version = version ?? published.latest
+    let isPast = try database.isPast(version, published)
+    return try await store.read { [database] tier in
+      let reader = database.reader(published, tier)
+      let view: any TieredView = isPast ? PastView(reader, at: version) : CurrentView(reader, at: version)
+      return try view.run(body)
     }
   }
 
-  func hold() throws -> any HeldView {
-    HeldMoment(store: store, layout: core.layout, moment: try core.standing.moment())
+  func pinView() throws -> any PinnedView {
+    PinnedState(store: store, database: database, published: try database.publishedState.publishedView())
   }
 
   func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
-    answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result,
+    completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   ) {
+    let call = SequencedCall(completion)
     do {
-      try core.sequencer.enqueue { sequencer in sequencer.execute(validating: reads, body, answer) }
+      // The call retains the store, which must not end before every call is completed.
+      try database.sequencer.enqueue { [store] sequencer in
+        withExtendedLifetime(store) { sequencer.execute(validating: reads, body, call) }
+      }
     } catch {
-      answer(.failure(error))
+      call.complete(.failure(error))
     }
   }
 
   func reserveVersion() async throws -> Version {
     try await withCheckedThrowingContinuation { continuation in
       do {
-        try core.sequencer.enqueue { sequencer in sequencer.reserve { continuation.resume(with: $0) } }
+        try database.sequencer.enqueue { sequencer in sequencer.reserve { continuation.resume(with: $0) } }
       } catch {
         continuation.resume(throwing: error)
       }
@@ -71,64 +68,69 @@ final class EngineDatabase: OrderedDatabase {
   }
 
   func log(after version: Version, limit: Int) async throws -> [LogRecord] {
-    let moment = try core.standing.moment()
-    guard version >= moment.floor else { throw StoreError.versionTooOld }
-    guard version < moment.latest, limit > 0 else { return [] }
-    return try await store.reading { [layout = core.layout] tier in
-      try Reading.log(layout, moment.snapshot, after: version, upTo: moment.latest, limit: limit, tier)
+    let published = try database.publishedState.publishedView()
+    guard version >= published.floor else { throw StoreError.versionTooOld }
+    guard version < published.latest, limit > 0 else { return [] }
+    return try await store.read { [database] tier in
+      try database.reader(published, tier).logRecords(after: version, limit: limit)
     }
   }
 
   func follow(_ deliver: @escaping @Sendable (LogRecord) -> Void) -> any LogSubscription {
-    Following(core.standing, deliver)
+    FollowerSubscription(database.publishedState, deliver)
   }
 }
 
-/// A state that is held.
-private struct HeldMoment: HeldView {
+/// A pinned state of a database.
+private struct PinnedState: PinnedView {
   let store: EngineStore
-  let layout: KeyLayout
-  let moment: Standing.Moment
+  let database: OpenDatabase
+  let published: PublishedState.PublishedView
 
-  var version: Version { moment.latest }
+  var version: Version { published.latest }
 
   func read<Result: Sendable>(
     _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws -> Result {
-    try await store.walking { [layout, moment] tier in
-      let view = CurrentView(
-        RowReader(snapshot: moment.snapshot, layout: layout, tier: tier), at: moment.latest)
-      return try Reading.attempt(missed: { view.missed }) { try body(view) }
+    try await store.readWithoutCacheFill { [database, published] tier in
+      try CurrentView(database.reader(published, tier), at: published.latest).run(body)
     }
   }
 }
 
-/// What a store keeps of an open database.
-final class DatabaseCore: Sendable {
+/// An open database, as its store retains it.
+final class OpenDatabase: Sendable {
   let name: String
-  let created: Version
-  let layout: KeyLayout
+  let createdVersion: Version
+  let layout: StorageKeyLayout
   let history: HistoryWindow
-  let standing: Standing
-  let sequencer: Sequencer
+  let publishedState: PublishedState
+  let sequencer: CommitSequencer
 
   init(
-    name: String, _ entry: CatalogueRows.Entry, _ history: HistoryWindow, _ standing: Standing,
-    _ sequencer: Sequencer
+    name: String, created: Version, _ history: HistoryWindow, _ publishedState: PublishedState,
+    _ sequencer: CommitSequencer
   ) {
     self.name = name
-    self.created = entry.created
+    self.createdVersion = created
     self.layout = sequencer.layout
     self.history = history
-    self.standing = standing
+    self.publishedState = publishedState
     self.sequencer = sequencer
   }
 
-  /// Whether a read at a version needs history; throws if it cannot be served.
-  func isPast(_ version: Version, _ moment: Standing.Moment) throws -> Bool {
-    if version > moment.latest { throw StoreError.versionInFuture }
-    if version >= moment.newestCommit { return false }
-    guard sequencer.keepsHistory, version >= moment.floor else { throw StoreError.versionTooOld }
+  /// A reader of the rows of a published state.
+  func reader(_ published: PublishedState.PublishedView, _ tier: ReadTier) -> RowReader {
+    RowReader(
+      snapshot: published.snapshot, layout: layout, tier: tier, newestVersion: published.latest)
+  }
+
+  /// Whether a read at a version needs history.
+  /// - Throws: ``StoreError`` if the version is above the latest or below the floor.
+  func isPast(_ version: Version, _ published: PublishedState.PublishedView) throws -> Bool {
+    if version > published.latest { throw StoreError.versionInFuture }
+    if version >= published.newestCommit { return false }
+    guard sequencer.keepsHistory, version >= published.floor else { throw StoreError.versionTooOld }
     return true
   }
 }

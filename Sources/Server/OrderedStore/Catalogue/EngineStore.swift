@@ -1,19 +1,21 @@
-// A store on a storage engine: the catalogue of databases, the threads, the start and the end. MemoryStore and
-// EmbeddedStore are this with their engine.
+// A store on a storage engine: the catalogue of databases, the threads, opening and closing. MemoryStore and EmbeddedStore
+// add their engines.
 //
-// Invariant: a version handed out before the start lies at or below the ceiling found on disk, and every version
-// handed out after it above, whatever the clock says.
+// Invariant: every version assigned before the start is at most the ceiling found on disk. Every version assigned after the
+// start is above that ceiling, independent of the clock.
 
-/// The machinery of every store that has a ``StorageEngine``.
+import Locking
+
+/// The implementation of a store on a ``StorageEngine``.
 package final class EngineStore: OrderedStore {
   private struct Registry {
-    var open: [String: DatabaseCore] = [:]
-    /// The newest version that a removed database handed out.
-    var newestRemoved = Version.zero
-    var closed = false
-    var finished = false
-    /// Who waits for the end.
-    var closers: [CheckedContinuation<Void, Never>] = []
+    var open: [String: OpenDatabase] = [:]
+    /// The newest version of a removed database.
+    var newestRemovedVersion = Version.zero
+    var isClosing = false
+    var isClosed = false
+    /// The callers that wait until the store is closed.
+    var waiting: [CheckedContinuation<Void, Never>] = []
   }
 
   private let engine: any StorageEngine
@@ -49,8 +51,8 @@ package final class EngineStore: OrderedStore {
     let now = options.clock.now()
     if now + CommitPipeline.ceilingLead * 2 < bootVersion.microseconds {
       options.report(
-        "the clock was set back: it reads \(now) µs where version \(bootVersion) may have been handed out; "
-          + "it is not followed")
+        "the clock was set back: it reads \(now) µs, below version \(bootVersion), which may have been assigned; "
+          + "versions do not follow it")
     }
     published = Guarded(Published(snapshot: engine.snapshot()))
     pipeline = CommitPipeline(engine, published, ceiling: bootVersion, options)
@@ -66,7 +68,7 @@ package final class EngineStore: OrderedStore {
   }
 
   package func database(named name: String, history: HistoryWindow) async throws -> any OrderedDatabase {
-    if let core = registry.withLock({ $0.open[name] }) { return EngineDatabase(self, core) }
+    if let database = registry.withLock({ $0.open[name] }) { return EngineDatabase(self, database) }
     return EngineDatabase(self, try await onCatalogue { try self.open(name, history) })
   }
 
@@ -91,49 +93,50 @@ package final class EngineStore: OrderedStore {
 
   package func close() async throws {
     await withCheckedContinuation { continuation in
-      let (begins, isOver) = registry.withLock { registry in
-        defer { registry.closed = true }
-        if !registry.finished { registry.closers.append(continuation) }
-        return (!registry.closed, registry.finished)
+      let (begins, isClosed) = registry.withLock { registry in
+        defer { registry.isClosing = true }
+        if !registry.isClosed { registry.waiting.append(continuation) }
+        return (!registry.isClosing, registry.isClosed)
       }
-      if isOver { continuation.resume() }
+      if isClosed { continuation.resume() }
       guard begins else { return }
       _ = DedicatedThread {
-        self.finish()
-        let closers = self.registry.withLock { registry in
-          registry.finished = true
-          defer { registry.closers = [] }
-          return registry.closers
+        self.closeAll()
+        let waiting = self.registry.withLock { registry in
+          registry.isClosed = true
+          defer { registry.waiting = [] }
+          return registry.waiting
         }
-        for closer in closers { closer.resume() }
+        for continuation in waiting { continuation.resume() }
       }
     }
   }
 
-  /// The clock's time.
+  /// The current time, in microseconds since the Unix epoch.
   var now: UInt64 { options.clock.now() }
 
-  /// Removes what lies below the history windows now, in all databases; for tests and tools. Blocks.
+  /// Deletes the rows below the history windows of all databases now. For tests and tools.
   package func trimNow() async throws {
     try await onCatalogue { try self.trimmer.trimAll() }
   }
 
-  /// Runs a read: on this thread as long as memory serves it and it stays short, else on a reader's.
-  func reading<Result: Sendable>(_ read: @escaping @Sendable (ReadTier) throws -> Result) async throws
+  /// Runs a read on this thread while memory serves it and it stays short, else again on a reader thread.
+  func read<Result: Sendable>(_ read: @escaping @Sendable (ReadTier) throws -> Result) async throws
     -> Result
   {
     do {
       return try read(.memory)
-    } catch is NotAtOnce {
+    } catch is MemoryTierMiss {
       return try await EngineStore.run(on: readers) { try read(.disk) }
     }
   }
 
-  /// Runs a part of a long walk, on a reader's thread.
-  func walking<Result: Sendable>(_ read: @escaping @Sendable (ReadTier) throws -> Result) async throws
+  /// Runs a part of a long scan on a reader thread. The engine does not cache what it reads.
+  func readWithoutCacheFill<Result: Sendable>(_ read: @escaping @Sendable (ReadTier) throws -> Result)
+    async throws
     -> Result
   {
-    try await EngineStore.run(on: readers) { try read(.passing) }
+    try await EngineStore.run(on: readers) { try read(.withoutCacheFill) }
   }
 
   private static let closed = StoreError.unavailable("the store is closed")
@@ -141,7 +144,7 @@ package final class EngineStore: OrderedStore {
   private func onCatalogue<Result: Sendable>(_ work: @escaping @Sendable () throws -> Result) async throws
     -> Result
   {
-    guard !registry.withLock({ $0.closed }) else { throw EngineStore.closed }
+    guard !registry.withLock({ $0.isClosing }) else { throw EngineStore.closed }
     return try await EngineStore.run(on: catalogue, work)
   }
 
@@ -154,59 +157,63 @@ package final class EngineStore: OrderedStore {
     }
   }
 
-  /// Opens or creates a database; on the catalogue's thread.
-  private func open(_ name: String, _ history: HistoryWindow) throws -> DatabaseCore {
-    if let core = registry.withLock({ $0.open[name] }) { return core }
-    guard !name.isEmpty, name.utf8.count <= StoreLimits.name else {
-      throw StoreError.limitExceeded("a database's name has 1 to \(StoreLimits.name) bytes")
+  /// Opens or creates a database. Runs on the catalogue thread.
+  private func open(_ name: String, _ history: HistoryWindow) throws -> OpenDatabase {
+    if let database = registry.withLock({ $0.open[name] }) { return database }
+    guard !name.isEmpty, name.utf8.count <= StoreLimits.maximumNameBytes else {
+      throw StoreError.limitExceeded("a database's name has 1 to \(StoreLimits.maximumNameBytes) bytes")
     }
     guard let snapshot = published.withLock({ $0.snapshot }) else { throw EngineStore.closed }
-    let keepsHistory = history != .openReads
+    let keepsHistory = history != .activeReadersOnly
     let entry: CatalogueRows.Entry
-    let standing: Standing
+    let publishedState: PublishedState
     if let found = try CatalogueRows.readEntry(named: name, snapshot) {
       entry = found
       var floor = try CatalogueRows.readFloor(of: found.number, snapshot)
       if keepsHistory, !found.keepsHistory { floor = max(bootVersion, found.created) }
-      standing = Standing(published, latest: max(bootVersion, found.created), floor: floor)
+      publishedState = PublishedState(published, latest: max(bootVersion, found.created), floor: floor)
       if keepsHistory != found.keepsHistory {
         var changed = found
         changed.keepsHistory = keepsHistory
-        try write(standing, found.created) { [changed, floor] batch in
+        try write(publishedState, found.created) { [changed, floor] batch in
           CatalogueRows.put(changed, named: name, in: batch)
           CatalogueRows.putFloor(floor, of: changed.number, in: batch)
         }
       }
     } else {
       let number = try CatalogueRows.readNextNumber(snapshot)
-      // One of this name may have been removed: whoever still holds a version of it must see that it lies before.
-      let before = max(bootVersion, registry.withLock { $0.newestRemoved })
+      // A database of this name may have been removed. Versions of it that clients still have must be below the new one's.
+      let before = max(bootVersion, registry.withLock { $0.newestRemovedVersion })
       let created = Version(microseconds: max(options.clock.now(), before.microseconds + 1))
+      precondition(
+        created > bootVersion, "invariant: versions of this process are above the ceiling at its start")
       let new = CatalogueRows.Entry(number: number, created: created, keepsHistory: keepsHistory)
       entry = new
-      standing = Standing(published, latest: created, floor: .zero)
-      try write(standing, created) { batch in
+      publishedState = PublishedState(published, latest: created, floor: .zero)
+      try write(publishedState, created) { batch in
         CatalogueRows.put(new, named: name, in: batch)
         CatalogueRows.putNextNumber(number + 1, in: batch)
       }
     }
-    let layout = KeyLayout(number: entry.number)
-    let sequencer = Sequencer(layout, standing, keepsHistory: keepsHistory, pipeline, sequencers, options)
-    let core = DatabaseCore(name: name, entry, history, standing, sequencer)
-    registry.withLock { $0.open[name] = core }
-    trimmer.add(core)
-    return core
+    let layout = StorageKeyLayout(number: entry.number)
+    let sequencer = CommitSequencer(
+      layout, publishedState, keepsHistory: keepsHistory, pipeline, sequencers, options)
+    let database = OpenDatabase(
+      name: name, created: entry.created, history, publishedState, sequencer)
+    registry.withLock { $0.open[name] = database }
+    trimmer.add(database)
+    return database
   }
 
-  /// Removes a database; on the catalogue's thread.
+  /// Removes a database. Runs on the catalogue thread.
   private func remove(_ name: String) throws {
     guard let snapshot = published.withLock({ $0.snapshot }) else { throw EngineStore.closed }
     guard let entry = try CatalogueRows.readEntry(named: name, snapshot) else { return }
-    let core = try open(name, entry.keepsHistory ? .seconds(0) : .openReads)
-    trimmer.remove(core)
+    let database = try open(name, entry.keepsHistory ? .seconds(0) : .activeReadersOnly)
+    trimmer.remove(database)
     let outcome = Guarded<StoreError??>(nil)
-    let (start, end) = core.layout.wholeRange
-    try core.sequencer.enqueue { sequencer in
+    let (start, end) = database.layout.fullRange
+    try database.sequencer.enqueue { sequencer in
       sequencer.remove { batch in
         CatalogueRows.remove(named: name, entry.number, in: batch)
         start.withUnsafeBytes { start in end.withUnsafeBytes { batch.deleteRange(from: start, to: $0) } }
@@ -215,23 +222,23 @@ package final class EngineStore: OrderedStore {
         outcome.broadcast()
       }
     }
-    core.sequencer.close()
+    database.sequencer.close()
     let failure = outcome.wait(until: { $0 })
     registry.withLock { registry in
       registry.open[name] = nil
-      registry.newestRemoved = max(registry.newestRemoved, core.standing.latestVersion)
+      registry.newestRemovedVersion = max(
+        registry.newestRemovedVersion, database.publishedState.latestVersion)
     }
     if let failure { throw failure }
     engine.reclaim(from: start, to: end)
   }
 
-  /// Writes catalogue rows through the pipeline and waits for them.
+  /// Writes catalogue rows through the pipeline and waits until they are durable.
   private func write(
-    _ standing: Standing, _ version: Version, _ rows: @escaping (any EngineBatch) -> Void
+    _ publishedState: PublishedState, _ version: Version, _ rows: @escaping (any EngineBatch) -> Void
   ) throws {
     let outcome = Guarded<StoreError??>(nil)
-    let commit = SequencedCommit(standing: standing, version: version, isCommit: false, record: nil) {
-      failure in
+    let commit = SequencedCommit(.barrier, of: publishedState, at: version) { failure in
       outcome.withLock { $0 = .some(failure) }
       outcome.broadcast()
     }
@@ -240,37 +247,40 @@ package final class EngineStore: OrderedStore {
     if let failure = outcome.wait(until: { $0 }) { throw failure }
   }
 
-  /// Ends everything in order: trimming, sequencers, the writer, readers, the engine. Blocks.
-  private func finish() {
+  /// Closes the parts of the store in order: trimmer, sequencers, writer, readers, engine. Blocks.
+  private func closeAll() {
     trimmer.stop()
     catalogue.close()
-    let cores = registry.withLock { registry in
+    let databases = registry.withLock { registry in
       defer { registry.open = [:] }
       return Array(registry.open.values)
     }
-    for core in cores { core.sequencer.close() }
+    for database in databases { database.sequencer.close() }
     sequencers.close()
     pipeline.stop()
     writer.join()
     readers.close()
     trimmer.join()
-    lowerCeiling(cores)
+    lowerCeiling(databases)
     published.withLock { $0.snapshot = nil }
     engine.close()
   }
 
-  /// After a clean end the next start need not skip the versions that were kept in reserve.
-  private func lowerCeiling(_ cores: [DatabaseCore]) {
+  /// Lowers the ceiling on disk to the newest version, so that the next start does not skip reserved versions.
+  private func lowerCeiling(_ databases: [OpenDatabase]) {
     guard pipeline.failure == nil else { return }
-    let removed = max(bootVersion, registry.withLock { $0.newestRemoved })
-    let newest = cores.map(\.standing.latestVersion).reduce(removed, max)
+    let removed = max(bootVersion, registry.withLock { $0.newestRemovedVersion })
+    let newest = databases.map(\.publishedState.latestVersion).reduce(removed, max)
+    precondition(
+      newest <= pipeline.durableCeiling, "invariant: the durable ceiling is above every published version")
     guard newest < pipeline.durableCeiling else { return }
     let batch = engine.makeBatch()
     CatalogueRows.putCeiling(newest, in: batch)
     do {
       try engine.commit(batch)
     } catch {
-      options.report("the last write of the closing store failed; nothing acknowledged is touched: \(error)")
+      options.report(
+        "the last write of the closing store failed; acknowledged commits are not affected: \(error)")
     }
   }
 }

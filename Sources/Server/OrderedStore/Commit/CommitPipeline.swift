@@ -1,52 +1,98 @@
-// Group commit: whatever was sequenced while one group is being synced forms the next group, so that many commits
-// share a sync, while sequencers go on running bodies.
+// The group-commit writer of a store: commits sequenced while one group is being synced form the next group. Many
+// commits share one sync, and the sequencers run bodies meanwhile.
+//
+// Path of one commit through the store, in order:
+//   1. Contract/OrderedStore.swift        `OrderedDatabase.execute`, the call of an engine
+//   2. Catalogue/EngineDatabase.swift     enqueues the call
+//   3. Sequencer/CommitSequencer.swift    assigns the version and runs the body on a sequencer thread
+//   4. Sequencer/SequencedState.swift     collects the writes, over Sequencer/UncommittedRows.swift
+//   5. Commit/CommitPipeline.swift        adds the rows to the open group (keys: Engine/StorageKeyLayout.swift)
+//   6. EmbeddedStore/RocksBatch.swift, RocksEngine.swift   sort the batch, write and sync it (MemoryEngine: in memory)
+//   7. Commit/PublishedState.swift        makes the commit visible to readers
+//   8. Commit/CommitPipeline.swift        delivers the record to followers, then completes the call
 //
 // Invariants
-//   1. Groups are written one at a time, in order; inside a group, commits of one database stand in sequence.
-//   2. A group is published, delivered to followers and answered, in this order, only after the engine said that it
-//      is durable. Whatever is sequenced after a commit is answered after that commit's delivery.
-//   3. No version above the durable ceiling is published: a group that needs a higher one writes it with its rows.
-//   4. After a failed write nothing is written any more: the outcome of that group is unknown until a restart, and
-//      everything in flight and later is answered with that error.
+//   1. Groups are written one at a time, in order. Within a group, commits of one database keep their sequence.
+//   2. A group is published, delivered to followers and completed, in this order, only after the engine reported it
+//      durable. Every call sequenced after a commit completes after that commit's delivery.
+//   3. No version above the durable ceiling is published. A group that needs a higher ceiling writes it with its rows.
+//   4. After a failed write nothing is written. The outcome of the failed group is unknown until a restart, and every call
+//      in flight or later fails with that error.
+//   5. Every submitted call completes exactly once.
 
-/// One sequenced call that waits for its group.
+import Locking
+
+/// One sequenced call in a group.
 struct SequencedCommit {
-  /// The database it belongs to.
-  let standing: Standing
-  /// The version it was given, or of the state it saw.
+  enum Kind {
+    /// The call changed rows or logged a record, at a new version.
+    case commit
+    /// The call reserved a new version and changed nothing.
+    case reservation
+    /// The call waits for everything sequenced before it. Its version is not new.
+    case barrier
+  }
+
+  /// The database of the call.
+  let publishedState: PublishedState
+  let kind: Kind
+  /// The version of the commit or reservation; for a barrier the version of the state that the call saw.
   let version: Version
-  /// Whether it changed rows or logged something.
-  let isCommit: Bool
-  /// What it logged.
+  /// The log record of a commit.
   let record: LogRecord?
-  /// Called once, when it is durable or failed.
-  let done: @Sendable (StoreError?) -> Void
+  /// Called exactly once, after the call is durable or has failed.
+  let completion: @Sendable (StoreError?) -> Void
+
+  init(
+    _ kind: Kind, of publishedState: PublishedState, at version: Version, record: LogRecord? = nil,
+    completion: @escaping @Sendable (StoreError?) -> Void
+  ) {
+    precondition(
+      record == nil || (kind == .commit && record?.version == version),
+      "invariant: a log record has the version of its commit")
+    self.publishedState = publishedState
+    self.kind = kind
+    self.version = version
+    self.record = record
+    self.completion = completion
+  }
 }
 
 /// The writer of a store.
 final class CommitPipeline: Sendable {
-  /// Commits that will share a sync.
+  /// Commits that share a sync.
   final class Group {
+    enum Stage { case open, writing, durable, completed }
+
     let batch: any EngineBatch
     var commits: [SequencedCommit] = []
-    var newest = Version.zero
+    var newestVersion = Version.zero
+    /// The position in the sequence of written groups, from 1; 0 while the group is open.
+    var number: UInt64 = 0
+    var stage = Stage.open
 
     init(_ batch: any EngineBatch) { self.batch = batch }
   }
 
   private struct State {
-    var open: Group
-    var spare: Group?
+    var openGroup: Group
+    var recycledGroup: Group?
+    /// The number of groups handed to the writer.
+    var groupCount: UInt64 = 0
     var failure: StoreError?
-    var stopping = false
-    /// Whether the open group may be written.
-    var isDue = false
+    var isStopping = false
+    /// Whether the writer has returned, so that nothing submitted later would be written.
+    var hasEnded = false
+    /// Whether the writer may take the open group.
+    var isReleased = false
   }
 
-  /// How far ahead of the clock the ceiling is persisted, in microseconds.
+  /// The distance between the clock and a newly written ceiling, in microseconds.
   static let ceilingLead: UInt64 = 1_000_000
-  /// The bytes at which a group takes no more and sequencers wait for the one under way.
-  static let groupBytes = 64 << 20
+  /// The size of the open group's batch above which submitting threads wait for the group in progress, in bytes.
+  static let maximumGroupBytes = 64 << 20
+  /// The batch size up to which a completed group is used again, in bytes.
+  private static let maximumRecycledBytes = 1 << 20
 
   private let engine: any StorageEngine
   private let options: StoreOptions
@@ -61,42 +107,45 @@ final class CommitPipeline: Sendable {
     self.options = options
     self.published = published
     self.ceiling = Guarded(ceiling)
-    state = Guarded(State(open: Group(engine.makeBatch())))
+    state = Guarded(State(openGroup: Group(engine.makeBatch())))
   }
 
-  /// The error that ended writing, if one did.
+  /// The error of the first failed write, if any.
   var failure: StoreError? { state.withLock { $0.failure } }
 
-  /// The highest version that may be published without a write.
+  /// The highest version that may be published without writing a new ceiling.
   var durableCeiling: Version { ceiling.withLock { $0 } }
 
-  /// Puts a sequenced call into the next group; `write` adds its rows. It stays there until ``release()``. May wait for
-  /// room: never on the cooperative pool.
+  /// Adds a sequenced call to the open group; `write` adds its rows. The group is written after ``release()``.
+  ///
+  /// Blocks while the open group is full: never call it on the cooperative pool.
   func submit(_ commit: SequencedCommit, _ write: (any EngineBatch) -> Void = { _ in }) {
     let failure: StoreError? = state.wait { state -> StoreError?? in
       if let failure = state.failure { return .some(failure) }
-      if state.open.batch.byteCount > CommitPipeline.groupBytes {
-        // Nobody releases what this call waits behind, should the same thread have submitted it.
-        if !state.isDue {
-          state.isDue = true
+      if state.hasEnded { return .some(PublishedState.closed) }
+      if state.openGroup.batch.byteCount > CommitPipeline.maximumGroupBytes {
+        // The same thread may have filled the group and not released it yet.
+        if !state.isReleased {
+          state.isReleased = true
           self.state.broadcast()
         }
         return nil
       }
-      write(state.open.batch)
-      state.open.commits.append(commit)
-      state.open.newest = max(state.open.newest, commit.version)
+      precondition(state.openGroup.stage == .open, "invariant: calls join only the open group")
+      write(state.openGroup.batch)
+      state.openGroup.commits.append(commit)
+      state.openGroup.newestVersion = max(state.openGroup.newestVersion, commit.version)
       return .some(nil)
     }
-    if let failure { commit.done(failure) }
+    if let failure { commit.completion(failure) }
   }
 
-  /// Lets what was submitted be written. Whoever submits calls this once there is nothing more at hand, so that calls
-  /// which came together share a sync, instead of the first taking one for itself.
+  /// Lets the writer take the open group. A sequencer calls this when it has no more calls at hand, so that calls which
+  /// arrived together share a sync.
   func release() {
     let wakes = state.withLock { state in
-      guard !state.open.commits.isEmpty, !state.isDue else { return false }
-      state.isDue = true
+      guard !state.openGroup.commits.isEmpty, !state.isReleased else { return false }
+      state.isReleased = true
       return true
     }
     if wakes { state.broadcast() }
@@ -104,11 +153,12 @@ final class CommitPipeline: Sendable {
 
   /// Ends ``run()`` once everything submitted is written.
   func stop() {
-    state.withLock { $0.stopping = true }
+    state.withLock { $0.isStopping = true }
     state.broadcast()
   }
 
-  /// Refuses everything from now on. For writes that failed beside the pipeline too.
+  /// Fails every call from now on. Also used for failed writes outside the pipeline.
+  /// - Returns: the error that calls fail with: that of the first failed write.
   func fail(_ cause: StoreError) -> StoreError {
     let failure = StoreError.unavailable(
       "writing failed, so nothing is written until the server restarts: \(cause.message)")
@@ -121,94 +171,121 @@ final class CommitPipeline: Sendable {
     return first ?? failure
   }
 
-  /// Writes groups until stopped: the body of the writer's thread.
+  /// Writes groups until the pipeline is stopped: the body of the writer thread.
   func run() {
     while let group = nextGroup() {
+      if let failure {
+        abandon(group, failure)
+        continue
+      }
       do {
         let snapshot = try write(group)
         publish(group, snapshot)
         recycle(group)
       } catch {
-        let cause = error as? StoreError ?? StoreError.unavailable("\(error)")
-        let failure = fail(cause)
-        for commit in group.commits { commit.done(failure) }
-        abandon(failure)
+        abandon(group, fail(error as? StoreError ?? StoreError.unavailable("\(error)")))
       }
     }
   }
 
+  /// Waits for the next group to write; nil once the pipeline is stopped and everything is written.
   private func nextGroup() -> Group? {
     let next: Group?? = state.wait { state -> Group?? in
-      if !state.open.commits.isEmpty, state.isDue || state.stopping {
-        state.isDue = false
-        let group = state.open
-        state.open = state.spare ?? Group(engine.makeBatch())
-        state.spare = nil
+      if !state.openGroup.commits.isEmpty, state.isReleased || state.isStopping || state.failure != nil {
+        state.isReleased = false
+        let group = state.openGroup
+        state.groupCount += 1
+        group.number = state.groupCount
+        group.stage = .writing
+        state.openGroup = state.recycledGroup ?? Group(engine.makeBatch())
+        state.recycledGroup = nil
         return .some(group)
       }
-      return state.stopping ? .some(nil) : nil
+      guard state.isStopping else { return nil }
+      state.hasEnded = true
+      return .some(nil)
     }
     state.broadcast()
     return next ?? nil
   }
 
-  /// Makes a group durable; returns the state after it if it changed anything.
+  /// Makes a group durable.
+  /// - Returns: the state after the group; nil if the group changed nothing.
   private func write(_ group: Group) throws -> (any EngineSnapshot)? {
     let durable = durableCeiling
-    let half = CommitPipeline.ceilingLead / 2
-    if group.newest > durable
-      || (!group.batch.isEmpty && group.newest.microseconds + half > durable.microseconds)
+    let halfLead = CommitPipeline.ceilingLead / 2
+    if group.newestVersion > durable
+      || (!group.batch.isEmpty && group.newestVersion.microseconds + halfLead > durable.microseconds)
     {
-      let now = max(options.clock.now(), group.newest.microseconds)
+      let now = max(options.clock.now(), group.newestVersion.microseconds)
       let raised = Version(microseconds: now + CommitPipeline.ceilingLead)
       CatalogueRows.putCeiling(raised, in: group.batch)
       try engine.commit(group.batch)
       ceiling.withLock { $0 = max($0, raised) }
-      return engine.snapshot()
+    } else {
+      guard !group.batch.isEmpty else {
+        group.stage = .durable
+        return nil
+      }
+      try engine.commit(group.batch)
     }
-    guard !group.batch.isEmpty else { return nil }
-    try engine.commit(group.batch)
+    group.stage = .durable
     return engine.snapshot()
   }
 
-  /// Shows a durable group: to readers, then to followers, then to those who asked for it.
+  /// Makes a durable group visible: to readers, then to followers, then to the callers.
   private func publish(_ group: Group, _ snapshot: (any EngineSnapshot)?) {
-    let (following, previous) = published.withLock { published in
+    precondition(group.stage == .durable, "invariant: a group is published only after it is durable")
+    precondition(
+      group.newestVersion <= durableCeiling, "invariant: the durable ceiling is above every published version"
+    )
+    let (followers, previous) = published.withLock { published in
+      precondition(
+        group.number == published.groupNumber + 1, "invariant: groups are published in the order of writing")
+      published.groupNumber = group.number
       let previous = published.snapshot
       if let snapshot { published.snapshot = snapshot }
-      return (
-        group.commits.map { $0.standing.publishLocked($0) }, previous
-      )
+      return (group.commits.map { $0.publishedState.publish($0) }, previous)
     }
-    // Releasing a snapshot takes the engine's own lock: not while readers wait for ours.
+    // Releasing a snapshot takes the engine's lock: not while readers wait for this one.
     withExtendedLifetime(previous) {}
-    var delivered: [Standing] = []
-    for (commit, followers) in zip(group.commits, following) where !followers.isEmpty {
+    var delivered: [PublishedState] = []
+    for (commit, followers) in zip(group.commits, followers) where !followers.isEmpty {
       guard let record = commit.record else { continue }
       for follower in followers { follower.deliver(record) }
-      if delivered.last !== commit.standing { delivered.append(commit.standing) }
+      if delivered.last !== commit.publishedState { delivered.append(commit.publishedState) }
     }
     if !delivered.isEmpty {
-      published.withLock { _ in for standing in delivered { standing.deliveredLocked() } }
+      published.withLock { _ in for state in delivered { state.markDelivered() } }
     }
-    for commit in group.commits { commit.done(nil) }
+    complete(group, nil)
+  }
+
+  /// Completes every call of a group.
+  private func complete(_ group: Group, _ failure: StoreError?) {
+    precondition(group.stage != .completed, "invariant: every submitted call completes exactly once")
+    group.stage = .completed
+    for commit in group.commits { commit.completion(failure) }
   }
 
   private func recycle(_ group: Group) {
-    guard group.batch.byteCount < 1 << 20 else { return }
+    guard group.batch.byteCount < CommitPipeline.maximumRecycledBytes else { return }
     group.batch.removeAll()
     group.commits.removeAll(keepingCapacity: true)
-    group.newest = .zero
-    state.withLock { state in if state.spare == nil { state.spare = group } }
+    group.newestVersion = .zero
+    group.number = 0
+    group.stage = .open
+    state.withLock { state in if state.recycledGroup == nil { state.recycledGroup = group } }
   }
 
-  /// Answers what came into the open group before the failure was known.
-  private func abandon(_ failure: StoreError) {
+  /// Fails the calls of a group that could not be written, and those of the open group.
+  private func abandon(_ group: Group, _ failure: StoreError) {
+    complete(group, failure)
     let rest = state.withLock { state in
-      let rest = state.open.commits
-      state.open = Group(engine.makeBatch())
+      let rest = state.openGroup
+      state.openGroup = Group(engine.makeBatch())
       return rest
     }
-    for commit in rest { commit.done(failure) }
+    complete(rest, failure)
   }
 }

@@ -1,8 +1,8 @@
 /// A half-open range of keys: `start <= key < end`.
 public struct KeyRange: Hashable, Sendable {
-  /// The first key inside.
+  /// The first key in the range.
   public var start: Key
-  /// The first key outside; nil for no upper bound.
+  /// The first key after the range; nil for no upper bound.
   public var end: Key?
 
   /// Makes a half-open range.
@@ -11,13 +11,13 @@ public struct KeyRange: Hashable, Sendable {
     self.end = end
   }
 
-  /// Every key that begins with `prefix`.
+  /// Makes the range of every key that begins with `prefix`.
   public init(prefix: Key) {
     self.start = prefix
     self.end = KeyRange.successor(ofPrefix: prefix)
   }
 
-  /// The least key above every key that begins with `prefix`; nil if there is none (all bytes are 255).
+  /// The least key above every key that begins with `prefix`; nil if all bytes of `prefix` are 255.
   public static func successor(ofPrefix prefix: Key) -> Key? {
     var end = prefix
     while let last = end.last {
@@ -30,7 +30,7 @@ public struct KeyRange: Hashable, Sendable {
     return nil
   }
 
-  /// Whether a key lies inside.
+  /// Whether the range contains a key.
   public func contains(_ key: Key) -> Bool {
     guard compareKeys(key, start) >= 0 else { return false }
     guard let end else { return true }

@@ -1,11 +1,11 @@
-// The contract every storage engine of the server keeps: serializable transactions over ordered keys and one
-// commit log per database. Model: FoundationDB's transactions (Zhou et al., SIGMOD 2021), plus `execute`.
+// The contract of an ordered store: serializable transactions over ordered keys, and one commit log per database.
+// Model: FoundationDB's transactions (Zhou et al., SIGMOD 2021), plus `execute`.
 //
 // Invariants
 //   1. A commit is visible to `read`, `log` and `latestVersion` only after it is durable.
-//   2. Versions of one database strictly increase, over restarts and clocks set back too.
-//   3. Whoever reads at version v sees exactly the commits with version <= v.
-//   4. A commit whose recorded reads have changed since they were read is refused as a conflict.
+//   2. Versions of one database strictly increase, also across restarts and clock setbacks.
+//   3. A read at version v sees exactly the commits with version <= v.
+//   4. A commit fails with a conflict if any of its recorded reads has changed since it was read.
 
 /// An ordered key: bytes compared as unsigned numbers, shorter prefix first. At most 32 KiB.
 public typealias Key = [UInt8]
@@ -13,17 +13,17 @@ public typealias Key = [UInt8]
 /// A stored value. At most 16 MiB.
 public typealias StoredValue = [UInt8]
 
-/// A store: one data directory (or one process's memory), holding any number of databases.
+/// A store of ordered databases, in one data directory or in the memory of one process.
 public protocol OrderedStore: Sendable {
-  /// Opens a database by its name in the catalogue, numbering it if it is new.
+  /// Opens a database by its name in the catalogue. A new database gets the next number.
   ///
   /// - Parameters:
   ///   - name: the full name, at most 1,024 bytes of UTF-8: `firestore/projects/P/databases/D` or `realtime/NS`.
-  ///   - history: how long overwritten rows stay readable at older versions.
+  ///   - history: the time that overwritten rows stay readable at older versions.
   /// - Throws: ``StoreError``.
   func database(named name: String, history: HistoryWindow) async throws -> any OrderedDatabase
 
-  /// Whether the catalogue has a database of this name. Costs one read, however many there are.
+  /// Whether the catalogue contains a database of this name. Costs one read, independent of the number of databases.
   func databaseExists(named name: String) async throws -> Bool
 
   /// The names of all databases in the catalogue, in ascending order of their UTF-8 bytes.
@@ -32,19 +32,19 @@ public protocol OrderedStore: Sendable {
   /// Removes every row, log record and version of a database from the catalogue and the disk.
   func removeDatabase(named name: String) async throws
 
-  /// Finishes what is in flight, makes it durable, and releases the directory. Later calls throw ``StoreError``.
+  /// Makes every call in flight durable and releases the directory. Later calls throw ``StoreError``.
   func close() async throws
 }
 
-/// How long a database keeps what was overwritten, so that reads in the past and resume tokens work.
+/// The time that a database retains overwritten rows, for reads in the past and for resume tokens.
 public enum HistoryWindow: Sendable, Equatable {
-  /// At least so many seconds.
+  /// At least this number of seconds.
   case seconds(Int)
-  /// Only what a read that is open now still needs.
-  case openReads
+  /// As long as a read that is open now needs them.
+  case activeReadersOnly
 }
 
-/// One database of a store: an ordered map with history, a sequencer and a commit log.
+/// One database of a store: an ordered map with history, a commit sequencer and a commit log.
 public protocol OrderedDatabase: Sendable {
   /// The name in the catalogue.
   var name: String { get }
@@ -57,66 +57,71 @@ public protocol OrderedDatabase: Sendable {
 
   /// Reads a consistent view.
   ///
-  /// `body` runs synchronously and may block: the store runs it where blocking is allowed, and may first try it
-  /// on the caller's thread, for as long as memory serves its reads and its scans stay short, running it again from
-  /// the start on a thread of its own when they do not; it must therefore be free of side effects.
-  /// - Parameter version: nil for the newest durable state.
+  /// `body` runs synchronously and may block. The store first runs it on the caller's thread, while memory serves its
+  /// reads and its scans stay short. Otherwise the store runs it again from the start on a reader thread.
+  /// `body` must therefore have no side effects.
+  /// - Parameter version: the version to read at; nil for the newest durable state.
   /// - Throws: ``StoreError/versionTooOld`` below the history window, ``StoreError/versionInFuture`` above
-  ///   ``latestVersion``, and whatever `body` throws.
+  ///   ``latestVersion``, and any error of `body`.
   func read<Result: Sendable>(
     at version: Version?, _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws -> Result
 
-  /// Holds on to the newest durable state, for reads that are too long for one call, as an export to a slow reader.
-  /// Rows that are overwritten meanwhile keep their space until it is released: hold it for minutes, not for days.
+  /// Pins the newest durable state for reads that are too long for one call, such as an export to a slow client.
+  ///
+  /// Rows overwritten meanwhile occupy space until the view is released. Pin a view for minutes, not for days.
   /// - Throws: ``StoreError`` when the database is closed.
-  func hold() throws -> any HeldView
+  func pinView() throws -> any PinnedView
 
   /// Runs a deterministic read-modify-write in the database's single sequencer.
   ///
-  /// `body` sees every commit sequenced before it, durable or in flight, so hot keys neither conflict nor wait for
-  /// each other's sync. Bodies run one at a time in the order of the calls. The call returns once the commit is
-  /// durable. A body that throws writes nothing. A body that writes nothing and logs nothing commits nothing:
-  /// its result is returned once everything it saw is durable, with that state's version, or with a version of its own
-  /// if it asked for one (``Sequenced/keepVersion()``).
+  /// `body` sees every commit sequenced before it, durable or in flight. Hot keys therefore neither conflict nor wait
+  /// for each other's sync. Bodies run one at a time, in the order of the calls. `completion` runs after the commit is
+  /// durable. A body that throws writes nothing.
+  ///
+  /// A body that neither writes nor logs commits nothing. Its result is delivered once everything that it saw is durable,
+  /// with the version of that state. ``SequencedTransaction/reserveCommitVersion()`` gives it a version of its own.
   /// - Parameters:
-  ///   - reads: what the caller read earlier; the body runs only if none of it changed since.
-  ///   - answer: called once with the outcome, on the store's publishing thread, on a sequencer's, or on the caller's
-  ///     for a call that is refused at once. It must be quick and must not block. Errors are
-  ///     ``StoreError/conflict``, ``StoreError/unavailable(_:)``, and whatever `body` throws.
+  ///   - reads: the caller's earlier reads; `body` runs only if none of them has changed since.
+  ///   - body: reads and writes through its argument, which is valid during the call only.
+  ///   - completion: called exactly once with the outcome: on the publishing thread, on a sequencer thread, or on the
+  ///     caller's thread for a call that is rejected immediately. It must be quick and must not block. Errors are
+  ///     ``StoreError/conflict``, ``StoreError/unavailable(_:)``, and any error of `body`.
   func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
-    answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result,
+    completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   )
 
-  /// Hands out a version above every commit so far and below every later one, so that a read time given to a client
-  /// without a commit stays truthful. Monotonic over restarts.
+  /// Reserves a version above every commit so far and below every later one. Monotonic across restarts.
+  ///
+  /// A read time that a client receives without a commit is such a version: no later commit appears below it.
   func reserveVersion() async throws -> Version
 
   /// ``latestVersion`` if it is at most `age` microseconds older than the clock; else nil.
   func latestVersion(within age: UInt64) -> Version?
 
-  /// ``latestVersion``, once it is at most `age` microseconds older than the clock: one is reserved if need be. A
-  /// snapshot that is taken now and read later has to begin here, since on an idle database the newest commit may lie
-  /// where history ends.
+  /// ``latestVersion`` if it is at most `age` microseconds older than the clock, else a version reserved now.
+  ///
+  /// A snapshot that is read later must start here: on an idle database the newest commit may be at the end of history.
   func recentVersion(within age: UInt64) async throws -> Version
 
-  /// Commit records with a version above `version`, in order and gapless, at most `limit`.
+  /// Returns at most `limit` commit records with a version above `version`, in order and without gaps.
   ///
   /// - Throws: ``StoreError/versionTooOld`` when records above `version` have been trimmed.
   func log(after version: Version, limit: Int) async throws -> [LogRecord]
 
-  /// Registers a follower of the log: `deliver` is called for each durable commit that carries a log record, in order,
-  /// once, on the store's publishing thread, after the commit is durable and before its `execute` returns.
-  /// It must be quick and must not block. Returns the version after which delivery starts: everything up to
-  /// and including it is in ``log(after:limit:)`` or a `read`.
+  /// Registers a follower of the log.
+  ///
+  /// The store calls `deliver` once for each durable commit with a log record, in order, on the publishing thread. The call
+  /// happens after the commit is durable and before its `execute` completes. It must be quick and must not block.
+  /// - Returns: the subscription. Records up to its ``LogSubscription/startsAfter`` are in ``log(after:limit:)``.
   func follow(_ deliver: @escaping @Sendable (LogRecord) -> Void) -> any LogSubscription
 }
 
 extension OrderedDatabase {
-  /// Runs a read-modify-write as ``execute(validating:_:answer:)`` does, and returns or throws its outcome.
+  /// Runs a read-modify-write like ``execute(validating:_:completion:)`` and returns or throws its outcome.
   public func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result
   ) async throws -> Committed<Result> {
     try await withCheckedThrowingContinuation { continuation in
       execute(validating: reads, body) { continuation.resume(with: $0) }
@@ -124,12 +129,12 @@ extension OrderedDatabase {
   }
 }
 
-/// A state of a database that stays readable until it is released.
-public protocol HeldView: Sendable {
-  /// The version it shows.
+/// A pinned state of a database, readable until it is released.
+public protocol PinnedView: Sendable {
+  /// The version of the state.
   var version: Version { get }
 
-  /// Reads, as ``OrderedDatabase/read(at:_:)`` does, always the same state.
+  /// Reads the pinned state, like ``OrderedDatabase/read(at:_:)``.
   func read<Result: Sendable>(
     _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws -> Result
@@ -137,36 +142,36 @@ public protocol HeldView: Sendable {
 
 /// A consistent view of a database at one version.
 public protocol ReadView {
-  /// The version this view shows.
+  /// The version of this view.
   var version: Version { get }
 
-  /// The value of a key, with the version that wrote it; nil if there is none.
+  /// The value of a key and the version that wrote it; nil if the key has no row.
   func get(_ key: Key) throws -> VersionedValue?
 
   /// Visits the rows of a range in order, until `visit` returns false or the range ends.
   ///
-  /// The bytes handed to `visit` are only valid during the call; copy what you keep.
+  /// The bytes passed to `visit` are valid during the call only.
   func scan(
     _ range: KeyRange, reverse: Bool,
     _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
       Bool
   ) throws
 
-  /// Visits rows as ``scan(_:reverse:_:)`` does, and stops, too, once it has gone over `most` keys that held nothing at
-  /// this view's version: a view of the past goes over what came later, and over what was gone before, for as long as
-  /// that is history. Returns how far it went without a visit, so that the caller goes on from there, or lets others
-  /// have their turn first.
+  /// Visits rows like ``scan(_:reverse:_:)``, and also stops after `limit` keys that have no row at this view's version.
+  ///
+  /// A view of the past also steps over keys that were created later or deleted earlier, while they are in history.
+  /// - Returns: the number of keys without a row, and the key from which the caller can continue.
   func scan(
-    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ range: KeyRange, reverse: Bool, maximumHidden limit: Int,
     _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
       Bool
   ) throws -> HiddenKeys
 }
 
 extension ReadView {
-  /// For views that go over nothing but what they show.
+  /// Scans a view that only contains visible keys.
   public func scan(
-    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ range: KeyRange, reverse: Bool, maximumHidden limit: Int,
     _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
       Bool
   ) throws -> HiddenKeys {
@@ -175,55 +180,56 @@ extension ReadView {
   }
 }
 
-/// The keys that a scan went over and that hold nothing in its view.
+/// The keys that a scan stepped over because they have no row in its view.
 public struct HiddenKeys: Sendable {
-  /// How many they were.
+  /// The number of keys.
   public var count = 0
-  /// The last key that the scan went over, if it stopped for them; nil if it was stopped, or came to its end.
+  /// The last scanned key if the scan stopped at its limit of hidden keys; nil if `visit` stopped it or it completed.
   public var last: Key?
 
-  /// None.
+  /// No hidden keys.
   public init() {}
 }
 
-/// The state that a sequenced body sees and changes: all sequenced commits, and its own writes.
-public protocol Sequenced: ReadView {
-  /// The version this commit will have: max(clock, last + 1 µs). Equals `version` of the view.
+/// The transaction that a sequenced body reads and writes: it sees all sequenced commits and its own writes.
+public protocol SequencedTransaction: ReadView {
+  /// The version of this commit: max(clock, last + 1 µs). Equals `version` of the view.
   var commitVersion: Version { get }
 
   /// Writes a row.
   /// - Throws: ``StoreError/limitExceeded(_:)`` for a key above 32 KiB, a value above 16 MiB or a commit above 64 MiB.
   func set(_ key: Key, _ value: StoredValue) throws
 
-  /// Writes a row under a key that holds none in this state, as the caller knows from what else it read here. The
-  /// store does not look for a row to keep as history: of one that the caller overlooked, the value before would be
-  /// lost to reads in the past. In a debug build the store looks, and ends the process if there is one.
-  /// - Throws: as ``set(_:_:)``.
+  /// Writes a row under a key that the caller knows to have no row in this state.
+  ///
+  /// The store does not read the old row for history. If the caller is wrong, reads in the past lose the old value.
+  /// A debug build reads the key and traps if it has a row.
+  /// - Throws: the errors of ``set(_:_:)``.
   func insert(_ key: Key, _ value: StoredValue) throws
 
-  /// Removes a row; nothing happens if there is none.
+  /// Removes a row, if there is one.
   func clear(_ key: Key) throws
 
   /// Removes all rows of a range.
   ///
-  /// The commit is refused as ``StoreError/limitExceeded(_:)`` if what all its writes replace and remove is to be kept
-  /// as history and is more than 256 MiB.
+  /// The commit fails with ``StoreError/limitExceeded(_:)`` if the database keeps history and all its writes together
+  /// replace and remove more than 256 MiB.
   func clear(_ range: KeyRange) throws
 
-  /// Adds this commit's log record: bytes that a later process can read, and the same facts in memory for the
-  /// followers of this process. At most one per commit.
+  /// Adds this commit's log record: bytes for later processes, and the same facts in memory for followers in this
+  /// process. At most one per commit.
   func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws
 
-  /// Keeps ``commitVersion`` for this body even if it changes nothing: no other commit or reservation has it, and all
-  /// that was handed out before lies below it.
-  func keepVersion()
+  /// Reserves ``commitVersion`` for this body even if it changes nothing. No other commit or reservation gets the same
+  /// version, and every version assigned before is lower.
+  func reserveCommitVersion()
 }
 
-/// What a sequenced body returned, and the version it was committed at.
+/// The result of a sequenced body and the version of its commit.
 public struct Committed<Result: Sendable>: Sendable {
-  /// What the body returned.
+  /// The return value of the body.
   public var result: Result
-  /// The commit's version, or the version of the state it saw if it wrote nothing and kept none.
+  /// The commit's version; for a body that wrote nothing and reserved no version, the version of the state it saw.
   public var version: Version
   /// Whether the body wrote or logged anything.
   public var wrote: Bool
@@ -236,7 +242,7 @@ public struct Committed<Result: Sendable>: Sendable {
   }
 }
 
-/// A row's bytes and the commit that wrote them.
+/// A row's value and the version of the commit that wrote it.
 public struct VersionedValue: Sendable, Equatable {
   /// The row's value.
   public var value: StoredValue
@@ -254,9 +260,9 @@ public struct VersionedValue: Sendable, Equatable {
 public struct LogRecord: Sendable {
   /// The commit's version.
   public var version: Version
-  /// What the engine logged.
+  /// The bytes that the commit logged.
   public var payload: StoredValue
-  /// What the engine attached in memory; nil when the record was read back from disk.
+  /// The attachment in memory; nil when the record was read from disk.
   public var attachment: (any Sendable)?
 
   /// Makes a log record.
@@ -267,21 +273,21 @@ public struct LogRecord: Sendable {
   }
 }
 
-/// A follower's registration: delivery ends when it is cancelled or released.
+/// A follower's subscription to the log. Delivery ends when it is cancelled or released.
 public protocol LogSubscription: Sendable {
-  /// Delivery covers every record above this version.
+  /// The subscription delivers every record above this version.
   var startsAfter: Version { get }
-  /// Ends delivery. A delivery under way on another thread may still finish.
+  /// Ends delivery. A delivery in progress on another thread may still finish.
   func cancel()
 }
 
-/// What a transaction read, for validation at commit.
+/// The reads of a transaction, for validation at commit.
 public struct ReadSet: Sendable {
-  /// The version the reads were made at.
+  /// The version of the reads.
   public var version: Version
-  /// Single keys read, found or not.
+  /// Keys that were read, with or without a row.
   public var keys: [Key]
-  /// Ranges scanned, empty or not.
+  /// Ranges that were scanned, empty or not.
   public var ranges: [KeyRange]
 
   /// Makes a read set.

@@ -1,26 +1,26 @@
-/// What can go wrong in a store. A struct with static members, so that cases can be added without breaking callers.
+/// An error of a store. A struct with static members, so that new cases do not break callers.
 public struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The kind of failure, for matching.
   public enum Code: String, Sendable {
-    /// Something that was read has changed since: read again and retry.
+    /// A row that the transaction read has changed since: read again and retry.
     case conflict
-    /// The version lies below the history window.
+    /// The version is below the history window.
     case versionTooOld
-    /// The version lies above the newest durable one.
+    /// The version is above the newest durable version.
     case versionInFuture
     /// A key, value, commit or name is larger than the contract allows.
     case limitExceeded
-    /// The store cannot write now (a failed sync, a full disk, closing); what was asked may or may not have happened.
+    /// The store cannot write now (failed sync, full disk, closing). The outcome of the call is unknown.
     case unavailable
-    /// Another process holds the data directory.
+    /// Another process has locked the data directory.
     case locked
-    /// What is on disk cannot be read as this store's format.
+    /// The data on disk does not have this store's format.
     case corrupted
   }
 
   /// The kind of failure.
   public var code: Code
-  /// What happened, where, and what is allowed.
+  /// The cause, the place, and the permitted values.
   public var message: String
 
   /// Makes an error.
@@ -29,13 +29,13 @@ public struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     self.message = message
   }
 
-  /// Something that was read has changed since.
+  /// A row that the transaction read has changed since.
   public static let conflict = StoreError(.conflict, "what the transaction read has changed since")
   /// A read or resume below the history window.
   public static let versionTooOld = StoreError(.versionTooOld, "the version lies below the history window")
   /// A read above the newest durable version.
   public static let versionInFuture = StoreError(.versionInFuture, "the version lies above the newest commit")
-  /// Something larger than the contract allows.
+  /// A key, value, commit or name larger than the contract allows.
   public static func limitExceeded(_ message: String) -> StoreError { StoreError(.limitExceeded, message) }
   /// The store cannot write now.
   public static func unavailable(_ message: String) -> StoreError { StoreError(.unavailable, message) }

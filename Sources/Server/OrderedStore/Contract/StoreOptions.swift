@@ -6,12 +6,12 @@
   internal import Glibc
 #endif
 
-/// Where a store takes the time from: injected, so that tests set it and a simulator replays it.
+/// The clock of a store. Tests and simulators inject their own.
 public struct StoreClock: Sendable {
   /// Microseconds since 1970-01-01T00:00:00Z.
   public var now: @Sendable () -> UInt64
 
-  /// A clock from a function that gives microseconds since the Unix epoch.
+  /// Makes a clock from a function that returns microseconds since the Unix epoch.
   public init(now: @escaping @Sendable () -> UInt64) { self.now = now }
 
   /// The system's clock.
@@ -22,38 +22,38 @@ public struct StoreClock: Sendable {
   }
 }
 
-/// What every store takes, whatever its engine.
+/// The options of every store, independent of its engine.
 public struct StoreOptions: Sendable {
-  /// Where versions come from.
+  /// The clock from which versions are derived.
   public var clock: StoreClock
-  /// How often what lies below the history window is looked for, in milliseconds; 0 for never by itself.
-  public var trimmingInterval: Int
-  /// Called with what an operator must know: a clock set back, a write that failed. From any thread; must be quick.
+  /// Milliseconds between two passes of the trimmer, which deletes rows below the history window; 0 for no passes.
+  public var trimmingIntervalMilliseconds: Int
+  /// Reports events for the operator, such as a clock set back or a failed write. Called from any thread; must be quick.
   public var report: @Sendable (String) -> Void
 
   /// Makes options.
   public init(
-    clock: StoreClock = .system, trimmingInterval: Int = 1000,
+    clock: StoreClock = .system, trimmingIntervalMilliseconds: Int = 1000,
     report: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.clock = clock
-    self.trimmingInterval = trimmingInterval
+    self.trimmingIntervalMilliseconds = trimmingIntervalMilliseconds
     self.report = report
   }
 }
 
-/// The limits of the contract, in bytes.
+/// The limits of the contract.
 public enum StoreLimits {
-  /// The longest key.
-  public static let key = 32 << 10
-  /// The longest value.
-  public static let value = 16 << 20
-  /// The most that one commit's keys, values and log record add up to.
-  public static let commit = 64 << 20
-  /// The most that the rows add up to which one commit overwrites or clears, where they are kept as history.
-  public static let replaced = 256 << 20
-  /// The longest database name.
-  public static let name = 1024
-  /// The most calls that wait for one database's sequencer; more are refused.
-  public static let waitingCalls = 65_536
+  /// The maximum size of a key, in bytes.
+  public static let maximumKeyBytes = 32 << 10
+  /// The maximum size of a value, in bytes.
+  public static let maximumValueBytes = 16 << 20
+  /// The maximum total size of one commit's keys, values and log record, in bytes.
+  public static let maximumCommitBytes = 64 << 20
+  /// The maximum total size of the rows that one commit overwrites or clears in a database with history, in bytes.
+  public static let maximumReplacedBytes = 256 << 20
+  /// The maximum size of a database name, in bytes of UTF-8.
+  public static let maximumNameBytes = 1024
+  /// The maximum number of calls queued for one database's sequencer; further calls are rejected.
+  public static let maximumQueuedCalls = 65_536
 }

@@ -6,7 +6,7 @@ public struct Version: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// Makes a version from microseconds since the Unix epoch.
   public init(microseconds: UInt64) { self.microseconds = microseconds }
 
-  /// Before every commit.
+  /// The version before every commit.
   public static let zero = Version(microseconds: 0)
 
   /// Orders versions by time.

@@ -1,13 +1,15 @@
-// The storage engine that lives in memory and ends with the process: an ordered map, copied on write. It is the
-// reference that the embedded engine is compared with, and what `--ephemeral` runs on.
+// The storage engine in memory: an ordered map, copied on write, that ends with the process. `--ephemeral` runs on it, and
+// tests compare the embedded engine with it.
 //
-// Invariant: a snapshot is a copy of the map's value, so that it cannot change and costs nothing to take.
+// Invariant: a snapshot is a copy of the map's value. It cannot change, and making it is O(1).
 
-/// The engine in memory.
+import Locking
+
+/// The storage engine in memory.
 package final class MemoryEngine: StorageEngine {
   private let map = Guarded(OrderedMap<StoredValue>())
 
-  /// An empty engine.
+  /// Makes an empty engine.
   package init() {}
 
   package func snapshot() -> any EngineSnapshot { MemorySnapshot(map.withLock { $0 }) }
@@ -16,7 +18,7 @@ package final class MemoryEngine: StorageEngine {
 
   package func commit(_ batch: any EngineBatch) throws {
     guard let batch = batch as? MemoryBatch else {
-      throw StoreError(.corrupted, "a batch of another engine")
+      preconditionFailure("invariant: a batch is committed to the engine that made it")
     }
     map.withLock { map in
       for change in batch.changes {
@@ -30,14 +32,14 @@ package final class MemoryEngine: StorageEngine {
   }
 
   private static func clear(from start: Key, to end: Key, in map: inout OrderedMap<StoredValue>) {
-    var doomed: [Key] = []
+    var cleared: [Key] = []
     var cursor = OrderedMapCursor(map)
     start.withUnsafeBytes { cursor.seek($0) }
     while cursor.isValid, compareKeys(cursor.key, end) < 0 {
-      doomed.append(cursor.key)
+      cleared.append(cursor.key)
       cursor.next()
     }
-    for key in doomed { map.removeValue(forKey: key) }
+    for key in cleared { map.removeValue(forKey: key) }
   }
 
   package func reclaim(from start: Key, to end: Key) {}
@@ -45,15 +47,16 @@ package final class MemoryEngine: StorageEngine {
   package func close() {}
 }
 
-/// A copy of the map.
+/// A snapshot: a copy of the map.
 final class MemorySnapshot: EngineSnapshot {
   private let map: OrderedMap<StoredValue>
 
   init(_ map: OrderedMap<StoredValue>) { self.map = map }
 
-  func get(_ key: UnsafeRawBufferPointer, _ tier: ReadTier, _ use: (UnsafeRawBufferPointer) -> Void) -> Bool {
+  func get(_ key: UnsafeRawBufferPointer, _ tier: ReadTier, _ body: (UnsafeRawBufferPointer) -> Void) -> Bool
+  {
     guard let value = map.value(of: key) else { return false }
-    value.withUnsafeBytes(use)
+    value.withUnsafeBytes(body)
     return true
   }
 
@@ -62,7 +65,7 @@ final class MemorySnapshot: EngineSnapshot {
   }
 }
 
-/// A walk over a copy of the map. The row under the cursor is copied to a buffer of its own, whose address holds.
+/// A cursor over a copy of the map. It copies the current row to a buffer, whose address is stable until it moves.
 final class MemoryCursor: EngineCursor {
   private var cursor: OrderedMapCursor<StoredValue>
   private let start: Key
@@ -126,8 +129,8 @@ final class MemoryCursor: EngineCursor {
   }
 }
 
-/// Changes in the order they were asked for.
-// Safety: the store guards a batch with the lock of the group it belongs to.
+/// Changes in the order in which they were added.
+// SAFETY: the store accesses a batch under the lock of the group that it belongs to.
 final class MemoryBatch: EngineBatch, @unchecked Sendable {
   enum Change {
     case put(Key, StoredValue)

@@ -1,30 +1,29 @@
-// What a storage engine must give: an ordered map on physical keys with snapshots and atomic batches. Everything else
-// of the contract (versions, history, sequencer, group commit, log, catalogue) is built on this once, for all engines.
+// The storage engine under a store: an ordered map on physical keys with snapshots and atomic batches. The rest of the
+// contract (versions, history, sequencer, group commit, log, catalogue) is built on it once, for all engines.
 //
-// Invariants an engine keeps
-//   1. A snapshot never changes, and shows only batches that are durable.
-//   2. A batch is applied whole or not at all, over power cuts too.
-//   3. Batches become durable in the order they were applied.
+// Invariants of an engine
+//   1. A snapshot never changes, and contains only durable batches.
+//   2. A batch is applied completely or not at all, also across power cuts.
+//   3. Batches become durable in the order of their commits.
 
-/// Where a read may look, which is decided by whose thread it runs on.
+/// The storage that a read may access. The thread of the read decides it.
 package enum ReadTier: Sendable {
-  /// In memory only, and only little: what would need the disk or a long walk throws ``NotAtOnce``. For the threads
-  /// of callers, who have others to serve.
+  /// Memory only, for short reads. A read that needs the disk or a long scan throws ``MemoryTierMiss``. For the threads of
+  /// callers, which serve other connections.
   case memory
-  /// Everywhere and for long; may block. For the store's own threads.
+  /// Memory and disk. The read may block and take long. For the store's threads.
   case disk
-  /// As ``disk``, for walks over so much that it would take the place of what others read again and again: an engine that
-  /// keeps what it reads need not keep this.
-  case passing
+  /// Like ``disk``, but the engine does not cache what it reads. For scans so long that they would evict hot rows.
+  case withoutCacheFill
 }
 
-/// Thrown inside the store by a read that would keep the caller's thread, because it needs the disk or walks over
-/// many rows; never seen by callers.
-package struct NotAtOnce: Error {
+/// The error of a read that must leave its caller's thread, because it needs the disk or scans many rows. The store
+/// catches it; callers never receive it.
+package struct MemoryTierMiss: Error {
   package init() {}
 }
 
-/// The map under a store.
+/// The ordered map under a store.
 package protocol StorageEngine: AnyObject, Sendable {
   /// The current state.
   func snapshot() -> any EngineSnapshot
@@ -32,34 +31,35 @@ package protocol StorageEngine: AnyObject, Sendable {
   /// An empty batch.
   func makeBatch() -> any EngineBatch
 
-  /// Applies a batch; it is on disk when this returns. Called by one thread at a time or by several.
+  /// Applies a batch. It is durable when this returns. Any thread may call it, also concurrently.
   /// - Throws: ``StoreError``; the outcome is then unknown.
   func commit(_ batch: any EngineBatch) throws
 
-  /// Gives back the space of a range that has been cleared, if the engine can at once. A hint.
+  /// Releases the disk space of a cleared range, if the engine can do so immediately. A hint.
   func reclaim(from start: Key, to end: Key)
 
-  /// Releases the directory. All snapshots and cursors must have been released before.
+  /// Releases the directory. All snapshots and cursors must have been released.
   func close()
 }
 
-/// One unchanging state of the map.
+/// An immutable state of the map.
 package protocol EngineSnapshot: AnyObject, Sendable {
-  /// Hands the value of a key to `use`, valid during the call; returns whether there is one.
-  func get(_ key: UnsafeRawBufferPointer, _ tier: ReadTier, _ use: (UnsafeRawBufferPointer) -> Void) throws
+  /// Passes the value of a key to `body`; its bytes are valid during the call.
+  /// - Returns: whether the key has a value.
+  func get(_ key: UnsafeRawBufferPointer, _ tier: ReadTier, _ body: (UnsafeRawBufferPointer) -> Void) throws
     -> Bool
 
   /// A cursor over `start <= key < end`.
   func cursor(from start: Key, to end: Key, _ tier: ReadTier) throws -> any EngineCursor
 }
 
-/// A place in a snapshot, inside the range it was made for. Not to be shared between threads.
+/// A position in a range of a snapshot. Not to be shared between threads.
 package protocol EngineCursor: AnyObject {
-  /// Whether it stands on a row.
+  /// Whether the cursor is at a row.
   var isValid: Bool { get }
-  /// The key under the cursor, valid until it moves.
+  /// The key at the cursor, valid until it moves.
   var key: UnsafeRawBufferPointer { get }
-  /// The value under the cursor, valid until it moves.
+  /// The value at the cursor, valid until it moves.
   var value: UnsafeRawBufferPointer { get }
   /// Moves to the first row of the range.
   func seekToFirst() throws
@@ -69,17 +69,17 @@ package protocol EngineCursor: AnyObject {
   func seek(_ key: UnsafeRawBufferPointer) throws
   /// Moves to the last row below `key`.
   func seekBelow(_ key: UnsafeRawBufferPointer) throws
-  /// Moves on by one.
+  /// Moves to the next row.
   func next() throws
-  /// Moves back by one.
+  /// Moves to the previous row.
   func previous() throws
 }
 
-/// Changes to apply together. Not to be shared between threads without a lock.
+/// Changes that are applied together. Not to be shared between threads without a lock.
 package protocol EngineBatch: AnyObject, Sendable {
-  /// Bytes gathered so far, about.
+  /// The approximate size of the changes, in bytes.
   var byteCount: Int { get }
-  /// Whether nothing was gathered.
+  /// Whether the batch contains no change.
   var isEmpty: Bool { get }
   /// Sets a key to the concatenation of two byte strings.
   func put(_ key: UnsafeRawBufferPointer, _ head: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer)
@@ -87,6 +87,6 @@ package protocol EngineBatch: AnyObject, Sendable {
   func delete(_ key: UnsafeRawBufferPointer)
   /// Removes `start <= key < end`.
   func deleteRange(from start: UnsafeRawBufferPointer, to end: UnsafeRawBufferPointer)
-  /// Empties it for use again.
+  /// Removes all changes, so that the batch can be used again.
   func removeAll()
 }

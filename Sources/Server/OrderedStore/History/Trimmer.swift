@@ -1,115 +1,161 @@
-// Takes away what lies below the history windows, in the background and in bounded steps: first a floor is raised
-// (reads below are refused from then on), then log records and undo rows up to it are deleted.
+// The trimmer of a store: deletes history below the windows of its databases, in the background and in bounded steps. It first
+// raises the floor, below which reads fail from then on. Then it deletes log records and undo rows up to the floor.
 //
 // Invariants
-//   1. What is deleted lies at or below the floor, and the floor is written in the batch that deletes.
-//   2. A step looks at a bounded number of rows, so that commits never wait long behind it.
-// Undo rows lie by key, not by version: a sweep walks over all of them, step by step, and begins anew once the floor
-// has moved on by a part of the window.
+//   1. Deleted rows are at or below the floor, and the batch that deletes them writes the floor.
+//   2. A step reads a bounded number of rows, so that commits never wait long for it.
+// Undo rows are ordered by key, not by version. A sweep scans all of them, step by step. The next sweep starts after the floor
+// has advanced by a fraction of the window.
+
+import Locking
 
 /// The trimmer of one store.
 final class Trimmer: Sendable {
-  /// The rows a step looks at.
-  static let stepRows = 4000
-  /// How long the log of a database without history is kept, in microseconds.
+  /// The maximum number of rows that a step reads.
+  static let maximumStepRows = 4000
+  /// The time that the log of a database without history is retained, in microseconds.
   static let logAge: UInt64 = 60_000_000
 
   private struct Sweep {
-    var core: DatabaseCore
-    /// The floor of the last sweep that came to its end.
-    var done = Version.zero
+    var database: OpenDatabase
+    /// The floor of the last completed sweep.
+    var completedFloor = Version.zero
   }
 
   private struct State {
     var sweeps: [Sweep] = []
-    var stopped = false
+    var isStopped = false
   }
 
-  private let engine: any StorageEngine
-  private let pipeline: CommitPipeline
-  private let options: StoreOptions
-  private let state: Guarded<State>
+  private let worker: Worker
   private let thread: DedicatedThread?
 
   init(_ engine: any StorageEngine, _ pipeline: CommitPipeline, _ options: StoreOptions) {
-    self.engine = engine
-    self.pipeline = pipeline
-    self.options = options
-    let state = Guarded(State())
-    self.state = state
-    guard options.trimmingInterval > 0 else {
+    let worker = Worker(engine: engine, pipeline: pipeline, options: options)
+    self.worker = worker
+    guard options.trimmingIntervalMilliseconds > 0 else {
       thread = nil
       return
     }
-    let trimming = Trimming(engine, pipeline, options)
     thread = DedicatedThread {
       while true {
-        let stopped = state.wait(milliseconds: options.trimmingInterval) { $0.stopped ? true : nil } ?? false
-        if stopped { return }
-        Trimmer.pass(state, trimming, options, eager: false)
+        let isStopped = worker.state.wait(milliseconds: options.trimmingIntervalMilliseconds) {
+          $0.isStopped ? true : nil
+        }
+        if isStopped == true { return }
+        worker.trimDatabases(completely: false)
       }
     }
   }
 
-  func add(_ core: DatabaseCore) { state.withLock { $0.sweeps.append(Sweep(core: core)) } }
+  func add(_ database: OpenDatabase) {
+    worker.state.withLock { $0.sweeps.append(Sweep(database: database)) }
+  }
 
-  func remove(_ core: DatabaseCore) { state.withLock { $0.sweeps.removeAll { $0.core === core } } }
+  func remove(_ database: OpenDatabase) {
+    worker.state.withLock { $0.sweeps.removeAll { $0.database === database } }
+  }
 
   func stop() {
-    state.withLock { $0.stopped = true }
-    state.broadcast()
+    worker.state.withLock { $0.isStopped = true }
+    worker.state.broadcast()
   }
 
   func join() { thread?.join() }
 
-  /// Trims everything there is to trim.
+  /// Trims all databases now, however little there is to delete. Blocks.
   func trimAll() throws {
-    Trimmer.pass(state, Trimming(engine, pipeline, options), options, eager: true)
-    if let failure = pipeline.failure { throw failure }
+    worker.trimDatabases(completely: true)
+    if let failure = worker.pipeline.failure { throw failure }
   }
 
-  /// One pass over all databases.
-  private static func pass(
-    _ state: Guarded<State>, _ trimming: Trimming, _ options: StoreOptions, eager: Bool
-  ) {
-    for core in state.withLock({ $0.sweeps.map(\.core) }) {
+  /// The part of a trimmer that its thread retains, so that the thread does not retain the trimmer.
+  private struct Worker: Sendable {
+    let engine: any StorageEngine
+    let pipeline: CommitPipeline
+    let options: StoreOptions
+    let state = Guarded(State())
+
+    /// One pass over all databases.
+    func trimDatabases(completely: Bool) {
+      for database in state.withLock({ $0.sweeps.map(\.database) }) {
+        do {
+          try trim(database, completely: completely)
+        } catch {
+          options.report("trimming \(database.name) failed: \(error)")
+        }
+      }
+    }
+
+    private func trim(_ database: OpenDatabase, completely: Bool) throws {
+      let now = options.clock.now()
+      let window = database.history.microseconds ?? logAge
+      guard now > window else { return }
+      let target = min(Version(microseconds: now - window), database.publishedState.latestVersion)
+      let completed = state.withLock { $0.sweeps.first { $0.database === database }?.completedFloor }
+      // Before its creation a database has nothing to trim, and its complete log stays readable from the start.
+      guard let completed, target > max(completed, database.createdVersion) else { return }
+      guard completely || target.microseconds - completed.microseconds >= max(window / 16, 1_000_000)
+      else { return }
+      database.publishedState.raiseFloor(to: target)
+      let floor = database.publishedState.floorVersion
+      precondition(floor >= target, "invariant: the floor is raised before rows below it are deleted")
+      for space in [KeySpace.log, .undo] {
+        var position: Key? = database.layout.prefix(space)
+        while let start = position {
+          if !completely, state.withLock({ $0.isStopped }) { return }
+          position = try step(database, space, from: start, upTo: floor)
+        }
+      }
+      state.withLock { state in
+        guard let index = state.sweeps.firstIndex(where: { $0.database === database }) else { return }
+        state.sweeps[index].completedFloor = floor
+      }
+    }
+
+    /// Reads rows of a key space from a position and deletes those at or below the floor.
+    /// - Returns: the position of the next step; nil at the end of the key space.
+    private func step(
+      _ database: OpenDatabase, _ space: KeySpace, from position: Key, upTo floor: Version
+    ) throws -> Key? {
+      guard pipeline.failure == nil, let published = try? database.publishedState.publishedView() else {
+        return nil
+      }
+      let end = database.layout.end(of: space)
+      let cursor = try published.snapshot.cursor(from: position, to: end, .disk)
+      let batch = engine.makeBatch()
+      var next: Key?
+      var rowCount = 0
+      try cursor.seekToFirst()
+      while cursor.isValid {
+        let key = cursor.key
+        guard rowCount < maximumStepRows else {
+          next = Key(key)
+          break
+        }
+        rowCount += 1
+        guard let version = StorageKeyLayout.trailingVersion(of: key) else { throw RowReader.corruptedRow }
+        if version <= floor {
+          batch.delete(key)
+        } else if space == .log {
+          break
+        }
+        try cursor.next()
+      }
+      guard !batch.isEmpty else { return next }
+      CatalogueRows.putFloor(floor, of: database.layout.number, in: batch)
       do {
-        try trim(core, state, trimming, options, eager: eager)
+        try engine.commit(batch)
       } catch {
-        options.report("trimming \(core.name) failed: \(error)")
+        throw pipeline.fail(error as? StoreError ?? StoreError.unavailable("\(error)"))
       }
-    }
-  }
-
-  private static func trim(
-    _ core: DatabaseCore, _ state: Guarded<State>, _ trimming: Trimming, _ options: StoreOptions, eager: Bool
-  ) throws {
-    let now = options.clock.now()
-    let window = core.history.microseconds ?? logAge
-    guard now > window else { return }
-    let target = min(Version(microseconds: now - window), core.standing.latestVersion)
-    guard let done = state.withLock({ $0.sweeps.first { $0.core === core }?.done }) else { return }
-    // Before it was created there is nothing to trim, and its whole log stays readable from the start.
-    guard target > max(done, core.created) else { return }
-    guard eager || target.microseconds - done.microseconds >= max(window / 16, 1_000_000) else { return }
-    core.standing.raiseFloor(to: target)
-    let floor = core.standing.floorVersion
-    for space in [Space.log, .undo] {
-      var position: Key? = core.layout.prefix(space)
-      while let next = position {
-        if !eager, state.withLock({ $0.stopped }) { return }
-        position = try trimming.step(core, space, from: next, upTo: floor)
-      }
-    }
-    state.withLock { state in
-      guard let index = state.sweeps.firstIndex(where: { $0.core === core }) else { return }
-      state.sweeps[index].done = floor
+      return next
     }
   }
 }
 
 extension HistoryWindow {
-  /// The window's length; nil if only open reads count.
+  /// The length of the window; nil if the database retains no history.
   var microseconds: UInt64? {
     guard case .seconds(let seconds) = self else { return nil }
     let (product, overflows) = UInt64(max(seconds, 0)).multipliedReportingOverflow(by: 1_000_000)

@@ -1,5 +1,5 @@
-// The one comparison of keys: bytes as unsigned numbers, a prefix before what it begins. Every ordered structure
-// of the store compares through here, so that memory, disk and merges agree.
+// The order of keys: bytes compared as unsigned numbers, a prefix before its extensions. Every ordered structure of the store
+// uses these functions, so that memory, disk and merges agree.
 
 #if canImport(Darwin)
   internal import Darwin

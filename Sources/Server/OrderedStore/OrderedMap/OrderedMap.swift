@@ -1,13 +1,13 @@
-// An ordered map with value semantics: a B+ tree whose nodes are copied on write, so that a copy is O(1) and stays as
-// it was while the original changes. It is the in-memory engine's storage, the sequencer's overlay of commits in
-// flight and the index of recent writes.
+// An ordered map with value semantics: a B+ tree whose nodes are copied on write. A copy is O(1) and does not change with the
+// original. It is the storage of the in-memory engine, the uncommitted rows of a sequencer and the index of recent writes.
 //
 // Invariants
-//   1. Leaves hold keys in ascending order; all leaves lie at one depth.
-//   2. An inner node has one more child than separators; child i holds keys < separators[i] <= those of child i + 1.
-//   3. A node reachable from two maps is never changed: it is copied first.
-// Nodes that run empty are unlinked; underfull ones are not merged, since what is removed is soon written again.
+//   1. Leaves contain keys in ascending order; all leaves have the same depth.
+//   2. An inner node has one more child than separators; keys of child i < separators[i] <= keys of child i + 1.
+//   3. A node reachable from two maps is copied before it is changed.
+// Empty nodes are unlinked. Underfull nodes are not merged, because removed keys are usually written again soon.
 
+/// A map from keys to values, ordered by key.
 package struct OrderedMap<Value> {
   /// A node: a leaf if it has no children.
   final class Node {
@@ -40,7 +40,7 @@ package struct OrderedMap<Value> {
       return low
     }
 
-    /// The index of the child that may hold `key`.
+    /// The index of the child that may contain `key`.
     func childIndex(_ key: UnsafeRawBufferPointer) -> Int {
       var low = 0
       var high = keys.count
@@ -55,25 +55,25 @@ package struct OrderedMap<Value> {
       return low
     }
 
-    func holds(_ key: UnsafeRawBufferPointer, at index: Int) -> Bool {
+    func containsKey(_ key: UnsafeRawBufferPointer, at index: Int) -> Bool {
       index < keys.count && keys[index].withUnsafeBytes { compareBytes($0, key) == 0 }
     }
   }
 
-  /// The most keys of a node.
-  static var capacity: Int { 48 }
+  /// The maximum number of keys of a node.
+  static var maximumKeys: Int { 48 }
 
   var root: Node
-  /// How many keys the map holds.
+  /// The number of keys.
   package private(set) var count: Int
 
-  /// An empty map.
+  /// Makes an empty map.
   package init() {
     root = Node(keys: [], values: [], children: [])
     count = 0
   }
 
-  /// Whether the map holds nothing.
+  /// Whether the map has no key.
   package var isEmpty: Bool { count == 0 }
 
   /// The value of a key.
@@ -84,10 +84,11 @@ package struct OrderedMap<Value> {
     var node = root
     while !node.isLeaf { node = node.children[node.childIndex(key)] }
     let index = node.lowerBound(key)
-    return node.holds(key, at: index) ? node.values[index] : nil
+    return node.containsKey(key, at: index) ? node.values[index] : nil
   }
 
-  /// Sets a key's value; returns the value it had.
+  /// Sets the value of a key.
+  /// - Returns: the old value.
   @discardableResult
   package mutating func updateValue(_ value: Value, forKey key: Key) -> Value? {
     let (old, split) = Self.insert(value, key, into: &root)
@@ -98,7 +99,8 @@ package struct OrderedMap<Value> {
     return old
   }
 
-  /// Removes a key, if its value is one to remove; returns the value it had then.
+  /// Removes a key if its value meets a condition.
+  /// - Returns: the removed value.
   @discardableResult
   @inline(__always)
   package mutating func removeValue(
@@ -120,11 +122,17 @@ package struct OrderedMap<Value> {
     if !isKnownUniquelyReferenced(&node) { node = node.copy() }
     if node.isLeaf {
       let index = key.withUnsafeBytes { node.lowerBound($0) }
-      if key.withUnsafeBytes({ node.holds($0, at: index) }) {
+      if key.withUnsafeBytes({ node.containsKey($0, at: index) }) {
         let old = node.values[index]
         node.values[index] = value
         return (old, nil)
       }
+      assert(
+        index == node.keys.count || compareKeys(key, node.keys[index]) < 0,
+        "invariant: a leaf contains keys in ascending order")
+      assert(
+        index == 0 || compareKeys(node.keys[index - 1], key) < 0,
+        "invariant: a leaf contains keys in ascending order")
       node.keys.insert(key, at: index)
       node.values.insert(value, at: index)
       return (nil, splitLeaf(node, insertedAt: index))
@@ -137,9 +145,9 @@ package struct OrderedMap<Value> {
     return (old, splitInner(node))
   }
 
-  /// Splits a leaf that is too large: in the middle, or near its end where keys come in ascending order.
+  /// Splits a leaf that is too large: in the middle, or near its end when keys are added in ascending order.
   private static func splitLeaf(_ node: Node, insertedAt index: Int) -> Split? {
-    guard node.keys.count > capacity else { return nil }
+    guard node.keys.count > maximumKeys else { return nil }
     let middle = index == node.keys.count - 1 ? node.keys.count - 2 : node.keys.count / 2
     let right = Node(keys: Array(node.keys[middle...]), values: Array(node.values[middle...]), children: [])
     node.keys.removeSubrange(middle...)
@@ -148,7 +156,7 @@ package struct OrderedMap<Value> {
   }
 
   private static func splitInner(_ node: Node) -> Split? {
-    guard node.keys.count > capacity else { return nil }
+    guard node.keys.count > maximumKeys else { return nil }
     let middle = node.keys.count / 2
     let separator = node.keys[middle]
     let right = Node(
@@ -164,13 +172,13 @@ package struct OrderedMap<Value> {
     if !isKnownUniquelyReferenced(&node) { node = node.copy() }
     if node.isLeaf {
       let index = node.lowerBound(key)
-      guard node.holds(key, at: index), condition(node.values[index]) else { return nil }
+      guard node.containsKey(key, at: index), condition(node.values[index]) else { return nil }
       node.keys.remove(at: index)
       return node.values.remove(at: index)
     }
     let index = node.childIndex(key)
     let removed = remove(key, from: &node.children[index], where: condition)
-    if removed != nil, node.children.count > 1, node.children[index].isBare {
+    if removed != nil, node.children.count > 1, node.children[index].isEmptyTree {
       node.children.remove(at: index)
       node.keys.remove(at: max(index - 1, 0))
     }
@@ -179,11 +187,11 @@ package struct OrderedMap<Value> {
 }
 
 extension OrderedMap.Node {
-  /// Whether nothing is left below this node, so that its parent may drop it.
-  fileprivate var isBare: Bool {
-    isLeaf ? keys.isEmpty : children.count == 1 && children[0].isBare
+  /// Whether no key remains below this node, so that its parent can unlink it.
+  fileprivate var isEmptyTree: Bool {
+    isLeaf ? keys.isEmpty : children.count == 1 && children[0].isEmptyTree
   }
 }
 
-// Safety: nodes reachable from more than one map are never mutated (invariant 3), and a map itself is a value.
+// SAFETY: nodes reachable from more than one map are never mutated (invariant 3), and a map itself is a value.
 extension OrderedMap: @unchecked Sendable where Value: Sendable {}

@@ -1,26 +1,27 @@
-// A place in an ordered map, for walks in both directions. The cursor holds the nodes of the map as it was when the
-// cursor was made: changes to the map meanwhile are copies that it does not see.
+// A cursor over an ordered map, for scans in both directions. The cursor retains the nodes of the map at the time it was made.
+// Later changes to the map copy nodes, so the cursor does not see them.
 
+/// A position in an ordered map.
 package struct OrderedMapCursor<Value> {
   private let root: OrderedMap<Value>.Node
   private var path: [(node: OrderedMap<Value>.Node, index: Int)] = []
   private var leaf: OrderedMap<Value>.Node
   private var index: Int
 
-  /// A cursor before anything: seek first.
+  /// Makes a cursor without a position: seek first.
   package init(_ map: OrderedMap<Value>) {
     root = map.root
     leaf = map.root
     index = -1
   }
 
-  /// Whether the cursor stands on a key.
+  /// Whether the cursor is at a key.
   package var isValid: Bool { index >= 0 && index < leaf.keys.count }
 
-  /// The key under the cursor. Only while ``isValid``.
+  /// The key at the cursor. Requires ``isValid``.
   package var key: Key { leaf.keys[index] }
 
-  /// The value under the cursor. Only while ``isValid``.
+  /// The value at the cursor. Requires ``isValid``.
   package var value: Value { leaf.values[index] }
 
   /// Moves to the first key that is not below `key`.
@@ -37,7 +38,7 @@ package struct OrderedMapCursor<Value> {
     if index < 0 { previousLeaf() }
   }
 
-  /// Moves to the first key of all.
+  /// Moves to the first key.
   package mutating func seekToFirst() {
     path.removeAll(keepingCapacity: true)
     leaf = root
@@ -45,7 +46,7 @@ package struct OrderedMapCursor<Value> {
     if leaf.keys.isEmpty { nextLeaf() }
   }
 
-  /// Moves to the last key of all.
+  /// Moves to the last key.
   package mutating func seekToLast() {
     path.removeAll(keepingCapacity: true)
     leaf = root
@@ -59,7 +60,7 @@ package struct OrderedMapCursor<Value> {
     if index >= leaf.keys.count { nextLeaf() }
   }
 
-  /// Moves to the key before.
+  /// Moves to the previous key.
   package mutating func previous() {
     index -= 1
     if index < 0 { previousLeaf() }
@@ -91,7 +92,7 @@ package struct OrderedMapCursor<Value> {
     index = leaf.keys.count - 1
   }
 
-  /// Moves to the first key of the next leaf that has one, or past the end.
+  /// Moves to the first key of the next non-empty leaf, or past the end.
   private mutating func nextLeaf() {
     while let (node, child) = path.popLast() {
       guard child + 1 < node.children.count else { continue }
@@ -103,7 +104,7 @@ package struct OrderedMapCursor<Value> {
     index = -1
   }
 
-  /// Moves to the last key of the leaf before that has one, or before the start.
+  /// Moves to the last key of the previous non-empty leaf, or before the start.
   private mutating func previousLeaf() {
     while let (node, child) = path.popLast() {
       guard child > 0 else { continue }

@@ -1,17 +1,16 @@
-// The newest durable state: current rows only, no history touched.
+// The view of the newest durable state: it reads the current rows of a snapshot and no history.
 
-/// A view of a snapshot as it is.
-final class CurrentView: ReadView {
+/// A view of a snapshot's current rows.
+final class CurrentView: TieredView {
   let version: Version
   private let reader: RowReader
-  private var allowance: Allowance
-  /// Whether a read stopped, since it may not go on on this thread.
-  private(set) var missed = false
+  private var allowance: ReadAllowance
+  private(set) var hasMissed = false
 
   init(_ reader: RowReader, at version: Version) {
     self.reader = reader
     self.version = version
-    allowance = Allowance(reader.tier)
+    allowance = ReadAllowance(reader.tier)
   }
 
   func get(_ key: Key) throws -> VersionedValue? {
@@ -20,8 +19,8 @@ final class CurrentView: ReadView {
       let row = try reader.get(key)
       allowance.spend(lookUp: row)
       return row
-    } catch let miss as NotAtOnce {
-      missed = true
+    } catch let miss as MemoryTierMiss {
+      hasMissed = true
       throw miss
     }
   }
@@ -34,13 +33,13 @@ final class CurrentView: ReadView {
       let cursor = try reader.cursor(range)
       try reverse ? cursor.seekToLast() : cursor.seekToFirst()
       while cursor.isValid {
-        let row = try cursor.row()
+        let row = try reader.row(at: cursor)
         try allowance.spend(row.value.count)
         guard try visit(cursor.rowKey, row.value, row.writtenAt) else { return }
         try reverse ? cursor.previous() : cursor.next()
       }
-    } catch let miss as NotAtOnce {
-      missed = true
+    } catch let miss as MemoryTierMiss {
+      hasMissed = true
       throw miss
     }
   }

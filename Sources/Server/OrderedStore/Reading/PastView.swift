@@ -1,47 +1,46 @@
-// A state in the past: rows not newer than the version as they are; for the others the undo row that held then.
+// The view of a past state: current rows that are not newer than its version, and undo rows for the others.
 //
-// Algebra: for a key k and a version v, let u be the first undo row of k with until > v. At v the key held
+// For a key k and a version v, let u be the first undo row of k with until > v. At v the key has
 //   current(k)   if current(k).writtenAt <= v
 //   u.value      else, if u exists and u.writtenAt <= v
-//   nothing      else.
-// An insertion writes no undo row, so that u.writtenAt > v means that the key did not exist between.
+//   no row       else.
+// An insertion writes no undo row. Therefore u.writtenAt > v means that the key had no row at v.
 
-/// A view of a snapshot as it was at a version.
-final class PastView: ReadView {
+/// A view of a snapshot at an older version.
+final class PastView: TieredView {
   let version: Version
   private let reader: RowReader
-  private var allowance: Allowance
-  /// Whether a read stopped, since it may not go on on this thread.
-  private(set) var missed = false
+  private var allowance: ReadAllowance
+  private(set) var hasMissed = false
 
   init(_ reader: RowReader, at version: Version) {
     self.reader = reader
     self.version = version
-    allowance = Allowance(reader.tier)
+    allowance = ReadAllowance(reader.tier)
   }
 
   func get(_ key: Key) throws -> VersionedValue? {
-    try noting {
+    try recordingMisses {
       try allowance.check()
       let row = try reader.get(key)
       allowance.spend(lookUp: row)
       if let row, row.writtenAt <= version { return row }
       var undo = try UndoWalk(reader, KeyRange(start: key, end: key + [0]), at: version, reverse: false)
-      guard undo.key != nil, let held = try undo.held() else { return nil }
-      return VersionedValue(value: StoredValue(held.value), writtenAt: held.writtenAt)
+      guard undo.key != nil, let row = try undo.rowAtVersion() else { return nil }
+      return VersionedValue(value: StoredValue(row.value), writtenAt: row.writtenAt)
     }
   }
 
   func scan(
     _ range: KeyRange, reverse: Bool,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
-  ) throws { _ = try scan(range, reverse: reverse, hidden: .max, visit) }
+  ) throws { _ = try scan(range, reverse: reverse, maximumHidden: .max, visit) }
 
   func scan(
-    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ range: KeyRange, reverse: Bool, maximumHidden limit: Int,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
   ) throws -> HiddenKeys {
-    try noting {
+    try recordingMisses {
       var hidden = HiddenKeys()
       let rows = try reader.cursor(range)
       var undo = try UndoWalk(reader, range, at: version, reverse: reverse)
@@ -49,32 +48,32 @@ final class PastView: ReadView {
       while rows.isValid || undo.key != nil {
         try allowance.spend((rows.isValid ? rows.value.count : 0) + (undo.key?.count ?? 0))
         let order = PastView.order(rows, undo.key, reverse)
-        var isShown = true
-        var goesOn = true
-        if order <= 0, try rows.row().writtenAt <= version {
-          let row = try rows.row()
-          goesOn = try visit(rows.rowKey, row.value, row.writtenAt)
-        } else if order >= 0, let key = undo.key, let held = try undo.held() {
-          goesOn = try key.withUnsafeBytes { try visit($0, held.value, held.writtenAt) }
+        var isVisible = true
+        var continues = true
+        if order <= 0, try reader.row(at: rows).writtenAt <= version {
+          let row = try reader.row(at: rows)
+          continues = try visit(rows.rowKey, row.value, row.writtenAt)
+        } else if order >= 0, let key = undo.key, let row = try undo.rowAtVersion() {
+          continues = try key.withUnsafeBytes { try visit($0, row.value, row.writtenAt) }
         } else {
-          isShown = false
+          isVisible = false
         }
-        guard goesOn else { return hidden }
-        if !isShown {
+        guard continues else { return hidden }
+        if !isVisible {
           hidden.count += 1
-          if hidden.count >= most {
+          if hidden.count >= limit {
             hidden.last = order < 0 ? Key(rows.rowKey) : undo.key
             return hidden
           }
         }
-        if order >= 0 { try undo.skip() }
+        if order >= 0 { try undo.nextKey() }
         if order <= 0 { try reverse ? rows.previous() : rows.next() }
       }
       return hidden
     }
   }
 
-  /// Below zero if the row comes first, zero if both are of one key, above if the undone key comes first.
+  /// Negative if the current row comes first, zero if both have the same key, positive if the undo row comes first.
   private static func order(_ rows: any EngineCursor, _ undone: Key?, _ reverse: Bool) -> Int {
     guard let undone else { return -1 }
     guard rows.isValid else { return 1 }
@@ -82,11 +81,11 @@ final class PastView: ReadView {
     return reverse ? -order : order
   }
 
-  private func noting<Result>(_ read: () throws -> Result) throws -> Result {
+  private func recordingMisses<Result>(_ read: () throws -> Result) throws -> Result {
     do {
       return try read()
-    } catch let miss as NotAtOnce {
-      missed = true
+    } catch let miss as MemoryTierMiss {
+      hasMissed = true
       throw miss
     }
   }

@@ -1,38 +1,38 @@
-// The undo rows of a range, key by key, in either direction.
+// A walk over the undo rows of a range, key by key, in either direction.
 //
-// Most keys have one undo row, or few: they are stepped over, which costs a fraction of a seek. Keys with many are left,
-// and searched, by seeks, so that what a key costs does not grow with its history.
+// Most keys have few undo rows. The walk steps over them, which costs a fraction of a seek. On keys with many undo rows it
+// seeks, so that the cost of a key does not grow with its history.
 
 /// A walk over the keys that have undo rows.
 struct UndoWalk {
-  /// The rows of one key that are stepped over before a seek.
-  static let steps = 8
+  /// The number of steps over the undo rows of one key before the walk seeks.
+  static let maximumSteps = 8
 
+  private let reader: RowReader
   private let cursor: any EngineCursor
-  private let layout: KeyLayout
   private let version: Version
   private let reverse: Bool
   /// The key whose undo rows come next; nil at the end.
   private(set) var key: Key?
-  /// Its undo rows' physical keys without their versions.
-  private var head = Key()
+  /// The physical keys of the undo rows of `key`, without their versions.
+  private var keyPrefix = Key()
 
   init(_ reader: RowReader, _ range: KeyRange, at version: Version, reverse: Bool) throws {
     let bounds = reader.layout.undoBounds(of: range)
     cursor = try reader.snapshot.cursor(from: bounds.start, to: bounds.end, reader.tier)
-    layout = reader.layout
+    self.reader = reader
     self.version = version
     self.reverse = reverse
     try reverse ? cursor.seekToLast() : cursor.seekToFirst()
-    load()
+    try load()
   }
 
-  /// What the key held at the version by its undo rows, valid until the walk goes on. To be asked once for a key.
-  mutating func held() throws -> (value: UnsafeRawBufferPointer, writtenAt: Version)? {
-    // Of one key's undo rows each was written when, or after, the one before it was undone.
-    for _ in 0..<UndoWalk.steps {
-      guard isOfKey else { return nil }
-      let row = try cursor.row()
+  /// The undo row of the key that held at the version. Valid until the walk moves; call it once for each key.
+  mutating func rowAtVersion() throws -> (value: UnsafeRawBufferPointer, writtenAt: Version)? {
+    // Every undo row of a key was written when, or after, the undo row before it was replaced.
+    for _ in 0..<UndoWalk.maximumSteps {
+      guard isAtKey else { return nil }
+      let row = try undoRow()
       if until > version {
         if row.writtenAt <= version { return row }
         if !reverse { return nil }
@@ -43,48 +43,57 @@ struct UndoWalk {
     }
     guard let key else { return nil }
     let after = Version(microseconds: version.microseconds &+ 1)
-    try key.withUnsafeBytes { try layout.withUndo($0, until: after) { try cursor.seek($0) } }
-    guard isOfKey else { return nil }
-    let row = try cursor.row()
+    try key.withUnsafeBytes { try reader.layout.withUndo($0, until: after) { try cursor.seek($0) } }
+    guard isAtKey else { return nil }
+    let row = try undoRow()
     return row.writtenAt <= version ? row : nil
   }
 
-  /// Goes on to the next key.
-  mutating func skip() throws {
-    var left = UndoWalk.steps
-    while left > 0, isOfKey {
+  /// Moves to the next key.
+  mutating func nextKey() throws {
+    var remainingSteps = UndoWalk.maximumSteps
+    while remainingSteps > 0, isAtKey {
       try reverse ? cursor.previous() : cursor.next()
-      left -= 1
+      remainingSteps -= 1
     }
-    if left == 0, isOfKey, let key {
+    if remainingSteps == 0, isAtKey, let key {
       try key.withUnsafeBytes { key in
         if reverse {
-          try layout.withUndo(key, until: .zero) { try cursor.seekBelow($0) }
+          try reader.layout.withUndo(key, until: .zero) { try cursor.seekBelow($0) }
         } else {
-          try layout.withUndo(key, until: Version(microseconds: .max)) { try cursor.seek($0) }
+          try reader.layout.withUndo(key, until: Version(microseconds: .max)) { try cursor.seek($0) }
         }
       }
     }
-    load()
+    try load()
   }
 
-  private mutating func load() {
-    guard cursor.isValid, let found = KeyLayout.rowKey(ofUndo: cursor.key) else {
+  private mutating func load() throws {
+    guard cursor.isValid else {
       key = nil
       return
     }
-    key = found.key
-    head = Key(cursor.key.dropLast(8))
+    guard let undo = StorageKeyLayout.rowKey(ofUndo: cursor.key) else { throw RowReader.corruptedRow }
+    key = undo.key
+    keyPrefix = Key(cursor.key.dropLast(RowReader.versionBytes))
   }
 
-  /// Whether the cursor stands on an undo row of the key.
-  private var isOfKey: Bool {
-    guard cursor.isValid, cursor.key.count == head.count + 8 else { return false }
-    return head.withUnsafeBytes {
-      compareBytes(UnsafeRawBufferPointer(rebasing: cursor.key.dropLast(8)), $0) == 0
+  /// Whether the cursor is at an undo row of the key.
+  private var isAtKey: Bool {
+    guard cursor.isValid, cursor.key.count == keyPrefix.count + RowReader.versionBytes else { return false }
+    return keyPrefix.withUnsafeBytes {
+      compareBytes(UnsafeRawBufferPointer(rebasing: cursor.key.dropLast(RowReader.versionBytes)), $0) == 0
     }
   }
 
-  /// The version until which the row under the cursor held.
-  private var until: Version { KeyLayout.version(in: cursor.key, at: head.count) }
+  /// The undo row at the cursor.
+  /// - Throws: ``RowReader/corruptedRow`` if it was not written before it was replaced.
+  private func undoRow() throws -> (value: UnsafeRawBufferPointer, writtenAt: Version) {
+    let row = try reader.row(at: cursor)
+    guard row.writtenAt < until else { throw RowReader.corruptedRow }
+    return row
+  }
+
+  /// The version that replaced the undo row at the cursor.
+  private var until: Version { StorageKeyLayout.version(in: cursor.key, at: keyPrefix.count) }
 }

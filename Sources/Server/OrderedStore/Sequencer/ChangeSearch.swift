@@ -1,42 +1,45 @@
-// Whether something read long ago has changed since, by the versions of rows and undo rows: the way for read sets
-// that are older than what the sequencer remembers. An insertion leaves a row newer than the read, an overwrite too,
-// and a removal leaves an undo row that held until after the read.
+// A search for changes of rows that were read long ago, by the versions of rows and undo rows. It validates read sets
+// that are older than the horizon of ``RecentWrites``.
+//
+// An insertion or an overwrite leaves a row newer than the read. A removal leaves an undo row that held until after the
+// read.
 
-/// A search for changes in the stored history and the rows in flight.
+/// A search for changes in the stored history and the uncommitted rows.
 struct ChangeSearch {
   private let reader: RowReader
-  private let overlay: Overlay
+  private let uncommitted: UncommittedRows
 
-  init(_ reader: RowReader, _ overlay: Overlay) {
+  init(_ reader: RowReader, _ uncommitted: UncommittedRows) {
     self.reader = reader
-    self.overlay = overlay
+    self.uncommitted = uncommitted
   }
 
   /// Whether any key or range of a read set has changed.
-  func changed(since reads: ReadSet) throws -> Bool {
-    for key in reads.keys where try changed(KeyRange(start: key, end: key + [0]), since: reads.version) {
+  func hasChanged(since reads: ReadSet) throws -> Bool {
+    for key in reads.keys
+    where try hasChanged(KeyRange(start: key, end: key + [0]), since: reads.version) {
       return true
     }
-    for range in reads.ranges where try changed(range, since: reads.version) { return true }
+    for range in reads.ranges where try hasChanged(range, since: reads.version) { return true }
     return false
   }
 
-  private func changed(_ range: KeyRange, since version: Version) throws -> Bool {
-    var flights = OrderedMapCursor(overlay.entries)
-    range.start.withUnsafeBytes { flights.seek($0) }
-    if flights.isValid, range.contains(flights.key) { return true }
+  private func hasChanged(_ range: KeyRange, since version: Version) throws -> Bool {
+    var uncommitted = OrderedMapCursor(uncommitted.entries)
+    range.start.withUnsafeBytes { uncommitted.seek($0) }
+    if uncommitted.isValid, range.contains(uncommitted.key) { return true }
     let rows = try reader.cursor(range)
     try rows.seekToFirst()
     while rows.isValid {
-      if try rows.row().writtenAt > version { return true }
+      if try reader.row(at: rows).writtenAt > version { return true }
       try rows.next()
     }
     let bounds = reader.layout.undoBounds(of: range)
     let undo = try reader.snapshot.cursor(from: bounds.start, to: bounds.end, reader.tier)
     try undo.seekToFirst()
     while undo.isValid {
-      guard undo.key.count >= KeyLayout.prefixLength + 8 else { throw RowReader.damage }
-      if KeyLayout.version(in: undo.key, at: undo.key.count - 8) > version { return true }
+      guard let until = StorageKeyLayout.trailingVersion(of: undo.key) else { throw RowReader.corruptedRow }
+      if until > version { return true }
       try undo.next()
     }
     return false

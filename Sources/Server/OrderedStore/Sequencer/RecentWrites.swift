@@ -1,54 +1,62 @@
-// Which keys were changed lately, to tell in memory whether something that was read has changed since. A key that
-// appears in a range that was scanned is a change like any other, so that phantoms are seen.
+// The recently changed keys of a database, for validating read sets in memory. The appearance of a key in a scanned range
+// is a change like any other, so phantoms are detected.
 //
-// Invariant: every change with a version above `horizon` is known here.
-// Keys are put in order only when somebody validates, so that stores without transactions pay nothing for them.
+// Invariants
+//   1. Every change with a version above `horizon` is recorded here.
+//   2. Commits are added with rising versions; `horizon` never falls.
+// Keys are indexed only when a read set is validated. A store without transactions does not pay for the index.
 
 /// The keys changed since a horizon.
 struct RecentWrites {
-  /// The most keys and bytes kept.
-  static let keyLimit = 200_000
-  static let byteLimit = 16 << 20
-  /// How long changes are kept, in microseconds.
-  static let age: UInt64 = 60_000_000
+  /// The maximum number of retained keys.
+  static let maximumKeys = 200_000
+  /// The maximum size of the retained keys, in bytes.
+  static let maximumBytes = 16 << 20
+  /// The time that changes are retained, in microseconds.
+  static let maximumAge: UInt64 = 60_000_000
 
+  /// Retained commits, oldest first, from `head`.
   private var commits: [(version: Version, keys: [Key])] = []
   private var head = 0
-  private var ordered = 0
+  /// The number of commits whose keys are in `newest`.
+  private var indexedCount = 0
+  /// The newest version of each indexed key.
   private var newest = OrderedMap<Version>()
   private var keyCount = 0
   private var byteCount = 0
 
-  /// Changes up to here may be unknown.
+  /// Changes up to this version may be unknown.
   private(set) var horizon: Version
 
   init(horizon: Version) { self.horizon = horizon }
 
-  /// Takes note of a commit's changes.
-  mutating func note(_ version: Version, _ keys: [Key]) {
+  /// Records the keys of a commit.
+  mutating func add(_ keys: [Key], at version: Version) {
+    precondition(
+      version > commits.last?.version ?? horizon, "invariant: commits are recorded with rising versions")
     commits.append((version, keys))
     keyCount += keys.count
     for key in keys { byteCount += key.count }
     while head < commits.count,
-      keyCount > RecentWrites.keyLimit || byteCount > RecentWrites.byteLimit
-        || commits[head].version.microseconds + RecentWrites.age < version.microseconds
+      keyCount > RecentWrites.maximumKeys || byteCount > RecentWrites.maximumBytes
+        || commits[head].version.microseconds + RecentWrites.maximumAge < version.microseconds
     {
       forgetOldest()
     }
   }
 
-  /// Whether anything of a read set has changed since; nil if it was read too long ago to know.
-  mutating func changed(since reads: ReadSet) -> Bool? {
+  /// Whether any row of a read set has changed since; nil if the reads are older than the horizon.
+  mutating func hasChanged(since reads: ReadSet) -> Bool? {
     guard reads.version >= horizon else { return nil }
-    putInOrder()
+    indexCommits()
     for key in reads.keys {
       if let version = newest[key], version > reads.version { return true }
     }
-    for range in reads.ranges where changed(range, since: reads.version) { return true }
+    for range in reads.ranges where hasChanged(range, since: reads.version) { return true }
     return false
   }
 
-  private func changed(_ range: KeyRange, since version: Version) -> Bool {
+  private func hasChanged(_ range: KeyRange, since version: Version) -> Bool {
     var cursor = OrderedMapCursor(newest)
     range.start.withUnsafeBytes { cursor.seek($0) }
     while cursor.isValid {
@@ -59,11 +67,13 @@ struct RecentWrites {
     return false
   }
 
-  private mutating func putInOrder() {
-    ordered = max(ordered, head)
-    while ordered < commits.count {
-      for key in commits[ordered].keys { newest.updateValue(commits[ordered].version, forKey: key) }
-      ordered += 1
+  private mutating func indexCommits() {
+    indexedCount = max(indexedCount, head)
+    while indexedCount < commits.count {
+      for key in commits[indexedCount].keys {
+        newest.updateValue(commits[indexedCount].version, forKey: key)
+      }
+      indexedCount += 1
     }
   }
 
@@ -73,14 +83,15 @@ struct RecentWrites {
     keyCount -= keys.count
     for key in keys {
       byteCount -= key.count
-      if head < ordered, let last = newest[key], last <= version { newest.removeValue(forKey: key) }
+      if head < indexedCount, let last = newest[key], last <= version { newest.removeValue(forKey: key) }
     }
     commits[head].keys = []
     head += 1
     if head >= 1024, head * 2 >= commits.count {
       commits.removeFirst(head)
-      ordered = max(ordered - head, 0)
+      indexedCount = max(indexedCount - head, 0)
       head = 0
     }
+    precondition(keyCount >= 0 && byteCount >= 0, "invariant: a forgotten commit was counted")
   }
 }

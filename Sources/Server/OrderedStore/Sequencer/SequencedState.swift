@@ -1,31 +1,42 @@
-// What one sequenced body sees and changes. Its writes go straight into the overlay, so that it reads them back; a
-// journal takes them out again if the body throws.
+// The transaction of one sequenced body. Its writes go directly into the uncommitted rows, so that the body reads them
+// back. A journal removes them again if the body throws.
+//
+// Invariants
+//   1. `changes` contains each key once.
+//   2. An undo row was written before the commit that replaces it.
+//   3. The state is used only while its body runs, on the sequencer's thread.
 
-/// The state handed to a body. Lives for one call, on the sequencer's thread.
-final class SequencedState: Sequenced {
-  /// A row the body changed: what the overlay held before, and at the end the row it replaces.
+/// The state of a body while it runs.
+final class SequencedState: SequencedTransaction {
+  /// A row that the body changed.
   struct Change {
     var key: Key
-    var covered: Overlay.Entry?
+    /// The uncommitted row that the change covers.
+    var covered: UncommittedRows.Entry?
+    /// The new value; nil for a removal.
     var value: StoredValue?
+    /// The row that the change replaces. Known after ``finish(keepsHistory:)``.
     var before: VersionedValue?
-    /// Whether the body said that the key held no row.
+    /// Whether the body declared that the key has no row.
     var isInsertion: Bool
   }
 
   let commitVersion: Version
-  private let sequencer: Sequencer
+  private let sequencer: CommitSequencer
   private let reader: RowReader
   private(set) var changes: [Change] = []
   private(set) var record: LogRecord?
-  /// Whether the body wants its version even if it changes nothing.
-  private(set) var keepsVersion = false
+  /// Whether the body reserves its version even if it changes nothing.
+  private(set) var reservesCommitVersion = false
   private var byteCount = 0
-  /// Whether the body wrote a key twice, so that the values noted with the changes may not be the last.
+  /// Whether the body wrote a key twice, so that the values in `changes` may be outdated.
   private var hasRewritten = false
-  private var known: [(key: Key, row: VersionedValue?)] = []
+  private var isFinished = false
+  /// The first durable rows that the body read, which are often the rows that it replaces.
+  private var cachedRows: [(key: Key, row: VersionedValue?)] = []
+  private static let maximumCachedRows = 8
 
-  init(_ sequencer: Sequencer, _ reader: RowReader, _ version: Version) {
+  init(_ sequencer: CommitSequencer, _ reader: RowReader, _ version: Version) {
     self.sequencer = sequencer
     self.reader = reader
     commitVersion = version
@@ -34,23 +45,24 @@ final class SequencedState: Sequenced {
   var version: Version { commitVersion }
 
   func get(_ key: Key) throws -> VersionedValue? {
-    if let entry = sequencer.overlay[key] {
+    precondition(!isFinished, "invariant: a sequenced transaction is used only while its body runs")
+    if let entry = sequencer.uncommitted[key] {
       return entry.value.map { VersionedValue(value: $0, writtenAt: entry.version) }
     }
     return try durable(key)
   }
 
-  /// The durable row of a key, remembered for the undo row it may need.
+  /// The durable row of a key, cached for the undo row that it may become.
   private func durable(_ key: Key) throws -> VersionedValue? {
-    if let known = known.first(where: { $0.key == key }) { return known.row }
+    if let cached = cachedRows.first(where: { $0.key == key }) { return cached.row }
     let row = try reader.get(key)
-    if known.count < 8 { known.append((key, row)) }
+    if cachedRows.count < SequencedState.maximumCachedRows { cachedRows.append((key, row)) }
     return row
   }
 
-  /// The durable row of a key where only counts whether there is one.
+  /// The durable row of a key with an empty value, for callers that only need to know whether there is a row.
   private func durableWithoutValue(_ key: Key) throws -> VersionedValue? {
-    if let known = known.first(where: { $0.key == key }) { return known.row }
+    if let cached = cachedRows.first(where: { $0.key == key }) { return cached.row }
     return try reader.writtenAt(key).map { VersionedValue(value: [], writtenAt: $0) }
   }
 
@@ -58,18 +70,20 @@ final class SequencedState: Sequenced {
     _ range: KeyRange, reverse: Bool,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
   ) throws {
-    var merge = OverlayMerge(try reader.cursor(range), sequencer.overlay, range, reverse: reverse)
+    precondition(!isFinished, "invariant: a sequenced transaction is used only while its body runs")
+    var merge = UncommittedMerge(
+      reader, try reader.cursor(range), sequencer.uncommitted, range, reverse: reverse)
     try merge.run(visit)
   }
 
   func set(_ key: Key, _ value: StoredValue) throws {
-    try admit(key, value)
+    try checkLimits(key, value)
     put(key, value)
   }
 
   func insert(_ key: Key, _ value: StoredValue) throws {
-    assert(isAbsent(key), "a row that was there was written as a new one")
-    try admit(key, value)
+    assert(isAbsent(key), "invariant: an inserted key has no row")
+    try checkLimits(key, value)
     put(key, value, isInsertion: true)
   }
 
@@ -80,7 +94,7 @@ final class SequencedState: Sequenced {
   }
 
   func clear(_ key: Key) throws {
-    try admit(key, nil)
+    try checkLimits(key, nil)
     put(key, nil)
   }
 
@@ -89,7 +103,7 @@ final class SequencedState: Sequenced {
     var bytes = byteCount
     try scan(range, reverse: false) { key, _, _ in
       bytes += key.count
-      guard bytes <= StoreLimits.commit else { throw SequencedState.commitTooLarge }
+      guard bytes <= StoreLimits.maximumCommitBytes else { throw SequencedState.commitTooLarge }
       keys.append(Key(key))
       return true
     }
@@ -97,84 +111,130 @@ final class SequencedState: Sequenced {
   }
 
   func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws {
+    precondition(!isFinished, "invariant: a sequenced transaction is used only while its body runs")
     guard record == nil else { throw StoreError.limitExceeded("a commit logs one record") }
     try count(payload.count)
     record = LogRecord(version: commitVersion, payload: payload, attachment: attachment)
   }
 
-  func keepVersion() { keepsVersion = true }
+  func reserveCommitVersion() { reservesCommitVersion = true }
 
   private func put(_ key: Key, _ value: StoredValue?, isInsertion: Bool = false) {
-    let covered = sequencer.overlay.put(Overlay.Entry(version: commitVersion, value: value), key)
-    guard covered?.version != commitVersion else {
-      hasRewritten = true
-      return
+    precondition(!isFinished, "invariant: a sequenced transaction is used only while its body runs")
+    let covered = sequencer.uncommitted.put(
+      UncommittedRows.Entry(version: commitVersion, value: value), key)
+    if let covered {
+      precondition(covered.version <= commitVersion, "invariant: a commit covers only older rows")
+      if covered.version == commitVersion {
+        hasRewritten = true
+        return
+      }
     }
     changes.append(
       Change(key: key, covered: covered, value: value, before: nil, isInsertion: isInsertion))
   }
 
-  private func admit(_ key: Key, _ value: StoredValue?) throws {
-    guard key.count <= StoreLimits.key else {
-      throw StoreError.limitExceeded("a key has \(key.count) bytes; \(StoreLimits.key) are allowed")
+  private func checkLimits(_ key: Key, _ value: StoredValue?) throws {
+    guard key.count <= StoreLimits.maximumKeyBytes else {
+      throw StoreError.limitExceeded(
+        "a key has \(key.count) bytes; \(StoreLimits.maximumKeyBytes) are allowed")
     }
     let bytes = value?.count ?? 0
-    guard bytes <= StoreLimits.value else {
-      throw StoreError.limitExceeded("a value has \(bytes) bytes; \(StoreLimits.value) are allowed")
+    guard bytes <= StoreLimits.maximumValueBytes else {
+      throw StoreError.limitExceeded(
+        "a value has \(bytes) bytes; \(StoreLimits.maximumValueBytes) are allowed")
     }
     try count(key.count + bytes)
   }
 
   private func count(_ bytes: Int) throws {
-    guard byteCount + bytes <= StoreLimits.commit else { throw SequencedState.commitTooLarge }
+    guard byteCount + bytes <= StoreLimits.maximumCommitBytes else { throw SequencedState.commitTooLarge }
     byteCount += bytes
   }
 
   private static let commitTooLarge = StoreError.limitExceeded(
-    "a commit's keys, values and log record have more than the \(StoreLimits.commit) bytes allowed")
+    "a commit's keys, values and log record have more than the \(StoreLimits.maximumCommitBytes) bytes allowed"
+  )
 
   private static let replacesTooMuch = StoreError.limitExceeded(
-    "a commit replaces or removes rows of more than the \(StoreLimits.replaced) bytes that may be kept as history at once"
+    "a commit replaces or removes rows of more than the \(StoreLimits.maximumReplacedBytes) bytes that may be kept as history at once"
   )
 
   /// Whether the body changed or logged anything. Known after ``finish(keepsHistory:)``.
   var wrote: Bool { !changes.isEmpty || record != nil }
 
-  /// Finds the rows that the body replaced, and drops writes that change nothing (clearing what is not there).
+  /// Reads the rows that the body replaced, and drops removals of keys without a row.
   func finish(keepsHistory: Bool) throws {
+    isFinished = true
     var kept = 0
     var replaced = 0
     for index in changes.indices {
-      if hasRewritten { changes[index].value = sequencer.overlay[changes[index].key]?.value }
-      let isClearing = changes[index].value == nil
+      if hasRewritten { changes[index].value = sequencer.uncommitted[changes[index].key]?.value }
+      let isRemoval = changes[index].value == nil
       if let covered = changes[index].covered {
         changes[index].before = covered.value.map { VersionedValue(value: $0, writtenAt: covered.version) }
       } else if !changes[index].isInsertion, keepsHistory {
         changes[index].before = try durable(changes[index].key)
-      } else if !changes[index].isInsertion, isClearing {
+      } else if !changes[index].isInsertion, isRemoval {
         changes[index].before = try durableWithoutValue(changes[index].key)
       }
       if keepsHistory {
         replaced += changes[index].before?.value.count ?? 0
-        guard replaced <= StoreLimits.replaced else { throw SequencedState.replacesTooMuch }
+        guard replaced <= StoreLimits.maximumReplacedBytes else { throw SequencedState.replacesTooMuch }
       }
-      if isClearing, changes[index].before == nil {
+      if isRemoval, changes[index].before == nil {
         let key = changes[index].key
-        sequencer.overlay.restore(changes[index].covered, key)
-        // Nothing to take back any more should a later row fail to be read.
-        changes[index].covered = sequencer.overlay[key]
+        sequencer.uncommitted.restore(changes[index].covered, key)
+        // The change is undone already, in case that reading a later row fails and rolls back.
+        changes[index].covered = sequencer.uncommitted[key]
       } else {
         if kept != index { changes.swapAt(kept, index) }
         kept += 1
       }
     }
     changes.removeLast(changes.count - kept)
+    assert(Set(changes.map(\.key)).count == changes.count, "invariant: a commit changes each key once")
   }
 
-  /// Takes back every write of the body.
+  /// Removes every write of the body from the uncommitted rows.
   func rollBack() {
-    for change in changes { sequencer.overlay.restore(change.covered, change.key) }
+    isFinished = true
+    for change in changes { sequencer.uncommitted.restore(change.covered, change.key) }
     changes = []
     record = nil
+  }
+
+  /// Adds the rows of the commit to a batch: its changes, the replaced rows as undo rows, and its log record.
+  func addRows(to batch: any EngineBatch, keepsHistory: Bool) {
+    let layout = sequencer.layout
+    commitVersion.withBytes { head in
+      for change in changes {
+        change.key.withUnsafeBytes { key in
+          layout.withRow(key) { physical in
+            if let value = change.value {
+              value.withUnsafeBytes { batch.put(physical, head, $0) }
+            } else {
+              batch.delete(physical)
+            }
+          }
+          if keepsHistory, let before = change.before {
+            precondition(
+              before.writtenAt < commitVersion, "invariant: an undo row was written before it was replaced")
+            layout.withUndo(key, until: commitVersion) { physical in
+              before.writtenAt.withBytes { writtenAt in
+                before.value.withUnsafeBytes { batch.put(physical, writtenAt, $0) }
+              }
+            }
+          }
+        }
+      }
+    }
+    if let record {
+      layout.withLog(record.version) { physical in
+        record.payload.withUnsafeBytes {
+          batch.put(physical, UnsafeRawBufferPointer(start: nil, count: 0), $0)
+        }
+      }
+    }
   }
 }

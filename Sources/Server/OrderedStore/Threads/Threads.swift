@@ -1,5 +1,7 @@
-// Threads of the store's own. Storage calls block (a read from disk, a sync), and a blocked thread of Swift's
-// cooperative pool stalls every task of the process, so that the store never blocks there.
+// The threads of a store. Storage calls block (reads from disk, syncs). A blocked thread of Swift's cooperative pool stalls
+// every task of the process, so the store never blocks there.
+
+import Locking
 
 #if canImport(Darwin)
   internal import Darwin
@@ -9,18 +11,18 @@
   internal import Glibc
 #endif
 
-/// A thread that runs one function to its end and can be waited for.
+/// A thread that runs one function and can be joined.
 package final class DedicatedThread: Sendable {
-  private let finished = Guarded(false)
+  private let isFinished = Guarded(false)
 
   /// Starts a thread.
   package init(_ body: @escaping @Sendable () -> Void) {
-    let finished = self.finished
+    let isFinished = self.isFinished
     let start = Unmanaged.passRetained(
       Start {
         body()
-        finished.withLock { $0 = true }
-        finished.broadcast()
+        isFinished.withLock { $0 = true }
+        isFinished.broadcast()
       })
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
@@ -34,12 +36,12 @@ package final class DedicatedThread: Sendable {
       let code = pthread_create(&thread, &attributes, { $0.flatMap { runStart($0) } }, start.toOpaque())
     #endif
     pthread_attr_destroy(&attributes)
-    // Without its threads a store can do nothing; the process is out of memory or threads before it served anything.
+    // The process is out of memory or threads. A store without its threads cannot work.
     precondition(code == 0, "the store could not start a thread: errno \(code)")
   }
 
   /// Waits until the thread's function has returned.
-  package func join() { finished.wait { $0 ? () : nil } }
+  package func join() { isFinished.wait { $0 ? () : nil } }
 }
 
 private final class Start {
@@ -52,12 +54,12 @@ private func runStart(_ pointer: UnsafeMutableRawPointer) -> UnsafeMutableRawPoi
   return nil
 }
 
-/// A few threads that take jobs in the order they were given.
+/// A pool of threads that start jobs in the order of submission.
 package final class ThreadPool: Sendable {
   private struct State {
     var jobs: [@Sendable () -> Void] = []
     var head = 0
-    var closed = false
+    var isClosed = false
 
     mutating func pop() -> (@Sendable () -> Void)? {
       guard head < jobs.count else { return nil }
@@ -82,7 +84,7 @@ package final class ThreadPool: Sendable {
   private let state: Guarded<State>
   private let threads: [DedicatedThread]
 
-  /// Starts so many threads.
+  /// Starts `count` threads.
   package init(threads count: Int) {
     let state = Guarded(State())
     self.state = state
@@ -91,7 +93,7 @@ package final class ThreadPool: Sendable {
         while true {
           let step: Step = state.wait { state in
             if let job = state.pop() { return .run(job) }
-            return state.closed ? .end : nil
+            return state.isClosed ? .end : nil
           }
           guard case .run(let job) = step else { return }
           job()
@@ -100,17 +102,18 @@ package final class ThreadPool: Sendable {
     }
   }
 
-  /// Lets the threads end by themselves; a store that was never closed leaves none behind.
+  /// Ends the threads after the submitted jobs, so that a store that was never closed leaks none.
   deinit {
-    state.withLock { $0.closed = true }
+    state.withLock { $0.isClosed = true }
     state.broadcast()
   }
 
-  /// Runs a job on one of the threads. Returns false once the pool is closed.
+  /// Runs a job on one of the threads.
+  /// - Returns: false once the pool is closed; the job then never runs.
   @discardableResult
   package func submit(_ job: @escaping @Sendable () -> Void) -> Bool {
     let accepted = state.withLock { state in
-      guard !state.closed else { return false }
+      guard !state.isClosed else { return false }
       state.jobs.append(job)
       return true
     }
@@ -118,9 +121,9 @@ package final class ThreadPool: Sendable {
     return accepted
   }
 
-  /// Finishes what was submitted and ends the threads. Blocks; not from one of the pool's own threads.
+  /// Finishes the submitted jobs and ends the threads. Blocks; must not be called on one of the pool's threads.
   package func close() {
-    state.withLock { $0.closed = true }
+    state.withLock { $0.isClosed = true }
     state.broadcast()
     for thread in threads { thread.join() }
   }

@@ -1,15 +1,15 @@
-// The catalogue: databases by name, numbered once, removed whole.
+// Conformance checks of the catalogue: databases are found by name, numbered once, and removed completely.
 
 internal import OrderedStore
 
 extension ConformanceCheck {
   static let catalogue: [ConformanceCheck] = [
-    ConformanceCheck("names are kept in order over restarts") { run in
+    ConformanceCheck("database names are listed in order, also after restarts") { run in
       let names = ["b", "a/ü", "a/u", "a", "realtime/x", "firestore/projects/p/databases/(default)"]
       let store = try await run.open()
       for name in names {
         try expect(try await !store.databaseExists(named: name), "\(name) exists before it was opened")
-        _ = try await store.database(named: name, history: .openReads)
+        _ = try await store.database(named: name, history: .activeReadersOnly)
         try expect(try await store.databaseExists(named: name), "\(name) does not exist once opened")
       }
       try await store.close()
@@ -18,13 +18,15 @@ extension ConformanceCheck {
         try expect(try await again.databaseExists(named: name), "\(name) does not exist after a restart")
       }
       for name in ["", "c", "a/", "realtime", String(repeating: "x", count: 5000)] {
-        try expect(try await !again.databaseExists(named: name), "\(name.prefix(9)) exists unasked")
+        try expect(
+          try await !again.databaseExists(named: name),
+          "\(name.prefix(9)) exists although it was never opened")
       }
       let sorted = names.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }
       try expectEqual(try await again.databaseNames(), sorted, "names")
       try await again.close()
     },
-    ConformanceCheck("a database opened twice is one database, with the version it was created at") { run in
+    ConformanceCheck("a database opened twice is one database with one creation version") { run in
       let store = try await run.open()
       let first = try await store.database(named: "a", history: .seconds(60))
       let second = try await store.database(named: "a", history: .seconds(60))
@@ -40,7 +42,9 @@ extension ConformanceCheck {
       try expectEqual(empty, 0, "rows at creation")
       try await again.close()
     },
-    ConformanceCheck("a removed database is gone, and one of its name begins anew") { run in
+    ConformanceCheck(
+      "a removed database has no rows, and a new database of its name starts above its versions"
+    ) { run in
       let store = try await run.open()
       let other = try await store.database(named: "b", history: .seconds(60))
       let database = try await store.database(named: "a", history: .seconds(60))
@@ -61,15 +65,16 @@ extension ConformanceCheck {
       run.clock.move(by: -3_600_000_000)
       let fresh = try await store.database(named: "a", history: .seconds(60))
       try expect(
-        fresh.createdVersion > last, "the new database begins at \(fresh.createdVersion), not after \(last)")
+        fresh.createdVersion > last, "the new database starts at \(fresh.createdVersion), not after \(last)")
       let rows = try await fresh.read(at: nil) { try $0.rows(.all).count }
       try expectEqual(rows, 0, "rows of the new database")
       try expect(try await fresh.log(after: .zero, limit: 9).isEmpty, "log of the new database")
-      let kept = try await other.read(at: nil) { try $0.get([1])?.value }
-      try expectEqual(kept, [1], "a row of the other database")
+      let otherValue = try await other.read(at: nil) { try $0.get([1])?.value }
+      try expectEqual(otherValue, [1], "a row of the other database")
       try await store.close()
     },
-    ConformanceCheck("a database made anew after a restart begins above the one that was removed") { run in
+    ConformanceCheck("a database created again after a restart starts above the versions of the removed one")
+    { run in
       let store = try await run.open()
       let database = try await store.database(named: "a", history: .seconds(60))
       run.clock.move(by: 60_000_000)
@@ -80,7 +85,7 @@ extension ConformanceCheck {
       let again = try await run.open()
       let fresh = try await again.database(named: "a", history: .seconds(60))
       try expect(
-        fresh.createdVersion > last, "the new database begins at \(fresh.createdVersion), not after \(last)")
+        fresh.createdVersion > last, "the new database starts at \(fresh.createdVersion), not after \(last)")
       try await again.close()
     },
   ]

@@ -1,14 +1,14 @@
-// Commits that are sequenced but not durable yet are overwritten, cleared and inserted anew: what is stored in the end,
-// the history of it and the log are as if they had run one after the other.
+// Conformance checks of commits in flight: they are overwritten, cleared and inserted again before they are
+// durable. The stored rows, their history and the log are the same as after a serial execution.
 
 internal import OrderedStore
 
 extension ConformanceCheck {
   static let inFlight: [ConformanceCheck] = [
-    ConformanceCheck("the history of rows that were overwritten and cleared in flight is whole") { run in
+    ConformanceCheck("the history of rows overwritten and cleared in flight is complete") { run in
       try await run.withDatabase { database in
         let seed = run.seed
-        // All calls are in line at once: most rows are replaced before they are durable.
+        // All calls are queued together, so most rows are replaced before they are durable.
         let commits = try await withThrowingTaskGroup(of: (Version, [ModelWrite]).self) { group in
           for index in 0..<80 {
             group.addTask {
@@ -41,7 +41,7 @@ extension ConformanceCheck {
         try expectEqual(now, model.rows, "rows in the end")
       }
     },
-    ConformanceCheck("rows written as new are read, scanned, overwritten and remembered like any other") {
+    ConformanceCheck("inserted rows are read, scanned, overwritten and kept in history like other rows") {
       run in
       try await run.withDatabase { database in
         var random = run.random
@@ -51,7 +51,8 @@ extension ConformanceCheck {
           let writes = (0..<4).map { _ in ModelWrite.random(&random) }
           let committed = try await database.execute(validating: nil) { state in
             for write in writes {
-              // Whether a key is free is asked of the state itself: durable rows, rows in flight and own ones.
+              // The body itself decides whether the key is free, from durable rows, rows in flight and its own
+              // rows.
               if case .set(let key, let value) = write, try state.get(key) == nil {
                 try state.insert(key, value)
               } else {
@@ -87,14 +88,14 @@ extension ConformanceCheck {
           try await group.waitForAll()
         }
         let rows = try await database.read(at: nil) { try $0.rows(.all).map(\.value) }
-        try expectEqual(rows, [Array("60".utf8)], "an even number of turns leaves no row")
+        try expectEqual(rows, [Array("60".utf8)], "rows after an even number of toggles")
         let read = ReadSet(version: database.createdVersion, keys: [[7]])
         try await expectError(.conflict, "insertions since it was read") {
           _ = try await database.execute(validating: read) { _ in }
         }
       }
     },
-    ConformanceCheck("the empty key is a key like any other, below all others") { run in
+    ConformanceCheck("the empty key is a valid key below all others") { run in
       try await run.withDatabase { database in
         let first = try await database.execute(validating: nil) { state in
           try state.set([], [1])
@@ -111,11 +112,11 @@ extension ConformanceCheck {
           _ = try await database.execute(validating: ReadSet(version: first.version, keys: [[]])) { _ in }
         }
         _ = try await database.execute(validating: nil) { try $0.clear(KeyRange(start: [], end: [0])) }
-        let left = try await database.read(at: nil) { try $0.rows(.all).map(\.key) }
-        try expectEqual(left, [[0]], "keys left")
+        let remaining = try await database.read(at: nil) { try $0.rows(.all).map(\.key) }
+        try expectEqual(remaining, [[0]], "remaining keys")
       }
     },
-    ConformanceCheck("a database removed with commits in flight answers each, and leaves nothing behind") {
+    ConformanceCheck("a database removed with commits in flight completes each call and leaves no rows") {
       run in
       let store = try await run.open()
       let database = try await store.database(named: "a", history: .seconds(60))
@@ -129,7 +130,7 @@ extension ConformanceCheck {
               }
               return true
             } catch let error as StoreError {
-              try expect(error.code == .unavailable, "a write beside the removal threw \(error)")
+              try expect(error.code == .unavailable, "a write during the removal threw \(error)")
               return false
             }
           }
@@ -141,7 +142,7 @@ extension ConformanceCheck {
         }
         return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
       }
-      try expect(outcomes >= 1, "the removal is answered")
+      try expect(outcomes >= 1, "the removal completes")
       let fresh = try await store.database(named: "a", history: .seconds(60))
       try expectEqual(
         try await fresh.read(at: nil) { try $0.rows(.all).count }, 0, "rows of the new database")
@@ -151,7 +152,7 @@ extension ConformanceCheck {
   ]
 }
 
-extension Sequenced {
-  /// Stores a number under a key that is free.
+extension SequencedTransaction {
+  /// Stores a number under a free key.
   fileprivate func insert(_ key: Key, number: Int) throws { try insert(key, Array(String(number).utf8)) }
 }

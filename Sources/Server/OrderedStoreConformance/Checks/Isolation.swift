@@ -1,29 +1,29 @@
-// Readers see whole commits, in order, and never what is not durable.
+// Conformance checks of isolation: readers see complete commits, in order, and only durable ones.
 
 internal import OrderedStore
 
 extension ConformanceCheck {
   static let isolation: [ConformanceCheck] = [
-    ConformanceCheck("a state that is held stays as it was, over any number of reads") { run in
+    ConformanceCheck("a pinned view does not change, over any number of reads") { run in
       try await run.withDatabase { database in
         let first = try await database.execute(validating: nil) { state in
           for key in UInt8(0)..<200 { try state.set([key], [key]) }
         }
-        let held = try database.hold()
+        let pinned = try database.pinView()
         for round in UInt8(1)..<6 {
           _ = try await database.execute(validating: nil) { state in
             for key in UInt8(0)..<200 where key % 5 == round % 5 { try state.clear([key]) }
             try state.set([round], [99])
             try state.set([200 + round], [round])
           }
-          let rows = try await held.read { try $0.rows(.all).map(\.value) }
-          try expectEqual(rows, (UInt8(0)..<200).map { [$0] }, "the held state after \(round) commits")
-          try expectEqual(try await held.read { try $0.get([7])?.value }, [7], "a row of it")
+          let rows = try await pinned.read { try $0.rows(.all).map(\.value) }
+          try expectEqual(rows, (UInt8(0)..<200).map { [$0] }, "the pinned view after \(round) commits")
+          try expectEqual(try await pinned.read { try $0.get([7])?.value }, [7], "a row of it")
         }
-        try expectEqual(held.version, first.version, "its version")
+        try expectEqual(pinned.version, first.version, "its version")
       }
     },
-    ConformanceCheck("readers see whole commits only, and time does not run backwards") { run in
+    ConformanceCheck("readers see complete commits only, and their versions never fall") { run in
       try await run.withDatabase { database in
         let keys = (UInt8(0)..<20).map { Key([$0]) }
         _ = try await database.execute(validating: nil) { state in
@@ -52,7 +52,7 @@ extension ConformanceCheck {
                 try expect(numbers[0] >= last, "a reader saw \(numbers[0]) after \(last)")
                 try expect(version >= lastVersion, "a reader's version fell")
                 (last, lastVersion) = (numbers[0], version)
-                // Reads from memory never suspend: give the writers their turn.
+                // Reads from memory never suspend, so this yields to the writers.
                 await Task.yield()
               }
             }
@@ -61,7 +61,7 @@ extension ConformanceCheck {
         }
       }
     },
-    ConformanceCheck("databases of one store do not see each other") { run in
+    ConformanceCheck("databases of one store are isolated from each other") { run in
       let store = try await run.open()
       var databases: [any OrderedDatabase] = []
       for index in 0..<5 {

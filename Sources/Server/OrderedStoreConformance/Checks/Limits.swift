@@ -1,4 +1,5 @@
-// Keys to 32 KiB, values to 16 MiB and commits to 64 MiB work; what is larger is refused and writes nothing.
+// Conformance checks of the limits: keys up to 32 KiB, values up to 16 MiB and commits up to 64 MiB are stored.
+// Larger ones fail and write nothing.
 
 internal import OrderedStore
 
@@ -45,14 +46,14 @@ extension ConformanceCheck {
           _ = try await database.execute(validating: nil) { try $0.set([1], large + [1]) }
         }
         let after = try await database.read(at: nil) { try $0.get([1])?.value }
-        try expectEqual(after, [1], "the value after a refused write")
+        try expectEqual(after, [1], "the value after a failed write")
       }
     },
-    ConformanceCheck("a commit of 64 MiB is stored, and one of a byte more is refused and writes nothing") {
+    ConformanceCheck("a commit of 64 MiB is stored, and a commit of one byte more fails and writes nothing") {
       run in
-      try await run.withDatabase(history: .openReads) { database in
+      try await run.withDatabase(history: .activeReadersOnly) { database in
         let large = StoredValue(repeating: 7, count: 16 << 20)
-        // Four keys of a byte, and a log record of a byte more or less.
+        // Four keys of one byte, and a log record that is one byte too long or just fits.
         for (record, fits) in [(13, false), (12, true)] {
           let commit = {
             _ = try await database.execute(validating: nil) { state in
@@ -76,7 +77,7 @@ extension ConformanceCheck {
       }
     },
     ConformanceCheck(
-      "a commit of just under 64 MiB is stored and read in the past, and clearing its range counts keys only"
+      "a commit just below 64 MiB is stored and read in the past, and clearing its range counts only the keys"
     ) { run in
       try await run.withDatabase { database in
         let large = StoredValue(repeating: 7, count: (16 << 20) - 1024)
@@ -93,7 +94,7 @@ extension ConformanceCheck {
         try expectEqual(now, 0, "rows now")
       }
     },
-    ConformanceCheck("a commit that would keep more than 256 MiB as history is refused and removes nothing") {
+    ConformanceCheck("a commit that would add more than 256 MiB to history fails and removes nothing") {
       run in
       try await run.withDatabase { database in
         let large = StoredValue(repeating: 7, count: (16 << 20) - 100)
@@ -103,15 +104,15 @@ extension ConformanceCheck {
         try await expectError(.limitExceeded, "clearing 272 MiB") {
           _ = try await database.execute(validating: nil) { try $0.clear(.all) }
         }
-        let left = try await database.execute(validating: nil) { state in
+        let remaining = try await database.execute(validating: nil) { state in
           try state.clear([0])
           return try (UInt8(0)..<17).filter { try state.get([$0]) != nil }.count
         }
-        try expectEqual(left.result, 16, "rows after one more was removed")
+        try expectEqual(remaining.result, 16, "rows after one more was removed")
       }
     },
-    ConformanceCheck("large commits that come together all get through") { run in
-      try await run.withDatabase(history: .openReads) { database in
+    ConformanceCheck("concurrent large commits all succeed") { run in
+      try await run.withDatabase(history: .activeReadersOnly) { database in
         let large = StoredValue(repeating: 7, count: 12 << 20)
         try await withThrowingTaskGroup(of: Void.self) { group in
           for index in UInt8(0)..<10 {
@@ -132,13 +133,14 @@ extension ConformanceCheck {
         }
       }
     },
-    ConformanceCheck("names of databases have 1 to 1,024 bytes") { run in
+    ConformanceCheck("database names have 1 to 1,024 bytes") { run in
       let store = try await run.open()
       let longest = String(repeating: "n", count: 1024)
-      try expectEqual(try await store.database(named: longest, history: .openReads).name, longest, "name")
+      try expectEqual(
+        try await store.database(named: longest, history: .activeReadersOnly).name, longest, "name")
       for name in [longest + "n", ""] {
         try await expectError(.limitExceeded, "a name of \(name.utf8.count) bytes") {
-          _ = try await store.database(named: name, history: .openReads)
+          _ = try await store.database(named: name, history: .activeReadersOnly)
         }
       }
       try await store.close()

@@ -1,10 +1,12 @@
-// The log: every commit that logged, in order, without gaps, on disk and to followers.
+// Conformance checks of the log: it contains every logged commit, in order and without gaps, on disk and for
+// followers.
 
+import Locking
 internal import OrderedStore
 
 extension ConformanceCheck {
   static let log: [ConformanceCheck] = [
-    ConformanceCheck("the log holds every logged commit in order, in pages of any size") { run in
+    ConformanceCheck("the log contains every logged commit in order, in pages of any size") { run in
       try await run.withDatabase { database in
         var random = run.random
         var expected: [(Version, StoredValue)] = []
@@ -22,7 +24,7 @@ extension ConformanceCheck {
           var after = Version.zero
           while case let records = try await database.log(after: after, limit: page), let last = records.last
           {
-            try expect(records.count <= page, "a page of \(records.count) records, \(page) asked for")
+            try expect(records.count <= page, "a page of \(records.count) records, \(page) were requested")
             seen += records
             after = last.version
           }
@@ -31,7 +33,7 @@ extension ConformanceCheck {
         }
       }
     },
-    ConformanceCheck("a commit may log without writing, once") { run in
+    ConformanceCheck("a commit may log once without writing") { run in
       try await run.withDatabase { database in
         let committed = try await database.execute(validating: nil) { try $0.log([1], nil) }
         try expect(committed.wrote, "logging counts as writing")
@@ -45,7 +47,8 @@ extension ConformanceCheck {
         }
       }
     },
-    ConformanceCheck("log and follower together hold every record once, wherever following begins") { run in
+    ConformanceCheck("log and follower together contain every record once, wherever the subscription starts")
+    { run in
       try await run.withDatabase { database in
         let writers = Task {
           try await withThrowingTaskGroup(of: Void.self) { group in
@@ -68,20 +71,20 @@ extension ConformanceCheck {
           _ = try await database.reserveVersion()
         }
         try await writers.value
-        let whole = try await database.log(after: .zero, limit: 1000).map(\.version)
-        try expectEqual(whole.count, 240, "records in the log")
-        try expectEqual(whole, Array(Set(whole)).sorted(), "versions of the log")
+        let complete = try await database.log(after: .zero, limit: 1000).map(\.version)
+        try expectEqual(complete.count, 240, "records in the log")
+        try expectEqual(complete, Array(Set(complete)).sorted(), "versions of the log")
         for (subscription, seen) in followers {
           let delivered = seen.withLock { $0 }
-          let before = whole.filter { $0 <= subscription.startsAfter }
+          let before = complete.filter { $0 <= subscription.startsAfter }
           try expectEqual(
-            before + delivered.map(\.version), whole, "log up to the start, then what was delivered")
+            before + delivered.map(\.version), complete, "log up to the start, then the delivered records")
           try expect(delivered.allSatisfy { $0.attachment is Int }, "a follower gets the attachment")
           _ = try await database.read(at: subscription.startsAfter) { _ in }
         }
       }
     },
-    ConformanceCheck("whatever is sequenced after a commit returns after that commit was delivered") { run in
+    ConformanceCheck("a call sequenced after a commit completes after that commit's delivery") { run in
       try await run.withDatabase { database in
         let newest = Guarded(Version.zero)
         let subscription = database.follow { record in newest.withLock { $0 = record.version } }
@@ -91,18 +94,19 @@ extension ConformanceCheck {
               for round in 0..<25 {
                 let key: Key = [UInt8(caller % 2)]
                 if (round + caller) % 3 == 0 {
-                  let looked = try await database.execute(validating: nil) {
+                  let read = try await database.execute(validating: nil) {
                     try $0.rows(.all).map(\.writtenAt).max()
                   }
                   let delivered = newest.withLock { $0 }
                   try expect(
-                    (looked.result ?? .zero) <= delivered, "a body answered with what was not delivered")
+                    (read.result ?? .zero) <= delivered, "a body returned a row before its delivery")
                 } else if (round + caller) % 3 == 1 {
-                  let mine = try await database.execute(validating: nil) { state in
+                  let committed = try await database.execute(validating: nil) { state in
                     try state.set(key, [])
                     try state.log([], nil)
                   }
-                  try expect(newest.withLock { $0 } >= mine.version, "a commit returned before its delivery")
+                  try expect(
+                    newest.withLock { $0 } >= committed.version, "a commit returned before its delivery")
                 } else {
                   let reserved = try await database.reserveVersion()
                   let shown = try await database.read(at: reserved) {
@@ -118,13 +122,13 @@ extension ConformanceCheck {
         subscription.cancel()
       }
     },
-    ConformanceCheck("a follower may end itself and begin another while it hears of a commit") { run in
+    ConformanceCheck("a follower may cancel itself and subscribe another follower during a delivery") { run in
       try await run.withDatabase { database in
-        let heard = Guarded<[StoredValue]>([])
+        let received = Guarded<[StoredValue]>([])
         let later = Guarded<[StoredValue]>([])
         let subscriptions = Guarded<[any LogSubscription]>([])
         let first = database.follow { record in
-          heard.withLock { $0.append(record.payload) }
+          received.withLock { $0.append(record.payload) }
           for subscription in subscriptions.withLock({ $0 }) { subscription.cancel() }
           let next = database.follow { record in later.withLock { $0.append(record.payload) } }
           subscriptions.withLock { $0.append(next) }
@@ -133,12 +137,12 @@ extension ConformanceCheck {
         for byte in UInt8(1)...3 {
           _ = try await database.execute(validating: nil) { try $0.log([byte], nil) }
         }
-        try expectEqual(heard.withLock { $0 }, [[1]], "what the first heard")
-        try expectEqual(later.withLock { $0 }, [[2], [3]], "what the second heard")
+        try expectEqual(received.withLock { $0 }, [[1]], "records of the first follower")
+        try expectEqual(later.withLock { $0 }, [[2], [3]], "records of the second follower")
         for subscription in subscriptions.withLock({ $0 }) { subscription.cancel() }
       }
     },
-    ConformanceCheck("a cancelled follower hears nothing more") { run in
+    ConformanceCheck("a cancelled follower receives nothing more") { run in
       try await run.withDatabase { database in
         let count = Guarded(0)
         let subscription = database.follow { _ in count.withLock { $0 += 1 } }

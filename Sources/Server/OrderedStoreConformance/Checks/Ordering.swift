@@ -1,5 +1,5 @@
-// Keys are bytes in order; scans of any range in both directions agree with a naive model, over durable rows, rows in
-// flight and a body's own writes.
+// Conformance checks of key order: scans of any range in both directions agree with a naive model, over durable
+// rows, rows in flight and a body's own writes.
 
 internal import OrderedStore
 
@@ -34,7 +34,7 @@ extension ConformanceCheck {
     ConformanceCheck("a body sees its own writes and those in flight, in order") { run in
       try await run.withDatabase { database in
         let seed = run.seed
-        // All calls are in line at once, so that most bodies run over commits that are not durable yet.
+        // All calls are queued together, so most bodies run over commits that are not durable yet.
         try await withThrowingTaskGroup(of: Void.self) { group in
           for index in 0..<60 {
             group.addTask {
@@ -60,7 +60,9 @@ extension ConformanceCheck {
         }
       }
     },
-    ConformanceCheck("scans and reads inside a scan see the same state, now, in the past and in a body") {
+    ConformanceCheck(
+      "scans and reads nested in a scan see the same state, in the present, in the past and in a body"
+    ) {
       run in
       try await run.withDatabase { database in
         let keys = (UInt8(0)..<12).map { Key([$0, 0]) }
@@ -72,12 +74,12 @@ extension ConformanceCheck {
         }
         @Sendable func nested(_ view: any ReadView) throws -> [StoredValue] {
           var seen: [StoredValue] = []
-          let whole = try view.rows(.all, reverse: true)
+          let rows = try view.rows(.all, reverse: true)
           try view.scan(.all, reverse: false) { key, value, writtenAt in
             let key = Key(key)
             let row = ModelRow(key: key, value: StoredValue(value), writtenAt: writtenAt)
-            try expectEqual(try view.row(key), row, "the row under the scan")
-            try expectEqual(try view.rows(.all, reverse: true), whole, "a scan inside a scan")
+            try expectEqual(try view.row(key), row, "the row at the scan")
+            try expectEqual(try view.rows(.all, reverse: true), rows, "a scan nested in a scan")
             seen.append(row.value)
             return true
           }
@@ -91,7 +93,7 @@ extension ConformanceCheck {
           try await database.execute(validating: nil) { try nested($0) }.result, now, "in a body")
       }
     },
-    ConformanceCheck("a body may write while it scans, and the scan shows the state it began with") { run in
+    ConformanceCheck("a body may write while it scans, and the scan shows the state at its start") { run in
       try await run.withDatabase { database in
         _ = try await database.execute(validating: nil) { state in
           for byte in UInt8(0)..<10 { try state.set([byte], [byte]) }
@@ -107,8 +109,8 @@ extension ConformanceCheck {
           return seen
         }
         try expectEqual(seen.result, Array(0..<10), "keys visited")
-        let left = try await database.read(at: nil) { try $0.rows(.all).map(\.key) }
-        try expectEqual(left, (UInt8(0)..<10).map { [$0, 1] }, "keys left")
+        let remaining = try await database.read(at: nil) { try $0.rows(.all).map(\.key) }
+        try expectEqual(remaining, (UInt8(0)..<10).map { [$0, 1] }, "remaining keys")
       }
     },
   ]

@@ -1,4 +1,4 @@
-// Whoever reads at version v sees exactly the commits with version <= v.
+// Conformance checks of past reads: a read at version v sees exactly the commits with version <= v.
 
 internal import OrderedStore
 
@@ -45,7 +45,7 @@ extension ConformanceCheck {
         }
       }
     },
-    ConformanceCheck("a version above the newest is refused as in the future") { run in
+    ConformanceCheck("a read at a version above the newest fails as in the future") { run in
       try await run.withDatabase { database in
         let version = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
         try await expectError(.versionInFuture, "a read above the newest version") {
@@ -53,8 +53,8 @@ extension ConformanceCheck {
         }
       }
     },
-    ConformanceCheck("without history only the newest state is read") { run in
-      try await run.withDatabase(history: .openReads) { database in
+    ConformanceCheck("a database without history can be read at its newest state only") { run in
+      try await run.withDatabase(history: .activeReadersOnly) { database in
         let first = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
         let second = try await database.execute(validating: nil) { try $0.set([1], [2]) }.version
         let reserved = try await database.reserveVersion()
@@ -67,12 +67,12 @@ extension ConformanceCheck {
         }
       }
     },
-    ConformanceCheck("an open read keeps its state while commits overwrite it") { run in
-      try await run.withDatabase(history: .openReads) { database in
+    ConformanceCheck("a read in progress keeps its state while commits overwrite it") { run in
+      try await run.withDatabase(history: .activeReadersOnly) { database in
         _ = try await database.execute(validating: nil) { state in
           for byte in UInt8(0)..<50 { try state.set([byte], [0]) }
         }
-        // The read is slow by nature of what it does: it goes over its rows many times while writers run.
+        // The read is slow: it scans its rows many times while writers run.
         let read = Task {
           try await database.read(at: nil) { view in
             let first = try view.rows(.all)

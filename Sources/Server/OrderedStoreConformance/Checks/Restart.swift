@@ -1,10 +1,11 @@
-// A restart keeps rows, history, log and the order of versions, also when the clock was set back meanwhile.
+// Conformance checks of restarts: rows, history, log and the order of versions survive a restart, also if the
+// clock was set back.
 
 internal import OrderedStore
 
 extension ConformanceCheck {
   static let restart: [ConformanceCheck] = [
-    ConformanceCheck("rows, history and log are there after restarts") { run in
+    ConformanceCheck("rows, history and log survive restarts") { run in
       var random = run.random
       var model = ModelMap()
       var states: [(Version, ModelMap)] = []
@@ -33,7 +34,7 @@ extension ConformanceCheck {
         try await store.close()
       }
     },
-    ConformanceCheck("versions rise over restarts with a clock that was set back") { run in
+    ConformanceCheck("versions rise over restarts although the clock was set back") { run in
       var last = Version.zero
       for round in 0..<5 {
         let store = try await run.open()
@@ -50,25 +51,27 @@ extension ConformanceCheck {
           try expect(committed > last, "a commit at \(committed) after \(last)")
           let reserved = try await database.reserveVersion()
           try expect(reserved > committed, "a reservation at \(reserved) after \(committed)")
-          let kept = try await database.execute(validating: nil) { $0.keepVersion() }.version
-          try expect(kept > reserved, "a kept version at \(kept) after \(reserved)")
+          let reservedByBody = try await database.execute(validating: nil) { $0.reserveCommitVersion() }
+            .version
+          try expect(
+            reservedByBody > reserved, "a version reserved by a body at \(reservedByBody) after \(reserved)")
           run.clock.move(by: 2_000_000)
           let recent = try await database.recentVersion(within: 1_000_000)
-          try expect(recent >= kept, "a recent version at \(recent) after \(kept)")
+          try expect(recent >= reservedByBody, "a recent version at \(recent) after \(reservedByBody)")
           try expect(
             recent.microseconds + 1_000_000 >= run.clock.clock.now(),
-            "a recent version lies long ago: \(recent)")
+            "a recent version is too old: \(recent)")
           let again = try await database.recentVersion(within: 1_000_000)
-          try expectEqual(again, recent, "a version that is recent still")
+          try expectEqual(again, recent, "a version that is still recent")
           last = recent
         }
         try await store.close()
         run.clock.move(by: round % 2 == 0 ? -3_600_000_000 : 1_000_000)
       }
     },
-    ConformanceCheck("a closed store refuses everything") { run in
+    ConformanceCheck("a closed store rejects every call") { run in
       let store = try await run.open()
-      let database = try await store.database(named: "conformance/one", history: .openReads)
+      let database = try await store.database(named: "conformance/one", history: .activeReadersOnly)
       try await store.close()
       try await expectError(.unavailable, "a write") {
         _ = try await database.execute(validating: nil) { _ in }
@@ -76,7 +79,7 @@ extension ConformanceCheck {
       try await expectError(.unavailable, "a read") { _ = try await database.read(at: nil) { _ in } }
       try await expectError(.unavailable, "a reservation") { _ = try await database.reserveVersion() }
       try await expectError(.unavailable, "opening") {
-        _ = try await store.database(named: "conformance/two", history: .openReads)
+        _ = try await store.database(named: "conformance/two", history: .activeReadersOnly)
       }
       try await store.close()
     },

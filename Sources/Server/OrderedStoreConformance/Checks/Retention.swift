@@ -1,12 +1,12 @@
-// What lies below the history window goes away, in steps, and is refused rather than answered wrongly; what lies inside
-// stays as it was, over restarts too.
+// Conformance checks of retention: history below the window is deleted in steps, and reads of it fail. History
+// inside the window does not change, also across restarts.
 
 internal import OrderedStore
 
 extension ConformanceCheck {
   static let retention: [ConformanceCheck] = [
     ConformanceCheck(
-      "after trimming, reads and logs inside the window are whole, and those below are refused"
+      "after trimming, reads and logs inside the window are complete, and those below fail"
     ) { run in
       var random = run.random
       var model = ModelMap()
@@ -27,13 +27,13 @@ extension ConformanceCheck {
         try await run.trim(store)
         try await check(database, states)
         try await store.close()
-        // The floor is kept: what was refused before a restart is refused after it.
+        // The floor is durable: reads that failed before the restart fail after it.
         let again = try await run.open()
         try await check(try await again.database(named: "conformance/one", history: .seconds(100)), states)
         try await again.close()
       }
     },
-    ConformanceCheck("trimming more than a step's worth of history leaves the rows as they are") { run in
+    ConformanceCheck("trimming more history than fits one step does not change rows") { run in
       try await run.withStore(history: .seconds(10)) { store, database in
         let count = 5000
         let keys = (0..<count).map { Key([UInt8($0 >> 8), UInt8($0 & 255)]) }
@@ -49,11 +49,11 @@ extension ConformanceCheck {
         let late = try await database.execute(validating: nil) { try $0.set(keys[1], [9]) }
         try await run.trim(store)
         let rows = try await database.read(at: late.version) { try $0.rows(.all) }
-        try expectEqual(rows.map(\.key), keys.filter { $0[1] % 2 == 1 }, "keys left")
+        try expectEqual(rows.map(\.key), keys.filter { $0[1] % 2 == 1 }, "remaining keys")
         try expectEqual(rows.filter { $0.value == [1] }.count, count / 2 - 1, "rows of the second round")
       }
     },
-    ConformanceCheck("a read set from below the window is never judged unchanged when it changed") { run in
+    ConformanceCheck("a read set from below the window never validates if its rows have changed") { run in
       try await run.withStore(history: .seconds(10)) { store, database in
         let read = try await database.reserveVersion()
         _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
@@ -71,28 +71,29 @@ extension ConformanceCheck {
     },
   ]
 
-  /// Holds every state against the database: right, or refused with nothing in between.
+  /// Checks every state of the database: a read returns it exactly, or fails if it is below all readable
+  /// states.
   private static func check(
     _ database: any OrderedDatabase, _ states: [(version: Version, model: ModelMap)]
   ) async throws {
     let newest = states[states.count - 1].version
     let window: UInt64 = 100_000_000
-    var isRefused = true
+    var isBelowWindow = true
     for (index, state) in states.enumerated() {
       do {
         let rows = try await database.read(at: state.version) { try $0.rows(.all) }
         try expectEqual(rows, state.model.rows, "rows at \(state.version)")
         let log = try await database.log(after: state.version, limit: 1000).map(\.version)
         try expectEqual(log, states[(index + 1)...].map(\.version), "the log after \(state.version)")
-        isRefused = false
+        isBelowWindow = false
       } catch let error as StoreError where error == .versionTooOld {
-        try expect(isRefused, "\(state.version) is refused, and an older version is not")
+        try expect(isBelowWindow, "\(state.version) fails, and an older version does not")
         try expect(
           state.version.microseconds + window <= newest.microseconds + 8_000_000,
-          "\(state.version) lies inside the window and is refused")
+          "\(state.version) is inside the window and fails")
       }
     }
-    try expect(!isRefused, "the newest state is refused")
+    try expect(!isBelowWindow, "the newest state is not readable")
     if states[0].version.microseconds + 2 * window < newest.microseconds {
       try await expectError(.versionTooOld, "a read far below the window") {
         _ = try await database.read(at: states[0].version) { _ in }

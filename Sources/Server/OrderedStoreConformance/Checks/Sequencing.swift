@@ -1,13 +1,14 @@
-// `execute`: one body at a time, in the order of the calls, each over all before it; all or nothing.
+// Conformance checks of `execute`: bodies run one at a time, in the order of the calls. Each sees all commits
+// before it and applies completely or not at all.
 
 internal import OrderedStore
 
-private struct Refusal: Error {}
+private struct BodyError: Error {}
 
 extension ConformanceCheck {
   static let sequencing: [ConformanceCheck] = [
-    ConformanceCheck("concurrent increments of one key all count") { run in
-      try await run.withDatabase(history: .openReads) { database in
+    ConformanceCheck("concurrent increments of one key are all counted") { run in
+      try await run.withDatabase(history: .activeReadersOnly) { database in
         try await withThrowingTaskGroup(of: Version.self) { group in
           for _ in 0..<20 {
             group.addTask {
@@ -33,7 +34,7 @@ extension ConformanceCheck {
         try expectEqual(total, 500, "the sum of all increments")
       }
     },
-    ConformanceCheck("a body that throws writes nothing, and the next does not see it") { run in
+    ConformanceCheck("a body that throws writes nothing, and the next body sees none of its writes") { run in
       try await run.withDatabase { database in
         let before = try await database.execute(validating: nil) { state in
           try state.set([1], [1])
@@ -45,53 +46,55 @@ extension ConformanceCheck {
             try state.clear([2])
             try state.set([3], [9])
             try state.log([9], nil)
-            throw Refusal()
+            throw BodyError()
           }
         }
         do {
           _ = try await failing.value
-          throw ConformanceFailure("the body's error was swallowed")
-        } catch is Refusal {}
+          throw ConformanceFailure("the body's error was not thrown")
+        } catch is BodyError {}
         let state = try await database.execute(validating: nil) { try $0.rows(.all).map(\.value) }
-        try expectEqual(state.result, [[1], [2]], "rows after the refused body")
-        try expectEqual(state.version, before.version, "the version after the refused body")
-        try expect(try await database.log(after: .zero, limit: 10).isEmpty, "a refused body logs nothing")
+        try expectEqual(state.result, [[1], [2]], "rows after the failed body")
+        try expectEqual(state.version, before.version, "the version after the failed body")
+        try expect(try await database.log(after: .zero, limit: 10).isEmpty, "a failed body logs nothing")
       }
     },
-    ConformanceCheck("a body that writes nothing commits nothing and reports the state it saw") { run in
+    ConformanceCheck("a body that writes nothing commits nothing and returns the version of the state it saw")
+    { run in
       try await run.withDatabase { database in
         let wrote = try await database.execute(validating: nil) { try $0.set([1], [1]) }
-        let looked = try await database.execute(validating: nil) { try $0.get([1])?.value }
-        try expectEqual(looked.result, [1], "what it saw")
-        try expectEqual(looked.version, wrote.version, "its version")
-        try expect(!looked.wrote, "reading is not writing")
+        let read = try await database.execute(validating: nil) { try $0.get([1])?.value }
+        try expectEqual(read.result, [1], "what it saw")
+        try expectEqual(read.version, wrote.version, "its version")
+        try expect(!read.wrote, "reading is not writing")
         let cleared = try await database.execute(validating: nil) { try $0.clear([2]) }
-        try expect(!cleared.wrote, "clearing what is not there is not writing")
+        try expect(!cleared.wrote, "clearing an absent key is not writing")
         try expectEqual(database.latestVersion, wrote.version, "the newest version")
       }
     },
-    ConformanceCheck("a body that changes nothing has a version of its own if it asks for one") { run in
+    ConformanceCheck("a body that changes nothing can reserve a version of its own") { run in
       try await run.withDatabase { database in
         var last = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
         for _ in 0..<3 {
-          let kept = try await database.execute(validating: nil) { state in
-            state.keepVersion()
+          let reserved = try await database.execute(validating: nil) { state in
+            state.reserveCommitVersion()
             try state.clear([2])
             return state.commitVersion
           }
-          try expect(!kept.wrote, "keeping a version is not writing")
-          try expectEqual(kept.version, kept.result, "the version it kept")
-          try expect(kept.version > last, "a kept version lies above what was handed out before")
-          try expectEqual(database.latestVersion, kept.version, "the newest version")
+          try expect(!reserved.wrote, "reserving a version is not writing")
+          try expectEqual(reserved.version, reserved.result, "the reserved version")
+          try expect(reserved.version > last, "a reserved version is above all earlier versions")
+          try expectEqual(database.latestVersion, reserved.version, "the newest version")
           let written = try await database.read(at: nil) { try $0.get([1])?.writtenAt }
-          try expect(written.map { $0 < kept.version } == true, "nothing was written")
+          try expect(written.map { $0 < reserved.version } == true, "nothing was written")
           last = try await database.reserveVersion()
-          try expect(last > kept.version, "a reservation lies above a kept version")
+          try expect(last > reserved.version, "a later reservation is above it")
         }
-        try expect(try await database.log(after: .zero, limit: 10).isEmpty, "keeping a version logs nothing")
+        try expect(
+          try await database.log(after: .zero, limit: 10).isEmpty, "reserving a version logs nothing")
       }
     },
-    ConformanceCheck("what a body sees of itself carries the version it commits at") { run in
+    ConformanceCheck("a body sees its own writes at the version of its commit") { run in
       try await run.withDatabase { database in
         let committed = try await database.execute(validating: nil) { state in
           try state.set([1], [1])
@@ -104,7 +107,7 @@ extension ConformanceCheck {
         try expectEqual(stored, committed.version, "writtenAt of the stored row")
       }
     },
-    ConformanceCheck("a reserved version lies above every commit before and below every later one") { run in
+    ConformanceCheck("a reserved version is above every earlier commit and below every later one") { run in
       try await run.withDatabase { database in
         try await withThrowingTaskGroup(of: Void.self) { group in
           for _ in 0..<8 {
@@ -115,11 +118,11 @@ extension ConformanceCheck {
                   try state.set([1], number: try state.number([1]) + 1)
                 }
                 let reserved = try await database.reserveVersion()
-                try expect(commit.version > last, "a commit lies above what was reserved before it")
-                try expect(reserved > commit.version, "a reservation lies above what was committed before it")
+                try expect(commit.version > last, "a commit is above the versions reserved before it")
+                try expect(reserved > commit.version, "a reservation is above the commits before it")
                 let now = try await database.read(at: reserved) { try $0.number([1]) }
                 let again = try await database.read(at: reserved) { try $0.number([1]) }
-                try expectEqual(again, now, "a reserved version shows one state for good")
+                try expectEqual(again, now, "a reserved version always shows the same state")
                 last = reserved
               }
             }
@@ -128,14 +131,14 @@ extension ConformanceCheck {
         }
       }
     },
-    ConformanceCheck("a hot range cleared and filled in flight keeps every row of the last filling") { run in
+    ConformanceCheck("a hot range cleared and filled in flight contains every row of the last fill") { run in
       try await run.withDatabase { database in
         try await withThrowingTaskGroup(of: Void.self) { group in
           for round in UInt8(0)..<40 {
             group.addTask {
               _ = try await database.execute(validating: nil) { state in
                 let before = try state.rows(KeyRange(prefix: [5])).map(\.value)
-                try expect(Set(before).count <= 1, "a body saw rows of two fillings: \(before)")
+                try expect(Set(before).count <= 1, "a body saw rows of two fills: \(before)")
                 try expect(before.isEmpty || before.count == 10, "a body saw \(before.count) of 10 rows")
                 try state.clear(KeyRange(prefix: [5]))
                 for byte in UInt8(0)..<10 { try state.set([5, byte], [round]) }
@@ -145,7 +148,7 @@ extension ConformanceCheck {
           try await group.waitForAll()
         }
         let rows = try await database.read(at: nil) { try $0.rows(KeyRange(prefix: [5])).map(\.value) }
-        try expect(rows.count == 10 && Set(rows).count == 1, "the last filling is whole: \(rows)")
+        try expect(rows.count == 10 && Set(rows).count == 1, "the last fill is complete: \(rows)")
       }
     },
   ]

@@ -1,10 +1,11 @@
-// A commit whose recorded reads have changed since they were read is refused as a conflict; phantoms included.
+// Conformance checks of validation: a commit fails with a conflict if one of its recorded reads has changed,
+// phantoms included.
 
 internal import OrderedStore
 
 extension ConformanceCheck {
   static let validation: [ConformanceCheck] = [
-    ConformanceCheck("exactly those read sets conflict that a later commit touched") { run in
+    ConformanceCheck("exactly the read sets that a later commit changed cause a conflict") { run in
       try await run.withDatabase { database in
         var random = run.random
         var versions = [database.latestVersion]
@@ -43,8 +44,9 @@ extension ConformanceCheck {
         }
       }
     },
-    ConformanceCheck("a row inserted into a scanned range is a conflict, and the body does not run") { run in
-      for history in [HistoryWindow.seconds(3600), .openReads] {
+    ConformanceCheck("a row inserted into a scanned range causes a conflict, and the body does not run") {
+      run in
+      for history in [HistoryWindow.seconds(3600), .activeReadersOnly] {
         let store = try await run.open()
         let database = try await store.database(named: "conformance/\(history)", history: history)
         let read = try await database.reserveVersion()
@@ -64,7 +66,7 @@ extension ConformanceCheck {
         try await store.close()
       }
     },
-    ConformanceCheck("transactions that read, think and validate are serializable") { run in
+    ConformanceCheck("optimistic transactions with validated reads are serializable") { run in
       try await run.withDatabase { database in
         let accounts = 6
         _ = try await database.execute(validating: nil) { state in
@@ -81,7 +83,8 @@ extension ConformanceCheck {
           try (0..<accounts).map { try view.number([1, UInt8($0)]) }
         }
         try expectEqual(balances.reduce(0, +), accounts * 100, "the sum over all accounts")
-        // Each transfer reads the whole range, and writes its number of rows seen into a marker of its own.
+        // Each transfer reads the complete range, and writes the number of rows that it saw into its own
+        // marker.
         let markers = try await database.read(at: nil) { try $0.rows(KeyRange(prefix: [2])).map(\.value) }
         try expectEqual(
           Set(markers).count, markers.count, "no two transfers saw the same count: no write skew")
@@ -89,7 +92,8 @@ extension ConformanceCheck {
     },
   ]
 
-  /// Transfers of one worker: reads outside, validates inside, retries on a conflict. Returns the conflicts met.
+  /// Runs the transfers of one worker: reads outside the sequencer, validates inside, retries on a conflict.
+  /// - Returns: the number of conflicts.
   private static func transfers(_ database: any OrderedDatabase, _ accounts: Int, seed: UInt64) async throws
     -> Int
   {

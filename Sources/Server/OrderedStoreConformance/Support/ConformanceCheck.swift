@@ -1,25 +1,25 @@
-// The kit that shows that a store keeps the contract of OrderedStore: properties, each over a subject that starts
-// empty and with a seed that decides every random choice. Whoever writes a store runs all of them in its tests:
+// Conformance checks of OrderedStore: properties of the contract, each tested on an empty subject with a seed
+// for all random choices. The tests of every store run all of them:
 //
 //   @Test(arguments: ConformanceCheck.all)
-//   func keepsTheContract(_ check: ConformanceCheck) async throws {
+//   func conforms(_ check: ConformanceCheck) async throws {
 //     try await check.run(MySubject(), seed: 1)
 //   }
 
 public import OrderedStore
 
-/// The store under test: something that can be opened, closed and opened again over what it left.
+/// The store under test, which can be opened and closed repeatedly over the same data.
 public protocol StoreSubject: Sendable {
-  /// Opens the store: empty the first time, later over what the one before left when it was closed.
+  /// Opens the store: empty the first time, later with the data of the store that was closed.
   func open(_ options: StoreOptions) async throws -> any OrderedStore
 
-  /// Removes now what lies below the history windows of an open store, which it does by itself at its leisure.
+  /// Deletes the history below the windows of an open store now. A store does so by itself at its own pace.
   func trim(_ store: any OrderedStore) async throws
 }
 
 /// One property of the contract.
 public struct ConformanceCheck: Sendable, CustomStringConvertible {
-  /// What must hold, in words.
+  /// The property as a statement.
   public let name: String
   private let body: @Sendable (ConformanceRun) async throws -> Void
 
@@ -30,8 +30,8 @@ public struct ConformanceCheck: Sendable, CustomStringConvertible {
 
   /// Checks a subject that has not been opened before.
   ///
-  /// - Parameter seed: decides every random choice of the check; a failure names it.
-  /// - Throws: ``ConformanceFailure`` where the contract is broken, or an error that the store should not have thrown.
+  /// - Parameter seed: determines every random choice of the check; failures include it.
+  /// - Throws: ``ConformanceFailure`` where the store breaks the contract, or an unexpected error of the store.
   public func run(_ subject: some StoreSubject, seed: UInt64) async throws {
     let run = ConformanceRun(subject, seed: seed)
     do {
@@ -50,9 +50,9 @@ public struct ConformanceCheck: Sendable, CustomStringConvertible {
     + catalogue
 }
 
-/// Where a store broke the contract.
+/// A violation of the contract.
 public struct ConformanceFailure: Error, CustomStringConvertible {
-  /// What was seen and what was expected.
+  /// The actual and the expected result.
   public let message: String
 
   init(_ message: String) { self.message = message }
@@ -61,23 +61,24 @@ public struct ConformanceFailure: Error, CustomStringConvertible {
   public var description: String { message }
 }
 
-/// Fails unless `condition` holds.
+/// Throws unless `condition` holds.
 func expect(_ condition: Bool, _ message: @autoclosure () -> String) throws {
   if !condition { throw ConformanceFailure(message()) }
 }
 
-/// Fails unless both are equal.
-func expectEqual<Value: Equatable>(_ seen: Value, _ expected: Value, _ what: @autoclosure () -> String) throws
+/// Throws unless both values are equal.
+func expectEqual<Value: Equatable>(_ actual: Value, _ expected: Value, _ subject: @autoclosure () -> String)
+  throws
 {
-  if seen != expected { throw ConformanceFailure("\(what()): saw \(seen), expected \(expected)") }
+  if actual != expected { throw ConformanceFailure("\(subject()): saw \(actual), expected \(expected)") }
 }
 
-/// Fails unless `body` throws a store error of a code.
-func expectError(_ code: StoreError.Code, _ what: String, _ body: () async throws -> Void) async throws {
+/// Throws unless `body` throws a store error with a given code.
+func expectError(_ code: StoreError.Code, _ subject: String, _ body: () async throws -> Void) async throws {
   do {
     try await body()
   } catch let error as StoreError {
-    return try expect(error.code == code, "\(what): threw \(error), expected \(code.rawValue)")
+    return try expect(error.code == code, "\(subject): threw \(error), expected \(code.rawValue)")
   }
-  throw ConformanceFailure("\(what): nothing was thrown, expected \(code.rawValue)")
+  throw ConformanceFailure("\(subject): nothing was thrown, expected \(code.rawValue)")
 }

@@ -1,6 +1,7 @@
+import Locking
 internal import OrderedStore
 
-/// One run of a check: the subject, its clock and the source of random choices.
+/// One run of a check: the subject, its clock and its source of random choices.
 final class ConformanceRun: Sendable {
   let clock = ManualClock()
   let seed: UInt64
@@ -13,7 +14,7 @@ final class ConformanceRun: Sendable {
 
   /// Opens the store with the run's clock.
   func open() async throws -> any OrderedStore {
-    try await subject.open(StoreOptions(clock: clock.clock, trimmingInterval: 0))
+    try await subject.open(StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0))
   }
 
   /// Trims a store that is open.
@@ -26,7 +27,7 @@ final class ConformanceRun: Sendable {
     try await withStore(history: history) { _, database in try await body(database) }
   }
 
-  /// The same, with the store at hand.
+  /// Opens the store and one database, runs `body` with both, and closes the store.
   func withStore(
     history: HistoryWindow, _ body: (any OrderedStore, any OrderedDatabase) async throws -> Void
   ) async throws {
@@ -35,11 +36,11 @@ final class ConformanceRun: Sendable {
     try await store.close()
   }
 
-  /// Random choices that the seed decides.
+  /// A generator of random choices, determined by the seed.
   var random: SeededGenerator { SeededGenerator(seed: seed) }
 }
 
-/// A clock that goes on by a microsecond with every look, and that a check moves.
+/// A clock that advances by a microsecond with every reading, and by the steps of a check.
 final class ManualClock: Sendable {
   private let now = Guarded<UInt64>(1_700_000_000_000_000)
 
@@ -57,7 +58,7 @@ final class ManualClock: Sendable {
   }
 }
 
-/// SplitMix64: the same numbers for the same seed, everywhere.
+/// SplitMix64: returns the same numbers for the same seed on every platform.
 struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 
@@ -71,7 +72,8 @@ struct SeededGenerator: RandomNumberGenerator {
     return mixed ^ (mixed >> 31)
   }
 
-  /// A short key over few bytes, zeros and 255s among them, so that keys collide and are prefixes of each other.
+  /// A short key from few byte values, including 0 and 255, so that keys collide and are prefixes of each
+  /// other.
   mutating func key() -> Key {
     let alphabet: [UInt8] = [0, 1, 0x61, 0xfe, 0xff]
     return (0..<Int.random(in: 1...4, using: &self)).map { _ in
@@ -83,7 +85,7 @@ struct SeededGenerator: RandomNumberGenerator {
     (0..<Int.random(in: 0...12, using: &self)).map { _ in UInt8.random(in: 0...255, using: &self) }
   }
 
-  /// A range, now and then without end, now and then empty.
+  /// A range. Some ranges have no end, and some are empty.
   mutating func range() -> KeyRange {
     let start = Int.random(in: 0..<5, using: &self) == 0 ? [] : key()
     return KeyRange(start: start, end: Int.random(in: 0..<4, using: &self) == 0 ? nil : key())

@@ -1,6 +1,6 @@
 internal import OrderedStore
 
-/// A row as a check compares it.
+/// A row in the form that checks compare.
 struct ModelRow: Equatable, Sendable, CustomStringConvertible {
   var key: Key
   var value: StoredValue
@@ -9,41 +9,41 @@ struct ModelRow: Equatable, Sendable, CustomStringConvertible {
   var description: String { "\(key)=\(value)@\(writtenAt)" }
 }
 
-/// The naive model: rows in a list, sorted by the standard library's comparison of bytes.
+/// The naive model: a list of rows, sorted by the standard library's comparison of bytes.
 struct ModelMap: Sendable {
   private(set) var rows: [ModelRow] = []
 
-  private func place(of key: Key) -> (index: Int, found: Bool) {
+  private func position(of key: Key) -> (index: Int, isFound: Bool) {
     let index = rows.firstIndex { !$0.key.lexicographicallyPrecedes(key) } ?? rows.count
     return (index, index < rows.count && rows[index].key == key)
   }
 
   func get(_ key: Key) -> ModelRow? {
-    let place = place(of: key)
-    return place.found ? rows[place.index] : nil
+    let position = position(of: key)
+    return position.isFound ? rows[position.index] : nil
   }
 
   mutating func set(_ key: Key, _ value: StoredValue, at version: Version) {
-    let place = place(of: key)
+    let position = position(of: key)
     let row = ModelRow(key: key, value: value, writtenAt: version)
-    if place.found { rows[place.index] = row } else { rows.insert(row, at: place.index) }
+    if position.isFound { rows[position.index] = row } else { rows.insert(row, at: position.index) }
   }
 
   mutating func clear(_ key: Key) {
-    let place = place(of: key)
-    if place.found { rows.remove(at: place.index) }
+    let position = position(of: key)
+    if position.isFound { rows.remove(at: position.index) }
   }
 
   mutating func clear(_ range: KeyRange) { rows.removeAll { range.contains($0.key) } }
 
   func scan(_ range: KeyRange, reverse: Bool, limit: Int = .max) -> [ModelRow] {
-    let inside = rows.filter { range.contains($0.key) }
-    return Array((reverse ? inside.reversed() : inside).prefix(limit))
+    let rows = rows.filter { range.contains($0.key) }
+    return Array((reverse ? rows.reversed() : rows).prefix(limit))
   }
 }
 
 extension ReadView {
-  /// The rows of a range, copied.
+  /// Copies of the rows of a range.
   func rows(_ range: KeyRange, reverse: Bool = false, limit: Int = .max) throws -> [ModelRow] {
     var rows: [ModelRow] = []
     guard limit > 0 else { return rows }
@@ -59,14 +59,14 @@ extension ReadView {
     try get(key).map { ModelRow(key: key, value: $0.value, writtenAt: $0.writtenAt) }
   }
 
-  /// The number stored under a key; zero if there is none.
+  /// The number stored under a key; zero if the key has no row.
   func number(_ key: Key) throws -> Int {
     guard let value = try get(key)?.value else { return 0 }
     return Int(String(decoding: value, as: UTF8.self)) ?? 0
   }
 }
 
-extension Sequenced {
+extension SequencedTransaction {
   /// Stores a number under a key.
   func set(_ key: Key, number: Int) throws { try set(key, Array(String(number).utf8)) }
 }
@@ -90,7 +90,7 @@ enum ModelWrite: Sendable {
     }
   }
 
-  func apply(to state: any Sequenced) throws {
+  func apply(to state: any SequencedTransaction) throws {
     switch self {
     case .set(let key, let value): try state.set(key, value)
     case .clear(let key): try state.clear(key)

@@ -1,11 +1,11 @@
-// One client's connection: the operations it submits, in the order it submits them. Every call returns at once; answers
-// and pushes reach the sink in one order with everything else the connection is told.
+// Submits the operations of one client's connection, in the order of the calls. Every call returns
+// immediately. The sink receives answers and pushes in one order.
 
 public import RealtimeModel
 
 /// A client's connection to a database.
 public final class RealtimeConnection: Sendable {
-  /// The session's name: unguessable, new for each connection.
+  /// The session's name: random, and new for each connection.
   public let session: String
   private let database: RealtimeDatabase
   let state: ConnectionState
@@ -16,23 +16,24 @@ public final class RealtimeConnection: Sendable {
     self.state = state
   }
 
-  /// Changes on whose behalf everything submitted later runs. Listens that the new caller may not have are ended with
-  /// a ``RealtimePush/Body/cancel(_:)``.
+  /// Changes the caller of all later operations. Listens that the new caller may not have end with
+  /// ``RealtimePush/Body/cancel(_:)``.
   ///
-  /// - Parameter request: the number to answer under with ``RealtimeResponse/done``; nil for no answer.
+  /// - Parameter request: the request number of the answer ``RealtimeResponse/done``; nil for no answer.
   public func authenticate(_ caller: Caller, request: Int64? = nil) {
     submit(.authenticate(caller), request)
   }
 
-  /// Starts a listen: its data, then the answer ``RealtimeResponse/listening(warnings:)``, then news.
+  /// Starts a listen. The sink receives its data, the answer ``RealtimeResponse/listening(warnings:)``, and
+  /// later changes.
   ///
   /// A second listen for the same path and tag replaces the first.
   /// - Parameters:
   ///   - tag: the client's name for a filtered query; nil for a default listen.
-  ///   - hash: the hash of what the client holds, `""` for nothing: if it is up to date no data is sent. nil to have
-  ///     the data sent in any case.
-  ///   - compoundHash: hashes of ranges of what the client holds, to have only the ranges that differ sent.
-  ///   - request: the number to answer under; nil for no answer.
+  ///   - hash: the hash of the value that the client holds, `""` for no value. If it matches, no data is
+  ///     sent. nil to send the data unconditionally.
+  ///   - compoundHash: hashes of ranges of that value; the engine then sends only the ranges that differ.
+  ///   - request: the request number of the answer; nil for no answer.
   public func listen(
     _ path: Path, query: QuerySpec = .default, tag: Int64? = nil, hash: String?,
     compoundHash: CompoundHash? = nil, request: Int64?
@@ -41,52 +42,54 @@ public final class RealtimeConnection: Sendable {
       .listen(.init(path: path, query: query, tag: tag, hash: hash, compoundHash: compoundHash)), request)
   }
 
-  /// Ends a listen; nothing is pushed for it after the answer ``RealtimeResponse/done``.
+  /// Ends a listen. After the answer ``RealtimeResponse/done`` it has no more pushes.
   public func unlisten(_ path: Path, tag: Int64? = nil, request: Int64?) {
     submit(.unlisten(path, tag: tag), request)
   }
 
-  /// Reads once; answered with ``RealtimeResponse/value(_:)``.
+  /// Reads once; the answer is ``RealtimeResponse/value(_:)``.
   public func get(_ path: Path, query: QuerySpec = .default, request: Int64) {
     submit(.get(path, query), request)
   }
 
   /// Replaces a value, or a priority if the path ends in `.priority`.
   ///
-  /// - Parameter ifHash: the hash that the value must have, `""` for none; else the answer is a failure with status
-  ///   `datastale`. nil to write in any case.
+  /// - Parameter ifHash: the hash that the existing value must have, `""` for no value; otherwise the answer
+  ///   is a failure with status `datastale`. nil to write unconditionally.
   public func set(_ path: Path, to node: Node, ifHash: String? = nil, request: Int64?) {
     submit(.write(.set(path, node), hash: ifHash), request)
   }
 
-  /// Replaces the values at several relative paths at once.
+  /// Replaces the values at several relative paths in one write.
   public func update(_ path: Path, _ changes: [(Path, Node)], request: Int64?) {
     submit(.write(.update(path, changes), hash: nil), request)
   }
 
-  /// Has a value replaced when this connection ends, however it ends; superseding what was registered at or below it.
+  /// Registers a value that is written when this connection ends. It supersedes values registered at and
+  /// below its path.
   public func onDisconnectSet(_ path: Path, to node: Node, request: Int64?) {
     submit(.onDisconnect(.set(path, node)), request)
   }
 
-  /// Has the values at several relative paths replaced when this connection ends.
+  /// Registers values at several relative paths that are written when this connection ends.
   public func onDisconnectUpdate(_ path: Path, _ changes: [(Path, Node)], request: Int64?) {
     submit(.onDisconnect(.update(path, changes)), request)
   }
 
-  /// Forgets what was registered for the connection's end at and below a path.
+  /// Cancels the onDisconnect writes at and below a path.
   public func onDisconnectCancel(_ path: Path, request: Int64?) {
     submit(.cancelOnDisconnect(path), request)
   }
 
-  /// Ends the connection: what was registered for its end happens, its listens end, and nothing more is delivered.
+  /// Ends the connection: performs its onDisconnect writes and ends its listens. The sink receives nothing
+  /// more.
   public func close() {
     guard state.markClosed() else { return }
-    database.forget(state)
+    database.remove(state)
     submit(.close, nil)
   }
 
-  private func submit(_ action: Operation.Action, _ request: Int64?) {
-    database.enqueue(Operation(action, from: .connection(state, request: request)))
+  private func submit(_ action: RealtimeOperation.Action, _ request: Int64?) {
+    database.enqueue(RealtimeOperation(action, from: .connection(state, request: request)))
   }
 }

@@ -1,112 +1,124 @@
-// One namespace: a tree, the one order of its operations, and everyone who listens to it.
+// One namespace: its tree, the order of its operations, and its listeners.
 //
-// The way of an operation: `enqueue` (any thread) -> the pump, a task that takes what waits and has it run in one sequenced
-// body of the store, while earlier ones are being synced (Sequencing/) -> once durable, the fan-out stage, another task, in
-// the same order (Listens/).
+// An operation enters through `enqueue` on any thread, executes in a batch, and is answered by the fan-out
+// stage. BatchLoop lists the files on this path.
 
+import Locking
 import OrderedStore
 public import RealtimeModel
 
-/// A Realtime Database. Writes, and everything on connections, are sequenced in the order in which they are submitted;
-/// reads outside connections see everything acknowledged before them.
+/// A Realtime Database.
+///
+/// Writes, and all requests of connections, are sequenced in the order of their submission. Reads outside
+/// connections see everything that was acknowledged before them.
 public final class RealtimeDatabase: Sendable {
   /// The namespace's name.
   public let namespace: String
   private let queue = OperationQueue()
-  let builder: IndexBuilder
+  let builder: RealtimeIndexBuilder
   let rows: DatabaseRows
   let runner: BatchRunner
-  private let pump: Task<Void, Never>
+  private let loop: Task<Void, Never>
   let cleaner: Cleaner
-  let reading: LargeReading
-  /// The connections that their endpoints have not closed, by session: also those that have asked for nothing yet.
+  let deferrals: DeferralRunner
+  private let indexWaiters: IndexBuildWaiters
+  /// The open connections by session, also before they submit anything.
   private let connections = Guarded<[String: ConnectionState]>([:])
   private let released: @Sendable () -> Void
 
   /// - Parameters:
-  ///   - hashing: where values are hashed that are too large for the sequencer.
-  ///   - report: told what an operator must know.
-  ///   - created: told when the first write has brought the database into being.
-  ///   - released: told when nobody needs this object any more.
+  ///   - threads: the threads for work on large values, which namespaces may share.
+  ///   - report: reports events that an operator must know.
+  ///   - created: called when the first write has created the database.
+  ///   - released: called when the object is released.
   init(
     namespace: String, rows: DatabaseRows, policy: any AccessPolicy, limits: RealtimeLimits,
-    cacheBytes: Int, hashing: ThreadPool = ThreadPool(threads: 1), mostInFlight: Int = Pump.mostInFlight,
-    staging: StagingLimits = .standard,
+    cacheBytes: Int, threads: ThreadPool = ThreadPool(threads: 1),
+    maximumInFlight: Int = BatchLoop.maximumInFlight, staging: StagingLimits = .standard,
     report: @escaping @Sendable (String) -> Void = { _ in },
     created: @escaping @Sendable () -> Void,
     released: @escaping @Sendable () -> Void
   ) async throws(RealtimeError) {
-    let builder = IndexBuilder(queue)
-    self.builder = builder
-    let sequencer = Sequencer(
-      policy: policy, limits: limits, cacheBytes: cacheBytes, staging: staging,
-      indexWork: { builder.wake() },
-      wholeWanted: { [queue] in RealtimeDatabase.followWhole($0, queue) })
-    let runner = BatchRunner(
-      rows: rows, sequencer: sequencer, threads: hashing, created: created, report: report)
-    try await runner.load()
-    try await runner.fireLeftovers()
     let queue = queue
-    let cleaner = Cleaner(rows, staging, activity: { [queue] in queue.appended }) { [queue] in
-      _ = queue.append(Operation(.tidy, from: .call(.administrator) { _ in }))
+    let builder = RealtimeIndexBuilder(queue)
+    let indexWaiters = IndexBuildWaiters(queue)
+    let executor = OperationExecutor(
+      policy: policy, limits: limits, cacheBytes: cacheBytes, staging: staging,
+      events: ExecutorEvents(
+        indexesPending: { builder.wake() },
+        indexesChanged: { indexWaiters.resumeAll() },
+        rowWindowsEnded: { RealtimeDatabase.followFullValue($0, queue) }))
+    let runner = BatchRunner(
+      rows: rows, executor: executor, threads: threads, created: created, report: report)
+    try await runner.load()
+    try await runner.endLeftoverSessions()
+    let cleaner = Cleaner(rows, staging, activity: { queue.appendedCount }) {
+      _ = queue.append(RealtimeOperation(.removeEmptyGenerations, from: .call(.administrator) { _ in }))
     }
-    self.cleaner = cleaner
-    if rows.current != nil { cleaner.wake() }
+    let deferrals = DeferralRunner(
+      queue: queue, runner: runner, cleaner: cleaner, threads: threads, indexWaiters: indexWaiters)
     self.namespace = namespace
+    self.builder = builder
     self.rows = rows
     self.runner = runner
+    self.cleaner = cleaner
+    self.deferrals = deferrals
+    self.indexWaiters = indexWaiters
     self.released = released
-    let hashes = WideHashes(on: hashing)
-    let reading = LargeReading(queue, runner, hashing)
-    self.reading = reading
-    // A server that was killed may have left something to build.
-    if rows.current != nil { builder.wake() }
-    pump = Task {
-      await Pump(
-        queue: queue, runner: runner, hashes: hashes, cleaner: cleaner, reading: reading,
-        mostInFlight: mostInFlight
+    if rows.current != nil {
+      // An earlier process may have left garbage, and unfinished index builds.
+      cleaner.wake()
+      builder.wake()
+    }
+    loop = Task {
+      await BatchLoop(
+        queue: queue, runner: runner, deferrals: deferrals, maximumInFlight: maximumInFlight
       ).run()
     }
   }
 
-  /// Has a location followed as a whole, and tries again should the store refuse the commit around it.
-  private static func followWhole(_ path: Path, _ queue: OperationQueue) {
-    let operation = Operation(
-      .followWhole(path),
+  /// Delay before a rejected ``RealtimeOperation/Action/followFullValue(_:)`` is submitted again.
+  private static let retryDelay = Duration.milliseconds(100)
+
+  /// Requests that a location is followed as one value. Repeats the request if the store rejects the commit
+  /// around it.
+  private static func followFullValue(_ path: Path, _ queue: OperationQueue) {
+    let operation = RealtimeOperation(
+      .followFullValue(path),
       from: .call(.administrator) { [weak queue] result in
         guard case .failure = result, let queue else { return }
         Task {
-          try? await Task.sleep(for: .milliseconds(100))
-          followWhole(path, queue)
+          try? await Task.sleep(for: retryDelay)
+          followFullValue(path, queue)
         }
       })
     _ = queue.append(operation)
   }
 
   deinit {
-    // Nothing waits: what waits holds the database.
+    // No operation waits: every waiting operation holds the database.
     builder.stop()
-    cleaner.leave()
+    cleaner.stopAfterStep()
     queue.close()
     released()
   }
 
-  /// Whether anything was ever written to it; else it is a name and nothing more.
+  /// Whether the database has rows: something was ever written to it.
   var exists: Bool { rows.current != nil }
 
-  /// Refuses what comes later, and returns when everything submitted before is durable and delivered.
+  /// Rejects later operations, and returns when the earlier ones are durable and their results delivered.
   func shutdown() async {
     builder.stop()
-    reading.stop()
+    deferrals.stop()
     queue.close()
-    await pump.value
+    await loop.value
     await cleaner.stop()
   }
 
-  func enqueue(_ operation: Operation) {
+  func enqueue(_ operation: RealtimeOperation) {
     var operation = operation
     operation.database = self
-    operation.checkIfHeavy(runner.sequencer.limits, cleaner.limits)
+    operation.validateIfHeavy(runner.executor.limits, cleaner.limits)
     if queue.append(operation) { return }
     guard case .call(_, let completion) = operation.origin else { return }
     completion(.failure(RealtimeError(.unavailable, "the server is shutting down")))
@@ -114,10 +126,12 @@ public final class RealtimeDatabase: Sendable {
 
   // MARK: Operations outside a connection
 
-  /// Reads once: all of a location, or the window of a query.
-  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied`, `too_big`, `failure` for a query without index.
+  /// Reads a location, or the window of a query, once.
   ///
-  /// - Parameter deadline: when to give up, with ``RealtimeModel/RealtimeError/timedOut``; nil for never.
+  /// - Parameter deadline: the time limit; after it the read fails with
+  ///   ``RealtimeModel/RealtimeError/timedOut``. nil for none.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied`, `too_big`, `failure` for a query without
+  ///   index.
   public func get(
     _ path: Path, query: QuerySpec = .default, as caller: Caller,
     until deadline: ContinuousClock.Instant? = nil
@@ -128,9 +142,10 @@ public final class RealtimeDatabase: Sendable {
     return node
   }
 
-  /// Reads a location without what lies below its children. Bounds and limits are by key.
+  /// Reads the keys of a location's children, or its leaf value. Bounds and limits are by key.
   ///
-  /// - Parameter deadline: when to give up, with ``RealtimeModel/RealtimeError/timedOut``; nil for never.
+  /// - Parameter deadline: the time limit; after it the read fails with
+  ///   ``RealtimeModel/RealtimeError/timedOut``. nil for none.
   public func getShallow(
     _ path: Path, query: QuerySpec = .default, as caller: Caller,
     until deadline: ContinuousClock.Instant? = nil
@@ -142,50 +157,52 @@ public final class RealtimeDatabase: Sendable {
     return node
   }
 
-  /// Replaces a value, or a priority if the path ends in `.priority`. Returns once the write is durable and listeners
-  /// have been told.
+  /// Replaces a value, or a priority if the path ends in `.priority`. Returns once the write is durable and
+  /// delivered to listeners.
   ///
-  /// - Parameter ifHash: the hash that the value must have, `""` for none; nil to write in any case.
+  /// - Parameter ifHash: the hash that the existing value must have, `""` for no value; nil to write
+  ///   unconditionally.
   public func set(
     _ path: Path, to node: Node, ifHash: String? = nil, as caller: Caller
-  ) async throws(RealtimeError) -> WriteResult {
+  ) async throws(RealtimeError) -> RealtimeWriteResult {
     try await write(.set(path, node), ifHash: ifHash, as: caller)
   }
 
-  /// Replaces the values at several relative paths at once; none may lie inside another.
+  /// Replaces the values at several relative paths in one write; none may lie inside another.
   public func update(
     _ path: Path, _ changes: [(Path, Node)], as caller: Caller
-  ) async throws(RealtimeError) -> WriteResult {
+  ) async throws(RealtimeError) -> RealtimeWriteResult {
     try await write(.update(path, changes), ifHash: nil, as: caller)
   }
 
   private func write(
-    _ write: Write, ifHash: String?, as caller: Caller
-  ) async throws(RealtimeError) -> WriteResult {
+    _ write: RealtimeWrite, ifHash: String?, as caller: Caller
+  ) async throws(RealtimeError) -> RealtimeWriteResult {
     switch try await call(.write(write, hash: ifHash), as: caller) {
     case .written(let node): .written(node)
     case .stale(let node): .stale(current: node)
-    case .value, .shallow, .text, .rules, .count: .written(.empty)
+    case .value, .shallow, .setting, .rules, .count: .written(.empty)
     }
   }
 
-  /// Reads what is durable, beside the sequencer: a large read holds nobody up.
+  /// Reads durable rows alongside the sequencer, so that a large read delays nobody.
   func read(
-    _ action: Operation.Action, as caller: Caller, until deadline: ContinuousClock.Instant? = nil
-  ) async throws(RealtimeError) -> Operation.CallResult {
-    try await runner.read(Operation(action, from: .call(caller) { _ in }), until: deadline)
+    _ action: RealtimeOperation.Action, as caller: Caller, until deadline: ContinuousClock.Instant? = nil
+  ) async throws(RealtimeError) -> RealtimeOperation.CallResult {
+    try await runner.read(RealtimeOperation(action, from: .call(caller) { _ in }), until: deadline)
   }
 
-  var limits: RealtimeLimits { runner.sequencer.limits }
+  var limits: RealtimeLimits { runner.executor.limits }
 
-  /// Whether nothing is forbidden to a caller.
-  public func allowsEverything(_ caller: Caller) -> Bool { runner.sequencer.policy.allowsEverything(caller) }
+  /// Whether the policy permits a caller everything.
+  public func allowsEverything(_ caller: Caller) -> Bool { runner.executor.policy.allowsEverything(caller) }
 
   func call(
-    _ action: Operation.Action, as caller: Caller
-  ) async throws(RealtimeError) -> Operation.CallResult {
-    let result: Result<Operation.CallResult, RealtimeError> = await withCheckedContinuation { continuation in
-      enqueue(Operation(action, from: .call(caller) { continuation.resume(returning: $0) }))
+    _ action: RealtimeOperation.Action, as caller: Caller
+  ) async throws(RealtimeError) -> RealtimeOperation.CallResult {
+    let result: Result<RealtimeOperation.CallResult, RealtimeError> = await withCheckedContinuation {
+      continuation in
+      enqueue(RealtimeOperation(action, from: .call(caller) { continuation.resume(returning: $0) }))
     }
     return try result.get()
   }
@@ -194,7 +211,8 @@ public final class RealtimeDatabase: Sendable {
 
   /// Opens a connection, on behalf of `caller` until it authenticates otherwise.
   ///
-  /// - Parameter sink: where everything the connection is told goes. The engine holds it until the connection ends.
+  /// - Parameter sink: receives the answers and pushes of the connection. The engine holds it until the
+  ///   connection ends.
   public func connect(as caller: Caller, to sink: any RealtimeSink) -> RealtimeConnection {
     let session = SessionName.make()
     let state = ConnectionState(name: session, caller: caller, sink: sink)
@@ -202,15 +220,17 @@ public final class RealtimeDatabase: Sendable {
     return RealtimeConnection(session: session, database: self, state: state)
   }
 
-  /// Ends a session before anything submitted later happens: what it registered for its end is written, and its
-  /// connection, should it still stand, is told ``RealtimeOutput/ended`` and nothing more.
+  /// Ends a session before any later operation: performs its onDisconnect writes, and sends its connection,
+  /// if that is still open, ``RealtimeOutput/ended`` as the last output.
   public func takeOver(session: String) {
     let connection = connections.withLock { $0[session] }
-    enqueue(Operation(.takeOver(session: session, of: connection), from: .call(.administrator) { _ in }))
+    enqueue(
+      RealtimeOperation(.takeOver(session: session, of: connection), from: .call(.administrator) { _ in }))
   }
 
-  /// Forgets a connection that its endpoint has closed.
-  func forget(_ connection: ConnectionState) {
+  /// Removes a connection that its endpoint has closed.
+  func remove(_ connection: ConnectionState) {
     connections.withLock { $0[connection.name] = nil }
+    indexWaiters.resumeAbandoned()
   }
 }

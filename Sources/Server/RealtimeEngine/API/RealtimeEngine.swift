@@ -1,14 +1,15 @@
-// The Realtime Database engine: the namespaces of one store. Knows no wire format and no network.
+// Opens the namespaces of one store as Realtime Databases. It knows no wire format and no network.
 
+import Locking
 public import OrderedStore
 public import RealtimeModel
 
-/// All Realtime Databases of a store.
+/// The Realtime Databases of a store.
 public final class RealtimeEngine: Sendable {
   private typealias Opening = Task<Result<RealtimeDatabase, RealtimeError>, Never>
 
-  /// What is known of a namespace. One that exists stays open; a mere name is forgotten with its last user, so that
-  /// asking for names costs neither disk nor memory.
+  /// The state of a namespace. An existing one stays open. A name without rows is released with its last
+  /// user, so that requests for unknown names cost neither disk nor memory.
   private enum Entry {
     case opening(Opening)
     case open(RealtimeDatabase)
@@ -28,22 +29,22 @@ public final class RealtimeEngine: Sendable {
   private let report: @Sendable (String) -> Void
   private let now: @Sendable () -> Int64
   private let entries = Guarded<[String: Entry]>([:])
-  /// Made here, before anything is served: a thread that cannot be had then would end the process.
-  private let hashing = ThreadPool(threads: 2)
+  /// Created before the first request: if the system has no threads left later, the process would end.
+  private let threads = ThreadPool(threads: 2)
   private let pushIDs = Guarded(PushIDGenerator())
 
-  /// What names of databases in the store's catalogue begin with.
+  /// Prefix of database names in the store's catalogue.
   static let cataloguePrefix = "realtime/"
-  private static let namespacesReadAtOnce = 32
+  private static let maximumConcurrentReads = 32
 
-  /// Makes the engine; nothing is opened yet.
+  /// Creates the engine without opening a namespace.
   ///
   /// - Parameters:
-  ///   - policy: decides who may do what.
+  ///   - policy: decides access.
   ///   - limits: the limits of the data model.
-  ///   - cacheBytes: about how much memory hot subtrees of one namespace may take.
-  ///   - report: called with what an operator must know; from any thread.
-  ///   - now: the clock that push ids take their time from, in milliseconds since the Unix epoch.
+  ///   - cacheBytes: approximate maximum bytes of cached subtrees in one namespace.
+  ///   - report: reports events that an operator must know; called on any thread.
+  ///   - now: the clock of push ids, in milliseconds since the Unix epoch.
   public convenience init(
     store: any OrderedStore, policy: any AccessPolicy, limits: RealtimeLimits = .standard,
     cacheBytes: Int = 256 << 20, report: @escaping @Sendable (String) -> Void = { _ in },
@@ -54,7 +55,7 @@ public final class RealtimeEngine: Sendable {
       report: report, now: now)
   }
 
-  /// The same, with other steps for what is large.
+  /// Creates an engine with other limits for large values.
   init(
     store: any OrderedStore, policy: any AccessPolicy, limits: RealtimeLimits = .standard,
     cacheBytes: Int = 256 << 20, staging: StagingLimits,
@@ -70,11 +71,13 @@ public final class RealtimeEngine: Sendable {
     self.now = now
   }
 
-  /// Opens a namespace. A new one comes into being with the first write that is allowed; until then it is empty, and
-  /// known only as long as somebody uses it. What sessions of a server that was killed had registered for their end is
-  /// written before this returns.
+  /// Opens a namespace.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError`` for a bad name or when the store cannot open it.
+  /// A new namespace is created by its first permitted write. Until then it is empty, and in memory only
+  /// while it is in use. Sessions of a server that was killed end first: their onDisconnect writes are
+  /// durable when this returns.
+  ///
+  /// - Throws: ``RealtimeModel/RealtimeError`` for a bad name, or if the store cannot open it.
   public func database(_ namespace: String) async throws(RealtimeError) -> RealtimeDatabase {
     guard RealtimeEngine.isValid(namespace) else {
       throw RealtimeError(.failure, "Invalid namespace: \"\(namespace)\"")
@@ -95,7 +98,7 @@ public final class RealtimeEngine: Sendable {
     return try await opening.value.get()
   }
 
-  /// A namespace if it is open already, without waiting.
+  /// The namespace if it is open already.
   public func openDatabase(_ namespace: String) -> RealtimeDatabase? {
     entries.withLock { entries in
       switch entries[namespace] {
@@ -106,7 +109,7 @@ public final class RealtimeEngine: Sendable {
     }
   }
 
-  /// How many namespaces are held in memory.
+  /// Number of namespaces in memory.
   var openCount: Int { entries.withLock { $0.count } }
 
   private func open(_ namespace: String) async -> Result<RealtimeDatabase, RealtimeError> {
@@ -114,8 +117,9 @@ public final class RealtimeEngine: Sendable {
       let rows = try await DatabaseRows(named: Self.cataloguePrefix + namespace, in: store, now: now)
       let database = try await RealtimeDatabase(
         namespace: namespace, rows: rows, policy: policy, limits: limits, cacheBytes: cacheBytes,
-        hashing: hashing, staging: staging, report: report, created: { [weak self] in self?.keep(namespace) },
-        released: { [weak self] in self?.forget(namespace) })
+        threads: threads, staging: staging, report: report,
+        created: { [weak self] in self?.keepOpen(namespace) },
+        released: { [weak self] in self?.release(namespace) })
       entries.withLock { entries in
         entries[namespace] = database.exists ? .open(database) : .name(WeakDatabase(database: database))
       }
@@ -126,8 +130,8 @@ public final class RealtimeEngine: Sendable {
     }
   }
 
-  /// Holds on to a namespace that has come into being; whoever wrote to it still holds it.
-  private func keep(_ namespace: String) {
+  /// Keeps a namespace open once its first write has created it; the writer still holds it.
+  private func keepOpen(_ namespace: String) {
     entries.withLock { entries in
       if case .name(let entry)? = entries[namespace], let database = entry.database {
         entries[namespace] = .open(database)
@@ -135,9 +139,9 @@ public final class RealtimeEngine: Sendable {
     }
   }
 
-  /// Forgets a name whose last user has gone, unless another has come meanwhile.
-  private func forget(_ namespace: String) {
-    // Handed out of the lock: released inside it, the last reference would ask for the lock again.
+  /// Releases a name whose last user is gone, unless a new user has opened it.
+  private func release(_ namespace: String) {
+    // The reference outlives the lock: its release may take the lock again.
     _ = entries.withLock { entries -> RealtimeDatabase? in
       guard case .name(let entry)? = entries[namespace] else { return nil }
       let database = entry.database
@@ -154,21 +158,22 @@ public final class RealtimeEngine: Sendable {
     } catch { throw RealtimeError(storeError: error) }
   }
 
-  /// The rules shown of a database that has none of its own.
+  /// The rules of a database that has no configured rules.
   public var defaultRules: String { policy.defaultRules }
 
-  /// The namespaces whose rules would refuse something that the policy does not, in ascending order; for as long as rules
-  /// are kept and not enforced. Reads one row of each namespace.
+  /// The namespaces whose stored rules would deny something that the policy permits, in ascending order.
+  /// Reads one row of each namespace.
   public func namespacesWithUnenforcedRules() async throws(RealtimeError) -> [String] {
     do {
       return try await withThrowingTaskGroup(of: String?.self) { [store] group in
         var found: [String] = []
         for (position, namespace) in try await namespaces().enumerated() {
-          if position >= Self.namespacesReadAtOnce, let name = try await group.next() ?? nil {
+          if position >= Self.maximumConcurrentReads, let name = try await group.next() ?? nil {
             found.append(name)
           }
           group.addTask {
-            let rows = try await store.database(named: Self.cataloguePrefix + namespace, history: .openReads)
+            let rows = try await store.database(
+              named: Self.cataloguePrefix + namespace, history: .activeReadersOnly)
             let isUnenforced = try await rows.read(at: nil) { view in
               try RulesCache().rules(in: view).map { !$0.isOpen } ?? false
             }
@@ -181,17 +186,17 @@ public final class RealtimeEngine: Sendable {
     } catch { throw RealtimeError(storeError: error) }
   }
 
-  /// Whether nothing is forbidden to a caller, in no namespace.
+  /// Whether the policy permits a caller everything in every namespace.
   public func allowsEverything(_ caller: Caller) -> Bool { policy.allowsEverything(caller) }
 
-  /// A new push id. Ids of one process ascend.
+  /// A new push id. The ids of one process ascend.
   public func nextPushID() -> String {
     let milliseconds = now()
     return pushIDs.withLock { $0.next(at: milliseconds) }
   }
 
-  /// Finishes what was submitted, makes it durable and delivers what follows; what comes later is refused. What live
-  /// sessions registered for their end stays, and happens when the namespace is opened again.
+  /// Completes submitted operations, delivers their results, and rejects later ones. onDisconnect writes of
+  /// open sessions stay stored, and are performed when the namespace is opened again.
   public func shutdown() async {
     let open = entries.withLock { entries in
       defer { entries = [:] }

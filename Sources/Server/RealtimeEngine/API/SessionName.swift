@@ -1,8 +1,9 @@
-// Names of sessions: 24 letters and digits drawn from the system's randomness, so that nobody can end another's session.
+// Names sessions with 24 random letters and digits from the system's generator: a client cannot guess, and
+// end, the session of another.
 
 import RealtimeModel
 
-/// Makes names of sessions.
+/// Generates session names.
 enum SessionName {
   static func make() -> String { RandomName.make(24) }
 }

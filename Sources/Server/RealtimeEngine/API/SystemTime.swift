@@ -1,4 +1,4 @@
-// The machine's clock.
+// Reads the system's wall clock.
 
 #if canImport(Glibc)
   import Glibc
@@ -8,9 +8,9 @@
   import Darwin
 #endif
 
-/// The machine's clock.
+/// The system's wall clock.
 public enum SystemTime {
-  /// Milliseconds since the Unix epoch.
+  /// The current time in milliseconds since the Unix epoch.
   @Sendable
   public static func milliseconds() -> Int64 {
     var time = timespec()

@@ -1,49 +1,52 @@
-// The one point at which access is decided: in the sequencer, on the state that the operation itself sees.
+// Decides access to data, on the state that the operation itself sees.
 //
-// Invariant: nothing leaves the engine and nothing changes before `decide` has allowed exactly that.
+// Invariant: the engine returns no data and changes nothing before `decide` has allowed exactly that.
 
 public import RealtimeModel
 
-/// What someone is about to do.
+/// An operation to be allowed or denied.
 public enum AccessOperation: Sendable {
-  /// Read or listen to a location through a query; ``RealtimeModel/QuerySpec/default`` for all of it.
+  /// Read or listen to a location with a query; ``RealtimeModel/QuerySpec/default`` for the complete
+  /// location.
   case read(Path, QuerySpec)
-  /// Replace the values at these locations, in this order; deferred values are resolved already.
+  /// Replace the values at these locations, in this order. Server values are resolved already.
   case write([(path: Path, value: Node)])
 }
 
-/// What a policy may look at while it decides.
+/// The data that a policy may read.
 public protocol AccessView {
   /// The value at a location before the operation.
-  /// - Throws: what the store throws.
+  ///
+  /// - Throws: errors of the store.
   func node(at path: Path) throws -> Node
-  /// The value at a location as it will be after the write; for reads the same as ``node(at:)``.
-  /// - Throws: what the store throws.
+  /// The value at a location after the write; for reads the same as ``node(at:)``.
+  ///
+  /// - Throws: errors of the store.
   func nodeAfter(at path: Path) throws -> Node
-  /// The operation's instant in milliseconds since the Unix epoch; equal to its server timestamps.
+  /// The time of the operation in milliseconds since the Unix epoch; equal to its server timestamps.
   var now: Int64 { get }
 }
 
-/// Decides who may do what. Called synchronously in the sequencer: it must be quick, must not block, and must be
-/// deterministic.
+/// Decides which caller may perform which operation. The engine calls it synchronously while other operations
+/// wait: it must be quick, must not block, and must be deterministic.
 public protocol AccessPolicy: Sendable {
   /// Decides one operation.
   ///
-  /// - Returns: nil to allow; else the error that the caller gets.
-  /// - Throws: what `view` throws.
+  /// - Returns: nil to allow it; otherwise the error for the caller.
+  /// - Throws: errors of `view`.
   func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) throws -> RealtimeError?
 
-  /// Whether `decide` allows this caller everything, so that the engine need not prepare its arguments.
+  /// Whether `decide` allows this caller everything. The engine then skips preparing its arguments.
   func allowsEverything(_ caller: Caller) -> Bool
 
-  /// The rules file that says what the policy allows, shown while a database has none of its own.
+  /// The rules file that describes the policy, shown for a database without rules.
   var defaultRules: String { get }
 }
 
 extension AccessPolicy {
-  /// By default nobody is above the policy.
+  /// By default every caller is subject to the policy.
   public func allowsEverything(_ caller: Caller) -> Bool { false }
-  /// By default the rules by which nobody may anything.
+  /// By default, rules that deny all access.
   public var defaultRules: String {
     "{\n    \"rules\": {\n        \".read\": false,\n        \".write\": false\n    }\n}"
   }

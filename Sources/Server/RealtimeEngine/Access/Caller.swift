@@ -1,27 +1,27 @@
-// Who asks. Endpoints establish it from credentials; policies judge it.
+// Identifies the caller of an operation. Endpoints derive it from credentials; policies decide by it.
 
 public import RealtimeModel
 
-/// The one on whose behalf an operation runs.
+/// The caller on whose behalf an operation runs.
 public struct Caller: Sendable, Equatable {
-  /// What is known of a caller.
+  /// The identity of a caller.
   public enum Identity: Sendable, Equatable {
-    /// A service account, or the emulator's `owner`: above all rules.
+    /// A service account, or the emulator's `owner`: not subject to rules.
     case administrator
     /// A signed-in user, with the claims of the verified token.
     case user(id: String, claims: Node)
-    /// Nobody in particular: no credentials were presented.
+    /// A caller without credentials.
     case anonymous
   }
 
-  /// What is known of the caller.
+  /// The identity of the caller.
   public var identity: Identity
 
-  /// Makes a caller.
+  /// Creates a caller.
   public init(_ identity: Identity) { self.identity = identity }
 
   /// A service account, or the emulator's `owner`.
   public static let administrator = Caller(.administrator)
-  /// Someone without credentials.
+  /// A caller without credentials.
   public static let anonymous = Caller(.anonymous)
 }

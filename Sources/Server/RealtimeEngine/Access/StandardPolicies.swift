@@ -1,29 +1,29 @@
-// The policies that hold while no rules are loaded.
+// Defines the policies that apply without rules.
 
 public import RealtimeModel
 
-/// The emulator suite's policy without rules: everyone may do everything.
+/// The policy of the emulator suite without rules: every caller may do everything.
 public struct EmulatorPolicy: AccessPolicy {
-  /// Makes the policy.
+  /// Creates the policy.
   public init() {}
 
-  /// Allows.
+  /// Allows every operation.
   public func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
     nil
   }
 
-  /// Everyone.
+  /// True for every caller.
   public func allowsEverything(_ caller: Caller) -> Bool { true }
 
-  /// The rules that the emulator suite begins with.
+  /// The initial rules of the emulator suite.
   public var defaultRules: String {
     "{\n    \"rules\": {\n        \".read\": true,\n        \".write\": true\n    }\n}"
   }
 }
 
-/// Production without rules: administrators may do everything, all others nothing.
+/// The policy in production without rules: only administrators have access.
 public struct ProductionPolicy: AccessPolicy {
-  /// Makes the policy.
+  /// Creates the policy.
   public init() {}
 
   /// Allows administrators only.
@@ -31,6 +31,6 @@ public struct ProductionPolicy: AccessPolicy {
     caller.identity == .administrator ? nil : .permissionDenied
   }
 
-  /// Administrators.
+  /// True for administrators.
   public func allowsEverything(_ caller: Caller) -> Bool { caller.identity == .administrator }
 }

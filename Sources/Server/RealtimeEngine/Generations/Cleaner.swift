@@ -1,32 +1,35 @@
-// Clears, in the background and in small steps, rows that nobody sees any more: subtrees that were replaced, and
-// generations that were begun and never put into their place.
+// Clears rows in the background that are no longer visible: subtrees that were replaced, and staged
+// generations that were never installed.
 //
-// While others use the database it takes little of their time: small steps, and pauses of several times what a step took.
+// While clients use the database it works in small steps, with pauses of several times a step.
 //
-// Invariants: rows are only cleared while the row that says so stands in the state that the clearing commit sees, and a
-// generation that somebody is filling is left alone; a database has one cleaner that clears, since only that knows of them.
+// Invariants
+//   1. A commit clears rows only if it sees their pending delete.
+//   2. A generation that is being staged is not cleared.
+//   3. A database has one active cleaner, because only that one knows the staged generations.
 
+import Locking
 import OrderedStore
 
-/// The clearing of one database.
+/// Clears the pending deletes of one database.
 final class Cleaner: Sendable {
   private struct State {
     var isRunning = false
-    var isWanted = false
+    var hasWork = false
     var isStopped = false
-    /// Generations that are being filled, or wait to be put into their place.
+    /// The generations that are being staged or wait to be installed.
     var active: Set<UInt64> = []
     var idle: [CheckedContinuation<Void, Never>] = []
-    /// A pause between two steps.
+    /// The pause between two steps.
     var pause: Task<Void, Never>?
   }
 
   let limits: StagingLimits
   private let rows: DatabaseRows
   private let state = Guarded(State())
-  /// How many operations others have asked for so far.
+  /// Returns the number of client operations so far.
   private let activity: @Sendable () -> Int
-  /// Called when nothing is left to be cleared.
+  /// Called when no pending delete is left.
   private let cleared: @Sendable () -> Void
 
   init(
@@ -39,29 +42,29 @@ final class Cleaner: Sendable {
     self.cleared = cleared
   }
 
-  /// Has a generation left alone.
-  func begin(_ number: UInt64) { state.withLock { _ = $0.active.insert(number) } }
+  /// Protects a generation while it is staged.
+  func protect(_ number: UInt64) { state.withLock { _ = $0.active.insert(number) } }
 
-  /// Looks after a generation that was left alone, should it not have found its place.
-  func end(_ number: UInt64) {
+  /// Ends the protection of a generation, and clears it unless it was installed.
+  func unprotect(_ number: UInt64) {
     state.withLock { _ = $0.active.remove(number) }
     wake()
   }
 
-  /// Looks for what is to be cleared, soon.
+  /// Starts clearing.
   func wake() {
     let starts = state.withLock { state -> Bool in
       guard !state.isStopped else { return false }
-      state.isWanted = true
+      state.hasWork = true
       defer { state.isRunning = true }
       return !state.isRunning
     }
     if starts { Task { await self.run() } }
   }
 
-  /// Has the clearing end after the step that is under way: another cleaner of the same rows, which comes with the next
-  /// who opens them, knows of generations that this one would take for left behind.
-  func leave() {
+  /// Stops after the current step. The next opener of these rows has its own cleaner, and this one does not
+  /// know its staged generations.
+  func stopAfterStep() {
     let pause = state.withLock { state in
       state.isStopped = true
       return state.pause
@@ -69,9 +72,9 @@ final class Cleaner: Sendable {
     pause?.cancel()
   }
 
-  /// Ends the clearing after the step that is under way.
+  /// Stops, and waits for the current step.
   func stop() async {
-    leave()
+    stopAfterStep()
     await withCheckedContinuation { continuation in
       let isIdle = state.withLock { state -> Bool in
         if state.isRunning { state.idle.append(continuation) }
@@ -85,10 +88,10 @@ final class Cleaner: Sendable {
     while next() {
       do {
         var hasCleared = false
-        while try await clearSome() { hasCleared = true }
+        while try await clearNext() { hasCleared = true }
         if hasCleared { cleared() }
       } catch {
-        // The store cannot be read or written now: whatever is left is found again at the next start.
+        // The store cannot be read or written. The pending deletes are found again at the next start.
         state.withLock { $0.isStopped = true }
       }
     }
@@ -101,20 +104,20 @@ final class Cleaner: Sendable {
 
   private func next() -> Bool {
     state.withLock { state in
-      let goesOn = state.isWanted && !state.isStopped
-      state.isWanted = false
-      if !goesOn { state.isRunning = false }
-      return goesOn
+      let continues = state.hasWork && !state.isStopped
+      state.hasWork = false
+      if !continues { state.isRunning = false }
+      return continues
     }
   }
 
-  /// Clears a few rows; whether there may be more.
-  private func clearSome() async throws -> Bool {
+  /// Clears one pending delete. Returns whether there may be more.
+  private func clearNext() async throws -> Bool {
     guard let store = rows.current, !state.withLock({ $0.isStopped }) else { return false }
     let found = try await store.read(at: nil) { view in
       var found: [(number: UInt64, range: KeyRange)] = []
-      try view.scan(RowKeys.garbage, reverse: false) { key, value, _ in
-        guard key.count == 9 else { throw NodeDecoder.damaged }
+      try view.scan(RowKeys.pendingDeletes, reverse: false) { key, value, _ in
+        guard key.count == 9 else { throw NodeDecoder.corrupted }
         let number = UInt64(bigEndian: key.loadUnaligned(fromByteOffset: 1, as: UInt64.self))
         found.append((number, try GenerationRows.decode(Array(value))))
         return found.count < 64
@@ -122,36 +125,36 @@ final class Cleaner: Sendable {
       return found
     }
     let active = state.withLock { $0.active }
-    guard let garbage = found.first(where: { !active.contains($0.number) }) else { return false }
-    let row = RowKeys.garbage(garbage.number)
-    var rest = garbage.range
-    var seen = (count: activity(), at: ContinuousClock.now)
+    guard let pending = found.first(where: { !active.contains($0.number) }) else { return false }
+    let row = RowKeys.pendingDelete(pending.number)
+    var rest = pending.range
+    var lastActivity = (count: activity(), at: ContinuousClock.now)
     while !state.withLock({ $0.isStopped }) {
       let began = ContinuousClock.now
-      let isBusy = began - seen.at < Cleaner.quietAfter
-      let most = isBusy ? min(limits.cleanedRows, limits.cleanedRowsWhenBusy) : limits.cleanedRows
+      let isBusy = began - lastActivity.at < Cleaner.idleAfter
+      let maximum = isBusy ? min(limits.cleanedRows, limits.cleanedRowsWhenBusy) : limits.cleanedRows
       let next = try await store.execute(validating: nil) { [limits, rest] writer -> KeyRange? in
-        // It may have found its place since.
+        // The generation may have been installed meanwhile.
         guard try writer.get(row) != nil else { return nil }
-        return try Cleaner.clear(rest, in: writer, row, most, limits)
+        return try Cleaner.clear(rest, in: writer, row, maximum, limits)
       }.result
       guard let next else { break }
       rest = next
       if isBusy { await pause(for: (ContinuousClock.now - began) * Cleaner.pauseFactor) }
       let count = activity()
-      if count != seen.count { seen = (count, .now) }
+      if count != lastActivity.count { lastActivity = (count, .now) }
     }
     return true
   }
 
-  /// How much longer than a step others have the database to themselves.
+  /// The length of a pause relative to its step.
   private static let pauseFactor = 4
-  /// After how long others count as gone.
-  private static let quietAfter = Duration.milliseconds(250)
-  private static let longestPause = Duration.milliseconds(500)
+  /// The time without client operations after which the database counts as idle.
+  private static let idleAfter = Duration.milliseconds(250)
+  private static let maximumPause = Duration.milliseconds(500)
 
   private func pause(for time: Duration) async {
-    let pause = Task { _ = try? await Task.sleep(for: min(time, Cleaner.longestPause)) }
+    let pause = Task { _ = try? await Task.sleep(for: min(time, Cleaner.maximumPause)) }
     let isStopped = state.withLock { state in
       state.pause = pause
       return state.isStopped
@@ -161,16 +164,18 @@ final class Cleaner: Sendable {
     state.withLock { $0.pause = nil }
   }
 
-  /// Clears the beginning of a range; the rest of it, or nil, and its row is cleared too, if that was all. Going on from
-  /// there spares a look at what was cleared before, which costs as much as rows for a while.
+  /// Clears the beginning of a range. Returns the rest; nil if it cleared everything, including the pending
+  /// delete. Continuing at the rest avoids scanning cleared rows again, which cost as much as live rows for a
+  /// while.
   private static func clear(
-    _ range: KeyRange, in writer: any Sequenced, _ row: [UInt8], _ most: Int, _ limits: StagingLimits
+    _ range: KeyRange, in writer: any SequencedTransaction, _ row: [UInt8], _ maximum: Int,
+    _ limits: StagingLimits
   ) throws -> KeyRange? {
     var keys: [[UInt8]] = []
     var bytes = 0
     var isAll = true
     try writer.scan(range, reverse: false) { key, _, _ in
-      isAll = keys.count < most && bytes < limits.cleanedBytes
+      isAll = keys.count < maximum && bytes < limits.cleanedBytes
       if isAll {
         keys.append(Array(key))
         bytes += key.count

@@ -1,15 +1,15 @@
-// The rows of a tree under their own keys, wherever they lie: what the tree reads through.
+// Shows the rows of all generations under the keys of their locations.
 
 import OrderedStore
 
-/// A view in which the rows of every generation stand under the keys of their locations.
+/// A view that translates the keys of the tree to physical keys.
 struct GenerationView: ReadView {
   let base: any ReadView
   let generations: SubtreeGenerations
 
   var version: Version { base.version }
 
-  func get(_ key: [UInt8]) throws -> VersionedValue? { try base.get(generations.stored(key)) }
+  func get(_ key: [UInt8]) throws -> VersionedValue? { try base.get(generations.physicalKey(key)) }
 
   func scan(
     _ range: KeyRange, reverse: Bool,
@@ -19,9 +19,9 @@ struct GenerationView: ReadView {
       return try base.scan(range, reverse: reverse, visit)
     }
     var rest: KeyRange? = range
-    var later: [StoredRun] = []
+    var later: [PhysicalRange] = []
     while let current = rest {
-      let (run, next) = generations.run(current)
+      let (run, next) = generations.contiguousRange(current)
       rest = next.map { KeyRange(start: $0, end: range.end) }
       if reverse {
         later.append(run)
@@ -32,13 +32,13 @@ struct GenerationView: ReadView {
     for run in later.reversed() { guard try scan(run, reverse: true, visit) else { return } }
   }
 
-  /// Visits a run; false once the visit has ended.
+  /// Scans a contiguous range. Returns false once the visitor has stopped.
   private func scan(
-    _ run: StoredRun, reverse: Bool,
+    _ run: PhysicalRange, reverse: Bool,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
   ) throws -> Bool {
     var goesOn = true
-    if run.stored.isEmpty {
+    if run.physicalPrefix.isEmpty {
       try base.scan(run.range, reverse: reverse) { key, value, version in
         goesOn = try visit(key, value, version)
         return goesOn
@@ -48,7 +48,7 @@ struct GenerationView: ReadView {
     var name = run.prefix
     try base.scan(run.range, reverse: reverse) { key, value, version in
       name.removeLast(name.count - run.prefix.count)
-      name.append(contentsOf: key.dropFirst(run.stored.count))
+      name.append(contentsOf: key.dropFirst(run.physicalPrefix.count))
       goesOn = try name.withUnsafeBytes { try visit($0, value, version) }
       return goesOn
     }

@@ -1,22 +1,27 @@
-// A generation that is filled in small commits beside the sequencer, before one small commit puts it into its place.
+// Stages the rows of a generation in small commits off the executor. One small commit then installs it in the
+// tree.
 //
-// A few of these commits are under way at once, so that they share syncs instead of each waiting for its own.
+// A few of these commits are in flight at once and share syncs.
 //
-// Invariants: nobody sees its rows before; commits are sequenced in the order of what they bring, and it is put into its
-// place only once all of them are durable; if it never finds its place, whoever held it last has it cleared, and what a
-// killed server left is cleared at the next start.
+// Invariants
+//   1. The rows are invisible until the generation is installed.
+//   2. The commits are sequenced in the order of their rows. The generation is installed only after all of
+//      them are durable.
+//   3. A generation that is not installed is cleared with its last reference, or at the next start after a
+//      crash.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 
-/// A generation on its way into the tree.
+/// A generation that is being staged.
 final class StagedGeneration: Sendable {
   let number: UInt64
   private let store: any OrderedDatabase
   private let cleaner: Cleaner
   private let priority = Guarded(false)
-  private let flights = Guarded(Flights())
-  /// Whether one of its rows is, or has, a priority.
+  private let inFlight = Guarded(CommitsInFlight())
+  /// Whether one of its rows contains a priority.
   var hasPriority: Bool { priority.withLock { $0 } }
   var limits: StagingLimits { cleaner.limits }
 
@@ -26,24 +31,27 @@ final class StagedGeneration: Sendable {
     self.cleaner = cleaner
   }
 
-  deinit { cleaner.end(number) }
+  deinit { cleaner.unprotect(number) }
 
   /// Begins a generation without rows.
   static func begin(in store: any OrderedDatabase, _ cleaner: Cleaner) async throws -> StagedGeneration {
     let number = try await store.execute(validating: nil) { writer in
       let number = GenerationState.number(writer.commitVersion)
-      cleaner.begin(number)
+      cleaner.protect(number)
       try writer.set(
-        RowKeys.garbage(number),
+        RowKeys.pendingDelete(number),
         GenerationRows.encode(KeyRange(prefix: RowKeys.prefix(ofGeneration: number))))
       return number
     }.result
     return StagedGeneration(number, store, cleaner)
   }
 
-  /// Adds rows by their paths relative to the location; of two with one path the later counts. Returns when there is room
-  /// for more: they are durable once ``settle()`` has returned.
-  /// - Throws: why an earlier commit failed.
+  /// Adds rows by their paths relative to the location. A later row replaces an earlier one with the same
+  /// path.
+  ///
+  /// Returns when more rows may be added. The rows are durable after ``waitUntilDurable()``.
+  ///
+  /// - Throws: the error of an earlier commit.
   func add(_ rows: [StagedRow]) async throws {
     note(rows[...])
     try await commit { writer, prefix in
@@ -57,8 +65,8 @@ final class StagedGeneration: Sendable {
     }
   }
 
-  /// Adds and removes rows, in order and in small commits. Returns when there is room for more, as ``add(_:)``.
-  func carryOut(_ steps: [StagedStep]) async throws {
+  /// Adds and removes rows, in order and in small commits. Returns when more may be added, like ``add(_:)``.
+  func apply(_ steps: [StagedStep]) async throws {
     note(
       steps.lazy.compactMap { step -> StagedRow? in
         switch step {
@@ -76,70 +84,74 @@ final class StagedGeneration: Sendable {
         }
         done = end
       } else {
-        // How many rows go only the commit knows, and whether that was all.
+        // Only the commit knows how many rows it removes, and whether these are all.
         done = try await store.execute(validating: nil) { [number, limits] writer in
-          try StagedStep.carryOut(
+          try StagedStep.apply(
             steps[from...], RowKeys.prefix(ofGeneration: number), limits, in: writer)
         }.result
       }
     }
   }
 
-  // MARK: Commits under way
+  // MARK: Commits in flight
 
-  private struct Flights {
+  private struct CommitsInFlight {
     var count = 0
     var failure: (any Error)?
-    /// Whoever fills the generation, and how many may be under way when it goes on.
-    var waiting: (most: Int, continuation: CheckedContinuation<Void, any Error>)?
+    /// The task that stages rows, and the number of commits in flight at which it resumes.
+    var waiting: (maximum: Int, continuation: CheckedContinuation<Void, any Error>)?
   }
 
-  /// Begins a commit once there is room for it.
+  /// Starts a commit when fewer than the maximum are in flight.
   private func commit(
-    _ body: @escaping @Sendable (any Sequenced, _ prefix: [UInt8]) throws -> Void
+    _ body: @escaping @Sendable (any SequencedTransaction, _ prefix: [UInt8]) throws -> Void
   ) async throws {
-    try await wait(atMost: limits.commitsInFlight - 1)
-    flights.withLock { $0.count += 1 }
+    try await wait(atMost: limits.maximumCommitsInFlight - 1)
+    inFlight.withLock { $0.count += 1 }
     let prefix = RowKeys.prefix(ofGeneration: number)
-    // It holds the generation, which nobody clears before.
+    // The completion retains the generation, so it is not cleared before.
     store.execute(validating: nil) { writer in
       try body(writer, prefix)
-    } answer: { outcome in
-      self.land(outcome.map { _ in })
+    } completion: { outcome in
+      self.commitEnded(outcome.map { _ in })
     }
   }
 
-  private func land(_ outcome: Result<Void, any Error>) {
-    let (resumed, failure) = flights.withLock { flights in
-      flights.count -= 1
-      if case .failure(let error) = outcome, flights.failure == nil { flights.failure = error }
-      guard let waiting = flights.waiting, flights.failure != nil || flights.count <= waiting.most else {
-        return (CheckedContinuation<Void, any Error>?.none, flights.failure)
+  private func commitEnded(_ outcome: Result<Void, any Error>) {
+    let (resumed, failure) = inFlight.withLock { inFlight in
+      inFlight.count -= 1
+      precondition(inFlight.count >= 0, "invariant: each commit of a generation completes once")
+      if case .failure(let error) = outcome, inFlight.failure == nil { inFlight.failure = error }
+      guard let waiting = inFlight.waiting, inFlight.failure != nil || inFlight.count <= waiting.maximum
+      else {
+        return (CheckedContinuation<Void, any Error>?.none, inFlight.failure)
       }
-      flights.waiting = nil
-      return (waiting.continuation, flights.failure)
+      inFlight.waiting = nil
+      return (waiting.continuation, inFlight.failure)
     }
     if let failure { resumed?.resume(throwing: failure) } else { resumed?.resume() }
   }
 
-  /// Waits until so many commits are under way at most.
-  private func wait(atMost most: Int) async throws {
+  /// Waits until at most `maximum` commits are in flight.
+  private func wait(atMost maximum: Int) async throws {
     try await withCheckedThrowingContinuation { continuation in
-      let outcome = flights.withLock { flights -> Result<Void, any Error>? in
-        if let failure = flights.failure { return .failure(failure) }
-        if flights.count <= most { return .success(()) }
-        flights.waiting = (most, continuation)
+      let outcome = inFlight.withLock { inFlight -> Result<Void, any Error>? in
+        if let failure = inFlight.failure { return .failure(failure) }
+        if inFlight.count <= maximum { return .success(()) }
+        precondition(inFlight.waiting == nil, "invariant: one task at a time adds rows to a generation")
+        inFlight.waiting = (maximum, continuation)
         return nil
       }
       if let outcome { continuation.resume(with: outcome) }
     }
   }
 
-  /// Waits until everything that was added is durable.
-  /// - Throws: why a commit failed.
-  func settle() async throws { try await wait(atMost: 0) }
+  /// Waits until all added rows are durable.
+  ///
+  /// - Throws: the error of a commit.
+  func waitUntilDurable() async throws { try await wait(atMost: 0) }
 
-  /// The rows that were added, under the keys that they will have at a location.
+  /// Reads the added rows under the keys that they will have at a location.
   func read<Result: Sendable>(
     as location: [UInt8], _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws -> Result {
@@ -150,23 +162,23 @@ final class StagedGeneration: Sendable {
 
 /// A row of a generation.
 struct StagedRow: Sendable {
-  /// The path relative to the generation's location, as row keys hold it.
+  /// The path relative to the generation's location, encoded as in row keys.
   let path: [UInt8]
   let value: [UInt8]
 
   var size: Int { path.count + value.count }
 }
 
-/// What is done to a generation that is being filled.
+/// A change of a generation that is being staged.
 enum StagedStep: Sendable {
-  /// Adds a row; it replaces one with the same path.
+  /// Adds a row, or replaces the one with the same path.
   case add(StagedRow)
-  /// Removes what was added at and below a path.
+  /// Removes the rows at and below a path.
   case remove([UInt8])
-  /// Adds the priority of what stands below a path, if anything does.
+  /// Adds a priority if there are rows below a path.
   case addPriority(StagedRow, of: [UInt8])
 
-  /// Where the additions end that one commit should bring, from the first step on.
+  /// The end of the additions that fit into one commit.
   fileprivate static func endOfAdditions(_ steps: ArraySlice<StagedStep>, _ limits: StagingLimits) -> Int {
     var bytes = 0
     for (position, step) in zip(steps.indices, steps) {
@@ -177,9 +189,10 @@ enum StagedStep: Sendable {
     return steps.endIndex
   }
 
-  /// Carries out as many steps as one commit should; the position of the first that is not done.
-  fileprivate static func carryOut(
-    _ steps: ArraySlice<StagedStep>, _ prefix: [UInt8], _ limits: StagingLimits, in writer: any Sequenced
+  /// Applies the steps that fit into one commit. Returns the index of the first step that remains.
+  fileprivate static func apply(
+    _ steps: ArraySlice<StagedStep>, _ prefix: [UInt8], _ limits: StagingLimits,
+    in writer: any SequencedTransaction
   ) throws -> Int {
     var rows = 0
     var bytes = 0
@@ -193,12 +206,12 @@ enum StagedStep: Sendable {
       case .addPriority(let row, let path):
         rows += 1
         bytes += row.size
-        var stands = false
+        var exists = false
         try writer.scan(KeyRange(prefix: prefix + path), reverse: false) { _, _, _ in
-          stands = true
+          exists = true
           return false
         }
-        if stands { try writer.set(prefix + row.path, row.value) }
+        if exists { try writer.set(prefix + row.path, row.value) }
       case .remove(let path):
         var keys: [[UInt8]] = []
         try writer.scan(KeyRange(prefix: prefix + path), reverse: false) { key, _, _ in
@@ -207,7 +220,7 @@ enum StagedStep: Sendable {
         }
         for key in keys { try writer.clear(key) }
         rows += keys.count + 1
-        // There may be more of them: it is looked for again.
+        // More rows may remain: the step is repeated.
         if keys.count >= limits.stepRows { return position }
       }
     }

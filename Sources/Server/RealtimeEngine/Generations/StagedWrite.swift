@@ -1,20 +1,22 @@
-// Writes of values that are too large for one commit, or would hold up everyone else: their rows are filled in beforehand.
+// Stages the large values of a write before its commit, because they would exceed a commit or block other
+// clients.
 
 import OrderedStore
 import RealtimeModel
 
-/// A write whose large values were filled in beforehand.
+/// A write whose large values are staged.
 struct StagedWrite: Sendable {
-  /// For each change that has one, by its position: its generation, and where values are that only the commit knows.
+  /// For each change with a staged value, by index: its generation, and the paths of values that only the
+  /// commit can resolve.
   private(set) var changes: [Int: (generation: StagedGeneration, deferred: [Path])] = [:]
 
-  /// Fills in what is large of a write.
+  /// Stages the large values of a write.
   static func stage(
     _ request: WriteRequest, in store: any OrderedDatabase, _ cleaner: Cleaner
   ) async throws -> StagedWrite {
     var staged = StagedWrite()
     for (position, change) in request.changes.enumerated() where !change.path.isPriority {
-      guard RowWeight.change(change.path, change.value) > cleaner.limits.generationBytes,
+      guard RowWeight.change(change.path, change.value) > cleaner.limits.minimumGenerationBytes,
         !change.value.isLeaf, !change.value.isEmpty
       else { continue }
       let generation = try await StagedGeneration.begin(in: store, cleaner)
@@ -24,32 +26,32 @@ struct StagedWrite: Sendable {
     return staged
   }
 
-  /// Adds a value's rows; gives the paths of those that only the commit knows.
+  /// Adds the rows of a value. Returns the paths of values that only the commit can resolve.
   private static func fill(_ generation: StagedGeneration, _ node: Node) async throws -> [Path] {
-    let walk = LeafWalk(node, generation.limits)
-    while let rows = walk.next() { try await generation.add(rows) }
-    try await generation.settle()
-    return walk.deferred
+    let leaves = LeafIterator(node, generation.limits)
+    while let rows = leaves.next() { try await generation.add(rows) }
+    try await generation.waitUntilDurable()
+    return leaves.deferred
   }
 }
 
-/// Walks over a value's leaves, some at a time.
-private final class LeafWalk {
-  private struct Place {
+/// Iterates over the leaves of a value in chunks.
+private final class LeafIterator {
+  private struct Frame {
     let node: Node
-    let keys: [Key]
-    /// The child to be visited next; nil before the first.
-    var next: Key?
+    let keys: [ChildKey]
+    /// The next child; nil before the first.
+    var next: ChildKey?
     var isBegun = false
   }
 
-  private var way: [Place]
+  private var stack: [Frame]
   private(set) var deferred: [Path] = []
 
   private let limits: StagingLimits
 
   init(_ node: Node, _ limits: StagingLimits) {
-    way = [Place(node: node, keys: [])]
+    stack = [Frame(node: node, keys: [])]
     self.limits = limits
   }
 
@@ -57,34 +59,34 @@ private final class LeafWalk {
   func next() -> [StagedRow]? {
     var rows: [StagedRow] = []
     var bytes = 0
-    while rows.count < limits.stepRows, bytes < limits.stepBytes, var place = way.popLast() {
-      guard case .children = place.node.content else {
-        bytes += add(place.node, place.keys, to: &rows)
+    while rows.count < limits.stepRows, bytes < limits.stepBytes, var frame = stack.popLast() {
+      guard case .children = frame.node.content else {
+        bytes += add(frame.node, frame.keys, to: &rows)
         continue
       }
-      if !place.isBegun, let priority = place.node.priority {
-        bytes += add(.leaf(priority.leafValue), place.keys + [.priority], to: &rows)
+      if !frame.isBegun, let priority = frame.node.priority {
+        bytes += add(.leaf(priority.leafValue), frame.keys + [.priority], to: &rows)
       }
-      var child: (Key, Node)?
-      let from = place.next
-      place.next = nil
-      place.node.forEachChild(from: from) { key, node in
+      var child: (ChildKey, Node)?
+      let from = frame.next
+      frame.next = nil
+      frame.node.forEachChild(from: from) { key, node in
         if child == nil {
           child = (key, node)
           return true
         }
-        place.next = key
+        frame.next = key
         return false
       }
-      place.isBegun = true
+      frame.isBegun = true
       guard let (key, node) = child else { continue }
-      if place.next != nil { way.append(place) }
-      way.append(Place(node: node, keys: place.keys + [key]))
+      if frame.next != nil { stack.append(frame) }
+      stack.append(Frame(node: node, keys: frame.keys + [key]))
     }
-    return rows.isEmpty && way.isEmpty ? nil : rows
+    return rows.isEmpty && stack.isEmpty ? nil : rows
   }
 
-  private func add(_ leaf: Node, _ keys: [Key], to rows: inout [StagedRow]) -> Int {
+  private func add(_ leaf: Node, _ keys: [ChildKey], to rows: inout [StagedRow]) -> Int {
     guard !leaf.isEmpty else { return 0 }
     if leaf.containsDeferred {
       deferred.append(Path(keys: keys))

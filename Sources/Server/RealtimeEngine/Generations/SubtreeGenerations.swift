@@ -1,36 +1,42 @@
-// Where the rows of subtrees lie. Most lie under their own path; a subtree that was replaced in one step, however large it
-// was or is, has rows of a new generation under another prefix, so that switching is one small row.
+// Maps the keys of the tree to the physical keys of its rows.
+//
+// Most rows have the key of their path. A subtree that was replaced in one step, however large, has the rows
+// of a new generation under another prefix: the replacement is one small row. Example: after /list was
+// replaced by generation 7, the row of /list/a has the key 'n' + 7 + "a" 0x00.
 //
 // Invariants
-//   1. The rows of a location are those of the innermost generation whose location holds it, and no others: what else
-//      lies under its path is garbage on its way out.
-//   2. A generation's number never comes back: it is made of the version of the commit that began it.
+//   1. The rows of a location are those of the innermost generation around it. Other rows under its path are
+//      pending deletes.
+//   2. A generation number is never reused: it contains the version of the commit that began it.
 
 import OrderedStore
 
-/// Where a subtree's rows lie.
+/// A subtree and the generation of its rows.
 struct SubtreeGeneration: Sendable, Equatable {
-  /// The row key of its location, with which the keys of all its rows would begin.
+  /// The row key of its location, the prefix of its rows in the tree.
   let prefix: [UInt8]
   let number: UInt64
 
-  /// What the keys of its rows really begin with.
-  var stored: [UInt8] { RowKeys.prefix(ofGeneration: number) }
+  /// The prefix of its rows in the store.
+  var physicalPrefix: [UInt8] { RowKeys.prefix(ofGeneration: number) }
 }
 
-/// All subtrees whose rows lie elsewhere, in the order of their locations.
+/// All subtrees with a generation, in the order of their locations.
 struct SubtreeGenerations: Sendable {
   private var entries: [SubtreeGeneration] = []
-  /// For each the innermost one around it.
-  private var outer: [Int?] = []
+  /// For each entry the index of the innermost entry around it.
+  private var enclosing: [Int?] = []
 
-  /// No subtrees.
+  /// Creates an empty map.
   init() {}
 
-  /// Subtrees in the order of their locations.
+  /// Creates a map from subtrees in the order of their locations.
   init(sorted entries: [SubtreeGeneration]) {
+    assert(
+      zip(entries, entries.dropFirst()).allSatisfy { compareKeys($0.prefix, $1.prefix) < 0 },
+      "invariant: generations are sorted by location")
     self.entries = entries
-    link()
+    linkEnclosing()
   }
 
   var isEmpty: Bool { entries.isEmpty }
@@ -38,47 +44,47 @@ struct SubtreeGenerations: Sendable {
 
   /// The subtrees at and below a location.
   func within(_ prefix: [UInt8]) -> ArraySlice<SubtreeGeneration> {
-    let start = position(notBelow: prefix)
+    let start = position(atOrAfter: prefix)
     var end = start
     while end < entries.count, entries[end].prefix.starts(with: prefix) { end += 1 }
     return entries[start..<end]
   }
 
-  /// Puts a new generation in the place of everything at and below a location.
-  mutating func begin(_ generation: SubtreeGeneration) {
+  /// Replaces all generations at and below a location by a new one.
+  mutating func install(_ generation: SubtreeGeneration) {
     let replaced = within(generation.prefix)
     entries.replaceSubrange(replaced.startIndex..<replaced.endIndex, with: [generation])
-    link()
+    linkEnclosing()
   }
 
-  /// Forgets the generation of exactly this location.
+  /// Removes the generation of exactly this location.
   mutating func remove(_ prefix: [UInt8]) {
     entries.removeAll { $0.prefix == prefix }
-    link()
+    linkEnclosing()
   }
 
-  /// The innermost subtree that a row key lies in; nil if the row lies under its own key.
-  func holder(of key: [UInt8]) -> SubtreeGeneration? {
-    var index = position(notBelow: key)
+  /// The innermost subtree that contains a row key; nil if the row has its own key.
+  func innermost(containing key: [UInt8]) -> SubtreeGeneration? {
+    var index = position(atOrAfter: key)
     if index < entries.count, entries[index].prefix == key { return entries[index] }
     index -= 1
     var candidate = index >= 0 ? index : nil
     while let next = candidate {
       if key.starts(with: entries[next].prefix) { return entries[next] }
-      candidate = outer[next]
+      candidate = enclosing[next]
     }
     return nil
   }
 
-  /// The first subtree whose location comes after a key.
+  /// The first subtree whose location is after a key.
   func first(after key: [UInt8]) -> SubtreeGeneration? {
-    var index = position(notBelow: key)
+    var index = position(atOrAfter: key)
     if index < entries.count, entries[index].prefix == key { index += 1 }
     return index < entries.count ? entries[index] : nil
   }
 
-  /// The first entry at or after a key.
-  private func position(notBelow key: [UInt8]) -> Int {
+  /// The index of the first entry at or after a key.
+  private func position(atOrAfter key: [UInt8]) -> Int {
     var low = 0
     var high = entries.count
     while low < high {
@@ -88,56 +94,60 @@ struct SubtreeGenerations: Sendable {
     return low
   }
 
-  private mutating func link() {
-    outer = []
-    outer.reserveCapacity(entries.count)
+  private mutating func linkEnclosing() {
+    enclosing = []
+    enclosing.reserveCapacity(entries.count)
     for index in entries.indices {
       var candidate = index > 0 ? index - 1 : nil
       while let next = candidate, !entries[index].prefix.starts(with: entries[next].prefix) {
-        candidate = outer[next]
+        candidate = enclosing[next]
       }
-      outer.append(candidate)
+      enclosing.append(candidate)
     }
   }
 }
 
-/// A run of rows that lie together: where they are, and what their keys begin with there and for the tree.
-struct StoredRun {
+/// A contiguous range of rows: its physical keys, and the prefixes of its keys in the store and in the tree.
+struct PhysicalRange {
   let range: KeyRange
-  let stored: [UInt8]
+  let physicalPrefix: [UInt8]
   let prefix: [UInt8]
 }
 
 extension SubtreeGenerations {
-  /// The row that a key of the tree stands for.
-  func stored(_ key: [UInt8]) -> [UInt8] {
-    guard !entries.isEmpty, key.first == RowKeys.tree, let holder = holder(of: key) else { return key }
-    return holder.stored + key.dropFirst(holder.prefix.count)
+  /// The physical key of a row of the tree.
+  func physicalKey(_ key: [UInt8]) -> [UInt8] {
+    guard !entries.isEmpty, key.first == RowKeys.tree, let innermost = innermost(containing: key) else {
+      return key
+    }
+    return innermost.physicalPrefix + key.dropFirst(innermost.prefix.count)
   }
 
-  /// The rows of a range of the tree from its start up to where others begin that lie elsewhere, and where those begin;
-  /// nil there at the end of the range.
-  func run(_ range: KeyRange) -> (run: StoredRun, next: [UInt8]?) {
-    let holder = holder(of: range.start)
+  /// The first contiguous rows of a range of the tree, and the key where the next ones begin; nil at the end
+  /// of the range.
+  func contiguousRange(_ range: KeyRange) -> (range: PhysicalRange, next: [UInt8]?) {
+    let innermost = innermost(containing: range.start)
     var end = range.end
-    if let last = holder.flatMap({ KeyRange.successor(ofPrefix: $0.prefix) }), isBefore(last, end) {
+    if let last = innermost.flatMap({ KeyRange.successor(ofPrefix: $0.prefix) }), isBefore(last, end) {
       end = last
     }
     if let inner = first(after: range.start), isBefore(inner.prefix, end) { end = inner.prefix }
     let isLast = end == range.end
-    guard let holder else {
+    guard let innermost else {
       return (
-        StoredRun(range: KeyRange(start: range.start, end: end), stored: [], prefix: []),
+        PhysicalRange(range: KeyRange(start: range.start, end: end), physicalPrefix: [], prefix: []),
         isLast ? nil : end
       )
     }
-    let start = holder.stored + range.start.dropFirst(holder.prefix.count)
-    var storedEnd = KeyRange.successor(ofPrefix: holder.stored)
-    if let end, end.starts(with: holder.prefix) {
-      storedEnd = holder.stored + end.dropFirst(holder.prefix.count)
+    let start = innermost.physicalPrefix + range.start.dropFirst(innermost.prefix.count)
+    var physicalEnd = KeyRange.successor(ofPrefix: innermost.physicalPrefix)
+    if let end, end.starts(with: innermost.prefix) {
+      physicalEnd = innermost.physicalPrefix + end.dropFirst(innermost.prefix.count)
     }
     return (
-      StoredRun(range: KeyRange(start: start, end: storedEnd), stored: holder.stored, prefix: holder.prefix),
+      PhysicalRange(
+        range: KeyRange(start: start, end: physicalEnd), physicalPrefix: innermost.physicalPrefix,
+        prefix: innermost.prefix),
       isLast ? nil : end
     )
   }

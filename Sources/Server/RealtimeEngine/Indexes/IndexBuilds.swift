@@ -1,51 +1,51 @@
-// Which parts of the tree have index rows that are not complete yet: a row of its own, so that building goes on where it
-// stood after the server was killed.
+// Records which parts of the tree have incomplete index rows, in one row, so that a build continues after a
+// crash.
 //
-//   'i'     for each build 0x00 while it clears, 0x01 while it fills, its location, and the row that it goes on from
+//   'i'     for each build 0x00 while it clears or 0x01 while it fills, its location, and its cursor
 
 import OrderedStore
 import RealtimeModel
 
-/// A part of the tree whose index rows are built.
+/// The build of the index rows of one part of the tree.
 struct IndexBuild: Equatable {
   enum Phase: UInt8 {
-    /// Rows are removed that say nothing any more.
+    /// Removes obsolete rows.
     case clearing = 0
-    /// The children of indexed locations get their rows.
+    /// Writes the rows for the children of indexed locations.
     case filling = 1
   }
 
   let path: Path
   var phase = Phase.clearing
-  /// The row to go on from: one of an index while it clears, of the tree while it fills.
+  /// The next row: of an index while clearing, of the tree while filling.
   var cursor: [UInt8] = []
 }
 
-/// The builds that are to be done, the one under way first.
+/// The pending builds, the current one first.
 ///
-/// Invariant: a location that no build touches has exactly the rows that its values and the rules call for.
+/// Invariant: a location that no build affects has exactly the rows for its values and the rules.
 struct IndexBuilds: Equatable {
   static let row: [UInt8] = [UInt8(ascii: "i")]
-  /// More are made one, of the whole tree.
-  private static let most = 64
+  /// The number above which all builds become one of the whole tree.
+  private static let maximumCount = 64
 
   private(set) var all: [IndexBuild] = []
 
-  /// Whether the index rows of a location's own children may be incomplete. What is built below one of them leaves its rows
-  /// there as they are.
-  func concern(_ location: Path) -> Bool { all.contains { $0.path.contains(location) } }
+  /// Whether the index rows of a location's children may be incomplete. A build below a child does not affect
+  /// these rows.
+  func mayAffect(_ location: Path) -> Bool { all.contains { $0.path.contains(location) } }
 
-  /// Has a location and what lies below it built anew.
+  /// Adds a build of a location and its descendants.
   mutating func add(_ path: Path) {
     all.removeAll { path.contains($0.path) }
-    if all.count < IndexBuilds.most {
+    if all.count < IndexBuilds.maximumCount {
       all.append(IndexBuild(path: path))
     } else {
       all = [IndexBuild(path: .root)]
     }
   }
 
-  /// Notes how far the first build is; nil when it is done.
+  /// Records the progress of the first build; nil when it is complete.
   mutating func update(_ first: IndexBuild?) {
     if let first { all[0] = first } else { all.removeFirst() }
   }
@@ -57,7 +57,7 @@ struct IndexBuilds: Equatable {
     all = try row.value.withUnsafeBytes { raw in
       var decoder = NodeDecoder(raw)
       return try (0..<(try decoder.count())).map { _ in
-        guard let phase = IndexBuild.Phase(rawValue: try decoder.byte()) else { throw NodeDecoder.damaged }
+        guard let phase = IndexBuild.Phase(rawValue: try decoder.byte()) else { throw NodeDecoder.corrupted }
         let path = try decoder.path()
         return IndexBuild(path: path, phase: phase, cursor: try decoder.byteArray())
       }
@@ -86,7 +86,7 @@ extension NodeEncoder {
 extension NodeDecoder {
   mutating func byteArray() throws -> [UInt8] {
     let count = try count()
-    guard count <= StoreLimits.key else { throw NodeDecoder.damaged }
+    guard count <= StoreLimits.maximumKeyBytes else { throw NodeDecoder.corrupted }
     return try (0..<count).map { _ in try byte() }
   }
 }

@@ -1,37 +1,38 @@
-// Where the default listens of one connection lie, to know which of them lie below another: what happens there
-// the connection is told already.
+// Tracks the default listens of one connection, to find those below another one: the connection receives
+// their changes through that one.
 //
-// A listen that starts or ends costs the same however many there are. That it changes what others below it are
-// told is found out where a write comes by, which looks upwards from those that it visits.
+// Starting or ending a listen takes constant time. Whether a listen is below another is determined lazily, by
+// a write that visits it, from its ancestors.
 
 /// The locations of a connection's default listens.
 struct DefaultListens {
   private var locations: Set<ObjectIdentifier> = []
-  /// How often one was added or removed: what was found out before need not hold any more.
-  private(set) var changes = 0
-  /// How many locations were looked at to find what lies below another; for tests of the cost.
-  private(set) var looks = 0
+  /// The number of additions and removals, by which cached results are invalidated.
+  private(set) var changeCount = 0
+  /// The number of ancestors checked; for tests of the cost.
+  private(set) var lookupCount = 0
 
   mutating func insert(_ location: ListenTrie) {
     locations.insert(ObjectIdentifier(location))
-    changes += 1
+    changeCount += 1
   }
 
-  /// Removes a location, which must still be there.
+  /// Removes a location, which must be present.
   mutating func remove(_ location: ListenTrie) {
-    locations.remove(ObjectIdentifier(location))
-    changes += 1
+    let removed = locations.remove(ObjectIdentifier(location))
+    precondition(removed != nil, "invariant: a removed default listen is among the connection's listens")
+    changeCount += 1
   }
 
-  /// Whether one of these listens lies above another of them.
-  mutating func lieAbove(_ location: ListenTrie) -> Bool {
-    // The one of which is asked is among them.
+  /// Whether one of these listens is at an ancestor of another one.
+  mutating func containsAncestor(of location: ListenTrie) -> Bool {
+    // The location itself is one of them.
     guard locations.count > 1 else { return false }
     var above = location.parent
-    while let place = above {
-      looks += 1
-      if locations.contains(ObjectIdentifier(place)) { return true }
-      above = place.parent
+    while let ancestor = above {
+      lookupCount += 1
+      if locations.contains(ObjectIdentifier(ancestor)) { return true }
+      above = ancestor.parent
     }
     return false
   }

@@ -1,48 +1,55 @@
-// The fan-out stage: carries out, in order, what sequenced operations left, and tells each connection what it is owed.
+// Performs the fan-out stage: applies the steps of sequenced operations in order, and sends each connection
+// its responses and pushes.
 //
 // Invariants
-//   1. Steps are carried out in sequence order, after the commit that they belong to is durable.
-//   2. A connection is told pushes and answers in that one order: its own write's pushes stand before the answer.
-//   3. A change is made into one push object for all default listens that are told the same, and reaches a connection
-//      once, however many of its default listens cover it.
+//   1. Steps are applied in sequence order, after their commit is durable.
+//   2. A connection receives pushes and responses in the same order: the pushes of a write of this connection precede the
+//      response.
+//   3. All default listens that receive the same change share one push object. A connection receives it once,
+//      however many of its default listens contain it.
+//
+// The file also defines the steps that batches pass to the stage, and the outputs that the stage passes to
+// endpoints.
 
-import RealtimeModel
+public import RealtimeModel
 
-/// Carries out steps. Touched by the one task that runs the stage.
+/// Applies fan-out steps. Used by the single task of the stage.
 final class FanOut {
   let root = ListenTrie()
-  private var touched: [ConnectionState] = []
+  private var pendingConnections: [ConnectionState] = []
 
-  /// Carries out the steps of one commit and delivers what follows.
+  /// Applies the steps of one commit and delivers the outputs.
   func run(_ steps: [FanOutStep]) {
     var calls: [() -> Void] = []
     for step in steps {
       switch step {
       case .write(let changes, let windows):
-        WriteFanOut(changes, windows).visit(root) { [self] in tell($0, $1) }
-      case .whole(let path, let node): WriteFanOut.widen(path, to: node, in: root) { [self] in tell($0, $1) }
+        WriteFanOut(changes, windows).visit(root) { [self] in notify($0, $1) }
+      case .fullValue(let path, let node):
+        WriteFanOut.promoteToFullValue(path, to: node, in: root) { [self] in notify($0, $1) }
       case .answer(.connection(let connection, let request), let answer):
         guard let request else { continue }
-        tell(connection, .response(request: request, RealtimeResponse(answer)))
+        notify(connection, .response(request: request, RealtimeResponse(answer)))
       case .answer(.call(_, let completion), let answer): calls.append { completion(answer.callResult) }
       case .listen(let connection, let listen, let node, let prepared, let warnings, let request):
-        // Of one with a query the order of its location is counted, until the connection's end: others rely on it.
+        // A filtered listen of a closed connection still starts: until the connection's end the executor
+        // counts on its order.
         if connection.isClosed, listen.isDefault { continue }
         start(listen, of: connection, on: node, prepared, isIndexed: warnings.isEmpty)
-        if let request { tell(connection, .response(request: request, .listening(warnings: warnings))) }
+        if let request { notify(connection, .response(request: request, .listening(warnings: warnings))) }
       case .unlisten(let connection, let name, let revoked):
-        // Of one that is closed, too: others may share what is kept for it, and the sequencer counts on it no more.
+        // The listen of a closed connection ends too: the executor no longer counts on its order.
         stop(name, of: connection)
         if let revoked, !connection.isClosed {
-          tell(connection, .push(RealtimePush(name.path, .cancel(revoked), tag: name.tag)))
+          notify(connection, .push(RealtimePush(name.path, .cancel(revoked), tag: name.tag)))
         }
-      case .end(let connection, let isTold):
-        let told = connection.output.pending
+      case .end(let connection, let notifiesClient):
+        let earlier = connection.output.pending
         end(connection)
-        // What it was told before stands.
-        if isTold {
-          connection.output.pending = told + [.ended]
-          touched.append(connection)
+        // Earlier outputs are still delivered.
+        if notifiesClient {
+          connection.output.pending = earlier + [.ended]
+          pendingConnections.append(connection)
         }
       }
     }
@@ -50,18 +57,18 @@ final class FanOut {
     for call in calls { call() }
   }
 
-  private func tell(_ connection: ConnectionState, _ output: RealtimeOutput) {
+  private func notify(_ connection: ConnectionState, _ output: RealtimeOutput) {
     guard !connection.output.hasEnded else { return }
-    if connection.output.pending.isEmpty { touched.append(connection) }
+    if connection.output.pending.isEmpty { pendingConnections.append(connection) }
     connection.output.pending.append(output)
   }
 
-  /// Hands over everything pending, with one call for each group of connections.
+  /// Delivers all pending outputs, with one call for each group of connections.
   private func flush() {
-    guard !touched.isEmpty else { return }
+    guard !pendingConnections.isEmpty else { return }
     var groups: [(group: any RealtimeSinkGroup, deliveries: [RealtimeDelivery])] = []
     var positions: [ObjectIdentifier: Int] = [:]
-    for connection in touched {
+    for connection in pendingConnections {
       let outputs = connection.output.pending
       connection.output.pending = []
       guard !outputs.isEmpty else { continue }
@@ -74,14 +81,15 @@ final class FanOut {
         groups.append((group, [delivery]))
       }
     }
-    touched.removeAll(keepingCapacity: true)
+    pendingConnections.removeAll(keepingCapacity: true)
     for (group, deliveries) in groups { group.deliver(deliveries) }
   }
 
   // MARK: Listens
 
   private func start(
-    _ listen: Operation.Listen, of connection: ConnectionState, on node: Node, _ prepared: PreparedListen,
+    _ listen: RealtimeOperation.Listen, of connection: ConnectionState, on node: Node,
+    _ prepared: PreparedListen,
     isIndexed: Bool
   ) {
     guard !connection.output.hasEnded else { return }
@@ -91,28 +99,29 @@ final class FanOut {
     let listener = Listener(connection: connection, name: name, query: listen.query)
     let location = root.location(at: listen.path)
     var push: RealtimePush?
-    func tellOthers(_ listener: Listener, _ body: RealtimePush.Body) {
-      tell(listener.connection, .push(RealtimePush(listen.path, body, tag: listener.name.tag)))
+    func notifyOthers(_ listener: Listener, _ body: RealtimePush.Body) {
+      notify(listener.connection, .push(RealtimePush(listen.path, body, tag: listener.name.tag)))
     }
     if connection.isClosed, !listener.isDefault {
-      _ = location.add(listener, on: node, prepared, tellOthers)
+      _ = location.add(listener, on: node, prepared, notifyOthers)
     } else if listener.isDefault {
       location.add(listener)
-      push = ListenAnswer(listen).push(for: node, prepared.firstPush, shared: &location.valuePush)
+      push = InitialListenData(listen).push(for: node, prepared.firstPush, shared: &location.valuePush)
     } else {
-      let window = location.add(listener, on: node, prepared, tellOthers)
+      let window = location.add(listener, on: node, prepared, notifyOthers)
       var unshared: RealtimePush?
-      push = ListenAnswer(listen).push(for: window, prepared.firstPush, shared: &unshared)
-      // Without an index the client chooses from all children; from then on it is told what changes in its window.
+      push = InitialListenData(listen).push(for: window, prepared.firstPush, shared: &unshared)
+      // Without an index the client filters all children itself. Afterwards it receives the changes of its
+      // window.
       if !isIndexed, !node.isLeaf, case .set? = push?.body {
         push = location.tagged.push(node, at: listen.path, tag: listen.tag)
       }
     }
     connection.output.listeners[name] = listener
-    // Only now: the order that it may have been the only one to use is that of the new one.
+    // Removed last: the replaced listen may keep the order that the new one needs.
     if let replaced, !replaced.isDefault { replaced.location?.remove(replaced) }
     if listener.isDefault { connection.output.defaults.insert(location) }
-    if let push { tell(connection, .push(push)) }
+    if let push { notify(connection, .push(push)) }
   }
 
   private func stop(_ name: ListenName, of connection: ConnectionState) {
@@ -133,10 +142,10 @@ final class FanOut {
 }
 
 extension RealtimeResponse {
-  init(_ answer: Answer) {
+  init(_ answer: OperationResult) {
     self =
       switch answer {
-      case .written, .done, .shallow, .text, .rules, .count: .done
+      case .written, .done, .shallow, .setting, .rules, .count: .done
       case .stale: .failure(.dataStale)
       case .value(let node): .value(node)
       case .failure(let error): .failure(error)
@@ -144,18 +153,121 @@ extension RealtimeResponse {
   }
 }
 
-extension Answer {
-  var callResult: Result<Operation.CallResult, RealtimeError> {
+extension OperationResult {
+  var callResult: Result<RealtimeOperation.CallResult, RealtimeError> {
     switch self {
     case .written(let node): .success(.written(node))
     case .stale(let node): .success(.stale(node))
     case .value(let node): .success(.value(node))
     case .shallow(let node): .success(.shallow(node))
-    case .text(let text): .success(.text(text))
+    case .setting(let string): .success(.setting(string))
     case .rules(let rules): .success(.rules(rules))
     case .count(let count): .success(.count(count))
     case .done: .success(.written(.empty))
     case .failure(let error): .failure(error)
     }
   }
+}
+
+// MARK: Steps
+
+/// A location whose value a write replaced.
+struct Change: Sendable {
+  /// The location; ends in `.priority` if only the priority was replaced.
+  let path: Path
+  /// The new value.
+  let value: Node
+  /// The earlier value, where it was known without reading all of it.
+  let before: Node?
+}
+
+/// A step of the fan-out stage.
+enum FanOutStep: Sendable {
+  /// A write took effect.
+  ///
+  /// Its changes are in ascending order of paths, none inside another. `windows` holds, for locations that
+  /// are followed by rows, the changes of their filtered values.
+  case write([Change], windows: [Path: [WindowChange]])
+  /// A location that was followed by rows is followed as one value from now on: this one.
+  case fullValue(Path, Node)
+  /// An operation is answered.
+  case answer(RealtimeOperation.Origin, OperationResult)
+  /// A listen starts on a location with this value.
+  case listen(
+    ConnectionState, RealtimeOperation.Listen, Node, PreparedListen, warnings: [String], request: Int64?)
+  /// A listen ends. If it was revoked, its client receives the error.
+  case unlisten(ConnectionState, ListenName, revoked: RealtimeError?)
+  /// A connection's session has ended. Its client is notified if another connection ended it.
+  case end(ConnectionState, notifiesClient: Bool)
+}
+
+/// Results computed from a listen's large value, off the sequencer and the fan-out stage.
+struct PreparedListen: Sendable {
+  /// The location with its children sorted in the order of the query. It has the window if that may be wide
+  /// or was hashed.
+  var location: OrderedLocation?
+  /// The first push for the prepared value; the value may have changed since.
+  var firstPush: InitialListenData.Prepared?
+  /// Whether the value is filtered: it has only the children that some window shows, and later changes
+  /// concern only these.
+  var isPartial = false
+}
+
+/// The result of an operation.
+enum OperationResult: Sendable {
+  case written(Node)
+  case stale(Node)
+  case value(Node)
+  case shallow(ShallowNode)
+  case setting(String?)
+  case rules(RulesFile?)
+  case count(Int)
+  case done
+  case failure(RealtimeError)
+}
+
+// MARK: Outputs
+
+/// The endpoint's side of one connection.
+public protocol RealtimeSink: AnyObject, Sendable {
+  /// The group that delivers to this connection; constant for the connection's lifetime.
+  var group: any RealtimeSinkGroup { get }
+}
+
+/// Connections that receive their outputs together, such as those of one event loop.
+public protocol RealtimeSinkGroup: AnyObject, Sendable {
+  /// Delivers outputs to connections of this group. For each database there is one caller at a time, and
+  /// calls are in order. The method must be quick and must not block.
+  func deliver(_ deliveries: [RealtimeDelivery])
+}
+
+/// The next outputs of one connection.
+public struct RealtimeDelivery: Sendable {
+  /// The connection.
+  public let sink: any RealtimeSink
+  /// Responses and pushes, in order.
+  public let outputs: [RealtimeOutput]
+}
+
+/// One output for a connection.
+public enum RealtimeOutput: Sendable {
+  /// A change for a listen.
+  case push(RealtimePush)
+  /// The response to a request, with the endpoint's number for it.
+  case response(request: Int64, RealtimeResponse)
+  /// Another connection has ended this session. No output follows, and pending requests are neither performed
+  /// nor answered.
+  case ended
+}
+
+/// The response to a request.
+public enum RealtimeResponse: Sendable {
+  /// The operation succeeded.
+  case done
+  /// The listen has started and its data was sent; with the protocol's warnings, such as `no_index`.
+  case listening(warnings: [String])
+  /// The requested value.
+  case value(Node)
+  /// The operation was rejected.
+  case failure(RealtimeError)
 }

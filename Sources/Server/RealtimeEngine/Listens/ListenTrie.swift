@@ -1,39 +1,39 @@
-// Listens by path: a write visits those above it and those below it, and no others.
+// Stores listens by path, so that a write visits only the listens above and below it.
 
 import RealtimeModel
 
 /// A location in the trie of listens.
 ///
-/// Touched by the fan-out stage only.
+/// Used by the fan-out stage only.
 final class ListenTrie {
-  /// The location above, which holds this one; nil at the root.
+  /// The parent, which retains this location; nil for the root.
   unowned let parent: ListenTrie?
-  private let key: Key?
-  private(set) var children: [Key: ListenTrie] = [:]
+  private let key: ChildKey?
+  private(set) var children: [ChildKey: ListenTrie] = [:]
   private(set) var listeners: [Listener] = []
   var queries: QueryLocation?
-  /// The push that told the location's value last, for the next listener that starts before anything changes.
+  /// The last push of the location's value, reused for the next listener until the value changes.
   weak var valuePush: RealtimePush?
-  /// The same for filtered listens that are told all children, by their tags.
+  /// The same for filtered listens that receive all children, by tag.
   var tagged = TaggedValues()
 
-  /// Makes a root.
+  /// Creates a root.
   convenience init() { self.init(nil, nil) }
 
-  private init(_ key: Key?, _ parent: ListenTrie?) {
+  private init(_ key: ChildKey?, _ parent: ListenTrie?) {
     self.key = key
     self.parent = parent
   }
 
   var isEmpty: Bool { children.isEmpty && listeners.isEmpty && queries == nil }
 
-  /// Forgets what told a value that has changed.
-  func forgetValue() {
+  /// Drops the shared pushes of a value that has changed.
+  func invalidateValue() {
     valuePush = nil
     tagged.removeAll()
   }
 
-  /// The location of a path, made if need be.
+  /// Returns the location of a path, and creates it if necessary.
   func location(at path: Path) -> ListenTrie {
     var location = self
     for key in path.keys {
@@ -54,22 +54,22 @@ final class ListenTrie {
     listeners.add(listener)
   }
 
-  /// Adds a listener with a query of its own to this location, and gives the window it is to be told.
+  /// Adds a filtered listener to this location, and returns its window.
   ///
   /// - Parameters:
-  ///   - node: the location's value, or the part of it that the listener needs.
-  ///   - prepared: the location as somebody has looked at it already.
-  ///   - tell: told what others see that they did not see before.
+  ///   - node: the location's value, or the children that the listener needs.
+  ///   - prepared: results computed in the background.
+  ///   - notify: called with the changes of other listeners' windows.
   func add(
     _ listener: Listener, on node: Node, _ prepared: PreparedListen,
-    _ tell: (Listener, RealtimePush.Body) -> Void
+    _ notify: (Listener, RealtimePush.Body) -> Void
   ) -> Node {
     listener.location = self
-    if queries == nil { queries = QueryLocation(node: node, isPart: prepared.isPart) }
-    return queries?.add(listener, on: node, prepared, tell) ?? .empty
+    if queries == nil { queries = QueryLocation(node: node, isPartial: prepared.isPartial) }
+    return queries?.add(listener, on: node, prepared, notify) ?? .empty
   }
 
-  /// The location of a path, if somebody listens there.
+  /// The location of a path; nil if it has no listeners at or below it.
   func existing(at path: Path) -> ListenTrie? {
     var location = self
     for key in path.keys {
@@ -79,7 +79,7 @@ final class ListenTrie {
     return location
   }
 
-  /// Removes a listener of this location, and locations on which nothing is left.
+  /// Removes a listener of this location, and locations without listeners.
   func remove(_ listener: Listener) {
     listener.location = nil
     if listener.isDefault {

@@ -1,36 +1,37 @@
-// Where the fan-out stage has the children of a location in an order, because somebody listens to them in it: another listen
-// there needs nothing to be put into that order once more.
+// Counts the orders in which the fan-out stage keeps the children of locations, so that further listens in
+// the same order need no sort.
 
 import RealtimeModel
 
-/// The orders in which locations are listened to.
+/// The orders of listened locations.
 ///
-/// `@unchecked Sendable`: touched in sequenced bodies, which run one at a time, and by the pump while none runs.
+/// `@unchecked Sendable`: used by batches, which run one at a time, and by the batch loop between them.
 final class ListenedOrders: @unchecked Sendable {
-  private struct Place: Hashable {
+  private struct LocationOrder: Hashable {
     let path: Path
     let ordering: Ordering
   }
 
-  private var counts: [Place: Int] = [:]
+  private var counts: [LocationOrder: Int] = [:]
   private var paths: [Path: (listens: Int, orders: Int)] = [:]
 
-  /// Whether somebody listens to a location by a query, as of the operation that is carried out.
+  /// Whether a location has a filtered listen, as of the current operation.
   func has(_ path: Path) -> Bool { paths[path] != nil }
 
-  /// Whether the children of a location are kept in an order, as of the operation that is carried out.
+  /// Whether the children of a location are kept in an order, as of the current operation.
   func has(_ ordering: Ordering, at path: Path) -> Bool {
-    counts[Place(path: path, ordering: ordering)] != nil
+    counts[LocationOrder(path: path, ordering: ordering)] != nil
   }
 
-  /// In how many orders the children of a location are kept, that by key aside, as of the operation that is carried out.
+  /// The number of orders other than by key in which a location's children are kept, as of the current
+  /// operation.
   func count(at path: Path) -> Int { paths[path]?.orders ?? 0 }
 
-  /// Follows a listen that begins, changes or ends.
+  /// Records that a listen starts, changes or ends.
   func change(_ name: ListenName, from before: QuerySpec?, to now: QuerySpec?, _ journal: SessionJournal) {
     add(name, before, -1)
     add(name, now, 1)
-    journal.note {
+    journal.record {
       self.add(name, now, -1)
       self.add(name, before, 1)
     }
@@ -41,12 +42,12 @@ final class ListenedOrders: @unchecked Sendable {
     var all = paths[name.path] ?? (0, 0)
     all.listens += change
     defer { paths[name.path] = all.listens == 0 ? nil : all }
-    // Without a limit nothing is kept in order.
+    // Only queries with a limit keep children in order.
     guard query.limit != nil else { return }
-    let place = Place(path: name.path, ordering: query.ordering)
-    let before = counts[place, default: 0]
+    let key = LocationOrder(path: name.path, ordering: query.ordering)
+    let before = counts[key, default: 0]
     let count = before + change
-    counts[place] = count == 0 ? nil : count
+    counts[key] = count == 0 ? nil : count
     if query.ordering != .key, (before == 0) != (count == 0) { all.orders += change }
   }
 }

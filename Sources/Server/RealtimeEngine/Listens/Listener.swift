@@ -1,21 +1,21 @@
-// One listen of one connection, as the fan-out stage holds it.
+// Represents one listen of one connection in the fan-out stage.
 
 import RealtimeModel
 
-/// A listen that stands.
+/// An active listen.
 ///
-/// Touched by the fan-out stage only.
+/// Used by the fan-out stage only.
 final class Listener {
   let connection: ConnectionState
   let name: ListenName
   let query: QuerySpec
-  /// Where it listens, while it does: a location stays as long as a listener is there.
+  /// The listened location while the listen is active: a location exists as long as its listeners.
   unowned var location: ListenTrie?
-  /// Its place among those that listen to the same there.
+  /// The index in the list of listeners with the same query.
   fileprivate var position = 0
-  private var isBelowAnother = false
-  /// When `isBelowAnother` was found out, in changes of the connection's default listens.
-  private var knownSince = 0
+  private var hasListeningAncestor = false
+  /// The change count of the connection's default listens when `hasListeningAncestor` was computed.
+  private var checkedAt = 0
 
   init(connection: ConnectionState, name: ListenName, query: QuerySpec) {
     self.connection = connection
@@ -23,20 +23,20 @@ final class Listener {
     self.query = query
   }
 
-  /// Whether the whole location is shown, untagged.
+  /// Whether this is an untagged listen to the complete location.
   var isDefault: Bool { name.tag == nil && query.showsAll }
 
-  /// Whether a default listen of the same connection above this one is told already whatever this one would be.
+  /// Whether the connection has a default listen above this one, which already receives the same changes.
   var isShadowed: Bool {
-    if knownSince != connection.output.defaults.changes { lookUp() }
-    return isBelowAnother
+    if checkedAt != connection.output.defaults.changeCount { updateShadowing() }
+    return hasListeningAncestor
   }
 
-  /// Finds out again whether another default listen lies above this one.
-  private func lookUp() {
+  /// Computes again whether a default listen is above this one.
+  private func updateShadowing() {
     guard let location else { return }
-    isBelowAnother = connection.output.defaults.lieAbove(location)
-    knownSince = connection.output.defaults.changes
+    hasListeningAncestor = connection.output.defaults.containsAncestor(of: location)
+    checkedAt = connection.output.defaults.changeCount
   }
 }
 
@@ -47,10 +47,11 @@ extension [Listener] {
     append(listener)
   }
 
-  /// Removes a listener; the last one takes its place, so that it costs the same however many there are.
+  /// Removes a listener in constant time: the last one takes its index.
   mutating func remove(_ listener: Listener) {
     let position = listener.position
-    guard position < count, self[position] === listener else { return }
+    precondition(
+      position < count && self[position] === listener, "invariant: a listener is at its index in its list")
     swapAt(position, count - 1)
     self[position].position = position
     removeLast()

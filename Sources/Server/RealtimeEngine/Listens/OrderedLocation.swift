@@ -1,14 +1,15 @@
-// A location's value, its children in the orders that somebody asked for, and the windows of queries on it: one index for
-// each order and one window for each query, however many want them, each brought up to date in O(log n) by a changed child.
-// A window that a change does not touch costs a few comparisons.
+// Maintains a location's value with its children in the orders of queries, and the windows of these queries.
+//
+// There is one index for each order and one window for each query, however many listeners share them. A
+// changed child updates each in O(log n). A window that a change does not affect costs a few comparisons.
 
 import RealtimeModel
 
-/// A location as queries see it.
+/// A location with the windows of its queries.
 struct OrderedLocation: Sendable {
-  /// The children in one order, and the windows in it.
+  /// The children in one order, and the windows in this order.
   private struct Order: Sendable {
-    /// Where a window has a limit: without one, what is in a window says nothing of the other children.
+    /// The index, if a window has a limit. Without a limit a window does not depend on other children.
     var index: OrderedIndex?
     var views: [QueryView] = []
     var positions: [QuerySpec: Int] = [:]
@@ -32,39 +33,39 @@ struct OrderedLocation: Sendable {
 
   init(_ node: Node) { self.node = node }
 
-  /// In how many orders the children are kept.
+  /// The number of orders in which the children are kept.
   var orderCount: Int { orders.values.count { $0.index != nil } }
 
-  /// The children in an order, if they are kept in it.
+  /// The children in an order; nil if they are not kept in it.
   func index(by ordering: Ordering) -> OrderedIndex? { orders[ordering].flatMap(\.index) }
 
-  /// The window of a query, if that is kept.
+  /// The window of a query; nil if it is not kept.
   func view(of query: QuerySpec) -> QueryView? {
     guard let order = orders[query.ordering], let position = order.positions[query] else { return nil }
     return order.views[position]
   }
 
-  /// Has the children kept in an order.
+  /// Keeps the children in an order.
   ///
-  /// - Parameter prepared: the same location, as somebody may have looked at it already.
-  mutating func keep(_ ordering: Ordering, _ prepared: OrderedLocation? = nil) {
+  /// - Parameter prepared: the same location, as prepared in the background.
+  mutating func ensureIndex(by ordering: Ordering, _ prepared: OrderedLocation? = nil) {
     guard index(by: ordering) == nil else { return }
     orders[ordering, default: Order()].index =
       prepared?.index(by: ordering) ?? OrderedIndex(of: node, by: ordering)
   }
 
-  /// Has the window of a query kept, and gives it.
-  mutating func keep(_ query: QuerySpec, _ prepared: OrderedLocation? = nil) -> Node {
+  /// Keeps the window of a query, and returns it.
+  mutating func ensureView(of query: QuerySpec, _ prepared: OrderedLocation? = nil) -> Node {
     if let known = view(of: query) { return known.content }
-    if query.limit != nil { keep(query.ordering, prepared) }
+    if query.limit != nil { ensureIndex(by: query.ordering, prepared) }
     let view =
       prepared?.view(of: query) ?? QueryView(query, on: node, index: index(by: query.ordering))
     orders[query.ordering, default: Order()].add(view)
     return view.content
   }
 
-  /// Forgets the window of a query, and the order if no other needs it.
-  mutating func forget(_ query: QuerySpec) {
+  /// Removes the window of a query, and its order if no other window needs it.
+  mutating func removeView(of query: QuerySpec) {
     orders[query.ordering]?.remove(query)
     guard let views = orders[query.ordering]?.views else { return }
     if views.isEmpty {
@@ -74,32 +75,32 @@ struct OrderedLocation: Sendable {
     }
   }
 
-  /// The same with no more than one query needs.
-  func part(for query: QuerySpec) -> OrderedLocation {
-    var part = OrderedLocation(node)
-    guard let order = orders[query.ordering] else { return part }
-    part.orders[query.ordering] = Order(index: order.index)
-    if let view = view(of: query) { part.orders[query.ordering]?.add(view) }
-    return part
+  /// The location with only the order and the window of one query.
+  func restricted(to query: QuerySpec) -> OrderedLocation {
+    var result = OrderedLocation(node)
+    guard let order = orders[query.ordering] else { return result }
+    result.orders[query.ordering] = Order(index: order.index)
+    if let view = view(of: query) { result.orders[query.ordering]?.add(view) }
+    return result
   }
 
-  /// Takes in children that a window to come shows: those that stand show the same as before.
-  mutating func show(_ children: Node) {
+  /// Adds the children of a window that is about to be added. Existing windows do not change.
+  mutating func insertVisible(_ children: Node) {
     var now = node
-    var keys: [Key] = []
+    var keys: [ChildKey] = []
     children.forEachChild { key, child in
       guard node.child(key).isEmpty else { return true }
       now = now.settingChild(key, to: child)
       keys.append(key)
       return true
     }
-    follow(to: now, keys: keys, changes: []) { _, _ in }
+    apply(to: now, keys: keys, changes: []) { _, _ in }
   }
 
-  /// Drops those of some children that no window shows any more.
-  mutating func hide(_ children: Node) {
+  /// Removes those of some children that are in no window.
+  mutating func removeInvisible(_ children: Node) {
     var now = node
-    var keys: [Key] = []
+    var keys: [ChildKey] = []
     children.forEachChild { key, _ in
       for order in orders.values where order.views.contains(where: { !$0.content.child(key).isEmpty }) {
         return true
@@ -108,11 +109,11 @@ struct OrderedLocation: Sendable {
       keys.append(key)
       return true
     }
-    follow(to: now, keys: keys, changes: []) { _, _ in }
+    apply(to: now, keys: keys, changes: []) { _, _ in }
   }
 
-  /// Follows a replacement of the location, and tells which windows changed.
-  mutating func replace(by now: Node, _ tell: (QuerySpec, RealtimePush.Body) -> Void) {
+  /// Replaces the location's value, and reports the changed windows.
+  mutating func replace(by now: Node, _ notify: (QuerySpec, RealtimePush.Body) -> Void) {
     node = now
     for ordering in Array(orders.keys) {
       let index = index(by: ordering) == nil ? nil : OrderedIndex(of: now, by: ordering)
@@ -121,34 +122,34 @@ struct OrderedLocation: Sendable {
         guard let query = orders[ordering]?.views[position].query,
           let body = orders[ordering]?.views[position].replace(by: now, index: index)
         else { continue }
-        tell(query, body)
+        notify(query, body)
       }
     }
   }
 
-  /// Follows changes below the location, and tells what changed in which windows.
+  /// Applies changes below the location, and reports the changes of each window.
   ///
   /// - Parameters:
   ///   - now: the value after the changes.
-  ///   - keys: the children that changed, each once.
+  ///   - keys: the changed children, each once.
   ///   - changes: the changes, relative to the location.
-  mutating func follow(
-    to now: Node, keys: some Collection<Key>, changes: [(path: Path, value: Node)],
-    _ tell: (QuerySpec, RealtimePush.Body) -> Void
+  mutating func apply(
+    to now: Node, keys: some Collection<ChildKey>, changes: [(path: Path, value: Node)],
+    _ notify: (QuerySpec, RealtimePush.Body) -> Void
   ) {
     let before = node
-    // Where there were no children, or are none now, there is no window to be changed bit by bit.
-    if before.isEmpty || before.isLeaf || now.isEmpty || now.isLeaf { return replace(by: now, tell) }
+    // Without children before or after, each window is replaced.
+    if before.isEmpty || before.isLeaf || now.isEmpty || now.isLeaf { return replace(by: now, notify) }
     node = now
     if keys.isEmpty { return }
     for ordering in Array(orders.keys) {
       guard var order = orders.removeValue(forKey: ordering) else { continue }
-      let moved = keys.map { MovedChild($0, from: before.child($0), to: now.child($0), in: ordering) }
+      let movedChildren = keys.map { MovedChild($0, from: before.child($0), to: now.child($0), in: ordering) }
       order.index?.update(to: now, changed: keys)
       for position in order.views.indices {
-        let told = order.views[position].follow(
-          to: now, index: order.index, moved: moved, changes: changes)
-        if !told.isEmpty { tell(order.views[position].query, .merge(told)) }
+        let changesInWindow = order.views[position].apply(
+          to: now, index: order.index, movedChildren: movedChildren, changes: changes)
+        if !changesInWindow.isEmpty { notify(order.views[position].query, .merge(changesInWindow)) }
       }
       orders[ordering] = order
     }

@@ -1,40 +1,40 @@
-// A location on which filtered queries are listened to: its value, followed through every write, and for each query those
-// who listen to it.
+// Represents a location with filtered listens: its value, updated by every write, and the listeners of each
+// query.
 
 import RealtimeModel
 
-/// A location with filtered queries.
+/// A location with filtered listens.
 struct QueryLocation {
   private var location: OrderedLocation
   private var listeners: [QuerySpec: [Listener]] = [:]
-  /// Whether the value has only the children that somebody sees.
-  private(set) var isPart: Bool
+  /// Whether the value contains only the children that are in a window.
+  private(set) var isPartial: Bool
 
-  init(node: Node, isPart: Bool) {
+  init(node: Node, isPartial: Bool) {
     location = OrderedLocation(node)
-    self.isPart = isPart
+    self.isPartial = isPartial
   }
 
   var isEmpty: Bool { listeners.isEmpty }
 
-  /// Adds a listener and gives the window it is to be told.
+  /// Adds a listener and returns its window.
   ///
   /// - Parameters:
-  ///   - node: the location's value, or the part of it that the listener needs.
-  ///   - prepared: the location as somebody has looked at it already.
-  ///   - tell: told what others see that they did not see before.
+  ///   - node: the location's value, or the children that the listener needs.
+  ///   - prepared: results computed in the background.
+  ///   - notify: called with the changes of other listeners' windows.
   mutating func add(
     _ listener: Listener, on node: Node, _ prepared: PreparedListen,
-    _ tell: (Listener, RealtimePush.Body) -> Void
+    _ notify: (Listener, RealtimePush.Body) -> Void
   ) -> Node {
-    if isPart, prepared.isPart {
-      location.show(node)
-    } else if isPart {
-      // Windows may have lacked children, once rows no longer told.
-      replace(by: node, tell)
+    if isPartial, prepared.isPartial {
+      location.insertVisible(node)
+    } else if isPartial {
+      // Windows may lack children that rows could no longer find.
+      replace(by: node, notify)
     }
     listeners[listener.query, default: []].add(listener)
-    return location.keep(listener.query, prepared.location)
+    return location.ensureView(of: listener.query, prepared.location)
   }
 
   mutating func remove(_ listener: Listener) {
@@ -42,32 +42,32 @@ struct QueryLocation {
     listeners[query]?.remove(listener)
     guard listeners[query]?.isEmpty == true else { return }
     listeners[query] = nil
-    let seen = isPart ? location.view(of: query)?.content : nil
-    location.forget(query)
-    if let seen { location.hide(seen) }
+    let content = isPartial ? location.view(of: query)?.content : nil
+    location.removeView(of: query)
+    if let content { location.removeInvisible(content) }
   }
 
-  /// Follows a replacement of the location or of what lies above it.
-  mutating func replace(by now: Node, _ tell: (Listener, RealtimePush.Body) -> Void) {
+  /// Replaces the value of the location, or of one of its ancestors.
+  mutating func replace(by now: Node, _ notify: (Listener, RealtimePush.Body) -> Void) {
     let listeners = listeners
-    isPart = false
+    isPartial = false
     location.replace(by: now) { query, body in
-      for listener in listeners[query] ?? [] { tell(listener, body) }
+      for listener in listeners[query] ?? [] { notify(listener, body) }
     }
   }
 
-  /// Follows changes below the location, given relative to it.
-  mutating func follow(_ changes: [(path: Path, value: Node)], _ tell: (Listener, RealtimePush.Body) -> Void)
+  /// Applies changes below the location, which are relative to it.
+  mutating func apply(_ changes: [(path: Path, value: Node)], _ notify: (Listener, RealtimePush.Body) -> Void)
   {
     if changes.isEmpty { return }
     var now = location.node
     for change in changes where !change.path.isPriority { now = now.setting(change.path, to: change.value) }
     for change in changes where change.path.isPriority { now = now.setting(change.path, to: change.value) }
-    var keys: [Key] = []
+    var keys: [ChildKey] = []
     for key in changes.compactMap(\.path.first) where !key.isPriority && keys.last != key { keys.append(key) }
     let listeners = listeners
-    location.follow(to: now, keys: keys, changes: changes) { query, body in
-      for listener in listeners[query] ?? [] { tell(listener, body) }
+    location.apply(to: now, keys: keys, changes: changes) { query, body in
+      for listener in listeners[query] ?? [] { notify(listener, body) }
     }
   }
 }

@@ -1,10 +1,13 @@
-// The window of one filtered query, shared by everyone who listens to it, and what changes in it with a write.
+// Maintains the window of one filtered query, shared by its listeners, and computes how a write changes it.
+//
+// Example: `limitToFirst(2)` by key on {a, b, c} has the window {a, b} and the boundary b. Removing a gives
+// one push that removes a and adds c.
 //
 // Invariants
-//   1. What listeners were told, applied in order, is `content` at every step; a change of the window is one message, so
-//      that no window in between is ever seen.
-//   2. `content` is what lies in the query's range up to `edge`, or all of the range where there is no edge. So a changed
-//      child costs O(log n), however wide the window is.
+//   1. A listener that applies the pushes in order has `content` after each. A change of the window is one
+//      push, so no intermediate window is visible.
+//   2. `content` contains the children in the query's range up to `limitBoundary`, or all of them without a
+//      boundary. A changed child therefore costs O(log n), however wide the window is.
 
 import RealtimeModel
 
@@ -14,55 +17,63 @@ struct QueryView: Sendable {
   private let range: QueryRange
   /// The children in the window.
   private(set) var content: Node
-  /// With the limit reached, the place of the child that a better one pushes out.
-  private var edge: OrderingPlace?
+  /// The sort key of the last child in the window, if the limit is reached.
+  private var limitBoundary: SortKey?
 
   /// - Parameters:
   ///   - node: the location's value.
-  ///   - index: its children in the query's order; only a query with a limit needs it.
+  ///   - index: its children in the query's order; required only for a query with a limit.
   init(_ query: QuerySpec, on node: Node, index: OrderedIndex?) {
     self.query = query
     range = QueryRange(query)
     content = .empty
-    look(at: node, index)
+    rebuild(at: node, index)
   }
 
-  /// Takes the window anew.
-  private mutating func look(at node: Node, _ index: OrderedIndex?) {
+  /// Computes the window from the location's value.
+  private mutating func rebuild(at node: Node, _ index: OrderedIndex?) {
     if query.limit == nil {
       content = node.window(query)
     } else {
-      (content, edge) = (index ?? OrderedIndex(of: node, by: query.ordering)).window(query)
+      (content, limitBoundary) = (index ?? OrderedIndex(of: node, by: query.ordering)).window(query)
     }
   }
 
-  /// Follows a replacement of the whole location; nil if the window stays the same.
+  /// Applies a replacement of the location's value. Returns nil if the window does not change.
   mutating func replace(by now: Node, index: OrderedIndex?) -> RealtimePush.Body? {
     let before = content
-    look(at: now, index)
+    rebuild(at: now, index)
     return before == content ? nil : .set(content)
   }
 
-  /// Follows changes below the location, and tells what changed in the window, relative to the location.
+  /// Applies changes below the location. Returns the changes of the window, relative to the location.
   ///
   /// - Parameters:
   ///   - now: the location's value after the changes.
-  ///   - index: its children then, in the query's order.
-  ///   - moved: the children that changed, each once.
+  ///   - index: its children in the query's order, after the changes.
+  ///   - movedChildren: the changed children, each once.
   ///   - changes: the changes, relative to the location.
-  mutating func follow(
-    to now: Node, index: OrderedIndex?, moved: [MovedChild], changes: [(path: Path, value: Node)]
+  mutating func apply(
+    to now: Node, index: OrderedIndex?, movedChildren: [MovedChild], changes: [(path: Path, value: Node)]
   ) -> [(path: Path, value: Node)] {
     let before = content
     if query.showsAll {
-      look(at: now, index)
+      rebuild(at: now, index)
     } else {
-      guard moved.contains(where: { isInside($0.from) || isInside($0.to) }) else { return [] }
-      move(index, moved)
+      guard movedChildren.contains(where: { isInWindow($0.oldSortKey) || isInWindow($0.newSortKey) }) else {
+        return []
+      }
+      move(index, movedChildren)
+      precondition(
+        query.limit.map { content.childCount <= $0.count } ?? true,
+        "invariant: a window has at most as many children as its limit")
+      assert(
+        now.childCount > 32 || content.childKeys == now.window(query).childKeys,
+        "invariant: a window contains the children within its bounds")
     }
     var leaving: [(path: Path, value: Node)] = []
     var entering: [(path: Path, value: Node)] = []
-    var staying: Set<Key> = []
+    var staying: Set<ChildKey> = []
     content.forEachChangedChild(from: before) { key, now, old in
       if now.isEmpty {
         leaving.append((Path(keys: [key]), .empty))
@@ -76,72 +87,72 @@ struct QueryView: Sendable {
     return leaving + entering + inner
   }
 
-  /// Whether a place lies in the range, and not behind the edge; what stood there was, or is, in the window.
-  private func isInside(_ place: OrderingPlace?) -> Bool {
-    guard let place, range.contains(place) else { return false }
-    guard let edge else { return true }
-    return isReversed ? edge <= place : place <= edge
+  /// Whether a sort key is in the range and not after the boundary.
+  private func isInWindow(_ sortKey: SortKey?) -> Bool {
+    guard let sortKey, range.contains(sortKey) else { return false }
+    guard let limitBoundary else { return true }
+    return isReversed ? limitBoundary <= sortKey : sortKey <= limitBoundary
   }
 
-  /// Whether the window begins at the end of the order.
+  /// Whether the window starts at the end of the order.
   private var isReversed: Bool {
     if case .last = query.limit { true } else { false }
   }
 
-  /// Moves the window by the children that changed.
-  private mutating func move(_ index: OrderedIndex?, _ moved: [MovedChild]) {
-    for child in moved {
-      content = content.settingChild(child.key, to: isInside(child.to) ? child.now : .empty)
+  /// Updates the window for changed children.
+  private mutating func move(_ index: OrderedIndex?, _ movedChildren: [MovedChild]) {
+    for child in movedChildren {
+      content = content.settingChild(child.key, to: isInWindow(child.newSortKey) ? child.now : .empty)
     }
     guard let limit = query.limit?.count, let index else { return }
-    if let edge, content.childCount < limit {
-      fill(index, behind: edge, limit)
+    if let limitBoundary, content.childCount < limit {
+      refill(index, after: limitBoundary, limit)
     } else if content.childCount >= limit {
-      cut(index, limit)
+      trim(index, limit)
     }
   }
 
-  /// Takes in what comes behind the edge, until the limit is reached.
-  private mutating func fill(_ index: OrderedIndex, behind edge: OrderingPlace, _ limit: Int) {
-    self.edge = nil
-    index.forEach(in: query, from: edge, reverse: isReversed) { place, child in
-      // What stood at the edge may still stand there, inside the window.
-      if place == edge { return true }
-      content = content.settingChild(place.key, to: child)
+  /// Adds the children after the boundary until the limit is reached.
+  private mutating func refill(_ index: OrderedIndex, after boundary: SortKey, _ limit: Int) {
+    limitBoundary = nil
+    index.forEach(in: query, from: boundary, reverse: isReversed) { sortKey, child in
+      // The child at the boundary may still be in the window.
+      if sortKey == boundary { return true }
+      content = content.settingChild(sortKey.key, to: child)
       guard content.childCount < limit else {
-        self.edge = place
+        limitBoundary = sortKey
         return false
       }
       return true
     }
   }
 
-  /// Drops what is more than the limit, from the far end, and finds the edge.
-  private mutating func cut(_ index: OrderedIndex, _ limit: Int) {
-    let end = edge
-    edge = nil
-    index.forEach(in: query, from: end, reverse: !isReversed) { place, _ in
+  /// Removes children beyond the limit, from the far end, and sets the boundary.
+  private mutating func trim(_ index: OrderedIndex, _ limit: Int) {
+    let end = limitBoundary
+    limitBoundary = nil
+    index.forEach(in: query, from: end, reverse: !isReversed) { sortKey, _ in
       guard content.childCount > limit else {
-        edge = place
+        limitBoundary = sortKey
         return false
       }
-      content = content.settingChild(place.key, to: .empty)
+      content = content.settingChild(sortKey.key, to: .empty)
       return true
     }
   }
 }
 
-/// A child that changed, and where it stood and stands in an order.
+/// A changed child with its sort keys before and after.
 struct MovedChild {
-  let key: Key
+  let key: ChildKey
   let now: Node
-  let from: OrderingPlace?
-  let to: OrderingPlace?
+  let oldSortKey: SortKey?
+  let newSortKey: SortKey?
 
-  init(_ key: Key, from before: Node, to now: Node, in ordering: Ordering) {
+  init(_ key: ChildKey, from before: Node, to now: Node, in ordering: Ordering) {
     self.key = key
     self.now = now
-    from = before.isEmpty ? nil : OrderingPlace(of: key, before, in: ordering)
-    to = now.isEmpty ? nil : OrderingPlace(of: key, now, in: ordering)
+    oldSortKey = before.isEmpty ? nil : SortKey(of: key, before, in: ordering)
+    newSortKey = now.isEmpty ? nil : SortKey(of: key, now, in: ordering)
   }
 }

@@ -1,9 +1,9 @@
-// The pushes that told filtered listens all children of a location. Clients give their tags in the same way, so that
-// many who listen to one location ask under the same few.
+// Caches the pushes with all children of a location for filtered listens, by tag. Clients assign tags in the
+// same way, so many listeners of one location share a few tags.
 
 import RealtimeModel
 
-/// The pushes of one value, by tag, as long as somebody is still told them.
+/// The pushes of one value by tag, while they are in use.
 struct TaggedValues {
   private struct Entry {
     weak var push: RealtimePush?
@@ -11,7 +11,7 @@ struct TaggedValues {
 
   private var entries: [Int64?: Entry] = [:]
 
-  /// What tells a listener all children.
+  /// The push with all children for a listener.
   mutating func push(_ node: Node, at path: Path, tag: Int64?) -> RealtimePush {
     if let known = entries[tag]?.push, case .set(let value) = known.body, value.isIdentical(to: node) {
       return known

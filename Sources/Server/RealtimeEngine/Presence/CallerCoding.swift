@@ -1,8 +1,9 @@
-// Callers as bytes: 'a' an administrator, 'n' nobody, 'u' a user with id and claims.
+// Encodes callers as bytes: 'a' for an administrator, 'n' for an anonymous caller, 'u' for a user with id and
+// claims.
 
 import RealtimeModel
 
-/// Writes and reads callers.
+/// Encodes and decodes callers.
 enum CallerCoding {
   static func encode(_ caller: Caller) -> [UInt8] {
     switch caller.identity {
@@ -21,7 +22,7 @@ enum CallerCoding {
     case UInt8(ascii: "a"): .administrator
     case UInt8(ascii: "n"): .anonymous
     case UInt8(ascii: "u"): Caller(.user(id: try decoder.text(), claims: try decoder.node()))
-    default: throw NodeDecoder.damaged
+    default: throw NodeDecoder.corrupted
     }
   }
 }

@@ -1,9 +1,9 @@
-// What a session registered for its end, as it stands in its rows: it survives the server that took it.
+// Reads the onDisconnect operations of sessions from their rows, which survive a restart of the server.
 
 import OrderedStore
 import RealtimeModel
 
-/// A session's caller and the values it wants set when it ends, ancestors before descendants.
+/// A session's caller and the values to set when it ends, ancestors before descendants.
 struct DisconnectRows {
   private(set) var caller = Caller.anonymous
   private(set) var values: [(path: Path, value: Node)] = []
@@ -17,7 +17,7 @@ struct DisconnectRows {
     try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
       isEmpty = false
       var decoder = NodeDecoder(value)
-      guard key.count > prefix.count else { throw NodeDecoder.damaged }
+      guard key.count > prefix.count else { throw NodeDecoder.corrupted }
       if key[prefix.count] == UInt8(ascii: "c") {
         caller = try CallerCoding.decode(&decoder)
       } else {
@@ -29,6 +29,26 @@ struct DisconnectRows {
     self.caller = caller
     self.values = values
     self.isEmpty = isEmpty
+  }
+
+  /// The sessions with onDisconnect operations.
+  static func sessions(in view: any ReadView) throws -> [String] {
+    var sessions: [String] = []
+    var start = RowKeys.sessions.start
+    while true {
+      var found: String?
+      try view.scan(KeyRange(start: start, end: RowKeys.sessions.end), reverse: false) { key, _, _ in
+        let name = key.dropFirst().prefix { $0 != RowKeys.terminator }
+        found = String(decoding: name, as: UTF8.self)
+        return false
+      }
+      guard let found, let next = KeyRange.successor(ofPrefix: RowKeys.prefix(ofSession: found)) else {
+        break
+      }
+      sessions.append(found)
+      start = next
+    }
+    return sessions
   }
 
   /// The values registered at and below a path, ancestors before descendants.
@@ -47,75 +67,76 @@ struct DisconnectRows {
   }
 }
 
-/// What is registered at and below a location in rows, as far as it is known without decoding their values.
+/// An estimate of the values registered at and below a location, without decoding them.
 struct DisconnectOutline {
-  /// How many rows there are.
+  /// The number of rows.
   private(set) var rows = 0
-  /// At least how many values stand beside the way to a location inside; nil where a leaf is all there is.
-  private(set) var siblings: Int?
+  /// The minimum number of siblings along a path inside the location; nil if the location is a leaf.
+  private(set) var siblingCounts: Int?
 
-  /// - Parameter way: the way from the location to the other. It is followed to the next row on it: what is registered
-  ///   there counts in place of what the value above holds.
+  /// - Parameter path: the path from the location to a descendant, followed up to the next row on it. That
+  ///   row replaces the same part of the value above.
   init(
-    session: String, at place: Path, beside way: ArraySlice<Key>, atMost most: Int, in view: any ReadView
+    session: String, at location: Path, along path: ArraySlice<ChildKey>, atMost maximum: Int,
+    in view: any ReadView
   ) throws {
-    var known = way
-    for count in 1..<max(1, way.count) {
-      let row = RowKeys.disconnect(ofSession: session, at: Path(keys: place.keys + way.prefix(count)))
+    var known = path
+    for count in 1..<max(1, path.count) {
+      let row = RowKeys.disconnect(ofSession: session, at: Path(keys: location.keys + path.prefix(count)))
       guard try view.get(row) != nil else { continue }
-      known = way.prefix(count)
+      known = path.prefix(count)
       break
     }
-    let prefix = RowKeys.disconnect(ofSession: session, at: place)
+    let prefix = RowKeys.disconnect(ofSession: session, at: location)
     var counts: [Int]?
     var rows = 0
     try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
       rows += 1
       guard key.count == prefix.count else { return true }
       var decoder = NodeDecoder(value)
-      counts = try decoder.siblings(beside: known, atMost: most)
+      counts = try decoder.siblingCounts(along: known, atMost: maximum)
       return true
     }
     self.rows = rows
-    // Each other row may take a sibling away.
-    siblings = rows == 1 ? counts?.reduce(0, +) : max(0, (counts ?? []).reduce(0, +) - rows + 1)
+    // Each other row may replace a sibling.
+    siblingCounts = rows == 1 ? counts?.reduce(0, +) : max(0, (counts ?? []).reduce(0, +) - rows + 1)
   }
 }
 
 extension Node {
-  /// The values beside the way to a location in this one, none inside another; a leaf on the way stays.
-  func parts(beside way: Path) -> [(path: Path, value: Node)] {
-    var parts: [(path: Path, value: Node)] = []
-    var (place, node) = (Path.root, self)
-    for next in way.keys {
-      if node.isLeaf { return parts + [(place, node)] }
+  /// The siblings along a path in this node, none inside another. A leaf on the path is included.
+  func siblings(along path: Path) -> [(path: Path, value: Node)] {
+    var siblings: [(path: Path, value: Node)] = []
+    var (location, node) = (Path.root, self)
+    for next in path.keys {
+      if node.isLeaf { return siblings + [(location, node)] }
       node.forEachChild { key, child in
-        if key != next { parts.append((place.child(key), child)) }
+        if key != next { siblings.append((location.child(key), child)) }
         return true
       }
-      (place, node) = (place.child(next), node.child(next))
+      (location, node) = (location.child(next), node.child(next))
     }
-    return parts
+    return siblings
   }
 }
 
 extension Path {
-  /// The locations above this one, from its parent to the root.
+  /// The ancestors of this location, from its parent to the root.
   fileprivate var ancestors: [Path] {
     (0..<count).reversed().map { Path(keys: Array(keys.prefix($0))) }
   }
 }
 
-/// What a session's end will write.
+/// The cost of a session's onDisconnect operations.
 struct DisconnectCost: Equatable {
-  /// How many values are registered.
+  /// The number of registered values.
   var count = 0
-  /// The bytes that the commit of its end takes for them: rows, log record, and the keys of the rows it clears.
+  /// The bytes in the commit of the session's end: rows, log record, and the keys of cleared rows.
   var bytes = 0
 
   init() {}
 
-  /// What one value takes.
+  /// The cost of one value.
   init(_ path: Path, _ value: Node) {
     count = 1
     bytes =
@@ -123,7 +144,7 @@ struct DisconnectCost: Equatable {
       + RowWeight.logged(1, estimatedSize: value.estimatedSize)
   }
 
-  /// What is registered at and below a path.
+  /// The cost of the values registered at and below a path.
   init(session: String, at path: Path, in view: any ReadView) throws {
     for (path, value) in try DisconnectRows.values(session: session, at: path, in: view) {
       self += DisconnectCost(path, value)
@@ -141,15 +162,15 @@ struct DisconnectCost: Equatable {
   }
 }
 
-/// What a session's end changes, brought into a form where no change lies inside another.
+/// The changes of a session's end, combined so that none is inside another.
 struct FoldedChanges {
   private(set) var changes: [(path: Path, value: Node)] = []
 
-  /// Folds values in key order, as clients fold a write to several locations: each ancestor comes before its descendants,
-  /// with nothing else in between. The order shows where a removal leaves a location empty for a moment, which ends its
-  /// priority. Priorities come last: one may belong to a location that another value brings into being.
+  /// Combines values in key order, as clients do for a write to several locations: each ancestor precedes its
+  /// descendants, with nothing else in between. The order matters where a removal leaves a location empty for
+  /// a moment, which ends its priority. Priorities come last: another value may create their location.
   init(_ rows: [(path: Path, value: Node)]) {
-    // Rows stand in the order of their bytes.
+    // Rows are in byte order.
     let values = rows.sorted { $0.path < $1.path }
     for (path, value) in values where !path.isPriority {
       if let last = changes.last, last.path.contains(path) {

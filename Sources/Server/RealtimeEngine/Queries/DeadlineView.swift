@@ -1,12 +1,12 @@
-// A read that may take only so long: it ends at the next row once its time is over.
+// Limits the time of a read: after the deadline the next row throws an error.
 
 import OrderedStore
 public import RealtimeModel
 
-/// A view that fails once a moment has passed.
+/// A view that throws after a deadline.
 struct DeadlineView: ReadView {
-  /// The clock is looked at once in so many rows.
-  private static let rowsBetweenLooks = 64
+  /// The number of rows between two checks of the clock.
+  private static let rowsPerCheck = 64
 
   let base: any ReadView
   let deadline: ContinuousClock.Instant
@@ -24,7 +24,7 @@ struct DeadlineView: ReadView {
   ) throws {
     var rows = 0
     try base.scan(range, reverse: reverse) { key, value, version in
-      if rows % DeadlineView.rowsBetweenLooks == 0 { try check() }
+      if rows % DeadlineView.rowsPerCheck == 0 { try check() }
       rows += 1
       return try visit(key, value, version)
     }
@@ -36,7 +36,7 @@ struct DeadlineView: ReadView {
 }
 
 extension RealtimeError {
-  /// A read took longer than its client would wait.
+  /// The read exceeded its timeout.
   public static let timedOut = RealtimeError(
     .failure, "The request was not finished within its timeout. Ask for less data, or allow it more time.")
 }

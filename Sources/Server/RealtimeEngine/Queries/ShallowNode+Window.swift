@@ -1,10 +1,11 @@
-// Bounds and limits on a shallow read: by key only, since nothing else is known of the children.
+// Applies bounds and limits to a shallow read: by key only, because nothing else of the children is read.
 
 import RealtimeModel
 
 extension ShallowNode {
-  /// The keys that a query shows.
-  /// - Throws: ``RealtimeError`` with status `failure` for another order than by key.
+  /// Returns the keys in a query's window.
+  ///
+  /// - Throws: ``RealtimeError`` with status `failure` for an order other than by key.
   func window(_ query: QuerySpec) throws(RealtimeError) -> ShallowNode {
     guard !query.showsAll else { return self }
     guard query.ordering == .key || (query.start == nil && query.end == nil) else {
@@ -12,7 +13,7 @@ extension ShallowNode {
     }
     guard case .children(let keys) = self else { return .empty }
     let byKey = QuerySpec(ordering: .key, start: query.start, end: query.end, limit: nil)
-    var shown = keys.filter { byKey.contains(OrderingPlace(value: .null, key: $0)) }
+    var shown = keys.filter { byKey.contains(SortKey(value: .null, key: $0)) }
     switch query.limit {
     case .first(let count): shown = Array(shown.prefix(count))
     case .last(let count): shown = Array(shown.suffix(count))

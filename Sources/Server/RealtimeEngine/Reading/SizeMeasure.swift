@@ -1,15 +1,15 @@
-// Finds out how large a location is as JSON, about, without keeping anything of it: piece by piece, so that other reads of the
-// store have their turn.
+// Estimates the JSON size of a location in chunks of rows, without keeping values: other reads of the store
+// run in between.
 
 import OrderedStore
 import RealtimeModel
 
-/// How much of a location was looked at, and how large that is.
+/// The estimated size of the rows measured so far.
 struct SizeMeasure: Sendable {
   private let prefix: [UInt8]
   private var next: [UInt8]?
   private var last: [UInt8] = []
-  /// About how many bytes of JSON there are so far.
+  /// Estimated bytes of JSON so far.
   private(set) var size = 0
 
   init(_ path: Path) {
@@ -17,10 +17,11 @@ struct SizeMeasure: Sendable {
     next = prefix
   }
 
-  var isOver: Bool { next == nil }
+  /// Whether every row of the location is measured.
+  var isComplete: Bool { next == nil }
 
-  /// Looks at the next piece.
-  mutating func go(on view: any ReadView, _ staging: StagingLimits) throws {
+  /// Measures the next chunk.
+  mutating func addChunk(of view: any ReadView, _ staging: StagingLimits) throws {
     guard let start = next else { return }
     next = nil
     var (rows, bytes) = (0, 0)
@@ -28,7 +29,7 @@ struct SizeMeasure: Sendable {
       KeyRange(start: start, end: KeyRange.successor(ofPrefix: prefix)), reverse: false
     ) { key, value, _ in
       let suffix = key[prefix.count...]
-      // What a key has in common with the one before is written once.
+      // JSON contains a shared key prefix once.
       var shared = 0
       for (a, b) in zip(suffix, last) {
         if a != b { break }
@@ -38,7 +39,7 @@ struct SizeMeasure: Sendable {
       last.replaceSubrange(0..., with: suffix)
       rows += 1
       bytes += key.count + value.count
-      guard rows >= staging.pieceRows || bytes >= staging.pieceBytes else { return true }
+      guard rows >= staging.chunkRows || bytes >= staging.chunkBytes else { return true }
       next = Array(key) + [0]
       return false
     }

@@ -1,36 +1,38 @@
-// Reads the rows of a location piece by piece, all of one state, on threads that block nobody: between two pieces other
-// reads have their turn, and whoever no longer wants the value stops it.
+// Reads a subtree from one pinned state, in chunks: other reads run in between, and the caller can stop it
+// there.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 
-/// A location on its way into memory.
+/// Reads the rows of a location and assembles its value.
 struct SubtreeReader: Sendable {
   let path: Path
-  let held: any HeldView
+  let pinned: any PinnedView
   let limits: RealtimeLimits
   let staging: StagingLimits
-  /// Where nodes are put together.
+  /// The threads that assemble nodes.
   let threads: ThreadPool
 
-  /// The value.
+  /// Reads the value.
   ///
-  /// - Parameter check: called between pieces; what it throws ends the reading.
-  /// - Throws: ``RealtimeError/tooBig`` above the limit of a response; what the store or `check` throw.
+  /// - Parameter check: called between chunks; its error stops the read.
+  /// - Throws: ``RealtimeError/tooBig`` above the size limit of an answer; errors of the store and of
+  ///   `check`.
   func read(_ check: @Sendable () throws -> Void) async throws -> Node {
-    let generations = try await held.read { try GenerationRows.load($0) }
+    let generations = try await pinned.read { try GenerationRows.load($0) }
     let assembler = Guarded(NodeAssembler())
     let prefix = RowKeys.row(of: path)
     var next: [UInt8]? = prefix
     while let start = next {
       try check()
-      let piece = try await held.read { [staging] base in
-        try Piece(from: start, of: prefix, in: GenerationView(base: base, generations: generations), staging)
+      let chunk = try await pinned.read { [staging] base in
+        try Chunk(from: start, of: prefix, in: GenerationView(base: base, generations: generations), staging)
       }
-      next = piece.next
+      next = chunk.next
       let size = await threads.run {
         assembler.withLock { assembler in
-          for (keys, node) in piece.rows { assembler.add(keys, node) }
+          for (keys, node) in chunk.rows { assembler.add(keys, node) }
           return assembler.estimatedSize
         }
       }
@@ -41,10 +43,10 @@ struct SubtreeReader: Sendable {
   }
 }
 
-/// Some rows of a location.
-private struct Piece: Sendable {
-  var rows: [(keys: [Key], node: Node)] = []
-  /// Where the next piece begins; nil behind the last.
+/// Consecutive rows of a location.
+private struct Chunk: Sendable {
+  var rows: [(keys: [ChildKey], node: Node)] = []
+  /// The first key of the next chunk; nil after the last.
   var next: [UInt8]?
 
   init(
@@ -54,11 +56,12 @@ private struct Piece: Sendable {
     try view.scan(
       KeyRange(start: start, end: KeyRange.successor(ofPrefix: prefix)), reverse: false
     ) { key, value, _ in
+      precondition(key.starts(with: prefix), "invariant: a scan stays inside its range")
       var decoder = NodeDecoder(value)
       let suffix = UnsafeRawBufferPointer(rebasing: key[prefix.count...])
       rows.append((RowKeys.keys(in: suffix), try decoder.node()))
       bytes += key.count + value.count
-      guard rows.count >= staging.pieceRows || bytes >= staging.pieceBytes else { return true }
+      guard rows.count >= staging.chunkRows || bytes >= staging.chunkBytes else { return true }
       next = Array(key) + [0]
       return false
     }
@@ -66,10 +69,10 @@ private struct Piece: Sendable {
 }
 
 extension ThreadPool {
-  /// Runs work that takes long on one of the threads.
+  /// Runs slow work on one of the threads.
   func run<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async -> Result {
     await withCheckedContinuation { continuation in
-      // A pool that is closed has nobody waiting for it but whoever is in its last calls.
+      // A closed pool serves only callers in their last calls: they run the work themselves.
       if !submit({ continuation.resume(returning: work()) }) { continuation.resume(returning: work()) }
     }
   }

@@ -1,34 +1,35 @@
-// What the engine knows of one connection. Three places look at it, each at a part of its own: the endpoint's threads
-// at `closed`, the sequencer at `session`, the fan-out stage at `output`.
+// Holds the engine's state of one connection. Three parties use it, each its own part: the endpoint's threads
+// use `closed`, the executor uses `session`, and the fan-out stage uses `output`.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 
-/// A listen's name on its connection: its path, and the client's tag if it is a filtered query.
+/// The identity of a listen on its connection: its path, and the client's tag for a filtered query.
 struct ListenName: Hashable, Sendable {
   let path: Path
   let tag: Int64?
 }
 
-/// One connection's state.
+/// The state of one connection.
 ///
-/// `@unchecked Sendable`: `closed` is guarded; `session` is touched in sequenced bodies only, which run one at a time, and by
-/// the pump while none runs; `output` by the fan-out stage only, which is one task.
+/// `@unchecked Sendable`: `closed` is guarded. Batches touch `session`, which execute one at a time, and
+/// between batches the batch loop. The fan-out stage, one task, touches `output`.
 final class ConnectionState: @unchecked Sendable {
-  /// What the sequencer knows.
+  /// The executor's state.
   struct Session {
     var caller: Caller
-    /// The listens that stand, for deciding them again.
+    /// The active listens, authorized again when the caller changes.
     var listens: [ListenName: QuerySpec] = [:]
-    /// Whether rows for the session's end exist.
+    /// Whether rows of onDisconnect writes exist.
     var hasDisconnectRows = false
-    /// What of them will be written.
+    /// The cost of performing them.
     var registered = DisconnectCost()
-    /// Whether the session has ended; whatever it still asks is ignored.
+    /// Whether the session has ended; its later requests are ignored.
     var hasEnded = false
   }
 
-  /// What the fan-out stage knows.
+  /// The fan-out stage's state.
   struct Output {
     var listeners: [ListenName: Listener] = [:]
     var defaults = DefaultListens()
@@ -51,7 +52,7 @@ final class ConnectionState: @unchecked Sendable {
   /// Whether the endpoint has closed the connection.
   var isClosed: Bool { closed.withLock { $0 } }
 
-  /// Marks the connection closed by the endpoint; false if it was already.
+  /// Marks the connection as closed by its endpoint; returns false if it was already.
   func markClosed() -> Bool {
     closed.withLock { closed in
       defer { closed = true }

@@ -1,206 +1,223 @@
-// The one order of a database's operations: whoever enqueues first is sequenced first. What waits while one batch is on
-// its way to the disk goes into the next.
+// The queue of one database's operations: it orders them, and forms the batches that the executor sequences.
+//
+// Operations that arrive while a batch is on its way to the disk share the next one.
 //
 // Invariants
-//   1. Requests of one connection are handed out in the order in which they came. While one of them is held, those behind
-//      it wait with it; others pass.
-//   2. What was held goes on in a lane of its own. Where both lanes wait, each gets half of every batch: however much was
-//      held, what never was goes on, and the other way round.
-//   3. What nobody is left for is dropped, and takes nobody's place in a batch.
+//   1. Requests of a connection enter batches in the order of their arrival. While one of them is deferred
+//      the later ones are blocked; other connections pass.
+//   2. Resumed operations have a separate lane. While both lanes have operations, each gets half of a
+//      batch's cost: many resumed operations do not delay new ones, nor the reverse.
+//   3. Operations without a recipient are dropped and do not count in a batch.
+//   4. Every operation that is held is resumed once.
 
+import Locking
 import OrderedStore
 
-/// Operations waiting to be sequenced.
+/// Operations that wait to be sequenced.
 final class OperationQueue: Sendable {
   private struct State {
-    var waiting: [Operation] = []
-    /// What was held and goes on, and how much of it each connection has: what a connection asks for later stands behind.
-    var released: [Operation] = []
-    var releasedCounts: [ObjectIdentifier: Int] = [:]
-    /// What waits behind a held operation, by connection; and how many operations outside connections are held.
-    var held: [ObjectIdentifier: [Operation]] = [:]
-    var heldCalls = 0
-    var appended = 0
-    var consumer: CheckedContinuation<[Operation]?, Never>?
+    /// New operations.
+    var waiting: [RealtimeOperation] = []
+    /// Operations that a deferral has returned, and the requests that were blocked behind them.
+    var resumed: [RealtimeOperation] = []
+    /// Number of `resumed` operations of each connection, whose later requests join that lane.
+    var resumedCounts: [ObjectIdentifier: Int] = [:]
+    /// For each connection with a deferred operation: that operation, then the blocked ones.
+    var held: [ObjectIdentifier: [RealtimeOperation]] = [:]
+    /// Number of deferred calls outside connections.
+    var heldCallCount = 0
+    var appendedCount = 0
+    var consumer: CheckedContinuation<[RealtimeOperation]?, Never>?
     var isWoken = false
     var isClosed = false
 
-    /// Whether the consumer has something to do, be it to end.
-    var isReady: Bool { isWoken || !waiting.isEmpty || !released.isEmpty || isFinished }
+    /// Whether `next()` returns without waiting.
+    var isReady: Bool { isWoken || !waiting.isEmpty || !resumed.isEmpty || isFinished }
     var isFinished: Bool {
-      isClosed && waiting.isEmpty && released.isEmpty && held.isEmpty && heldCalls == 0
+      isClosed && waiting.isEmpty && resumed.isEmpty && held.isEmpty && heldCallCount == 0
     }
 
-    /// Adds an operation to those of its connection.
-    mutating func add(_ operation: Operation) {
+    /// Adds an operation after the other requests of its connection.
+    mutating func add(_ operation: RealtimeOperation) {
       guard let connection = operation.connection.map({ ObjectIdentifier($0) }) else {
         return waiting.append(operation)
       }
       if held[connection] != nil {
-        held[connection]?.append(operation)
-      } else if releasedCounts[connection] != nil {
-        goOn(operation)
+        held[connection]?.append(operation.blocked)
+      } else if resumedCounts[connection] != nil {
+        addResumed(operation)
       } else {
         waiting.append(operation)
       }
     }
 
-    /// Adds an operation to those that go on.
-    mutating func goOn(_ operation: Operation) {
-      released.append(operation)
+    /// Adds an operation to the lane of resumed ones.
+    mutating func addResumed(_ operation: RealtimeOperation) {
+      resumed.append(operation.requeued)
       if let connection = operation.connection {
-        releasedCounts[ObjectIdentifier(connection), default: 0] += 1
+        resumedCounts[ObjectIdentifier(connection), default: 0] += 1
       }
     }
 
-    /// Takes note that the first of those that go on are no longer there.
-    mutating func removeReleased(_ count: Int) {
-      for operation in released[..<count] {
+    /// Removes the first operations of the lane of resumed ones.
+    mutating func removeResumed(_ count: Int) {
+      for operation in resumed[..<count] {
         guard let connection = operation.connection.map({ ObjectIdentifier($0) }) else { continue }
-        let left = (releasedCounts[connection] ?? 1) - 1
-        releasedCounts[connection] = left == 0 ? nil : left
+        let remaining = (resumedCounts[connection] ?? 1) - 1
+        resumedCounts[connection] = remaining == 0 ? nil : remaining
       }
-      released.removeFirst(count)
+      resumed.removeFirst(count)
     }
   }
 
-  /// The most that one batch is together, by the shares of its operations, and the most their rows may weigh, far below the
-  /// store's limit of a commit.
-  static let mostShares = 1_024
-  static let mostWeight = 8 << 20
+  /// Maximum sum of the costs of one batch, in writes.
+  static let maximumBatchCost = 1_024
+  /// Maximum bytes of the rows of one batch, far below the store's limit of a commit.
+  static let maximumBatchBytes = 8 << 20
 
   private let state = Guarded(State())
 
-  /// Adds an operation; false if the queue is closed.
-  func append(_ operation: Operation) -> Bool {
+  /// Adds an operation; returns false if the queue is closed.
+  func append(_ operation: RealtimeOperation) -> Bool {
     change { state in
       guard !state.isClosed else { return false }
-      state.appended += 1
+      state.appendedCount += 1
       state.add(operation)
       return true
     }
   }
 
-  /// How many operations were ever added.
-  var appended: Int { state.withLock { $0.appended } }
+  /// Number of operations ever added.
+  var appendedCount: Int { state.withLock { $0.appendedCount } }
 
-  /// The next batch once there is one; an empty one after ``wake()``, or where nobody was left for what waited;
-  /// nil when the queue is closed and empty. One consumer at a time.
-  func next() async -> [Operation]? {
+  /// Waits for the next batch. One consumer at a time.
+  ///
+  /// - Returns: an empty batch after ``wake()``, or if all operations were without a recipient; nil once the
+  ///   queue is closed and empty.
+  func next() async -> [RealtimeOperation]? {
     await withCheckedContinuation { continuation in
-      let ready = state.withLock { state -> Bool in
-        if !state.isReady { state.consumer = continuation }
+      let isReady = state.withLock { state -> Bool in
+        if !state.isReady {
+          precondition(state.consumer == nil, "invariant: the queue has one consumer")
+          state.consumer = continuation
+        }
         return state.isReady
       }
-      if ready { continuation.resume(returning: take()) }
+      if isReady { continuation.resume(returning: makeBatch()) }
     }
   }
 
-  /// Has the consumer look around.
+  /// Returns an empty batch to the consumer if nothing else is ready.
   func wake() { change { $0.isWoken = true } }
 
-  /// Refuses what comes later; what waits is still handed out.
+  /// Rejects later operations; the waiting ones still enter batches.
   func close() { change { $0.isClosed = true } }
 
-  /// Whether it takes nothing more.
-  var isClosed: Bool { state.withLock { $0.isClosed } }
-
-  /// Holds operations that were handed out, the first of each connection with what came behind it.
-  func hold(_ operations: [Operation]) {
+  /// Takes out operations of a batch that are deferred or blocked, and blocks the waiting requests of their
+  /// connections.
+  func hold(_ operations: [RealtimeOperation]) {
     change { state in
       for operation in operations {
+        precondition(!operation.isQueued, "invariant: a held operation is deferred or blocked")
         guard let connection = operation.connection.map({ ObjectIdentifier($0) }) else {
-          state.heldCalls += 1
+          state.heldCallCount += 1
           continue
         }
         state.held[connection, default: []].append(operation)
       }
       // A connection has operations in one lane only.
-      let (released, waiting) = (state.released, state.waiting)
-      state.removeReleased(released.count)
+      let (resumed, waiting) = (state.resumed, state.waiting)
+      state.removeResumed(resumed.count)
       state.waiting = []
-      for operation in released {
+      for operation in resumed {
         if let connection = operation.connection, state.held[ObjectIdentifier(connection)] != nil {
-          state.held[ObjectIdentifier(connection)]?.append(operation)
+          state.held[ObjectIdentifier(connection)]?.append(operation.blocked)
         } else {
-          state.goOn(operation)
+          state.addResumed(operation)
         }
       }
       for operation in waiting { state.add(operation) }
     }
   }
 
-  /// Has a held operation go on, and what waits behind it.
-  func release(_ operation: Operation) {
+  /// Returns a deferred operation to the queue, followed by the requests that were blocked behind it.
+  func resume(_ operation: RealtimeOperation) {
+    precondition(operation.deferral != nil, "invariant: only a deferred operation resumes")
     change { state in
       guard let connection = operation.connection else {
-        state.heldCalls -= 1
-        return state.goOn(operation)
+        precondition(state.heldCallCount > 0, "invariant: a deferred call resumes once")
+        state.heldCallCount -= 1
+        return state.addResumed(operation)
       }
-      let behind = state.held.removeValue(forKey: ObjectIdentifier(connection)) ?? []
-      state.goOn(operation)
-      for operation in behind.dropFirst() { state.goOn(operation) }
+      guard let held = state.held.removeValue(forKey: ObjectIdentifier(connection)) else {
+        preconditionFailure("invariant: a deferred operation resumes once")
+      }
+      state.addResumed(operation)
+      for operation in held.dropFirst() { state.addResumed(operation) }
     }
   }
 
-  /// Has held operations go on whose batch had no time left for them. Those that lost most turns come first: what is new
-  /// does not overtake them again and again.
-  func releaseByTurns(_ operations: [Operation]) {
+  /// Returns operations whose batch had no time left for them. The most often skipped come first, so that new
+  /// operations cannot overtake them forever.
+  func resumeSkipped(_ operations: [RealtimeOperation]) {
     for (_, operation) in operations.enumerated().sorted(by: { first, second in
-      (second.element.turnsLost, first.offset) < (first.element.turnsLost, second.offset)
+      (second.element.timesSkipped, first.offset) < (first.element.timesSkipped, second.offset)
     }) {
       var operation = operation
-      operation.turnsLost += 1
-      release(operation)
+      operation.timesSkipped += 1
+      resume(operation)
     }
   }
 
-  /// Changes the state, and hands over to the consumer what it waits for.
+  /// Changes the state, then gives the waiting consumer a batch if one is ready.
   private func change<Result>(_ work: (inout State) -> Result) -> Result {
-    let (result, consumer) = state.withLock { state -> (Result, CheckedContinuation<[Operation]?, Never>?) in
+    let (result, consumer) = state.withLock {
+      state -> (Result, CheckedContinuation<[RealtimeOperation]?, Never>?) in
       let result = work(&state)
       guard state.isReady else { return (result, nil) }
       defer { state.consumer = nil }
       return (result, state.consumer)
     }
-    if let consumer { consumer.resume(returning: take()) }
+    if let consumer { consumer.resume(returning: makeBatch()) }
     return result
   }
 
-  private func take() -> [Operation]? {
-    // What is dropped goes behind the lock: an operation holds its database, which closes this queue at its end.
-    var dropped: [Operation] = []
+  private func makeBatch() -> [RealtimeOperation]? {
+    // Dropped operations are released after the lock: the last one may release its database, which closes
+    // this queue.
+    var dropped: [RealtimeOperation] = []
     defer { withExtendedLifetime(dropped) {} }
     return state.withLock { state in
       if state.isFinished, !state.isWoken { return nil }
       state.isWoken = false
-      var batch: [Operation] = []
+      var batch: [RealtimeOperation] = []
       var weight = 0
-      var (released, releasedShares) = (0, 0)
-      var (waiting, waitingShares) = (0, 0)
-      while releasedShares + waitingShares < OperationQueue.mostShares {
-        let isReleased =
-          released < state.released.count
-          && (releasedShares <= waitingShares || waiting == state.waiting.count)
-        guard isReleased || waiting < state.waiting.count else { break }
-        let operation = isReleased ? state.released[released] : state.waiting[waiting]
+      var (resumed, resumedCost) = (0, 0)
+      var (waiting, waitingCost) = (0, 0)
+      while resumedCost + waitingCost < OperationQueue.maximumBatchCost {
+        let isResumed =
+          resumed < state.resumed.count
+          && (resumedCost <= waitingCost || waiting == state.waiting.count)
+        guard isResumed || waiting < state.waiting.count else { break }
+        let operation = isResumed ? state.resumed[resumed] : state.waiting[waiting]
         if operation.isAbandoned {
           dropped.append(operation)
-          if isReleased { released += 1 } else { waiting += 1 }
+          if isResumed { resumed += 1 } else { waiting += 1 }
           continue
         }
         weight += operation.weight
-        if !batch.isEmpty, weight > OperationQueue.mostWeight { break }
-        if isReleased {
-          released += 1
-          releasedShares += operation.share
+        if !batch.isEmpty, weight > OperationQueue.maximumBatchBytes { break }
+        if isResumed {
+          resumed += 1
+          resumedCost += operation.cost
         } else {
           waiting += 1
-          waitingShares += operation.share
+          waitingCost += operation.cost
         }
+        precondition(operation.isQueued, "invariant: a batch holds queued operations only")
         batch.append(operation)
       }
-      state.removeReleased(released)
+      state.removeResumed(resumed)
       state.waiting.removeFirst(waiting)
       return batch
     }

@@ -1,8 +1,9 @@
-// A value that becomes known once, and those who wait for it.
+// Holds a value that one task provides later and several may await.
 
+import Locking
 import OrderedStore
 
-/// A value that is set once and may be awaited by several.
+/// A value that is resolved once.
 final class Promise<Value: Sendable>: Sendable {
   private struct State {
     var value: Value?
@@ -11,7 +12,7 @@ final class Promise<Value: Sendable>: Sendable {
 
   private let state = Guarded(State())
 
-  /// Sets the value; later calls change nothing.
+  /// Sets the value unless it is set already.
   func resolve(_ value: Value) {
     let waiting = state.withLock { state -> [CheckedContinuation<Value, Never>] in
       guard state.value == nil else { return [] }
@@ -22,10 +23,16 @@ final class Promise<Value: Sendable>: Sendable {
     for continuation in waiting { continuation.resume(returning: value) }
   }
 
-  /// The value if it is known already.
+  /// Sets the value, which may not be set already.
+  func resolveOnce(_ value: Value) {
+    precondition(known == nil, "invariant: the value is resolved once")
+    resolve(value)
+  }
+
+  /// The value if it is resolved.
   var known: Value? { state.withLock { $0.value } }
 
-  /// The value, once it is known.
+  /// Waits for the value.
   func value() async -> Value {
     await withCheckedContinuation { continuation in
       let known = state.withLock { state -> Value? in

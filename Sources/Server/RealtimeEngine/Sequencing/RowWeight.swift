@@ -1,17 +1,20 @@
-// How many bytes a write puts into a commit, known before it is sequenced: a row for each leaf, each with its whole path,
-// and the log record. Upper bounds: server values and the lengths of lengths are taken at their largest.
+// Computes upper bounds of the bytes that a write adds to a commit, before it is sequenced: one row for each
+// leaf with its complete path, and the log record. Server values and length prefixes count at their largest.
 
 import RealtimeModel
 
-/// Sizes of what is written, in bytes.
+/// Upper bounds of written bytes.
 enum RowWeight {
-  /// The most bytes that the operations of one commit may weigh: the store's limit less what is not counted here.
-  static let mostOfACommit = (64 << 20) - (1 << 20)
+  /// Maximum weight of the operations of one commit: the store's limit, less 1 MiB for rows that are not
+  /// counted here.
+  static let maximumCommitBytes = (64 << 20) - (1 << 20)
 
-  /// The bytes of a path as row keys and log records hold it.
+  /// The bytes of a path in row keys and log records.
   static func path(_ path: Path) -> Int { path.keys.reduce(1) { $0 + $1.text.utf8.count + 2 } }
 
-  /// The rows of a value at a path whose bytes are given. Visits every leaf.
+  /// The bytes of a value's rows. Visits every leaf.
+  ///
+  /// - Parameter path: the bytes of the value's path.
   static func rows(_ node: Node, below path: Int) -> Int {
     switch node.content {
     case .empty: return 0
@@ -26,16 +29,18 @@ enum RowWeight {
     }
   }
 
-  /// The rows of a change, and its path in the log record.
+  /// The bytes of a change's rows and of its path in the log record.
   static func change(_ path: Path, _ value: Node) -> Int {
     let location = RowWeight.path(path)
     return rows(value, below: location) + location + 1
   }
 
-  /// The values of changes in the log record, if they have so many bytes of JSON.
+  /// The bytes of values in the log record.
+  ///
+  /// - Parameter estimatedSize: their bytes of JSON.
   static func logged(_ changes: Int, estimatedSize: Int) -> Int {
-    // Beyond `WriteRecord.mostBytes` they are not logged; others take less than twice their JSON.
-    estimatedSize <= WriteRecord.mostBytes ? 2 * estimatedSize + 16 * changes : 0
+    // Larger values are not logged; others take less than twice their JSON.
+    estimatedSize <= ChangeLogRecord.maximumValueBytes ? 2 * estimatedSize + 16 * changes : 0
   }
 
   private static func leaf(_ value: LeafValue) -> Int {

@@ -1,18 +1,18 @@
-// What one pass over a batch changed in memory outside the tree: the sessions. Rows are taken back by the store when a
-// commit fails; this takes back the rest.
+// Records the changes of one batch to sessions, and rolls them back when its commit fails. The store itself
+// rolls back rows.
 //
-// Invariant: after `rollBack` sessions are as they were before the pass. Journals of passes in flight are rolled back
-// latest first.
+// Invariant: after `rollBack` sessions are as before the batch. Journals of several batches roll back in
+// reverse order.
 
 import RealtimeModel
 
-/// The way back from one pass.
+/// The undo log of one batch.
 ///
-/// `@unchecked Sendable`: touched in sequenced bodies, which run one at a time, and by the pump while none runs.
+/// `@unchecked Sendable`: batches touch it, which execute one at a time, and between batches the batch loop.
 final class SessionJournal: @unchecked Sendable {
   private var undo: [() -> Void] = []
 
-  /// Changes a part of a session.
+  /// Changes a property of a session.
   func change<Value>(
     _ connection: ConnectionState, _ part: WritableKeyPath<ConnectionState.Session, Value>, to value: Value
   ) {
@@ -21,17 +21,17 @@ final class SessionJournal: @unchecked Sendable {
     undo.append { connection.session[keyPath: part] = before }
   }
 
-  /// Adds, replaces or removes a listen, without a copy of the others.
+  /// Adds, replaces or removes a listen, without copying the others.
   func change(_ connection: ConnectionState, listen name: ListenName, to query: QuerySpec?) {
     let before = connection.session.listens[name]
     connection.session.listens[name] = query
     undo.append { connection.session.listens[name] = before }
   }
 
-  /// Notes how to take back something that was done elsewhere.
-  func note(_ takeBack: @escaping () -> Void) { undo.append(takeBack) }
+  /// Records how to undo a change that was made elsewhere.
+  func record(_ undoChange: @escaping () -> Void) { undo.append(undoChange) }
 
-  /// Takes back everything noted, latest first.
+  /// Undoes every recorded change, latest first.
   func rollBack() {
     while let last = undo.popLast() { last() }
   }

@@ -1,8 +1,8 @@
-// The tree as a policy sees it: as it is, and as the write under way would leave it.
+// Shows a policy the tree before and after the write that it decides.
 
 import RealtimeModel
 
-/// A policy's view of one operation.
+/// The tree as a policy sees it for one operation.
 struct TreeAccessView: AccessView {
   let tree: Tree
   let changes: [(path: Path, value: Node)]

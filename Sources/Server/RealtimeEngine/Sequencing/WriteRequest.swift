@@ -1,25 +1,26 @@
-// A write on its way in: checked against the limits of the data model, its server values resolved, its changes in order.
+// Validates a write against the limits of the data model, sorts its changes, and resolves its server values.
 
 import RealtimeModel
 
-/// The changes of a write, checked and in ascending order of paths, none inside another.
+/// The validated changes of a write, in ascending order of paths, none inside another.
 struct WriteRequest {
   private(set) var changes: [(path: Path, value: Node)]
 
-  /// Checks a write.
+  /// Validates a write.
   ///
   /// - Parameters:
-  ///   - bytes: the most it may carry.
-  ///   - isWhole: whether an update may name its own location: nobody may ask for that, since it would replace all of it.
+  ///   - bytes: the maximum bytes of JSON.
+  ///   - mayNameItself: whether an update may contain its own location. Clients may not: it would replace the
+  ///     complete value.
   /// - Throws: ``RealtimeError`` with status `failure` or `write_too_big`.
   init(
-    _ write: Write, limits: RealtimeLimits, bytes: Int, mayNameItself isWhole: Bool = false
+    _ write: RealtimeWrite, limits: RealtimeLimits, bytes: Int, mayNameItself: Bool = false
   ) throws(RealtimeError) {
     switch write {
     case .set(let path, let node): changes = [(path, node)]
     case .update(let path, let relative):
       guard !path.isPriority || relative.isEmpty else { throw .invalidPath }
-      guard isWhole || relative.allSatisfy({ !$0.0.isRoot }) else { throw WriteRequest.invalidKey }
+      guard mayNameItself || relative.allSatisfy({ !$0.0.isRoot }) else { throw WriteRequest.invalidKey }
       changes = relative.map { (path.appending($0.0), $0.1) }
     }
     changes.sort { $0.path < $1.path }
@@ -41,7 +42,7 @@ struct WriteRequest {
     guard path.dataDepth <= limits.depth else { throw tooDeep(limits) }
     for (position, key) in path.keys.enumerated() {
       if key.isPriority, position == path.count - 1 { continue }
-      guard Key.isValid(key.text) else { throw .invalidPath }
+      guard ChildKey.isValid(key.text) else { throw .invalidPath }
       guard key.text.utf8.count <= limits.keyBytes else { throw keyTooLong(limits) }
     }
     if path.isPriority {
@@ -53,7 +54,7 @@ struct WriteRequest {
     try check(value, depth: path.dataDepth, bytes: path.keyBytes, limits)
   }
 
-  /// - Parameter bytes: those of the path to the node.
+  /// - Parameter bytes: the bytes of the path to the node.
   private static func check(
     _ node: Node, depth: Int, bytes: Int, _ limits: RealtimeLimits
   ) throws(RealtimeError) {
@@ -74,7 +75,7 @@ struct WriteRequest {
       var failure: RealtimeError?
       node.forEachChild { key, child in
         do throws(RealtimeError) {
-          guard Key.isValid(key.text) else { throw invalidKey }
+          guard ChildKey.isValid(key.text) else { throw invalidKey }
           guard key.text.utf8.count <= limits.keyBytes else { throw keyTooLong(limits) }
           try check(child, depth: depth + 1, bytes: bytes + key.text.utf8.count + 1, limits)
         } catch { failure = error }
@@ -98,7 +99,7 @@ struct WriteRequest {
     .invalidData("key longer than \(limits.keyBytes) bytes")
   }
 
-  /// Replaces deferred values by what the server computes from the tree before the write.
+  /// Replaces server values by the values that the server computes from the tree before the write.
   mutating func resolve(in tree: Tree, now: Int64) throws {
     for i in changes.indices where changes[i].value.containsDeferred {
       changes[i].value = try WriteRequest.resolve(changes[i].value, at: changes[i].path, in: tree, now: now)
@@ -117,7 +118,7 @@ struct WriteRequest {
       return .leaf(try resolve(value, at: path, in: tree, now: now), priority: priority)
     case .leaf(let value): return .leaf(value, priority: priority)
     case .children:
-      var children: [(Key, Node)] = []
+      var children: [(ChildKey, Node)] = []
       children.reserveCapacity(node.childCount)
       try node.forEachChild { key, child in
         children.append((key, try resolve(child, at: path.child(key), in: tree, now: now)))

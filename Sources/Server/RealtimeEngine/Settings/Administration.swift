@@ -1,50 +1,51 @@
-// What administrators do with what is kept of a database beside its data: in the one order of everything else.
+// Runs the operations of administrators on a database's settings, in sequence with all other operations.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 
 extension RowKeys {
-  /// The row of something that is kept beside the data.
-  static func kept(_ name: String) -> [UInt8] { [UInt8(ascii: "s")] + Array(name.utf8) }
+  /// The row of a setting or another record that is not part of the tree.
+  static func metadata(_ name: String) -> [UInt8] { [UInt8(ascii: "s")] + Array(name.utf8) }
 }
 
 extension RealtimeDatabase {
-  /// Does something in the sequencer; durable when this returns.
+  /// Runs a closure on the executor; its writes are durable when this returns.
   ///
   /// - Parameters:
-  ///   - bytes: about how much it writes.
-  ///   - work: may be run more than once: where it fails nothing of it stays.
-  /// - Throws: `permission_denied` to everyone but administrators; what the work throws.
+  ///   - bytes: the approximate bytes that it writes.
+  ///   - work: may run more than once; the writes of a failed run are discarded.
+  /// - Throws: `permission_denied` unless the caller is an administrator; errors of the closure.
   func administer<Value: Sendable>(
-    bytes: Int, as caller: Caller, _ work: @escaping @Sendable (inout SequencedBody) throws -> Value
+    bytes: Int, as caller: Caller, _ work: @escaping @Sendable (BatchExecution) throws -> Value
   ) async throws(RealtimeError) -> Value {
     let result = Guarded<Value?>(nil)
-    _ = try await call(RealtimeDatabase.administering(bytes, result, work), as: caller)
-    return try RealtimeDatabase.known(result)
+    _ = try await call(RealtimeDatabase.action(bytes, result, work), as: caller)
+    return try RealtimeDatabase.value(of: result)
   }
 
-  /// Looks at what is durable, beside the sequencer.
+  /// Runs a closure on the durable state, off the executor.
   ///
-  /// - Throws: as ``administer(bytes:as:_:)``.
+  /// - Throws: the errors of ``administer(bytes:as:_:)``.
   func inspect<Value: Sendable>(
-    as caller: Caller, _ work: @escaping @Sendable (inout SequencedBody) throws -> Value
+    as caller: Caller, _ work: @escaping @Sendable (BatchExecution) throws -> Value
   ) async throws(RealtimeError) -> Value {
     let result = Guarded<Value?>(nil)
-    _ = try await read(RealtimeDatabase.administering(0, result, work), as: caller)
-    return try RealtimeDatabase.known(result)
+    _ = try await read(RealtimeDatabase.action(0, result, work), as: caller)
+    return try RealtimeDatabase.value(of: result)
   }
 
-  private static func administering<Value: Sendable>(
+  private static func action<Value: Sendable>(
     _ bytes: Int, _ result: Guarded<Value?>,
-    _ work: @escaping @Sendable (inout SequencedBody) throws -> Value
-  ) -> Operation.Action {
-    .administer(bytes: bytes) { body in
-      let value = try work(&body)
+    _ work: @escaping @Sendable (BatchExecution) throws -> Value
+  ) -> RealtimeOperation.Action {
+    .administer(bytes: bytes) { batch in
+      let value = try work(batch)
       result.withLock { $0 = value }
     }
   }
 
-  private static func known<Value>(_ result: Guarded<Value?>) throws(RealtimeError) -> Value {
+  private static func value<Value>(of result: Guarded<Value?>) throws(RealtimeError) -> Value {
     guard let value = result.withLock({ $0 }) else { throw RealtimeError(.failure, "internal error") }
     return value
   }

@@ -1,24 +1,25 @@
-// What functions are to be run for changes, as the command line tool registers it. Kept and told; nothing runs them.
+// Stores the function triggers that the command line tool registers. They are stored and listed, and never
+// executed.
 //
-//   's' "trigger/" + name   path, event, topic and the pattern of namespaces, which may be empty
+//   's' "trigger/" + name   path, event, topic and namespace pattern, which may be empty
 
 import OrderedStore
 public import RealtimeModel
 
-/// A function that is to be run for changes.
+/// A function that is registered for changes.
 public struct FunctionTrigger: Sendable, Equatable {
-  /// The function's resource name; another of the same name replaces it.
+  /// The function's resource name. A trigger with the same name is replaced.
   public let name: String
-  /// Where something has to change: a path with wildcards.
+  /// The path of the change, with wildcards.
   public let path: String
-  /// What has to happen there.
+  /// The event type.
   public let event: String
-  /// The topic that the function hears.
+  /// The topic for the function's events.
   public let topic: String
-  /// The namespaces it is for; nil for the one that it was registered with.
+  /// The pattern of namespaces; nil for the namespace of the registration.
   public let namespacePattern: String?
 
-  /// Makes a trigger.
+  /// Creates a trigger.
   public init(name: String, path: String, event: String, topic: String, namespacePattern: String?) {
     self.name = name
     self.path = path
@@ -45,10 +46,10 @@ public struct FunctionTrigger: Sendable, Equatable {
 }
 
 extension RowKeys {
-  fileprivate static let triggers: [UInt8] = kept("trigger/")
+  fileprivate static let triggers: [UInt8] = metadata("trigger/")
 }
 
-extension SequencedBody {
+extension SettingsHandler {
   fileprivate func functionTriggers() throws -> [FunctionTrigger] {
     var triggers: [FunctionTrigger] = []
     try tree.view.scan(KeyRange(prefix: RowKeys.triggers), reverse: false) { key, value, _ in
@@ -61,36 +62,36 @@ extension SequencedBody {
 }
 
 extension RealtimeDatabase {
-  /// The most triggers of one database, and the most bytes of each.
-  private static let mostTriggers = 1_000
-  private static let mostTriggerBytes = 16 << 10
+  /// Maximum triggers of one database, and maximum bytes of each.
+  private static let maximumTriggers = 1_000
+  private static let maximumTriggerBytes = 16 << 10
 
-  /// The function triggers, by their names.
+  /// Returns the function triggers, by name.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
   public func functionTriggers(as caller: Caller) async throws(RealtimeError) -> [FunctionTrigger] {
-    try await inspect(as: caller) { try $0.functionTriggers() }
+    try await inspect(as: caller) { try $0.settings.functionTriggers() }
   }
 
-  /// Adds a function trigger, durably, or replaces the one of the same name.
+  /// Adds a function trigger durably, or replaces the one with the same name.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError``: `failure` for one too many or too large, `permission_denied` to everyone
-  ///   but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `failure` for too many or too large triggers,
+  ///   `permission_denied` unless the caller is an administrator.
   public func add(_ trigger: FunctionTrigger, as caller: Caller) async throws(RealtimeError) {
     let row = RowKeys.triggers + Array(trigger.name.utf8)
     let bytes = trigger.bytes
-    guard row.count + bytes.count <= RealtimeDatabase.mostTriggerBytes else {
+    guard row.count + bytes.count <= RealtimeDatabase.maximumTriggerBytes else {
       throw RealtimeError(
-        .failure, "a function trigger may have at most \(RealtimeDatabase.mostTriggerBytes) bytes")
+        .failure, "a function trigger may have at most \(RealtimeDatabase.maximumTriggerBytes) bytes")
     }
-    try await administer(bytes: row.count + bytes.count, as: caller) { body in
-      if try body.tree.view.get(row) == nil,
-        try body.functionTriggers().count >= RealtimeDatabase.mostTriggers
+    try await administer(bytes: row.count + bytes.count, as: caller) { batch in
+      if try batch.tree.view.get(row) == nil,
+        try batch.settings.functionTriggers().count >= RealtimeDatabase.maximumTriggers
       {
         throw RealtimeError(
-          .failure, "a database may have at most \(RealtimeDatabase.mostTriggers) function triggers")
+          .failure, "a database may have at most \(RealtimeDatabase.maximumTriggers) function triggers")
       }
-      try body.mustWrite().set(row, bytes)
+      try batch.requireWriter().set(row, bytes)
     }
   }
 }

@@ -1,14 +1,16 @@
-// A database's rules, read from their row once for each time they are changed.
+// Caches a database's rules, so that they are parsed once after each change.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 
-/// The rules that were read last.
+/// The rules that were parsed last.
 final class RulesCache: Sendable {
   private let last = Guarded<(version: Version, rules: RulesFile)?>(nil)
 
-  /// The rules of a state; nil if it has none.
-  /// - Throws: what the store throws; ``StoreError`` for a row that holds no rules file.
+  /// Returns the rules of a state; nil if it has none.
+  ///
+  /// - Throws: errors of the store; ``StoreError`` for a row without a valid rules file.
   func rules(in view: any ReadView) throws -> RulesFile? {
     guard let row = try view.get(RowKeys.setting(.rules)) else { return nil }
     if let last = last.withLock({ $0 }), last.version == row.writtenAt,

@@ -1,33 +1,33 @@
-// Rulesets: rules files that are stored under names of their own, and labels that say what they are for. The one labelled
-// stable is in force.
+// Stores rulesets: named rules files, and the labels that assign them a purpose. The ruleset labelled
+// `stable` is in force.
 //
-//   's' "rulesets"          the labels and, the oldest first, the name and the time of each ruleset
-//   's' "ruleset/" + name   its rules file, as text
+//   's' "rulesets"          the labels, and the name and time of each ruleset, oldest first
+//   's' "ruleset/" + name   its rules file, as UTF-8
 //
-// Invariant: while the label `stable` stands, the rules in force are those of the ruleset that it names: the label is moved
-// by the commit that replaces the rules, and goes when they are replaced otherwise.
+// Invariant: while the label `stable` exists, the rules in force are those of its ruleset. The commit that
+// replaces the rules also moves the label, or removes it if the rules are replaced in another way.
 
 import OrderedStore
 public import RealtimeModel
 
 /// A ruleset.
 public struct Ruleset: Sendable, Equatable {
-  /// Its name, which the server gave it.
+  /// The name, which the server assigned.
   public let id: String
-  /// When it was stored, in milliseconds since the Unix epoch.
+  /// The creation time, in milliseconds since the Unix epoch.
   public let createdAt: Int64
-  /// The rules file as it was written.
+  /// The source of the rules file.
   public let source: String
 }
 
-/// Which rulesets have labels.
+/// The labels of rulesets.
 public struct RulesetLabels: Sendable, Equatable {
-  /// The one in force.
+  /// The ruleset in force.
   public var stable: String?
-  /// The one that is to be tried out on some requests: kept, and used for none.
+  /// The ruleset to be tried on some requests: stored, and never used.
   public var canary: String?
 
-  /// Makes labels.
+  /// Creates labels.
   public init(stable: String? = nil, canary: String? = nil) {
     self.stable = stable
     self.canary = canary
@@ -36,18 +36,18 @@ public struct RulesetLabels: Sendable, Equatable {
   fileprivate var ids: [String] { [stable, canary].compactMap { $0 } }
 }
 
-/// What there is of rulesets in one database.
+/// The list of rulesets in one database.
 struct RulesetDirectory {
   struct Entry {
     let id: String
     let createdAt: Int64
   }
 
-  /// The most rulesets of one database. With another the oldest goes that has no label.
-  static let most = 64
+  /// Maximum rulesets of one database. Adding another removes the oldest one without a label.
+  static let maximumCount = 64
 
   var labels = RulesetLabels()
-  /// The oldest first.
+  /// The rulesets, oldest first.
   private(set) var entries: [Entry] = []
 
   init(in view: any ReadView) throws {
@@ -58,16 +58,16 @@ struct RulesetDirectory {
       labels = RulesetLabels(stable: stable.isEmpty ? nil : stable, canary: canary.isEmpty ? nil : canary)
       entries = try (0..<(try decoder.count())).map { _ in
         let id = try decoder.text()
-        guard let createdAt = Int64(try decoder.text()) else { throw NodeDecoder.damaged }
+        guard let createdAt = Int64(try decoder.text()) else { throw NodeDecoder.corrupted }
         return Entry(id: id, createdAt: createdAt)
       }
     }
   }
 
-  /// Adds a ruleset; the name of one that has to go for it.
+  /// Adds a ruleset. Returns the name of the ruleset that is removed for it.
   mutating func add(_ entry: Entry) -> String? {
     entries.append(entry)
-    guard entries.count > RulesetDirectory.most,
+    guard entries.count > RulesetDirectory.maximumCount,
       let oldest = entries.firstIndex(where: { !labels.ids.contains($0.id) })
     else { return nil }
     return entries.remove(at: oldest).id
@@ -89,38 +89,38 @@ struct RulesetDirectory {
 }
 
 extension RowKeys {
-  /// The row that says what rulesets there are.
-  static let rulesets: [UInt8] = kept("rulesets")
+  /// The row of the list of rulesets.
+  static let rulesets: [UInt8] = metadata("rulesets")
 
   /// The row of a ruleset.
-  static func ruleset(_ id: String) -> [UInt8] { kept("ruleset/" + id) }
+  static func ruleset(_ id: String) -> [UInt8] { metadata("ruleset/" + id) }
 }
 
-extension SequencedBody {
-  /// The text of a ruleset; nil if there is none of this name.
+extension SettingsHandler {
+  /// The source of a ruleset; nil if there is none with this name.
   func source(ofRuleset id: String) throws -> String? {
     try tree.view.get(RowKeys.ruleset(id)).map { String(decoding: $0.value, as: UTF8.self) }
   }
 
-  /// Takes the label from a ruleset that is in force no longer.
-  mutating func unlabelStable(unless text: String) throws {
+  /// Removes the stable label from a ruleset that has been replaced.
+  func unlabelStable(unless source: String) throws {
     var directory = try RulesetDirectory(in: tree.view)
-    guard let stable = directory.labels.stable, try source(ofRuleset: stable) != text else { return }
+    guard let stable = directory.labels.stable, try self.source(ofRuleset: stable) != source else { return }
     directory.labels.stable = nil
-    try mustWrite().set(RowKeys.rulesets, directory.bytes)
+    try batch.requireWriter().set(RowKeys.rulesets, directory.bytes)
   }
 }
 
 extension RealtimeDatabase {
-  /// Stores a ruleset, durably, and gives its name. Nothing comes into force by it.
+  /// Stores a ruleset durably and returns its name. The rules in force do not change.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
   public func addRuleset(_ rules: RulesFile, as caller: Caller) async throws(RealtimeError) -> String {
     let id = RandomName.make(20)
-    return try await administer(bytes: rules.text.utf8.count, as: caller) { body in
-      let writer = try body.mustWrite()
-      var directory = try RulesetDirectory(in: body.tree.view)
-      if let dropped = directory.add(.init(id: id, createdAt: body.now)) {
+    return try await administer(bytes: rules.text.utf8.count, as: caller) { batch in
+      let writer = try batch.requireWriter()
+      var directory = try RulesetDirectory(in: batch.tree.view)
+      if let dropped = directory.add(.init(id: id, createdAt: batch.now)) {
         try writer.clear(RowKeys.ruleset(dropped))
       }
       try writer.set(RowKeys.ruleset(id), Array(rules.text.utf8))
@@ -129,42 +129,43 @@ extension RealtimeDatabase {
     }
   }
 
-  /// The rulesets, the oldest first.
+  /// Returns the rulesets, oldest first.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
   public func rulesets(as caller: Caller) async throws(RealtimeError) -> [Ruleset] {
-    try await inspect(as: caller) { body in
-      try RulesetDirectory(in: body.tree.view).entries.compactMap { entry in
-        try body.source(ofRuleset: entry.id).map {
+    try await inspect(as: caller) { batch in
+      try RulesetDirectory(in: batch.tree.view).entries.compactMap { entry in
+        try batch.settings.source(ofRuleset: entry.id).map {
           Ruleset(id: entry.id, createdAt: entry.createdAt, source: $0)
         }
       }
     }
   }
 
-  /// A ruleset by its name; nil if there is none.
+  /// Returns a ruleset by name; nil if there is none.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
   public func ruleset(_ id: String, as caller: Caller) async throws(RealtimeError) -> Ruleset? {
-    try await inspect(as: caller) { body in
-      let entry = try RulesetDirectory(in: body.tree.view).entries.first { $0.id == id }
-      guard let entry, let source = try body.source(ofRuleset: id) else { return nil }
+    try await inspect(as: caller) { batch in
+      let entry = try RulesetDirectory(in: batch.tree.view).entries.first { $0.id == id }
+      guard let entry, let source = try batch.settings.source(ofRuleset: id) else { return nil }
       return Ruleset(id: id, createdAt: entry.createdAt, source: source)
     }
   }
 
-  /// Which rulesets have labels.
+  /// Returns the labels of rulesets.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
   public func rulesetLabels(as caller: Caller) async throws(RealtimeError) -> RulesetLabels {
     try await inspect(as: caller) { try RulesetDirectory(in: $0.tree.view).labels }
   }
 
-  /// Replaces all labels. The ruleset labelled stable replaces the rules by the same commit; without one they stay.
+  /// Replaces all labels. The same commit puts the ruleset labelled stable into force. Without a stable label
+  /// the rules do not change.
   ///
   /// - Returns: the rules that were put into force.
-  /// - Throws: ``RealtimeModel/RealtimeError``: `failure` for a ruleset that there is not, `permission_denied` to
-  ///   everyone but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `failure` for a missing ruleset, `permission_denied` unless
+  ///   the caller is an administrator.
   public func setRulesetLabels(
     _ labels: RulesetLabels, as caller: Caller
   ) async throws(RealtimeError) -> RulesFile? {
@@ -175,12 +176,12 @@ extension RealtimeDatabase {
         throw RealtimeError(.failure, "ruleset \(id) cannot be read: \(error)")
       }
     }
-    return try await administer(bytes: stable?.text.utf8.count ?? 0, as: caller) { [stable] body in
-      var directory = try RulesetDirectory(in: body.tree.view)
+    return try await administer(bytes: stable?.text.utf8.count ?? 0, as: caller) { [stable] batch in
+      var directory = try RulesetDirectory(in: batch.tree.view)
       for id in labels.ids where !directory.has(id) { throw RealtimeError.noRuleset(id) }
-      if let stable { try body.set(stable, for: caller) }
+      if let stable { try batch.settings.set(stable, for: caller) }
       directory.labels = labels
-      try body.mustWrite().set(RowKeys.rulesets, directory.bytes)
+      try batch.requireWriter().set(RowKeys.rulesets, directory.bytes)
       return stable
     }
   }

@@ -1,47 +1,47 @@
-// What can be set for a database as a whole, beside its data.
+// Defines the settings of a database.
 
 public import RealtimeModel
 
-/// A setting of a database, by the name under which administrators reach it.
+/// A setting of a database, by its name in the administrative API.
 public enum Setting: String, Sendable, CaseIterable {
-  /// The rules file, as text.
+  /// The rules file, as a string.
   case rules
-  /// The class of writes that is allowed where a request names none, as a text of JSON.
+  /// The default write size limit, as JSON.
   case defaultWriteSizeLimit
-  /// Whether triggers are checked strictly, as a text of JSON.
+  /// Whether triggers are validated strictly, as JSON.
   case strictTriggerValidation
 }
 
 extension RowKeys {
-  /// The row of a setting: its text as UTF-8.
-  static func setting(_ setting: Setting) -> [UInt8] { kept(setting.rawValue) }
+  /// The row of a setting: its string as UTF-8.
+  static func setting(_ setting: Setting) -> [UInt8] { metadata(setting.rawValue) }
 }
 
 extension RealtimeDatabase {
-  /// The text of a setting; nil while it was never set.
+  /// Returns a setting; nil if it was never set.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
   public func setting(_ setting: Setting, as caller: Caller) async throws(RealtimeError) -> String? {
-    guard case .text(let text) = try await read(.getSetting(setting), as: caller) else { return nil }
+    guard case .setting(let text) = try await read(.getSetting(setting), as: caller) else { return nil }
     return text
   }
 
-  /// Changes a setting but for the rules; durable when this returns.
+  /// Changes a setting other than the rules; durable when this returns.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
   public func set(_ setting: Setting, to text: String, as caller: Caller) async throws(RealtimeError) {
     guard setting != .rules else { throw RealtimeError(.failure, "rules are set as a rules file") }
     _ = try await call(.setSetting(setting, text), as: caller)
   }
 
-  /// Replaces the rules; durable, and in force as far as they are enforced, when this returns.
+  /// Replaces the rules. They are durable, and in force where rules are enforced, when this returns.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
   public func setRules(_ rules: RulesFile, as caller: Caller) async throws(RealtimeError) {
     _ = try await call(.setRules(rules), as: caller)
   }
 
-  /// The rules; nil while none were set.
+  /// Returns the rules; nil if none were set.
   public func rules() async throws(RealtimeError) -> RulesFile? {
     guard case .rules(let rules) = try await read(.getRules, as: .administrator) else { return nil }
     return rules

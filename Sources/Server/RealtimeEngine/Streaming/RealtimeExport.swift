@@ -1,57 +1,60 @@
-// A value that is too large for memory on its way out: rows become JSON a piece at a time, all of one state.
+// Streams a value that is too large for memory: converts rows to JSON in chunks, all from one state.
 //
-// Invariants: what is held is one piece; the state is held as long as somebody reads on, and no longer.
+// Invariants
+//   1. Memory holds one chunk.
+//   2. The state is pinned exactly as long as the export is in use.
 
 import OrderedStore
 public import RealtimeModel
 
-/// A value that is read piece by piece. Pieces are asked for one after the other.
+/// A value that is read in chunks, one after the other.
 public actor RealtimeExport {
-  private let held: any HeldView
+  private let pinned: any PinnedView
   private let generations: DurableGenerations
   private var writer: any TreeWriter
   private var isOver = false
 
-  /// About how many bytes one piece has; one with a larger leaf has more.
-  public static let pieceBytes = 128 << 10
+  /// The approximate bytes of a chunk; more if it contains a larger leaf.
+  public static let chunkBytes = 128 << 10
 
-  init(_ held: any HeldView, _ generations: DurableGenerations, _ writer: any TreeWriter) {
-    self.held = held
+  init(_ pinned: any PinnedView, _ generations: DurableGenerations, _ writer: any TreeWriter) {
+    self.pinned = pinned
     self.generations = generations
     self.writer = writer
   }
 
-  /// The next piece of the JSON text; nil behind the last.
-  /// - Throws: ``RealtimeModel/RealtimeError`` when the store cannot be read.
+  /// The next chunk of JSON; nil after the last.
+  ///
+  /// - Throws: ``RealtimeModel/RealtimeError`` if the store cannot be read.
   public func next() async throws(RealtimeError) -> (bytes: [UInt8], isLast: Bool)? {
     guard !isOver else { return nil }
     do {
-      let (piece, after) = try await held.read { [generations, writer] base in
+      let (chunk, after) = try await pinned.read { [generations, writer] base in
         var writer = writer
         let view = try generations.view(base)
-        while !writer.isOver, writer.count < RealtimeExport.pieceBytes { try writer.go(on: view) }
-        return (writer.take(), writer)
+        while !writer.isOver, writer.count < RealtimeExport.chunkBytes { try writer.write(from: view) }
+        return (writer.takeOutput(), writer)
       }
       writer = after
       isOver = after.isOver
-      return (piece, isOver)
+      return (chunk, isOver)
     } catch { throw RealtimeError(storeError: error) }
   }
 }
 
-/// Writes what rows hold, from where it stopped.
+/// Writes rows as JSON, and continues where it stopped.
 protocol TreeWriter: Sendable {
-  /// Whether everything was written.
+  /// Whether everything is written.
   var isOver: Bool { get }
-  /// How many bytes wait to be taken.
+  /// The number of bytes written and not yet taken.
   var count: Int { get }
-  /// Writes more, a piece at most.
-  mutating func go(on view: any ReadView) throws
-  /// Takes what was written since the last call.
-  mutating func take() -> [UInt8]
+  /// Writes up to one more chunk.
+  mutating func write(from view: any ReadView) throws
+  /// Returns the bytes written since the last call.
+  mutating func takeOutput() -> [UInt8]
 }
 
-/// The export format: one walk over the rows as they lie.
+/// Writes the export format in one scan over the rows.
 struct ExportWriter: TreeWriter {
   private let prefix: [UInt8]
   private var next: [UInt8]
@@ -66,9 +69,9 @@ struct ExportWriter: TreeWriter {
 
   var count: Int { writer.count }
 
-  mutating func take() -> [UInt8] { writer.take() }
+  mutating func takeOutput() -> [UInt8] { writer.take() }
 
-  mutating func go(on view: any ReadView) throws {
+  mutating func write(from view: any ReadView) throws {
     var last: [UInt8]?
     try view.scan(
       KeyRange(start: next, end: KeyRange.successor(ofPrefix: prefix)), reverse: false
@@ -76,7 +79,7 @@ struct ExportWriter: TreeWriter {
       var decoder = NodeDecoder(value)
       let suffix = UnsafeRawBufferPointer(rebasing: key[prefix.count...])
       writer.row(RowKeys.keys(in: suffix), try decoder.node())
-      if writer.count >= RealtimeExport.pieceBytes { last = Array(key) }
+      if writer.count >= RealtimeExport.chunkBytes { last = Array(key) }
       return last == nil
     }
     if let last {
@@ -89,11 +92,12 @@ struct ExportWriter: TreeWriter {
 }
 
 extension RealtimeDatabase {
-  /// Reads a location if it is small; nil if it is larger than a piece of an export.
-  /// - Throws: as ``get(_:query:as:)``.
+  /// Reads a location if it is not larger than a chunk; otherwise nil.
+  ///
+  /// - Throws: the errors of ``get(_:query:as:)``.
   public func getIfSmall(_ path: Path, as caller: Caller) async throws(RealtimeError) -> Node? {
     var limits = limits
-    limits.responseBytes = min(limits.responseBytes, RealtimeExport.pieceBytes)
+    limits.responseBytes = min(limits.responseBytes, RealtimeExport.chunkBytes)
     do {
       return try await runner.node(at: path, caller, limits)
     } catch {
@@ -102,30 +106,30 @@ extension RealtimeDatabase {
     }
   }
 
-  /// Begins to read a location piece by piece, as JSON.
+  /// Starts reading a location in chunks of JSON.
   ///
   /// - Parameters:
-  ///   - isExport: with priorities and never as arrays, the form of backups; else plain values.
+  ///   - isExport: with priorities and without arrays, the format of backups; otherwise plain values.
   ///   - pretty: one member a line.
-  ///   - isLimited: whether the limit of an answer holds for plain values.
-  /// - Throws: ``RealtimeModel/RealtimeError`` with status `permission_denied`, or `too_big` for plain values above the
-  ///   limit of an answer (an export has none), or when the store cannot be read.
+  ///   - isLimited: whether plain values are limited to the size of a response.
+  /// - Throws: ``RealtimeModel/RealtimeError`` with status `permission_denied`; with `too_big` for plain
+  ///   values above the limit of a response (an export has no limit); or if the store cannot be read.
   public func export(
     _ path: Path, isExport: Bool, pretty: Bool = false, isLimited: Bool = true, as caller: Caller
   ) async throws(RealtimeError) -> RealtimeExport {
     let writer: any TreeWriter =
       isExport ? ExportWriter(path, pretty: pretty) : PlainWriter(path, pretty: pretty)
     do {
-      let held = try rows.current?.hold() ?? HeldNothing(view: rows.emptyView)
-      try await runner.mayRead(path, caller, in: held)
-      if !isExport, isLimited { try await runner.measure(path, in: held) }
-      return RealtimeExport(held, runner.sequencer.generations.durable, writer)
+      let pinned = try rows.current?.pinView() ?? EmptyPinnedView(view: rows.emptyView)
+      try await runner.mayRead(path, caller, in: pinned)
+      if !isExport, isLimited { try await runner.measure(path, in: pinned) }
+      return RealtimeExport(pinned, runner.executor.generations.durable, writer)
     } catch { throw RealtimeError(storeError: error) }
   }
 }
 
-/// A database that was never written to.
-private struct HeldNothing: HeldView {
+/// The view of a database without rows.
+private struct EmptyPinnedView: PinnedView {
   let view: any ReadView & Sendable
   var version: Version { view.version }
 

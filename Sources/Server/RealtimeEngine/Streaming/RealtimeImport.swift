@@ -1,91 +1,97 @@
-// A value that is too large for memory on its way in: JSON becomes rows of a generation of its own while it arrives, and
-// one small commit puts them into the place of what was there.
+// Imports a value that is too large for memory: converts JSON to rows of a staged generation while it
+// arrives. One small commit then replaces the existing value.
 //
-// Invariants: what is held is a piece of the text and its rows, and those of the few commits under way; nobody sees anything before the end, nor ever if there is
-// none; whoever listens is told then, as of any other write.
+// Invariants
+//   1. Memory holds one chunk with its rows, and the rows of a few commits in flight.
+//   2. The value is invisible until the end of the import, and is discarded if that does not come.
+//   3. Listeners are then notified like for any other write.
 
 import OrderedStore
 public import RealtimeModel
 
-/// A value that is being written while it arrives. Pieces are added one after the other.
+/// A value that is written while it arrives, in chunks, one after the other.
 public actor RealtimeImport {
   private let path: Path
   private let caller: Caller
   private let database: RealtimeDatabase
   private let generation: StagedGeneration
-  private let mostBytes: Int
+  private let maximumBytes: Int
   private var reader: NodeStreamReader
   private var tree = ImportedTree.Summary()
   private var bytes = 0
   private var isOver = false
 
-  /// The most values in one import that the server computes: they are written by the one commit at its end.
-  static let mostDeferred = 10_000
+  /// Maximum number of server values in one import: the final commit writes them.
+  static let maximumDeferred = 10_000
 
   init(
     _ path: Path, _ caller: Caller, _ database: RealtimeDatabase, _ generation: StagedGeneration,
-    limits: RealtimeLimits, mostBytes: Int
+    limits: RealtimeLimits, maximumBytes: Int
   ) {
     self.path = path
     self.caller = caller
     self.database = database
     self.generation = generation
-    self.mostBytes = mostBytes
+    self.maximumBytes = maximumBytes
     reader = NodeStreamReader(limits: limits, at: path)
   }
 
-  /// How many values have come.
+  /// The number of values received.
   public var values: Int { tree.values }
 
-  /// The bytes of the text that are kept until what they begin has come whole.
+  /// The bytes kept because their token is incomplete.
   public var pendingBytes: Int { reader.pendingBytes }
 
-  /// Adds the next piece of the JSON text; returns once there is room for more: all rows but those of the last few commits
-  /// are on disk.
-  /// - Throws: ``RealtimeModel/RealtimeError`` for what cannot be stored; nothing is written then, nor by later calls.
-  public func add(_ piece: [UInt8]) async throws(RealtimeError) {
-    bytes += piece.count
-    guard bytes <= mostBytes else { throw fail(.writeTooBig) }
-    try await read { (reader, tell) throws(RealtimeError) in
-      try piece.withUnsafeBytes { raw in
-        Result { () throws(RealtimeError) in try reader.read(raw, tell) }
+  /// Adds the next chunk of JSON. Returns when more may be added: all rows except those of the last few
+  /// commits are on disk.
+  ///
+  /// - Throws: ``RealtimeModel/RealtimeError`` for values that cannot be stored. Nothing is then written,
+  ///   also not by later calls.
+  public func add(_ chunk: [UInt8]) async throws(RealtimeError) {
+    bytes += chunk.count
+    guard bytes <= maximumBytes else { throw fail(.writeTooBig) }
+    try await read { (reader, emit) throws(RealtimeError) in
+      try chunk.withUnsafeBytes { raw in
+        Result { () throws(RealtimeError) in try reader.read(raw, emit) }
       }.get()
     }
   }
 
-  /// Ends the text and puts the value into its place. Returns once that is durable and listeners have been told.
-  /// - Throws: ``RealtimeModel/RealtimeError`` if the text is not whole, or the write is refused.
+  /// Ends the JSON and installs the value. Returns after it is durable and listeners are notified.
+  ///
+  /// - Throws: ``RealtimeModel/RealtimeError`` if the JSON is incomplete, or the write is rejected.
   public func finish() async throws(RealtimeError) {
-    try await read { (reader, tell) throws(RealtimeError) in try reader.finish(tell) }
+    try await read { (reader, emit) throws(RealtimeError) in try reader.finish(emit) }
     isOver = true
     do {
-      try await generation.settle()
+      try await generation.waitUntilDurable()
       if tree.hasRepeats {
         tree = try await generation.read(as: RowKeys.row(of: path)) { [tree, path] view in
           try tree.withoutRepeats(in: view, at: path)
         }
       }
     } catch { throw RealtimeError(storeError: error) }
-    _ = try await database.call(.place(path, ImportedTree(generation, tree)), as: caller)
+    _ = try await database.call(.installImport(path, ImportedTree(generation, tree)), as: caller)
   }
 
-  /// Reads some of the text, and writes its rows.
+  /// Parses a chunk and stages its rows.
   private func read(
     _ read: (inout NodeStreamReader, (NodeStreamReader.Event) -> Void) throws(RealtimeError) -> Void
   ) async throws(RealtimeError) {
     guard !isOver else { throw RealtimeError(.failure, "the import has ended") }
-    // One piece after the other, also if callers do not wait.
+    // Rejects concurrent calls until this one returns.
     isOver = true
     var steps: [StagedStep] = []
     var summary = tree
     do {
-      try read(&reader) { summary.take($0, &steps) }
-      guard summary.deferred.count + summary.unsure.count <= RealtimeImport.mostDeferred else {
+      try read(&reader) { summary.apply($0, &steps) }
+      guard summary.deferred.count + summary.conditionalPriorities.count <= RealtimeImport.maximumDeferred
+      else {
         throw RealtimeError(
-          .failure, "an import may hold \(RealtimeImport.mostDeferred) values that the server computes")
+          .failure, "an import may hold \(RealtimeImport.maximumDeferred) values that the server computes")
       }
       tree = summary
-      try await generation.carryOut(steps)
+      try await generation.apply(steps)
     } catch { throw RealtimeError(storeError: error) }
     isOver = false
   }
@@ -96,23 +102,23 @@ public actor RealtimeImport {
   }
 }
 
-/// A value whose rows lie in a generation, to be put into its place.
+/// An imported value with its rows in a generation, ready to be installed.
 struct ImportedTree: Sendable {
-  /// What is known of it.
+  /// The properties of an imported value.
   struct Summary: Sendable {
-    /// An estimate of its JSON, in bytes.
+    /// The estimated size in bytes of JSON.
     var size = 0
     var values = 0
     var isEmpty: Bool { values == 0 }
-    /// Values that the server computes, and where.
-    var deferred: [(path: [Key], value: Node)] = []
-    /// Priorities that the server computes, of objects that may hold nothing.
-    fileprivate var unsure: [(path: [Key], value: Node)] = []
-    /// Whether anything came again, so that less may be left than has come.
+    /// The server values and their paths.
+    var deferred: [(path: [ChildKey], value: Node)] = []
+    /// Priorities with server values, of objects that may be empty.
+    fileprivate var conditionalPriorities: [(path: [ChildKey], value: Node)] = []
+    /// Whether a key was repeated, so that fewer values may remain than were counted.
     fileprivate var hasRepeats = false
 
-    /// Takes note of what the text says, and of what is to be done for it.
-    mutating func take(_ event: NodeStreamReader.Event, _ steps: inout [StagedStep]) {
+    /// Records a parser event and appends its steps.
+    mutating func apply(_ event: NodeStreamReader.Event, _ steps: inout [StagedStep]) {
       switch event {
       case .row(let keys, let node):
         values += 1
@@ -122,40 +128,40 @@ struct ImportedTree: Sendable {
       case .again(let keys):
         hasRepeats = true
         deferred.removeAll { $0.path.starts(with: keys) }
-        unsure.removeAll { $0.path.starts(with: keys) }
+        conditionalPriorities.removeAll { $0.path.starts(with: keys) }
         steps.append(.remove(ImportedTree.row(keys)))
       case .priority(let keys, let node):
         let path = keys + [.priority]
-        // What the server computes is no row yet. Of what stands in an object that ends here some came last.
-        if deferred.last?.path.starts(with: keys) == true { return take(.row(path, node), &steps) }
-        if node.containsDeferred { return unsure.append((path, node)) }
+        // A server value is not a row yet. The last recorded one may be within the object that ends here.
+        if deferred.last?.path.starts(with: keys) == true { return apply(.row(path, node), &steps) }
+        if node.containsDeferred { return conditionalPriorities.append((path, node)) }
         let row = StagedRow(path: ImportedTree.row(path), value: NodeEncoder.encode(node))
         steps.append(.addPriority(row, of: ImportedTree.row(keys)))
       }
     }
 
-    /// What is left of it, by the rows that are.
+    /// The properties after repeated keys were removed, according to the remaining rows.
     fileprivate func withoutRepeats(in view: any ReadView, at path: Path) throws -> Summary {
-      func holds(_ keys: ArraySlice<Key>) throws -> Bool {
+      func hasValue(_ keys: ArraySlice<ChildKey>) throws -> Bool {
         if deferred.contains(where: { $0.path.starts(with: keys) }) { return true }
-        var holds = false
+        var hasValue = false
         let row = RowKeys.row(of: path.appending(Path(keys: Array(keys))))
         try view.scan(KeyRange(prefix: row), reverse: false) { _, _, _ in
-          holds = true
+          hasValue = true
           return false
         }
-        return holds
+        return hasValue
       }
-      var left = self
-      left.deferred += try unsure.filter { try holds($0.path.dropLast()) }
-      if try !holds([]) { left.values = 0 }
-      return left
+      var remaining = self
+      remaining.deferred += try conditionalPriorities.filter { try hasValue($0.path.dropLast()) }
+      if try !hasValue([]) { remaining.values = 0 }
+      return remaining
     }
   }
 
   let generation: StagedGeneration
   let summary: Summary
-  /// What it holds where somebody listens, as far as it was read beforehand.
+  /// The values at listened locations that were read in advance.
   var known = ImportedValues()
 
   init(_ generation: StagedGeneration, _ summary: Summary) {
@@ -163,7 +169,7 @@ struct ImportedTree: Sendable {
     self.summary = summary
   }
 
-  fileprivate static func row(_ keys: [Key]) -> [UInt8] {
+  fileprivate static func row(_ keys: [ChildKey]) -> [UInt8] {
     var bytes: [UInt8] = []
     RowKeys.append(keys[...], to: &bytes)
     return bytes
@@ -171,19 +177,19 @@ struct ImportedTree: Sendable {
 }
 
 extension RealtimeDatabase {
-  /// Begins to write a value that arrives piece by piece. For callers whom nothing is forbidden: rules could not look at
-  /// a value that is never whole in memory.
+  /// Starts writing a value that arrives in chunks. Only for callers with full access: rules cannot be
+  /// evaluated on a value that is never complete in memory.
   ///
-  /// - Parameter mostBytes: the most bytes that its text may have.
-  /// - Throws: ``RealtimeModel/RealtimeError`` with status `permission_denied` for all others.
+  /// - Parameter maximumBytes: the maximum bytes of its JSON.
+  /// - Throws: ``RealtimeModel/RealtimeError`` with status `permission_denied` for all other callers.
   public func beginImport(
-    at path: Path, mostBytes: Int, as caller: Caller
+    at path: Path, maximumBytes: Int, as caller: Caller
   ) async throws(RealtimeError) -> RealtimeImport {
     guard allowsEverything(caller) else { throw .permissionDenied }
     guard !path.isPriority else { throw .invalidPath }
     do {
       let generation = try await StagedGeneration.begin(in: try await runner.create(), cleaner)
-      return RealtimeImport(path, caller, self, generation, limits: limits, mostBytes: mostBytes)
+      return RealtimeImport(path, caller, self, generation, limits: limits, maximumBytes: maximumBytes)
     } catch { throw RealtimeError(storeError: error) }
   }
 }

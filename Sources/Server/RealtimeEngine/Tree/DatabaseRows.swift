@@ -1,41 +1,43 @@
-// Where a database's rows are: nowhere, until something that was allowed is to be written. Names that nobody may
-// write to, or that are only asked for, leave nothing behind, neither on disk nor in the catalogue.
+// Opens the rows of a database in the store, and creates them with the first permitted write.
+//
+// A name that is only read, or whose writes are rejected, leaves no trace on disk or in the catalogue.
 
+import Locking
 import OrderedStore
 
-/// A database's place in the store, made when it is first needed.
+/// The rows of one database, created on first use.
 final class DatabaseRows: Sendable {
-  /// Its name in the catalogue.
+  /// The name in the catalogue.
   let name: String
   private let store: any OrderedStore
   private let opened: Guarded<(any OrderedDatabase)?>
   private let now: @Sendable () -> Int64
 
-  /// Finds a database, without making it.
+  /// Looks up a database without creating it.
   ///
   /// - Parameters:
-  ///   - name: its name in the catalogue.
-  ///   - now: the clock of views of a database that is not there, in milliseconds since the Unix epoch.
+  ///   - name: the name in the catalogue.
+  ///   - now: the clock for views of a missing database, in milliseconds since the Unix epoch.
   init(named name: String, in store: any OrderedStore, now: @escaping @Sendable () -> Int64) async throws {
     self.name = name
     self.store = store
     self.now = now
     let exists = try await store.databaseExists(named: name)
-    opened = Guarded(exists ? try await store.database(named: name, history: .openReads) : nil)
+    opened = Guarded(exists ? try await store.database(named: name, history: .activeReadersOnly) : nil)
   }
 
-  /// The rows; nil while nothing was ever written.
+  /// The rows; nil until the first write.
   var current: (any OrderedDatabase)? { opened.withLock { $0 } }
 
-  /// Makes the rows, if there are none yet.
+  /// Returns the rows, and creates them if they do not exist.
   func create() async throws -> any OrderedDatabase {
     if let current { return current }
-    let rows = try await store.database(named: name, history: .openReads)
+    let rows = try await store.database(named: name, history: .activeReadersOnly)
     opened.withLock { $0 = rows }
     return rows
   }
 
-  /// What a database shows that was never written to.
+  /// The view of a database without rows.
   var emptyView: any ReadView & Sendable {
     EmptyView(version: Version(microseconds: UInt64(max(0, now())) * 1000))
   }

@@ -1,23 +1,23 @@
-// Builds a node from its rows in the order in which they are stored, holding only the way to the current one open.
+// Assembles a node from its rows in key order. Only the ancestors of the current row are incomplete.
 
 import RealtimeModel
 
-/// Assembles a node from rows that arrive in key order.
+/// Assembles a node from rows in key order.
 struct NodeAssembler {
   private struct Open {
-    var key: Key
-    var children: [(Key, Node)] = []
+    var key: ChildKey
+    var children: [(ChildKey, Node)] = []
     var priority: Priority?
   }
 
   private var leaf: Node?
-  /// The objects from the node itself down to the one that rows are being added to.
+  /// The incomplete objects from the node itself down to the parent of the last row.
   private var open: [Open] = [Open(key: .minimum)]
-  /// The estimated JSON size of what was added, in bytes: in the end that of the node.
+  /// The estimated size in bytes of JSON of the added rows; at the end that of the node.
   private(set) var estimatedSize = 0
 
-  /// Adds a row by its path relative to the node; a path that ends in `.priority` adds a priority.
-  mutating func add(_ path: [Key], _ value: Node) {
+  /// Adds a row by its path relative to the node. A path that ends in `.priority` adds a priority.
+  mutating func add(_ path: [ChildKey], _ value: Node) {
     estimatedSize += value.estimatedSize
     guard let last = path.last else {
       leaf = value
@@ -42,7 +42,7 @@ struct NodeAssembler {
     }
   }
 
-  /// The node.
+  /// Returns the assembled node.
   mutating func finish() -> Node {
     close(to: 1)
     let root = open[0]

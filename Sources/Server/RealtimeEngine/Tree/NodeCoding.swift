@@ -1,24 +1,26 @@
-// Nodes as bytes: the values of rows, what sessions registered for their end, and log records.
+// Encodes nodes as bytes: for the values of rows, onDisconnect operations and records of the change log.
 //
 //   node     0x00 | leaf | object
-//   leaf     tag [priority] payload      tag 0x01...0x08, plus 0x80 when a priority (itself a leaf) follows
+//   leaf     tag [priority] payload      tag 0x01...0x08, plus 0x80 if a priority (itself a leaf) follows
 //   object   0x10, plus 0x80 for a priority; the number of children; for each the key and the node
-//   text     its length, then UTF-8; lengths are LEB128
+//   string   its length, then UTF-8; lengths are LEB128
 
 import OrderedStore
 import RealtimeModel
 
-/// Writes nodes as bytes.
+/// Encodes nodes as bytes.
 struct NodeEncoder {
-  /// Set in the tag of a node with a priority.
+  /// The flag in the tag of a node with a priority.
   static let priorityFlag: UInt8 = 0x80
 
   private(set) var bytes: [UInt8] = []
 
-  /// The bytes of one node.
+  /// Returns the bytes of one node.
   static func encode(_ node: Node) -> [UInt8] {
     var encoder = NodeEncoder()
     encoder.append(node)
+    assert(
+      (try? NodeDecoder.decode(encoder.bytes)) == node, "invariant: an encoded node decodes to the same node")
     return encoder.bytes
   }
 
@@ -94,16 +96,16 @@ struct NodeEncoder {
   }
 }
 
-/// Reads what ``NodeEncoder`` wrote. Every read is checked: bytes that were damaged give an error, not a crash.
+/// Decodes the bytes of ``NodeEncoder``. Every read is checked: corrupt bytes throw an error.
 struct NodeDecoder {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
-  /// How many bytes were read.
+  /// The number of bytes read.
   var offset: Int { position }
 
   init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-  /// The node that some bytes hold.
+  /// Returns the node of some bytes.
   static func decode(_ bytes: [UInt8]) throws -> Node {
     try bytes.withUnsafeBytes { raw in
       var decoder = NodeDecoder(raw)
@@ -111,21 +113,21 @@ struct NodeDecoder {
     }
   }
 
-  static let damaged = StoreError(.corrupted, "a row of the realtime tree cannot be read")
+  static let corrupted = StoreError(.corrupted, "a row of the realtime tree cannot be read")
 
   mutating func node(depth: Int = 0) throws -> Node {
-    guard depth <= 1_000 else { throw NodeDecoder.damaged }
+    guard depth <= 1_000 else { throw NodeDecoder.corrupted }
     let tag = try byte()
     let priority: Priority? = tag & 0x80 == 0 ? nil : try Priority(leaf(tag: try byte()))
     switch tag & 0x7F {
     case 0x00: return .empty
     case 0x10:
       let count = try count()
-      guard count <= bytes.count - position else { throw NodeDecoder.damaged }
-      var children: [(Key, Node)] = []
+      guard count <= bytes.count - position else { throw NodeDecoder.corrupted }
+      var children: [(ChildKey, Node)] = []
       children.reserveCapacity(count)
       for _ in 0..<count {
-        let key = Key(try text())
+        let key = ChildKey(try text())
         children.append((key, try node(depth: depth + 1)))
       }
       return .object(children, priority: priority)
@@ -143,20 +145,20 @@ struct NodeDecoder {
     case 0x06: return .deferred(.timestamp)
     case 0x07: return .deferred(.increment(.int(Int64(bitPattern: try bits()))))
     case 0x08: return .deferred(.increment(.double(Double(bitPattern: try bits()))))
-    default: throw NodeDecoder.damaged
+    default: throw NodeDecoder.corrupted
     }
   }
 
-  /// How many children stand beside the way to a location, at each of its levels, without decoding any of them; no more
-  /// levels than it takes for more than so many. nil where a leaf stands.
-  mutating func siblings(beside way: ArraySlice<Key>, atMost most: Int) throws -> [Int]? {
+  /// The number of siblings along a path, at each of its levels, without decoding them. Stops at the level
+  /// where their sum exceeds `maximum`. Returns nil for a leaf.
+  mutating func siblingCounts(along path: ArraySlice<ChildKey>, atMost maximum: Int) throws -> [Int]? {
     var counts: [Int] = []
-    var left = most
-    for next in way {
+    var remaining = maximum
+    for next in path {
       guard let count = try childCount() else { return counts.isEmpty ? nil : counts }
       counts.append(count)
-      left -= max(0, count - 1)
-      guard left >= 0 else { return counts }
+      remaining -= max(0, count - 1)
+      guard remaining >= 0 else { return counts }
       var isFound = false
       for _ in 0..<count where !isFound {
         isFound = try bytes(try self.count()).elementsEqual(next.text.utf8)
@@ -168,7 +170,7 @@ struct NodeDecoder {
     return counts
   }
 
-  /// How many children a node has, which come next; nil for a leaf.
+  /// The number of children that follow; nil for a leaf.
   private mutating func childCount() throws -> Int? {
     let tag = try byte()
     if tag & NodeEncoder.priorityFlag != 0 { try skipLeaf(tag: try byte()) }
@@ -176,14 +178,14 @@ struct NodeDecoder {
     case 0x00: return 0
     case 0x10:
       let count = try count()
-      guard count <= bytes.count - position else { throw NodeDecoder.damaged }
+      guard count <= bytes.count - position else { throw NodeDecoder.corrupted }
       return count
     default: return nil
     }
   }
 
   private mutating func skip(depth: Int = 0) throws {
-    guard depth <= 1_000 else { throw NodeDecoder.damaged }
+    guard depth <= 1_000 else { throw NodeDecoder.corrupted }
     let tag = try byte()
     if tag & NodeEncoder.priorityFlag != 0 { try skipLeaf(tag: try byte()) }
     switch tag & 0x7F {
@@ -202,26 +204,26 @@ struct NodeDecoder {
     case 0x01, 0x02, 0x06: break
     case 0x03, 0x04, 0x07, 0x08: _ = try bytes(8)
     case 0x05: _ = try bytes(try count())
-    default: throw NodeDecoder.damaged
+    default: throw NodeDecoder.corrupted
     }
   }
 
-  /// The next so many bytes.
+  /// Reads the next `count` bytes.
   private mutating func bytes(_ count: Int) throws -> UnsafeRawBufferPointer {
-    guard count <= bytes.count - position else { throw NodeDecoder.damaged }
+    guard count <= bytes.count - position else { throw NodeDecoder.corrupted }
     defer { position += count }
     return UnsafeRawBufferPointer(rebasing: bytes[position..<(position + count)])
   }
 
   mutating func byte() throws -> UInt8 {
-    guard position < bytes.count else { throw NodeDecoder.damaged }
+    guard position < bytes.count else { throw NodeDecoder.corrupted }
     defer { position += 1 }
     return bytes[position]
   }
 
   mutating func text() throws -> String {
     let count = try count()
-    guard count <= bytes.count - position else { throw NodeDecoder.damaged }
+    guard count <= bytes.count - position else { throw NodeDecoder.corrupted }
     defer { position += count }
     return String(
       decoding: UnsafeRawBufferPointer(rebasing: bytes[position..<(position + count)]), as: UTF8.self)
@@ -229,9 +231,9 @@ struct NodeDecoder {
 
   mutating func path() throws -> Path {
     let count = try count()
-    guard count <= bytes.count - position else { throw NodeDecoder.damaged }
-    var keys: [Key] = []
-    for _ in 0..<count { keys.append(Key(try text())) }
+    guard count <= bytes.count - position else { throw NodeDecoder.corrupted }
+    var keys: [ChildKey] = []
+    for _ in 0..<count { keys.append(ChildKey(try text())) }
     return Path(keys: keys)
   }
 
@@ -243,9 +245,9 @@ struct NodeDecoder {
       value |= UInt64(next & 0x7F) << shift
       if next & 0x80 == 0 { break }
       shift += 7
-      guard shift < 63 else { throw NodeDecoder.damaged }
+      guard shift < 63 else { throw NodeDecoder.corrupted }
     }
-    guard value <= UInt64(Int.max) else { throw NodeDecoder.damaged }
+    guard value <= UInt64(Int.max) else { throw NodeDecoder.corrupted }
     return Int(value)
   }
 

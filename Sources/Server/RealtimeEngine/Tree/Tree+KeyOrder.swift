@@ -1,55 +1,56 @@
-// The children of a window in key order, found in the order in which rows are stored: what that costs is the window, not the
-// location.
+// Reads a query's window in key order from the rows of a location, at the cost of the window.
 //
-// Rows stand in the order of their bytes, keys in another: those that read as integers first, by number, all others by
-// UTF-16 (see TextWalk). Numbers are looked for one after the other from the lower bound on (see NumberWalk); the few that
-// are written in another way, and negative ones, are found by what they begin with, and sorted. From the upper end on
-// numbers cannot be looked for: a longer one may stand anywhere.
+// Rows are sorted by bytes. In key order integers come first, by value, and then all other keys in UTF-16
+// order (see UTF16KeyIterator). Canonical integers are found one after the other from the lower bound on (see
+// IntegerKeyIterator). Negative integers and those with leading zeros are rare: they are found by prefix and
+// sorted. From the upper end integers cannot be searched, because a longer one may follow anywhere.
 
 import OrderedStore
 import RealtimeModel
 
 extension Tree {
-  /// The most children that are looked at beside those of the window.
-  private static let mostBeside = 256
+  /// The maximum number of children read outside the window.
+  private static let maximumMisses = 256
 
-  /// The keys of the children in a query's window, in order, where that order is by key; nil where rows do not give
-  /// them without looking at many others.
+  /// The keys of a query's window in key order; nil if the rows do not yield them without reading many other
+  /// children.
   ///
   /// - Parameter query: ordered by key, or by priority where no child has one.
-  func keysInOrder(_ query: QuerySpec, at path: Path) throws -> [Key]? {
+  func keysInOrder(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
     guard let bounds = KeyBounds(query) else { return [] }
-    let walk = ChildWalk(view: view, prefix: RowKeys.row(of: path))
-    var beside = Tree.mostBeside
+    let scanner = ChildScanner(view: view, prefix: RowKeys.row(of: path))
+    var missBudget = Tree.maximumMisses
     let limit = query.limit?.count ?? .max
     if case .last = query.limit {
-      guard let texts = try texts(walk, bounds, limit, reverse: true, &beside) else { return nil }
-      guard texts.count < limit else { return texts.reversed() }
-      guard let integers = try allIntegers(walk, bounds, &beside) else { return nil }
-      return Array((integers + texts.reversed()).suffix(limit))
+      guard let strings = try strings(scanner, bounds, limit, reverse: true, &missBudget) else { return nil }
+      guard strings.count < limit else { return strings.reversed() }
+      guard let integers = try allIntegers(scanner, bounds, &missBudget) else { return nil }
+      return Array((integers + strings.reversed()).suffix(limit))
     }
-    guard let integers = try firstIntegers(walk, bounds, limit, &beside) else { return nil }
+    guard let integers = try firstIntegers(scanner, bounds, limit, &missBudget) else { return nil }
     guard integers.count < limit else { return integers }
-    guard let texts = try texts(walk, bounds, limit - integers.count, reverse: false, &beside) else {
+    guard let strings = try strings(scanner, bounds, limit - integers.count, reverse: false, &missBudget)
+    else {
       return nil
     }
-    return integers + texts
+    return integers + strings
   }
 
-  /// The keys inside bounds that read as no integers, from one end on.
-  private func texts(
-    _ walk: ChildWalk, _ bounds: KeyBounds, _ limit: Int, reverse: Bool, _ beside: inout Int
-  ) throws -> [Key]? {
-    guard bounds.mayHoldTexts else { return [] }
-    var found: [Key] = []
-    var texts = TextWalk(walk, from: reverse ? bounds.upperText : bounds.lowerText, reverse: reverse)
-    while found.count < limit, let next = try texts.next() {
+  /// The keys within bounds that are not integers, from one end on.
+  private func strings(
+    _ scanner: ChildScanner, _ bounds: KeyBounds, _ limit: Int, reverse: Bool, _ missBudget: inout Int
+  ) throws -> [ChildKey]? {
+    guard bounds.mayContainStrings else { return [] }
+    var found: [ChildKey] = []
+    var strings = UTF16KeyIterator(
+      scanner, from: reverse ? bounds.upperString : bounds.lowerString, reverse: reverse)
+    while found.count < limit, let next = try strings.next() {
       if bounds.contains(next.key), next.key.integerValue == nil {
         found.append(next.key)
       } else {
-        if next.key.integerValue == nil, bounds.isBehind(next.key, reverse: reverse) { break }
-        beside -= 1
-        guard beside >= 0 else { return nil }
+        if next.key.integerValue == nil, bounds.isPastEnd(next.key, reverse: reverse) { break }
+        missBudget -= 1
+        guard missBudget >= 0 else { return nil }
       }
     }
     return found
@@ -57,95 +58,99 @@ extension Tree {
 
   // MARK: Integers
 
-  /// All keys inside bounds that read as integers, in order.
-  private func allIntegers(_ walk: ChildWalk, _ bounds: KeyBounds, _ beside: inout Int) throws -> [Key]? {
-    guard bounds.mayHoldIntegers else { return [] }
-    var found: [Key] = []
-    for range in ChildWalk.integers {
-      guard try integers(walk, range, bounds, &found, &beside) else { return nil }
+  /// All integer keys within bounds, in order.
+  private func allIntegers(_ scanner: ChildScanner, _ bounds: KeyBounds, _ missBudget: inout Int) throws
+    -> [ChildKey]?
+  {
+    guard bounds.mayContainIntegers else { return [] }
+    var found: [ChildKey] = []
+    for range in ChildScanner.integers {
+      guard try integers(scanner, range, bounds, &found, &missBudget) else { return nil }
     }
     return found.sorted()
   }
 
-  /// The first keys inside bounds that read as integers, in order.
+  /// The first integer keys within bounds, in order.
   private func firstIntegers(
-    _ walk: ChildWalk, _ bounds: KeyBounds, _ limit: Int, _ beside: inout Int
-  ) throws -> [Key]? {
-    guard bounds.mayHoldIntegers else { return [] }
-    var found: [Key] = []
-    for range in ChildWalk.unusualIntegers {
-      guard try integers(walk, range, bounds, &found, &beside) else { return nil }
+    _ scanner: ChildScanner, _ bounds: KeyBounds, _ limit: Int, _ missBudget: inout Int
+  ) throws -> [ChildKey]? {
+    guard bounds.mayContainIntegers else { return [] }
+    var found: [ChildKey] = []
+    for range in ChildScanner.nonCanonicalIntegers {
+      guard try integers(scanner, range, bounds, &found, &missBudget) else { return nil }
     }
-    // Negative ones come first: with enough of them nothing else is looked for.
+    // Negative integers come first. If they fill the window no other key matters.
     found.sort()
     if found.count(where: { ($0.integerValue ?? 0) < 0 }) >= limit { return Array(found.prefix(limit)) }
-    var numbers = NumberWalk(walk, from: bounds.lowerInteger)
-    var usual = 0
-    while usual < limit {
-      guard let key = try numbers.next(&beside) else { break }
+    var numbers = IntegerKeyIterator(scanner, from: bounds.lowerInteger)
+    var canonicalCount = 0
+    while canonicalCount < limit {
+      guard let key = try numbers.next(missBudget: &missBudget) else { break }
       if !bounds.contains(key) {
-        if bounds.isBehind(key, reverse: false) { break }
+        if bounds.isPastEnd(key, reverse: false) { break }
         continue
       }
-      usual += 1
+      canonicalCount += 1
       found.append(key)
     }
-    guard beside >= 0 else { return nil }
+    guard missBudget >= 0 else { return nil }
     return Array(found.sorted().prefix(limit))
   }
 
-  /// Adds the integers inside bounds whose rows stand in a range; false if there is too much beside them.
+  /// Adds the integer keys within bounds whose rows are in a range. Returns false if too many other keys are
+  /// there.
   private func integers(
-    _ walk: ChildWalk, _ range: (start: [UInt8], end: [UInt8]), _ bounds: KeyBounds, _ found: inout [Key],
-    _ beside: inout Int
+    _ scanner: ChildScanner, _ range: (start: [UInt8], end: [UInt8]), _ bounds: KeyBounds,
+    _ found: inout [ChildKey],
+    _ missBudget: inout Int
   ) throws -> Bool {
     var next: [UInt8]? = range.start
-    while let from = next, let child = try walk.first(from: from, below: range.end) {
+    while let from = next, let child = try scanner.first(from: from, below: range.end) {
       next = child.end
-      beside -= 1
-      guard beside >= 0 else { return false }
+      missBudget -= 1
+      guard missBudget >= 0 else { return false }
       if child.key.integerValue != nil, bounds.contains(child.key) { found.append(child.key) }
     }
     return true
   }
 }
 
-/// The bounds of a window in key order.
+/// The bounds of a query in key order.
 private struct KeyBounds {
-  private let lower: Key?
-  private let upper: Key?
+  private let lower: ChildKey?
+  private let upper: ChildKey?
   private let query: QuerySpec
 
-  /// nil if nothing lies inside.
+  /// Returns nil if the bounds are empty.
   init?(_ query: QuerySpec) {
     self.query = query
-    // All children have the same value in this order, null.
-    switch query.startPlace.map({ ($0.value, $0.key) }) {
+    // In this order the sort value of every child is null.
+    switch query.startSortKey.map({ ($0.value, $0.key) }) {
     case nil, (.null, .minimum)?: lower = nil
     case (.null, let key)?: lower = key
     default: return nil
     }
-    switch query.endPlace.map({ ($0.value, $0.key) }) {
+    switch query.endSortKey.map({ ($0.value, $0.key) }) {
     case (.null, let key)? where key != .maximum: upper = key
     default: upper = nil
     }
   }
 
-  func contains(_ key: Key) -> Bool { query.contains(OrderingPlace(value: .null, key: key)) }
+  func contains(_ key: ChildKey) -> Bool { query.contains(SortKey(value: .null, key: key)) }
 
-  /// Whether a key lies outside, behind the far end.
-  func isBehind(_ key: Key, reverse: Bool) -> Bool {
+  /// Whether a key is outside the bounds, past the far end.
+  func isPastEnd(_ key: ChildKey, reverse: Bool) -> Bool {
     reverse ? lower.map { key <= $0 } ?? false : upper.map { $0 <= key } ?? false
   }
 
-  var mayHoldIntegers: Bool { lower.map { $0.integerValue != nil } ?? true }
-  var mayHoldTexts: Bool {
+  var mayContainIntegers: Bool { lower.map { $0.integerValue != nil } ?? true }
+  var mayContainStrings: Bool {
     (upper.map { $0.integerValue == nil && $0 != .minimum } ?? true) && lower != .maximum
   }
 
-  /// The number of the lower bound.
+  /// The integer of the lower bound.
   var lowerInteger: Int32? { lower?.integerValue }
-  /// The bounds as far as they are texts.
-  var lowerText: [UInt8]? { lower.flatMap { $0.integerValue == nil ? Array($0.text.utf8) : nil } }
-  var upperText: [UInt8]? { upper.flatMap { $0.integerValue == nil ? Array($0.text.utf8) : nil } }
+  /// The bounds, where they are not integers.
+  var lowerString: [UInt8]? { lower.flatMap { $0.integerValue == nil ? Array($0.text.utf8) : nil } }
+  var upperString: [UInt8]? { upper.flatMap { $0.integerValue == nil ? Array($0.text.utf8) : nil } }
 }

@@ -1,15 +1,15 @@
-// The tree over its rows: reading subtrees and replacing values, by the rules of the data model.
+// Reads and replaces values of the tree in its rows, by the rules of Firebase's data model.
 //
-// Invariants the rows keep
-//   1. Where a leaf's row stands, no other row of that location or below it does.
-//   2. A priority row stands only where rows of children do.
-//   3. Replacing a value costs the depth of its location, the rows it writes and, up to a bound, the rows it replaces:
-//      many are left behind and cleared in the background (see Generations/).
+// Invariants of the rows
+//   1. A location with a leaf row has no other row at or below it.
+//   2. A location has a priority row only if a child has rows.
+//   3. Replacing a value costs the depth of its location, the rows written and, up to a limit, the rows
+//      replaced. More rows are cleared in the background (see Generations/).
 
 import OrderedStore
 import RealtimeModel
 
-/// The tree as one sequenced body, or one consistent read, sees it.
+/// The tree as one batch, or one consistent read, sees it.
 struct Tree {
   let view: any ReadView
   let cache: TreeCache?
@@ -17,12 +17,13 @@ struct Tree {
 
   // MARK: Reading
 
-  /// The value at a path; a path that ends in `.priority` gives the priority as a leaf.
-  /// - Throws: ``RealtimeError/tooBig`` above the limit of a response; what the store throws.
+  /// The value at a path. For a path that ends in `.priority`, the priority as a leaf.
+  ///
+  /// - Throws: ``RealtimeError/tooBig`` above the limit of a response; errors of the store.
   func node(at path: Path) throws -> Node {
     if path.isPriority { return try priority(at: path.dataPath).map { .leaf($0.leafValue) } ?? .empty }
     if let node = cache?.node(at: path) {
-      // What is kept may have grown since it was read.
+      // The cached node may have grown since it was read.
       guard node.estimatedSize <= limits.responseBytes else { throw RealtimeError.tooBig }
       return node
     }
@@ -31,8 +32,9 @@ struct Tree {
     return node
   }
 
-  /// The value at a path if it is in memory, or few rows; else nil.
-  /// - Throws: as ``node(at:)``.
+  /// The value at a path if it is cached or has few rows; otherwise nil.
+  ///
+  /// - Throws: the errors of ``node(at:)``.
   func nodeIfSmall(at path: Path, _ staging: StagingLimits) throws -> Node? {
     if path.isPriority || cache?.node(at: path) != nil { return try node(at: path) }
     guard let node = try load(path, atMost: staging.readRows, staging.readBytes) else { return nil }
@@ -58,8 +60,9 @@ struct Tree {
     return rows >= 0 && bytes >= 0 ? assembler.finish() : nil
   }
 
-  /// A location without what lies below its children: visits one row of each child.
-  /// - Throws: ``RealtimeError/tooBig`` above the limit of a response; what the store throws.
+  /// A location without its grandchildren: reads one row of each child.
+  ///
+  /// - Throws: ``RealtimeError/tooBig`` above the limit of a response; errors of the store.
   func shallow(at path: Path) throws -> ShallowNode {
     if let node = cache?.node(at: path) {
       let shallow = ShallowNode(node)
@@ -68,7 +71,7 @@ struct Tree {
     }
     let prefix = RowKeys.row(of: path)
     var leaf: LeafValue?
-    var keys: [Key] = []
+    var keys: [ChildKey] = []
     var size = 0
     var start: [UInt8]? = prefix
     let end = KeyRange.successor(ofPrefix: prefix)
@@ -96,7 +99,7 @@ struct Tree {
     return keys.isEmpty ? .empty : .children(keys.sorted())
   }
 
-  /// The leaf at a path, or the priority as one; nothing where children are. Looks at one row, however much there is.
+  /// The leaf or the priority at a path; empty for an object. Reads one row.
   func leaf(at path: Path) throws -> Node {
     if path.isPriority { return try node(at: path) }
     if let known = cache?.node(at: path) { return known.isLeaf ? known : .empty }
@@ -116,7 +119,7 @@ struct Tree {
     return try priorityRow(at: path)
   }
 
-  /// The priority of a location that is not a leaf: looks at one row.
+  /// The priority of a location that is not a leaf. Reads one row.
   func objectPriority(at path: Path) throws -> Priority? {
     if let node = cache?.node(at: path) { return node.priority }
     return try priorityRow(at: path)
@@ -127,7 +130,7 @@ struct Tree {
     return try NodeDecoder.decode(row.value).leafValue.map { try Priority($0) }
   }
 
-  /// What the first row of a location says about it.
+  /// The kind of a location, by its first row.
   private enum Presence {
     case empty
     case leaf(Node)
@@ -151,18 +154,20 @@ struct Tree {
 
   // MARK: Writing
 
-  /// Replaces the value, or the priority, at a path. Where that removes a value, ``dropOrphanedPriorities(above:in:)``
-  /// is due before anything else happens to its siblings than that they are removed too.
+  /// Replaces the value, or the priority, at a path.
+  ///
+  /// After a removal the caller has to call ``clearOrphanedPriorities(above:in:)`` before it changes the
+  /// location's siblings other than by removing them.
   ///
   /// - Parameters:
-  ///   - object: a location that is known to hold a child that stays.
-  ///   - empty: what is known of the rows around; nil where that is not kept.
-  /// - Returns: whether anything changed, and the value before where it was known without reading all of it.
+  ///   - object: a location that is known to keep a child.
+  ///   - gap: the known gap around the path; nil if none is tracked.
+  /// - Returns: whether the value changed, and the previous value if it was known without reading all of it.
   func set(
-    _ path: Path, to node: Node, inside object: Path? = nil, _ empty: inout EmptyRows?, in writer: PassWriter
+    _ path: Path, to node: Node, inside object: Path? = nil, _ gap: inout RowGap?, in writer: BatchWriter
   ) throws -> (changed: Bool, before: Node?) {
     if path.isPriority {
-      empty?.forget()
+      gap?.forget()
       return (try setPriority(at: path.dataPath, to: node, in: writer), nil)
     }
     let row = RowKeys.row(of: path)
@@ -171,55 +176,55 @@ struct Tree {
     var isObject = before.map { !$0.isEmpty && !$0.isLeaf } ?? false
     var rows: [[UInt8]]?
     if before == nil, let end = KeyRange.successor(ofPrefix: row),
-      empty?.hasRow(KeyRange(start: row, end: end)) == false
+      gap?.hasRow(KeyRange(start: row, end: end)) == false
     {
       before = .empty
       if node.isEmpty { return (false, before) }
     } else if before == nil {
-      // Most writes meet a leaf: it is all there is here, and found in one table where a scan looks into each of them.
+      // Most writes replace a leaf. Its single row is found by a point read, which searches fewer tables than
+      // a scan.
       if let leaf = try writer.get(row) {
         before = try NodeDecoder.decode(leaf.value)
       } else {
-        rows = try writer.rows(at: row, &empty)
+        rows = try writer.rows(at: row, &gap)
         if rows?.isEmpty == true { before = .empty }
       }
       if let before, before == node { return (false, before) }
       isObject = before == nil
     } else if isObject {
-      rows = try writer.rows(at: row, &empty)
+      rows = try writer.rows(at: row, &gap)
     }
     if isObject {
       try writer.clearLocation(row, rows)
-      empty?.clear(prefix: row)
+      gap?.recordClear(prefix: row)
     } else if before?.isLeaf == true, !node.isLeaf {
       try writer.clear(row)
-      empty?.clear(prefix: row)
+      gap?.recordClear(prefix: row)
     }
     if node.isEmpty {
       cache?.apply(path, node, at: writer.commitVersion)
     } else {
-      if before?.isEmpty == true { try replaceLeaf(above: path, inside: object, &empty, in: writer) }
+      if before?.isEmpty == true { try replaceLeaf(above: path, inside: object, &gap, in: writer) }
       cache?.apply(path, node, at: writer.commitVersion)
       try write(node, at: path, in: writer)
-      empty?.write(prefix: row)
+      gap?.recordWrite(prefix: row)
     }
     return (true, before)
   }
 
-  /// Puts rows that were filled in beforehand, at least one, into the place of what is at a path; nothing else is known
-  /// of them.
-  func place(_ generation: StagedGeneration, at path: Path, in writer: PassWriter) throws {
+  /// Replaces a location by staged rows, at least one, whose value is not known.
+  func place(_ generation: StagedGeneration, at path: Path, in writer: BatchWriter) throws {
     if case .empty = try presence(at: path) { try replaceLeaf(above: path, in: writer) }
     try writer.place(generation, at: RowKeys.row(of: path))
     cache?.forget(path)
   }
 
-  /// Puts rows that were filled in beforehand into the place of what is at a path.
+  /// Replaces a location by staged rows.
   ///
-  /// - Parameter deferred: where values of `node` are that were not filled in.
-  /// - Returns: the value before where it is nothing or a leaf.
+  /// - Parameter deferred: the paths in `node` of values that were not staged.
+  /// - Returns: the previous value if it was empty or a leaf.
   func place(
-    _ generation: StagedGeneration, at path: Path, _ node: Node, _ deferred: [Path], in writer: PassWriter
+    _ generation: StagedGeneration, at path: Path, _ node: Node, _ deferred: [Path], in writer: BatchWriter
   ) throws -> Node? {
     let before: Node? =
       switch try presence(at: path) {
@@ -236,13 +241,13 @@ struct Tree {
     return before
   }
 
-  private func write(_ node: Node, at path: Path, in writer: PassWriter) throws {
+  private func write(_ node: Node, at path: Path, in writer: BatchWriter) throws {
     try node.forEachLeaf { relative, leaf in
       try writer.set(RowKeys.row(of: path.appending(relative)), NodeEncoder.encode(leaf))
     }
   }
 
-  private func setPriority(at path: Path, to value: Node, in writer: PassWriter) throws -> Bool {
+  private func setPriority(at path: Path, to value: Node, in writer: BatchWriter) throws -> Bool {
     let priority = try value.leafValue.map { try Priority($0) }
     let row = RowKeys.row(of: path.child(.priority))
     switch try presence(at: path) {
@@ -262,22 +267,22 @@ struct Tree {
     return true
   }
 
-  /// Turns a leaf above a location that is about to get a value into an object, which keeps the leaf's priority.
-  private func replaceLeaf(above path: Path, in writer: PassWriter) throws {
-    var nothing: EmptyRows?
+  /// Turns a leaf above a location that gets a value into an object with the same priority.
+  private func replaceLeaf(above path: Path, in writer: BatchWriter) throws {
+    var nothing: RowGap?
     try replaceLeaf(above: path, inside: nil, &nothing, in: writer)
   }
 
   private func replaceLeaf(
-    above path: Path, inside object: Path?, _ empty: inout EmptyRows?, in writer: PassWriter
+    above path: Path, inside object: Path?, _ gap: inout RowGap?, in writer: BatchWriter
   ) throws {
     var child = path
     while let location = child.parent {
       if let object, location.contains(object) { return }
       if let known = cache?.node(at: location), !known.isEmpty, !known.isLeaf { return }
       let key = RowKeys.row(of: location)
-      if empty?.covers(key) != true, let row = try view.get(key) {
-        empty?.forget()
+      if gap?.covers(key) != true, let row = try view.get(key) {
+        gap?.forget()
         let leaf = try NodeDecoder.decode(row.value)
         try writer.clear(key)
         if let priority = leaf.priority {
@@ -286,21 +291,21 @@ struct Tree {
         }
         return
       }
-      // An object: there is no leaf above it.
-      if try hasSibling(behind: child, in: location, empty) { return }
+      // The location is an object: no leaf is above it.
+      if try hasSibling(after: child, in: location, gap) { return }
       child = location
     }
   }
 
-  /// Clears the priorities of ancestors that lost their last child with a location.
+  /// Clears the priorities of ancestors that lost their last child.
   ///
-  /// - Returns: those ancestors, the lowest first.
-  func dropOrphanedPriorities(above path: Path, in writer: PassWriter) throws -> [Path] {
+  /// - Returns: these ancestors, the lowest first.
+  func clearOrphanedPriorities(above path: Path, in writer: BatchWriter) throws -> [Path] {
     var child = path
     var emptied: [Path] = []
     while let location = child.parent {
       if let known = cache?.node(at: location), !known.isEmpty { return emptied }
-      if try hasSibling(behind: child, in: location) || hasSibling(before: child, in: location) {
+      if try hasSibling(after: child, in: location) || hasSibling(before: child, in: location) {
         return emptied
       }
       let priority = RowKeys.row(of: location.child(.priority))
@@ -311,15 +316,15 @@ struct Tree {
     return emptied
   }
 
-  /// Whether a location has a child behind another. Looked for first: an update that removes many children goes through
-  /// them in order, and what it has removed before lies in the way of a walk from the other side.
+  /// Whether a location has a child after another. Callers check this side first: an update removes children
+  /// in order, and a reverse scan would step over the rows that it has removed.
   private func hasSibling(
-    behind child: Path, in location: Path, _ empty: EmptyRows? = nil
+    after child: Path, in location: Path, _ gap: RowGap? = nil
   ) throws -> Bool {
     guard let start = KeyRange.successor(ofPrefix: RowKeys.row(of: child)) else { return false }
     let end = KeyRange.successor(ofPrefix: RowKeys.row(of: location))
     let range = KeyRange(start: start, end: end)
-    if let known = empty?.hasRow(range) { return known }
+    if let known = gap?.hasRow(range) { return known }
     return try hasRow(range, reverse: false)
   }
 
@@ -347,7 +352,7 @@ extension ShallowNode {
     }
   }
 
-  /// An estimate of its JSON, in bytes.
+  /// The estimated size in bytes of JSON.
   var estimatedSize: Int {
     switch self {
     case .empty: 4
@@ -356,6 +361,6 @@ extension ShallowNode {
     }
   }
 
-  /// An estimate of what a key is in it: itself in quotes, and that it is there.
-  static func estimatedSize(of key: Key) -> Int { key.text.utf8.count + 8 }
+  /// The estimated size of one key with its quotes and `true`.
+  static func estimatedSize(of key: ChildKey) -> Int { key.text.utf8.count + 8 }
 }

@@ -1,17 +1,18 @@
-// Subtrees kept in memory as nodes, each complete for its location, so that hot parts of a database are read without
-// touching rows. Belongs to the sequencer: it shows the sequenced state, durable or in flight.
+// Caches subtrees as nodes, each complete for its location, so that frequent reads touch no rows.
+//
+// The cache belongs to the executor: it shows the sequenced state, durable or in flight.
 //
 // Invariants
-//   1. No kept subtree lies inside another.
-//   2. Every write is applied to the kept subtrees it touches in the same sequenced body that writes its rows.
+//   1. No cached subtree is within another.
+//   2. Every write updates the cached subtrees that it touches in the same batch that writes its rows.
 
 import OrderedStore
 import RealtimeModel
 
-/// The kept subtrees of one database.
+/// The cached subtrees of one database.
 final class TreeCache {
   private final class Location {
-    var children: [Key: Location] = [:]
+    var children: [ChildKey: Location] = [:]
     var node: Node?
     var lastUse: UInt64 = 0
     var cost: Int { (node?.estimatedSize ?? 0) * 3 + 400 }
@@ -20,24 +21,24 @@ final class TreeCache {
   private var root = Location()
   private var clock: UInt64 = 0
   private let budget: Int
-  /// The large reads that hear of the same changes.
-  let largeReads = LargeReads()
-  /// An estimate of the memory the kept subtrees take, in bytes.
+  /// The background reads, which have to follow the same changes.
+  let backgroundReads = BackgroundReads()
+  /// The estimated memory of the cached subtrees, in bytes.
   private(set) var cost = 0
   private(set) var count = 0
 
-  /// Makes a cache of about so many bytes.
+  /// Creates a cache of about `budget` bytes.
   init(budget: Int) { self.budget = budget }
 
-  /// Forgets everything.
+  /// Removes everything.
   func removeAll() {
-    largeReads.spoilAll()
+    backgroundReads.spoilAll()
     root = Location()
     cost = 0
     count = 0
   }
 
-  /// The value at a path, if a kept subtree holds it; the path must not end in `.priority`.
+  /// The value at a path if a cached subtree contains it. The path must not end in `.priority`.
   func node(at path: Path) -> Node? {
     var location = root
     var depth = 0
@@ -53,7 +54,7 @@ final class TreeCache {
     }
   }
 
-  /// Keeps a subtree that has just been read. Subtrees above a quarter of the budget are not kept.
+  /// Caches a subtree that was just read, unless it is larger than a quarter of the budget.
   func keep(_ node: Node, at path: Path) {
     guard node.estimatedSize < budget / 12 else { return }
     var location = root
@@ -77,9 +78,9 @@ final class TreeCache {
     if cost > budget { evict() }
   }
 
-  /// Applies a write to what is kept.
+  /// Applies a write to the cached subtrees.
   func apply(_ path: Path, _ value: Node, at version: Version) {
-    largeReads.note(path, value, at: version)
+    backgroundReads.record(path, value, at: version)
     var location = root
     for (depth, key) in path.keys.enumerated() {
       if let node = location.node {
@@ -94,9 +95,9 @@ final class TreeCache {
     replace(location, by: value)
   }
 
-  /// Forgets every kept subtree that holds a location or lies below it.
+  /// Removes every cached subtree that contains a location or is below it.
   func forget(_ path: Path) {
-    largeReads.forget(path)
+    backgroundReads.invalidate(path)
     var location = root
     for key in path.keys {
       if location.node != nil { return drop(location) }
@@ -120,12 +121,13 @@ final class TreeCache {
     if location.node != nil {
       cost -= location.cost
       count -= 1
+      precondition(cost >= 0 && count >= 0, "invariant: the cache's cost is the sum of its subtrees")
       location.node = nil
     }
     for child in location.children.values { drop(child) }
   }
 
-  /// Drops the subtrees used least recently until a quarter of the budget is free.
+  /// Removes the least recently used subtrees until a quarter of the budget is free.
   private func evict() {
     var kept: [Location] = []
     collect(root, into: &kept)

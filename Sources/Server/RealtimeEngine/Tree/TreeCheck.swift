@@ -1,23 +1,23 @@
-// Reads a whole database of the Realtime Database and says what of it cannot be read or does not fit: every row of the
-// tree has a path and a value, and no location has both a value and children.
+// Checks the rows of a Realtime Database: every row of the tree has a path and a value, and no location has
+// both a value and children.
 //
-// Invariant: memory is bounded whatever the database holds; rows are gone over in order, and only the last path is kept.
+// Invariant: memory is bounded for any database. Rows are scanned in order, and only the last path is kept.
 
 public import OrderedStore
 import RealtimeModel
 
-/// What a check of one database found.
+/// The result of checking one database.
 public struct TreeReport: Sendable, Equatable {
   /// The namespace.
   public var namespace: String
-  /// Locations with a value.
+  /// The number of locations with a value.
   public var leaves = 0
-  /// How many rows are wrong.
+  /// The number of invalid rows.
   public var problemCount = 0
-  /// The first of them, at most a hundred: the location, or the row's key in hexadecimal digits, and what is wrong.
+  /// The first 100 problems: each has the location, or the row key in hexadecimal, and the reason.
   public var problems: [String] = []
 
-  /// Whether nothing is wrong.
+  /// Whether all rows are valid.
   public var isConsistent: Bool { problemCount == 0 }
 
   fileprivate mutating func add(_ problem: String) {
@@ -28,12 +28,13 @@ public struct TreeReport: Sendable, Equatable {
 
 /// Checks the databases of a store.
 public enum TreeCheck {
-  /// Checks every database of the Realtime Database, which nobody may write to meanwhile.
-  /// - Throws: ``StoreError`` if a row's bytes cannot be had from the store at all.
+  /// Checks every Realtime Database of a store. Nothing may write to it meanwhile.
+  ///
+  /// - Throws: ``StoreError`` if the store cannot read a row.
   public static func run(_ store: any OrderedStore) async throws -> [TreeReport] {
     var reports: [TreeReport] = []
     for name in try await store.databaseNames() where name.hasPrefix(RealtimeEngine.cataloguePrefix) {
-      let rows = try await store.database(named: name, history: .openReads)
+      let rows = try await store.database(named: name, history: .activeReadersOnly)
       let namespace = String(name.dropFirst(RealtimeEngine.cataloguePrefix.count))
       reports.append(try await rows.read(at: nil) { try check(namespace, $0) })
     }
@@ -42,7 +43,7 @@ public enum TreeCheck {
 
   private static func check(_ namespace: String, _ view: any ReadView) throws -> TreeReport {
     var report = TreeReport(namespace: namespace)
-    // Every row, whatever it is for: the store verifies its bytes as it reads them.
+    // Scanning all rows makes the store verify their checksums.
     try view.scan(KeyRange(start: [], end: nil), reverse: false) { _, _, _ in true }
     let tree = GenerationView(base: view, generations: try GenerationRows.load(view))
     var leaf: [UInt8] = []
@@ -66,7 +67,7 @@ public enum TreeCheck {
     return report
   }
 
-  /// The path that a row's key spells; nil if it spells none.
+  /// The path of a row key; nil if the key is not a path.
   private static func location(_ key: UnsafeRawBufferPointer) -> String? {
     let path = key.dropFirst()
     guard path.isEmpty || path.last == RowKeys.terminator || path.last == RowKeys.priority else { return nil }

@@ -1,101 +1,113 @@
-// Which children of a large location a query shows, as the sequencer follows it: their keys and places, not their values.
+// Holds the window of one filtered query on a location that is not in memory: the keys and sort keys of its
+// children, not their values.
 
 import RealtimeModel
 
-/// The window of a filtered query on a location that is not in memory.
+/// The window of a filtered query, updated child by child.
 ///
-/// Invariant: it holds the children that lie in the query's range up to `edge`, or all of the range where there is no edge;
-/// fewer only while ``isShort`` says that what comes behind the edge has yet to be read.
+/// Invariant: it holds the children in the query's range up to `limitBoundary`, or all children in the range
+/// without one. It holds fewer only while ``isShort`` is true, which means that children beyond the boundary
+/// have to be read.
 struct RowWindow {
   let query: QuerySpec
   private let range: QueryRange
-  /// The children shown, and where they stand.
-  private(set) var places: [Key: OrderingPlace] = [:]
-  /// With the limit reached, the place of the child that a better one pushes out.
-  private(set) var edge: OrderingPlace?
+  /// The shown children and their sort keys.
+  private(set) var sortKeys: [ChildKey: SortKey] = [:]
+  /// With the limit reached, the sort key of the last child in query order: the next to leave.
+  private(set) var limitBoundary: SortKey?
 
-  /// - Parameter places: the whole window, as rows give it.
-  init(_ query: QuerySpec, _ places: [OrderingPlace]) {
+  /// - Parameter sortKeys: the complete window, as rows give it.
+  init(_ query: QuerySpec, _ sortKeys: [SortKey]) {
     self.query = query
     range = QueryRange(query)
-    for place in places { self.places[place.key] = place }
-    findEdge()
+    for sortKey in sortKeys { self.sortKeys[sortKey.key] = sortKey }
+    findBoundary()
+    assert(hasValidBounds, "the rows of a window lie in its range and limit")
   }
 
   private var limit: Int { query.limit?.count ?? .max }
 
-  /// Whether something lies behind the edge that there is room for.
-  var isShort: Bool { edge != nil && places.count < limit }
+  /// Whether children beyond the boundary may fill free positions.
+  var isShort: Bool { limitBoundary != nil && sortKeys.count < limit }
 
-  /// Whether a place belongs into the window.
-  func isInside(_ place: OrderingPlace) -> Bool {
-    guard range.contains(place) else { return false }
-    return edge.map { !isBehind(place, $0) } ?? true
+  /// Whether a sort key lies in the window.
+  func isInside(_ sortKey: SortKey) -> Bool {
+    guard range.contains(sortKey) else { return false }
+    return limitBoundary.map { !isAfter(sortKey, $0) } ?? true
   }
 
-  /// Puts a child where it stands now, or takes it out; false if nothing is different.
-  mutating func move(_ key: Key, to place: OrderingPlace?, _ undo: inout Undo) -> Bool {
-    let place = place.flatMap { isInside($0) ? $0 : nil }
-    guard places[key] != place else { return false }
-    set(key, to: place, &undo)
+  /// Moves a child to its current sort key, or removes it; returns false if nothing changed.
+  mutating func move(_ key: ChildKey, to sortKey: SortKey?, _ undo: inout Undo) -> Bool {
+    let sortKey = sortKey.flatMap { isInside($0) ? $0 : nil }
+    guard sortKeys[key] != sortKey else { return false }
+    set(key, to: sortKey, &undo)
     return true
   }
 
-  /// Drops what is more than the limit, from the far end, and finds the edge. The children that were dropped.
-  mutating func cut(_ undo: inout Undo) -> [Key] {
-    let excess = places.count - limit
+  /// Removes the children beyond the limit, and updates the boundary.
+  ///
+  /// - Returns: the removed children.
+  mutating func trim(_ undo: inout Undo) -> [ChildKey] {
+    let excess = sortKeys.count - limit
     guard excess >= 0 else { return [] }
-    var dropped: [OrderingPlace] = []
+    var removed: [SortKey] = []
     if excess == 1 {
-      dropped = farthest.map { [$0] } ?? []
+      removed = last.map { [$0] } ?? []
     } else if excess > 1 {
-      dropped = Array(places.values.sorted { isBehind($0, $1) }.prefix(excess))
+      removed = Array(sortKeys.values.sorted { isAfter($0, $1) }.prefix(excess))
     }
-    for place in dropped { set(place.key, to: nil, &undo) }
-    findEdge()
-    return dropped.map(\.key)
+    for sortKey in removed { set(sortKey.key, to: nil, &undo) }
+    findBoundary()
+    precondition(sortKeys.count <= limit, "invariant: a window holds no more children than its limit")
+    return removed.map(\.key)
   }
 
-  /// Takes the window as rows give it now. The children that are new.
-  mutating func fill(_ now: [OrderingPlace], _ undo: inout Undo) -> [Key] {
-    var added: [Key] = []
-    for place in now where places[place.key] != place {
-      if places[place.key] == nil { added.append(place.key) }
-      set(place.key, to: place, &undo)
+  /// Replaces the window by the current one, as rows give it.
+  ///
+  /// - Returns: the new children.
+  mutating func fill(_ now: [SortKey], _ undo: inout Undo) -> [ChildKey] {
+    var added: [ChildKey] = []
+    for sortKey in now where sortKeys[sortKey.key] != sortKey {
+      if sortKeys[sortKey.key] == nil { added.append(sortKey.key) }
+      set(sortKey.key, to: sortKey, &undo)
     }
-    edge = nil
-    findEdge()
+    limitBoundary = nil
+    findBoundary()
+    assert(hasValidBounds, "the rows of a window lie in its range and limit")
     return added
   }
 
-  private mutating func set(_ key: Key, to place: OrderingPlace?, _ undo: inout Undo) {
-    undo.places.append((key, places[key]))
-    places[key] = place
+  private mutating func set(_ key: ChildKey, to sortKey: SortKey?, _ undo: inout Undo) {
+    undo.sortKeys.append((key, sortKeys[key]))
+    sortKeys[key] = sortKey
   }
 
-  private mutating func findEdge() { if places.count >= limit { edge = farthest } }
+  private mutating func findBoundary() { if sortKeys.count >= limit { limitBoundary = last } }
 
-  private var farthest: OrderingPlace? {
-    if case .last = query.limit { places.values.min() } else { places.values.max() }
+  private var hasValidBounds: Bool { sortKeys.count <= limit && sortKeys.values.allSatisfy { isInside($0) } }
+
+  /// The last child in query order.
+  private var last: SortKey? {
+    if case .last = query.limit { sortKeys.values.min() } else { sortKeys.values.max() }
   }
 
-  private func isBehind(_ place: OrderingPlace, _ other: OrderingPlace) -> Bool {
-    if case .last = query.limit { place < other } else { other < place }
+  private func isAfter(_ sortKey: SortKey, _ other: SortKey) -> Bool {
+    if case .last = query.limit { sortKey < other } else { other < sortKey }
   }
 
-  // MARK: The way back
+  // MARK: Undo
 
-  /// What a window was before some changes.
+  /// The state of a window before changes.
   struct Undo {
-    fileprivate var places: [(key: Key, place: OrderingPlace?)] = []
-    fileprivate let edge: OrderingPlace?
+    fileprivate var sortKeys: [(key: ChildKey, sortKey: SortKey?)] = []
+    fileprivate let limitBoundary: SortKey?
 
-    init(_ window: RowWindow) { edge = window.edge }
+    init(_ window: RowWindow) { limitBoundary = window.limitBoundary }
   }
 
-  /// Takes changes back.
-  mutating func takeBack(_ undo: Undo) {
-    for (key, place) in undo.places.reversed() { places[key] = place }
-    edge = undo.edge
+  /// Rolls back changes.
+  mutating func rollBack(_ undo: Undo) {
+    for (key, sortKey) in undo.sortKeys.reversed() { sortKeys[key] = sortKey }
+    limitBoundary = undo.limitBoundary
   }
 }

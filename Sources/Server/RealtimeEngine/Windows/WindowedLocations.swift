@@ -1,98 +1,104 @@
-// The large locations that are followed by their rows: of each, the windows of the queries that somebody listens to. The
-// fan-out stage has the children in these windows and no others.
+// Records the large locations that are followed by rows, each with the windows of the queries that clients
+// listen to. The fan-out stage has the children in these windows and no others.
 
 import RealtimeModel
 
-/// A change of the part of a location that somebody sees, relative to the location.
+/// A change of a location's filtered value, relative to the location.
 typealias WindowChange = (path: Path, value: Node)
 
 /// The locations that are followed by rows.
 ///
-/// `@unchecked Sendable`: touched in sequenced bodies, which run one at a time, and by the pump while none runs.
+/// `@unchecked Sendable`: batches touch it, which execute one at a time, and between batches the batch loop.
 final class WindowedLocations: @unchecked Sendable {
   struct Location {
     var windows: [QuerySpec: RowWindow] = [:]
+    /// Number of listens for each query.
     fileprivate var listens: [QuerySpec: Int] = [:]
-    /// Whether all of the location is being read, since its rows no longer say what is in its windows.
-    fileprivate(set) var isLeaving = false
+    /// Whether the complete value is being read, because rows no longer give the windows.
+    fileprivate(set) var isReadingFullValue = false
 
-    /// Whether somebody sees a child.
-    func shows(_ key: Key) -> Bool { windows.values.contains { $0.places[key] != nil } }
+    /// Whether some window shows a child.
+    func shows(_ key: ChildKey) -> Bool { windows.values.contains { $0.sortKeys[key] != nil } }
   }
 
   private(set) var locations: [Path: Location] = [:]
-  /// How many of them lie at each location or below it.
-  private var below: [Path: Int] = [:]
+  /// Number of followed locations at each path and below it.
+  private var countsBelow: [Path: Int] = [:]
 
   var isEmpty: Bool { locations.isEmpty }
 
   subscript(path: Path) -> Location? { locations[path] }
 
-  /// The locations at a path and below it.
+  /// The followed locations at a path and below it.
   func inside(_ path: Path) -> [Path] {
-    below[path] == nil ? [] : locations.keys.filter { path.contains($0) }
+    countsBelow[path] == nil ? [] : locations.keys.filter { path.contains($0) }
   }
 
-  /// Has a location followed for one more listen, whose window is given unless it is known.
-  func join(_ path: Path, _ query: QuerySpec, _ window: RowWindow?, _ journal: SessionJournal) {
+  /// Adds a listen.
+  ///
+  /// - Parameter window: the window of its query; nil if the query is followed already.
+  func addListen(_ path: Path, _ query: QuerySpec, _ window: RowWindow?, _ journal: SessionJournal) {
     if locations[path] == nil {
       set(path, to: Location())
-      journal.note { self.set(path, to: nil) }
+      journal.record { self.set(path, to: nil) }
     }
     let count = locations[path]?.listens[query]
+    precondition(
+      (window == nil) == (count != nil), "invariant: a followed query has one window and at least one listen")
     if let window { locations[path]?.windows[query] = window }
     locations[path]?.listens[query] = (count ?? 0) + 1
-    journal.note {
+    journal.record {
       if window != nil { self.locations[path]?.windows[query] = nil }
       self.locations[path]?.listens[query] = count
     }
   }
 
-  /// Hears that a listen ended which may have been one on such a location.
-  func leave(_ path: Path, _ query: QuerySpec, _ journal: SessionJournal) {
+  /// Removes a listen, if its location is followed by rows.
+  func removeListen(_ path: Path, _ query: QuerySpec, _ journal: SessionJournal) {
     guard let location = locations[path], let count = location.listens[query] else { return }
     if count > 1 {
       locations[path]?.listens[query] = count - 1
-      return journal.note { self.locations[path]?.listens[query] = count }
+      return journal.record { self.locations[path]?.listens[query] = count }
     }
     if location.listens.count == 1 { return remove(path, journal) }
     locations[path]?.listens[query] = nil
     locations[path]?.windows[query] = nil
     let window = location.windows[query]
-    journal.note {
+    journal.record {
       self.locations[path]?.listens[query] = count
       self.locations[path]?.windows[query] = window
     }
   }
 
-  /// Has a location followed in another way.
+  /// Removes a location, which is followed as one value from now on, or not at all.
   func remove(_ path: Path, _ journal: SessionJournal) {
     guard let location = locations[path] else { return }
     set(path, to: nil)
-    journal.note { self.set(path, to: location) }
+    journal.record { self.set(path, to: location) }
   }
 
-  /// Changes a window in place.
+  /// Changes a window in sortKey.
   func change<Result>(
     _ path: Path, _ query: QuerySpec, _ journal: SessionJournal,
     _ body: (inout RowWindow, inout RowWindow.Undo) throws -> Result
   ) rethrows -> Result? {
     guard var window = locations[path]?.windows[query] else { return nil }
-    // The dictionary lets go of it meanwhile: unless its caller holds what was before, changing it copies nothing.
+    // Without the dictionary's reference the change copies nothing, unless the caller keeps the earlier
+    // window.
     locations[path]?.windows[query] = nil
     var undo = RowWindow.Undo(window)
     defer {
       locations[path]?.windows[query] = window
-      journal.note { [undo] in self.locations[path]?.windows[query]?.takeBack(undo) }
+      journal.record { [undo] in self.locations[path]?.windows[query]?.rollBack(undo) }
     }
     return try body(&window, &undo)
   }
 
-  /// Takes note that a location is to be read whole; false if that is under way.
-  func beginLeaving(_ path: Path, _ journal: SessionJournal) -> Bool {
-    guard let location = locations[path], !location.isLeaving else { return false }
-    locations[path]?.isLeaving = true
-    journal.note { self.locations[path]?.isLeaving = false }
+  /// Records that the complete value of a location is being read; returns false if it is already.
+  func beginReadingFullValue(_ path: Path, _ journal: SessionJournal) -> Bool {
+    guard let location = locations[path], !location.isReadingFullValue else { return false }
+    locations[path]?.isReadingFullValue = true
+    journal.record { self.locations[path]?.isReadingFullValue = false }
     return true
   }
 
@@ -102,8 +108,9 @@ final class WindowedLocations: @unchecked Sendable {
     guard change != 0 else { return }
     for count in 0...path.count {
       let above = Path(keys: Array(path.keys.prefix(count)))
-      let now = below[above, default: 0] + change
-      below[above] = now == 0 ? nil : now
+      let now = countsBelow[above, default: 0] + change
+      precondition(now >= 0, "invariant: counts below a path match the followed locations")
+      countsBelow[above] = now == 0 ? nil : now
     }
   }
 }

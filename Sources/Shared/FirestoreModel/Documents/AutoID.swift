@@ -1,11 +1,13 @@
-// Ids for new documents, for those who do not choose one.
+// Automatic document ids, for new documents whose creator chooses no id.
 
 /// Random document ids.
 public enum AutoID {
   private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
 
-  /// Twenty letters and digits, each equally likely. The generator must be cryptographically secure where
-  /// ids must not collide or be guessed; tests pass a seeded one.
+  /// Returns 20 letters and digits, each equally likely.
+  ///
+  /// The generator must be cryptographically secure where ids must neither collide nor be guessed. Tests pass a seeded
+  /// generator.
   public static func make(using random: inout some RandomNumberGenerator) -> String {
     var id: [UInt8] = []
     id.reserveCapacity(20)

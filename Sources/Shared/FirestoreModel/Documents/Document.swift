@@ -2,13 +2,13 @@
 
 /// A document at one version. Times are whole microseconds.
 public struct Document: Hashable, Sendable {
-  /// Its full name.
+  /// The full name.
   public var name: DocumentName
-  /// Its contents.
+  /// The contents.
   public var fields: MapValue
-  /// The commit that created it (again, after a delete).
+  /// The time of the commit that created it; a creation after a delete counts.
   public var createTime: Timestamp
-  /// The last commit that changed its contents.
+  /// The time of the last commit that changed the contents.
   public var updateTime: Timestamp
 
   /// Makes a document.

@@ -1,6 +1,6 @@
-// How large a document counts, by the product's published formula.
+// The size of a document, by the product's published formula.
 
-/// The size formula: what the limit of 1 MiB and storage accounting are measured in.
+/// The size formula, in which the limit of 1 MiB and storage are measured.
 public enum DocumentSize {
   /// The size of a document in bytes: its name, its fields and 32 bytes.
   public static func of(_ name: DocumentName, _ fields: MapValue) -> Int {

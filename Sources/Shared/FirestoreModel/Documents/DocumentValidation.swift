@@ -1,6 +1,6 @@
-// What a document may hold. Checked once, before a write is applied; what is stored needs no further check.
+// Validates the contents of documents: once, before a write is applied. Stored documents need no further check.
 //
-// Invariant: every refusal is INVALID_ARGUMENT, with the product's message where it is known.
+// Invariant: every error is INVALID_ARGUMENT, with the product's message where it is known.
 
 /// The rules for stored fields.
 public enum DocumentValidation {
@@ -67,7 +67,7 @@ public enum DocumentValidation {
     switch value {
     case .null, .boolean, .integer, .double: break
     case .reference(let name):
-      // Parsed references are valid; one made from parts may not be.
+      // Parsed references are valid; a reference made from parts may not be.
       if name.description.utf8.count > Limits.documentNameBytes {
         throw .invalidArgument(
           "The reference in property \"\(property)\" is longer than \(Limits.documentNameBytes) bytes.")

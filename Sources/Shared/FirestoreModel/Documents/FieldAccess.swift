@@ -1,9 +1,9 @@
-// Reading and changing what lies at a field path inside a document's fields.
+// Reads and changes the value at a field path inside a document's fields.
 //
-// Invariant: setting creates the maps on the way and replaces what is no map; removing never creates any.
+// Invariant: setting creates the maps on the path and replaces values that are not maps; removing never creates any.
 
 extension MapValue {
-  /// The value at a path; nil if it or a map on the way is missing.
+  /// The value at a path; nil if it or a map on the path is missing.
   public func value(at path: FieldPath) -> Value? {
     var map = self
     for name in path.segments.dropLast() {

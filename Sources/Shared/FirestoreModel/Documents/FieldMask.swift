@@ -1,15 +1,15 @@
-// Which of a document's fields are returned: a read's mask, or a query's projection.
+// A field mask selects the fields of a document that a read returns: a read's mask, or a query's projection.
 //
-// Invariant: paths are sorted and distinct, and none lies inside another. So masks that keep the same fields are equal,
-// and a document costs the smaller of its own fields and the mask, times a logarithm: both come from clients, and one
-// mask meets many documents.
+// Invariant: paths are sorted and distinct, and none lies inside another. Therefore masks that keep the same fields are
+// equal. Projecting a document costs the smaller of its fields and the mask, times a logarithm. This bound matters
+// because clients send both, and one mask applies to many documents.
 
-/// The fields that are returned. `__name__` names none.
+/// The fields that a read returns. `__name__` selects no field.
 public struct FieldMask: Sendable {
   /// The paths, in order.
   public let paths: [FieldPath]
 
-  /// Makes a mask of paths in any order; what repeats or lies inside another adds nothing.
+  /// Makes a mask of paths in any order. Repeated paths and paths inside other paths add nothing.
   public init(_ paths: [FieldPath]) {
     var kept: [FieldPath] = []
     // A path comes right before those inside it.
@@ -20,7 +20,7 @@ public struct FieldMask: Sendable {
     self.paths = kept
   }
 
-  /// The bytes that the mask takes up in memory, about.
+  /// The approximate memory that the mask takes up, in bytes.
   public var heldBytes: Int {
     guard paths.capacity > 0 else { return 0 }
     return paths.reduce(paths.capacity * MemoryLayout<FieldPath>.stride + FieldMask.overhead) { bytes, path in
@@ -33,9 +33,9 @@ public struct FieldMask: Sendable {
     }
   }
 
-  /// What an allocation takes beside its contents.
+  /// The estimated overhead of an allocation, in bytes.
   private static let overhead = 32
-  /// Bytes of a name that needs no allocation.
+  /// The longest name, in bytes, that needs no allocation.
   private static let shortName = 15
 }
 
@@ -45,10 +45,10 @@ extension FieldMask: Hashable, ExpressibleByArrayLiteral {
 }
 
 extension MapValue {
-  /// Only what a mask keeps, in the maps that enclose it; what is absent is left out.
+  /// The fields that a mask selects, inside the maps that enclose them. Absent fields are left out.
   public func projected(to mask: FieldMask) -> MapValue { projected(to: mask.paths[...], depth: 0) }
 
-  /// What some of a mask's paths keep, all of them equal above `depth` and longer.
+  /// The fields that these paths select. The paths agree in their first `depth` names, and all are longer.
   private func projected(to paths: ArraySlice<FieldPath>, depth: Int) -> MapValue {
     var result: [Entry] = []
     var rest = paths
@@ -59,9 +59,9 @@ extension MapValue {
       position = next
       guard isPresent else {
         guard next < count else { break }
-        // On to the first name that the next field may have.
+        // Skip the names that sort before the next field.
         let key = entries[next].key
-        rest = rest.dropping(at: depth) { Ordering.compare(utf8: $0, key) == .ascending }
+        rest = rest.dropping(at: depth) { ComparisonOrder.compare(utf8: $0, key) == .ascending }
         continue
       }
       let entry = entries[position]
@@ -71,7 +71,7 @@ extension MapValue {
         rest = rest.dropFirst()
         continue
       }
-      let behind = rest.dropping(at: depth) { Ordering.compare(utf8: $0, name) != .descending }
+      let behind = rest.dropping(at: depth) { ComparisonOrder.compare(utf8: $0, name) != .descending }
       if case .map(let map) = entry.value {
         let inner = map.projected(to: rest[..<behind.startIndex], depth: depth + 1)
         if !inner.isEmpty { result.append(Entry(key: entry.key, value: .map(inner))) }
@@ -83,7 +83,7 @@ extension MapValue {
 }
 
 extension ArraySlice<FieldPath> {
-  /// The paths without the first, and without the others in front whose name at `depth` a test holds for.
+  /// The paths without the first, and without those directly after it whose name at `depth` passes the test.
   fileprivate func dropping(at depth: Int, while test: (String) -> Bool) -> ArraySlice<FieldPath> {
     var low = startIndex + 1
     var high = endIndex
@@ -100,7 +100,7 @@ extension ArraySlice<FieldPath> {
 }
 
 extension [FieldPath] {
-  /// The paths sorted; no more than a look where they are already.
+  /// The paths sorted. O(n) if they are sorted already.
   var inOrder: [FieldPath] { zip(self, dropFirst()).allSatisfy { $0 <= $1 } ? self : sorted() }
 
   /// The paths sorted, without repeats.

@@ -1,18 +1,19 @@
-// What an update with a mask makes of a document's fields, in one pass over the fields and the sorted mask.
+// Applies a masked update to a document's fields, in one pass over the fields and the sorted mask.
 //
-// Invariant: the result is that of setting or removing path after path, in whatever order, but costs the fields plus
-// the mask (in order, as a `Write` has it; else that times its logarithm), since both come from clients and this runs
-// where others wait. Order does not matter because of two paths, one inside the other, the outer one alone decides.
+// Invariant: the result equals setting or removing one path after the other, in any order. The order does not matter:
+// of two paths, one inside the other, the outer one decides. The cost is the fields plus the mask if the mask is
+// sorted, as in a `Write`. The bound matters because clients send both and other writes wait meanwhile.
 
 extension MapValue {
-  /// These fields changed as a masked update says: paths that the update has are set, others are removed.
+  /// These fields after a masked update: sets the mask's paths that the update contains and removes the others.
   public func merging(_ update: MapValue, mask: [FieldPath]) -> MapValue {
     MapValue.merge(self, update, mask.inOrder[...], depth: 0).fields
   }
 
-  /// Merges what some sorted paths, equal above `depth`, name; nil for an update without this map.
+  /// Merges the fields that sorted paths name. The paths agree in their first `depth` names.
   ///
-  /// Tells, too, whether anything was set: only that may make a map where none was.
+  /// - Parameter update: nil if the update does not contain this map.
+  /// - Returns: the fields, and whether any was set. Only a set field may create a map.
   private static func merge(
     _ existing: MapValue, _ update: MapValue?, _ paths: ArraySlice<FieldPath>, depth: Int
   ) -> (fields: MapValue, didSet: Bool) {
@@ -25,7 +26,7 @@ extension MapValue {
       let name = first.segments[depth]
       let group = rest.prefix { $0.segments[depth].hasSameUTF8(as: name) }
       rest = rest.dropFirst(group.count)
-      // What stands before the name stays as it is.
+      // Fields before the name stay as they are.
       let (next, isPresent) = existing.find(name, from: position)
       result += existing.entries[position..<next]
       position = isPresent ? next + 1 : next

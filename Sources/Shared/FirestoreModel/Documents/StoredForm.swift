@@ -1,7 +1,7 @@
-// The form in which values are stored, and compared with: times cut to microseconds.
+// The stored form of values, which comparisons use as well: times truncated to microseconds.
 
 extension MapValue {
-  /// These fields as they are stored. Costs one pass and copies only where a time has nanoseconds.
+  /// These fields in stored form. Takes one pass, and copies only where a time has nanoseconds.
   public var stored: MapValue {
     guard entries.contains(where: { $0.value.needsTruncation }) else { return self }
     var result = self
@@ -11,7 +11,7 @@ extension MapValue {
 }
 
 extension Value {
-  /// This value as it is stored.
+  /// This value in stored form.
   public var stored: Value {
     switch self {
     case .timestamp(let time): .timestamp(time.truncatedToMicroseconds)
@@ -32,8 +32,7 @@ extension Value {
 }
 
 extension StructuredQuery {
-  /// This query with its operands and cursors as values are stored: what is looked for with the value that was written is
-  /// found.
+  /// This query with its operands and cursors in stored form, so that a query for a written value finds it.
   public var comparable: StructuredQuery {
     guard filter?.needsTruncation ?? false || startAt.needsTruncation || endAt.needsTruncation else {
       return self

@@ -1,21 +1,21 @@
-// The error that every part of Cloud Firestore speaks: a status code and the product's message.
+// The error type of Cloud Firestore: a status code and the product's message.
 
 /// An error of Cloud Firestore: the canonical code and the message that the caller sees.
 public struct FirestoreError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The canonical status code.
   public var code: StatusCode
-  /// What is wrong, in the product's words where they are known.
+  /// The description, in the product's words where they are known.
   public var message: String
-  /// The parts of a request that are wrong, where what wrote them wants to know: what JSON could not be read as.
+  /// The invalid fields of a request. Only requests in JSON report them.
   public var fieldViolations: [FieldViolation] = []
-  /// A constant that names the reason for programs; empty where the code says enough.
+  /// A machine-readable reason; empty if the code suffices.
   public var reason = ""
 
-  /// A part of a request that is wrong.
+  /// An invalid field of a request.
   public struct FieldViolation: Hashable, Sendable {
-    /// The path of the message that holds it; empty for the request itself.
+    /// The path of the message that contains the field; empty for the request itself.
     public var field: String
-    /// What is wrong with it.
+    /// The description of the error.
     public var description: String
 
     /// Makes a violation.
@@ -31,7 +31,7 @@ public struct FirestoreError: Error, Hashable, Sendable, CustomStringConvertible
     self.message = message
   }
 
-  /// The request can never succeed as it is.
+  /// The request is invalid, whatever the state of the system.
   public static func invalidArgument(_ message: String) -> FirestoreError {
     FirestoreError(.invalidArgument, message)
   }
@@ -39,27 +39,27 @@ public struct FirestoreError: Error, Hashable, Sendable, CustomStringConvertible
   public static func failedPrecondition(_ message: String) -> FirestoreError {
     FirestoreError(.failedPrecondition, message)
   }
-  /// What was asked for does not exist.
+  /// The requested entity does not exist.
   public static func notFound(_ message: String) -> FirestoreError { FirestoreError(.notFound, message) }
-  /// What should be created exists.
+  /// The entity to create exists already.
   public static func alreadyExists(_ message: String) -> FirestoreError {
     FirestoreError(.alreadyExists, message)
   }
-  /// Contention: try the whole transaction again.
+  /// The call conflicts with another; the whole transaction may be retried.
   public static func aborted(_ message: String) -> FirestoreError { FirestoreError(.aborted, message) }
-  /// The caller may not.
+  /// The caller is known but not permitted.
   public static func permissionDenied(_ message: String) -> FirestoreError {
     FirestoreError(.permissionDenied, message)
   }
-  /// The caller is not known.
+  /// The caller has no valid credentials.
   public static func unauthenticated(_ message: String) -> FirestoreError {
     FirestoreError(.unauthenticated, message)
   }
-  /// A limit is used up.
+  /// A quota or limit is exhausted.
   public static func resourceExhausted(_ message: String) -> FirestoreError {
     FirestoreError(.resourceExhausted, message)
   }
-  /// Not able to answer now.
+  /// The service is temporarily unavailable; the call may be retried.
   public static func unavailable(_ message: String) -> FirestoreError {
     FirestoreError(.unavailable, message)
   }
@@ -72,7 +72,7 @@ public struct FirestoreError: Error, Hashable, Sendable, CustomStringConvertible
     FirestoreError(.internalError, message)
   }
 
-  /// A document has more index entries than it may have.
+  /// A document has more index entries than the limit.
   public static func indexEntryLimit(_ limit: Int) -> FirestoreError {
     var error = FirestoreError.invalidArgument(
       "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED: the document has more than \(limit) index entries.")

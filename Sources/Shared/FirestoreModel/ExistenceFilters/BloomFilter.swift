@@ -1,6 +1,6 @@
-// The set of names that tells a client which of its documents are gone.
+// A bloom filter over document names, from which a client finds out which of its documents no longer match.
 //
-// Invariant: every inserted name is contained; a stranger may be claimed, rarely. Entry i of a name is bit
+// Invariant: the filter contains every inserted name; false positives are rare. Bit i of a name is
 // (h1 + i·h2) mod 2^64 mod size, where h1 and h2 are the little-endian halves of the name's MD5.
 
 import Crypto
@@ -14,7 +14,7 @@ public struct BloomFilter: Hashable, Sendable {
   /// Bits tested for each name.
   public let hashCount: Int
 
-  /// A filter as it came from a server; nil if its numbers do not belong together.
+  /// Makes a filter that a server sent; nil if its numbers are inconsistent.
   public init?(bitmap: [UInt8], padding: Int, hashCount: Int) {
     guard padding >= 0, padding < 8, hashCount >= 0 else { return nil }
     if bitmap.isEmpty {
@@ -27,24 +27,25 @@ public struct BloomFilter: Hashable, Sendable {
     self.hashCount = hashCount
   }
 
-  /// An empty filter for a number of names: some 20 bits each, so that one stranger in ten thousand or
-  /// fewer is claimed. The number of bits is prime, since a name's hashes step through the bits by a fixed
-  /// distance, which must not share a factor with it; and some 64 at least, since averages need a few names.
+  /// Makes an empty filter for `count` names, with about 20 bits a name: at most one false positive in 10,000.
+  ///
+  /// The number of bits is prime: the hashes of a name step through the bits by a fixed distance, which must not share
+  /// a factor with the size. It is at least about 64, since the rate is an average over several names.
   public init(expecting count: Int) {
     let bits = count == 0 ? 0 : BloomFilter.prime(from: max(count * 20, 64))
     bitmap = [UInt8](repeating: 0, count: (bits + 7) / 8)
     padding = bitmap.count * 8 - bits
-    // Bits per name times ln 2 is the number of hashes with the fewest false claims.
+    // Bits per name times ln 2 is the number of hashes with the fewest false positives.
     hashCount = count == 0 ? 0 : 14
   }
 
-  /// A filter that contains names.
+  /// Makes a filter that contains these names.
   public init(_ names: some Collection<DocumentName>) {
     self.init(expecting: names.count)
     for name in names { insert(name.description) }
   }
 
-  /// The least prime number not below another.
+  /// The smallest prime number that is at least `number`.
   private static func prime(from number: Int) -> Int {
     var candidate = number | 1
     while !stride(from: 3, through: Int(Double(candidate).squareRoot()), by: 2)
@@ -68,7 +69,7 @@ public struct BloomFilter: Hashable, Sendable {
     }
   }
 
-  /// Whether a name may be in the set; false is certain.
+  /// Whether a name may be in the set. False is certain.
   public func mightContain(_ name: String) -> Bool {
     guard bitCount > 0 else { return false }
     let hash = BloomHash(name)

@@ -1,13 +1,13 @@
-// Finds the parts of an index key again: skips values, reads ids and paths.
+// Decodes index keys: skips values, reads ids and paths.
 //
-// Invariant: never reads beyond its bytes, whatever they hold; nil means that they are no such encoding.
+// Invariant: the decoder never reads beyond its bytes. It returns nil for bytes that are not an encoding.
 
 /// A cursor over an index key.
 public struct IndexKeyDecoder: Sendable {
   private let bytes: [UInt8]
   /// The position of the next byte.
   public private(set) var position: Int
-  /// All bits set while a descending part is read.
+  /// All bits set while reading a descending part, whose bytes are inverted.
   private var mask: UInt8 = 0
 
   /// Starts at a position in a key.
@@ -24,8 +24,8 @@ public struct IndexKeyDecoder: Sendable {
     mask = direction == .descending ? 0xFF : 0
     defer { mask = 0 }
     let limit = position + IndexKeyEncoder.byteLimit
-    if skip(limit: limit, depth: 0) { return position <= limit || cut(to: limit) }
-    return cut(to: limit)
+    if skip(limit: limit, depth: 0) { return position <= limit || skipTruncated(to: limit) }
+    return skipTruncated(to: limit)
   }
 
   /// Reads one id; nil if there is none.
@@ -39,7 +39,7 @@ public struct IndexKeyDecoder: Sendable {
     }
   }
 
-  /// Reads a whole path; nil if there is none.
+  /// Reads a path; nil if there is none.
   public mutating func path(_ direction: StructuredQuery.Direction = .ascending) -> ResourcePath? {
     mask = direction == .descending ? 0xFF : 0
     defer { mask = 0 }
@@ -69,8 +69,8 @@ public struct IndexKeyDecoder: Sendable {
     return nil
   }
 
-  /// A value that fills its limit was cut there.
-  private mutating func cut(to limit: Int) -> Bool {
+  /// Skips to the end of a value that was truncated at its limit.
+  private mutating func skipTruncated(to limit: Int) -> Bool {
     guard limit <= bytes.count else { return false }
     position = limit
     return true

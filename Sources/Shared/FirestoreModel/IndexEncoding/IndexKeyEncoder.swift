@@ -1,25 +1,24 @@
-// Writes values, names and field paths as bytes whose order is the database's order.
+// Encodes values, names and field paths as index keys: bytes whose order is the database's order.
 //
-// Invariant: for values whose encodings are exact, comparing bytes is `Value.compare`; for others (cut text,
-// cut containers) the order is kept but neighbours may become equal, so whoever reads an index that holds
-// such values checks the document again. `byteLimit` cuts every value at the same length, which keeps
-// encodings free of prefixes.
+// Invariant: bytes of exact encodings compare as `Value.compare` does. Truncated text and containers keep the order,
+// but different values may have equal bytes, so readers of such an index check the documents again. `byteLimit`
+// truncates all values at the same length, so that no encoding is a prefix of another.
 
 /// Builds an index key part by part.
 public struct IndexKeyEncoder: Sendable {
-  /// Most bytes that one value takes in a key. Text never reaches it, long containers and references do.
+  /// The maximum bytes of one value in a key. Only long containers and references reach it.
   public static let byteLimit = 3072
 
-  /// What was written so far.
+  /// The key so far.
   public private(set) var bytes: [UInt8]
 
-  /// Whether every value written so far is represented whole: equal bytes then mean equal values.
+  /// Whether no value so far was truncated. If so, equal bytes mean equal values.
   public private(set) var isExact = true
 
-  /// Starts with bytes that stay in front.
+  /// Begins a key with a prefix.
   public init(prefix: [UInt8] = []) { bytes = prefix }
 
-  /// Starts with bytes that stay in front, and makes room for so many more at once.
+  /// Begins a key with a prefix, and reserves capacity for `room` more bytes.
   public init(prefix: [UInt8], room: Int) {
     bytes = []
     bytes.reserveCapacity(prefix.count + room)
@@ -33,14 +32,14 @@ public struct IndexKeyEncoder: Sendable {
     return encoder.bytes
   }
 
-  /// Appends bytes as they are.
+  /// Appends bytes unchanged.
   public mutating func append(raw other: [UInt8]) { bytes.append(contentsOf: other) }
 
-  /// Appends a byte as it is.
+  /// Appends a byte unchanged.
   public mutating func append(raw byte: UInt8) { bytes.append(byte) }
 
-  /// Appends a value. Descending inverts its bytes, for composite indexes; an index of one field is read
-  /// backwards instead.
+  /// Appends a value. A descending value of a composite index has inverted bytes; single-field indexes are read in
+  /// reverse instead.
   public mutating func append(_ value: Value, _ direction: StructuredQuery.Direction = .ascending) {
     let start = bytes.count
     write(value, limit: start + IndexKeyEncoder.byteLimit)
@@ -49,9 +48,17 @@ public struct IndexKeyEncoder: Sendable {
       isExact = false
     }
     if direction == .descending { invert(from: start) }
+    precondition(
+      bytes.count - start <= IndexKeyEncoder.byteLimit, "invariant: a value in a key is within its limit")
+    assert(isSkippable(from: start, direction), "invariant: a decoder skips exactly the encoded value")
   }
 
-  /// Appends a whole path; no path's encoding is a prefix of another's.
+  private func isSkippable(from start: Int, _ direction: StructuredQuery.Direction) -> Bool {
+    var decoder = IndexKeyDecoder(bytes, from: start)
+    return decoder.skipValue(direction) && decoder.isAtEnd
+  }
+
+  /// Appends a path. No path's encoding is a prefix of another's.
   public mutating func append(_ path: ResourcePath, _ direction: StructuredQuery.Direction = .ascending) {
     let start = bytes.count
     for segment in path.segments { append(segment: segment) }
@@ -59,7 +66,7 @@ public struct IndexKeyEncoder: Sendable {
     if direction == .descending { invert(from: start) }
   }
 
-  /// Appends one id. Ids appended one by one, without an end, are a prefix of everything below them.
+  /// Appends one id. Ids appended one by one, without an end marker, are a prefix of all keys below them.
   public mutating func append(segment: String) {
     if let number = ResourceID.number(in: segment) {
       bytes.append(IndexTag.numberSegment)
@@ -70,7 +77,7 @@ public struct IndexKeyEncoder: Sendable {
     }
   }
 
-  /// Appends a field path; no field path's encoding is a prefix of another's.
+  /// Appends a field path. No field path's encoding is a prefix of another's.
   public mutating func append(_ path: FieldPath) {
     for name in path.segments { append(fieldName: name) }
     endFieldPath()
@@ -89,7 +96,7 @@ public struct IndexKeyEncoder: Sendable {
     for i in start..<bytes.count { bytes[i] = ~bytes[i] }
   }
 
-  /// Writes a value; may stop early once `limit` is passed, since the rest will be cut.
+  /// Writes a value. It may stop early beyond `limit`, since the rest is truncated.
   private mutating func write(_ value: Value, limit: Int) {
     bytes.append(IndexTag.tag(of: value.kind))
     switch value {

@@ -1,15 +1,15 @@
-// The bytes that index keys are made of.
+// Index tags: the format of index keys.
 //
-// Invariant: no encoding of a whole value, segment or path is a prefix of another, so parts can follow each
-// other in a key, and inverting all bytes of a part reverses its order. Below every tag lies `end`, so a
-// shorter array, map or path sorts before its continuations.
+// Invariant: no encoding of a value, segment or path is a prefix of another. Therefore parts can follow each other in a
+// key, and inverting all bytes of a part reverses its order. `end` is below every tag, so a shorter array, map or path
+// sorts before its continuations.
 //
 //     null       10
 //     boolean    20, 00 | 01
 //     number     30, ordered double (8); where integers are wider than doubles, 2 bytes of remainder
 //     timestamp  40, seconds with the sign flipped (8), nanoseconds (4)
 //     pending    48, as timestamp (clients only)
-//     string     50, UTF-8 with 00 written 00 FF, then 00 01; cut at 1,500 bytes
+//     string     50, UTF-8 with 00 written 00 FF, then 00 01; truncated at 1,500 bytes
 //     bytes      60, as string
 //     reference  70, project, database (as string's payload), path
 //     geo point  80, two ordered doubles

@@ -1,8 +1,8 @@
-// Doubles as integers of the same order, and the place of int64 between them.
+// Order-preserving encoding of doubles, with int64 values between them.
 //
-// Invariant: an integer is written as the greatest double not above it and, where doubles are coarser than
-// integers (2^53 and beyond, up to int64's range), the distance to it, which is below 1,024. Doubles of that
-// size carry a zero distance. So equal numbers have equal bytes and unequal ones the right order.
+// Invariant: equal numbers have equal bytes, and unequal numbers sort by value. An integer is encoded as the greatest
+// double not above it. Where doubles are coarser than integers (2^53 up to int64's range), the distance to that double
+// follows; it is below 1,024. Doubles of that size have a zero distance.
 
 /// The order-preserving form of doubles.
 enum OrderedDouble {
@@ -16,7 +16,7 @@ enum OrderedDouble {
   /// The greatest double not above an integer.
   static func floor(of value: Int64) -> Double {
     let nearest = Double(value)
-    // 2^63 is the nearest double of the greatest integers, and above all of them.
+    // The nearest double of the greatest integers is 2^63, which is above all of them.
     if nearest >= 0x1p63 { return nearest.nextDown }
     return Int64(nearest) > value ? nearest.nextDown : nearest
   }

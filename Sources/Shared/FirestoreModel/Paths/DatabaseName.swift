@@ -4,19 +4,21 @@
 public struct DatabaseName: Sendable {
   /// The project's id.
   public let project: String
-  /// The database's id within the project; `(default)` unless named.
+  /// The database's id within the project; `(default)` by default.
   public let database: String
 
-  /// The id of a project's unnamed database.
+  /// The id of a project's default database.
   public static let defaultDatabase = "(default)"
 
-  /// Makes a name of its parts, unchecked.
+  /// Makes a name of its parts without validating them.
   public init(project: String, database: String = DatabaseName.defaultDatabase) {
     self.project = project
     self.database = database
   }
 
-  /// Parses `projects/{project}/databases/{database}`; INVALID_ARGUMENT otherwise.
+  /// Parses `projects/{project}/databases/{database}`.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the name is malformed.
   public init(parsing name: String) throws(FirestoreError) {
     var parser = NameParser(name, kind: "Database name")
     self = try parser.database()
@@ -24,9 +26,9 @@ public struct DatabaseName: Sendable {
   }
 
   /// Compares by project, then database.
-  public static func compare(_ a: DatabaseName, _ b: DatabaseName) -> Ordering {
-    let project = Ordering.compare(utf8: a.project, b.project)
-    return project != .same ? project : Ordering.compare(utf8: a.database, b.database)
+  public static func compare(_ a: DatabaseName, _ b: DatabaseName) -> ComparisonOrder {
+    let project = ComparisonOrder.compare(utf8: a.project, b.project)
+    return project != .same ? project : ComparisonOrder.compare(utf8: a.database, b.database)
   }
 }
 

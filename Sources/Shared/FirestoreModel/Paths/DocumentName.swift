@@ -1,4 +1,4 @@
-// Full names of documents, of collections, and of what may be a parent of collections.
+// Full names of documents, of collections and of parents of collections.
 //
 // Invariant: a `DocumentName` has a path with an even, non-zero number of segments, a `CollectionName` an
 // odd one, a `ParentName` an even one.
@@ -23,7 +23,9 @@ public struct DocumentName: Hashable, Sendable {
     self.path = path
   }
 
-  /// Parses and checks a full name; INVALID_ARGUMENT with the product's message otherwise.
+  /// Parses and validates a full name.
+  ///
+  /// - Throws: INVALID_ARGUMENT with the product's message.
   public init(parsing name: String) throws(FirestoreError) {
     var parser = NameParser(name, kind: "Document name")
     database = try parser.database()
@@ -34,7 +36,7 @@ public struct DocumentName: Hashable, Sendable {
     try parser.checkLimits(of: path)
   }
 
-  /// The document's own id.
+  /// The document's id.
   public var id: String { path.id ?? "" }
   /// The collection that holds the document.
   public var collection: CollectionName {
@@ -44,7 +46,7 @@ public struct DocumentName: Hashable, Sendable {
   public var asParent: ParentName { ParentName(unchecked: database, path) }
 
   /// Compares by project, database, then path segment by segment.
-  public static func compare(_ a: DocumentName, _ b: DocumentName) -> Ordering {
+  public static func compare(_ a: DocumentName, _ b: DocumentName) -> ComparisonOrder {
     let database = DatabaseName.compare(a.database, b.database)
     return database != .same ? database : ResourcePath.compare(a.path, b.path)
   }
@@ -77,7 +79,7 @@ public struct CollectionName: Hashable, Sendable, CustomStringConvertible {
     self.path = path
   }
 
-  /// The collection's own id, by which a collection group is named.
+  /// The collection's id, which names its collection group.
   public var id: String { path.id ?? "" }
   /// The root or document that holds the collection.
   public var parent: ParentName { ParentName(unchecked: database, path.parent ?? .root) }
@@ -87,11 +89,11 @@ public struct CollectionName: Hashable, Sendable, CustomStringConvertible {
   public var description: String { "\(database)/documents/\(path)" }
 }
 
-/// What can hold collections: a database's root (`…/documents`) or a document, existing or not.
+/// A parent of collections: a database's root (`…/documents`) or a document. The document need not exist.
 public struct ParentName: Hashable, Sendable, CustomStringConvertible {
   /// The database.
   public let database: DatabaseName
-  /// Empty for the root, else a document's path.
+  /// The path of a document; empty for the root.
   public let path: ResourcePath
 
   /// Makes a name; nil if the path is a collection's. Ids are not checked.
@@ -109,7 +111,9 @@ public struct ParentName: Hashable, Sendable, CustomStringConvertible {
   /// The root of a database.
   public init(rootOf database: DatabaseName) { self.init(unchecked: database, .root) }
 
-  /// Parses and checks a parent's full name; INVALID_ARGUMENT with the product's message otherwise.
+  /// Parses and validates a parent's full name.
+  ///
+  /// - Throws: INVALID_ARGUMENT with the product's message.
   public init(parsing name: String) throws(FirestoreError) {
     var parser = NameParser(name, kind: "Document parent name")
     database = try parser.database()
@@ -121,7 +125,7 @@ public struct ParentName: Hashable, Sendable, CustomStringConvertible {
     try parser.checkLimits(of: path)
   }
 
-  /// The document that this parent is; nil for the root.
+  /// The document; nil for the root.
   public var document: DocumentName? { path.isDocument ? DocumentName(unchecked: database, path) : nil }
   /// A collection under this parent; its id is not checked.
   public func collection(_ id: String) -> CollectionName {

@@ -1,10 +1,10 @@
-// What errors repeat of the texts that clients send: errors stay small, whatever they are about.
+// Echoed text: the part of a client's string that an error message repeats. It bounds the size of error messages.
 
 extension String {
-  /// The text as an error repeats it: its beginning if it is long.
+  /// The string, or the beginning of a long string, for an error message.
   var echoed: String { echoed(1_024) }
 
-  /// The text, or an ellipsis behind as many of its bytes, without half a character.
+  /// The string, or at most `bytes` bytes of complete characters followed by an ellipsis.
   func echoed(_ bytes: Int) -> String {
     guard utf8.count > bytes else { return self }
     var end = utf8.index(startIndex, offsetBy: bytes)

@@ -1,14 +1,14 @@
-// The path of a field inside a document, and its text with backticks.
+// A field path: the path of a field inside a document.
 //
-// Invariant: at least one segment, none empty. Text and segments convert both ways without loss: every
-// segment that is not a simple name is quoted.
+// Invariant: a path has at least one segment, and none is empty. Its text form keeps every segment, since segments that
+// are not simple names are quoted.
 
-/// The path of a field: names of maps and, last, the field's own.
+/// The path of a field: the names of the maps that contain it, then the field's name.
 public struct FieldPath: Sendable {
-  /// The names; at least one, none empty. A dot inside a name is part of it.
+  /// The names. A dot inside a name is part of the name.
   public let segments: [String]
 
-  /// The path of one top-level field, whatever characters its name has.
+  /// The path of a top-level field. The name may contain any characters.
   public init(field name: String) { segments = [name] }
 
   /// Makes a path of names; nil if there are none or one is empty.
@@ -28,7 +28,7 @@ public struct FieldPath: Sendable {
   /// The number of names.
   public var count: Int { segments.count }
 
-  /// The path without its first name; nil if only one is left.
+  /// The path without its first name; nil if it has only one name.
   public var dropFirst: FieldPath? {
     segments.count > 1 ? FieldPath(unchecked: Array(segments.dropFirst())) : nil
   }
@@ -44,12 +44,12 @@ public struct FieldPath: Sendable {
   }
 
   /// Compares name by name in UTF-8; shorter first.
-  public static func compare(_ a: FieldPath, _ b: FieldPath) -> Ordering {
+  public static func compare(_ a: FieldPath, _ b: FieldPath) -> ComparisonOrder {
     for (x, y) in zip(a.segments, b.segments) {
-      let ordering = Ordering.compare(utf8: x, y)
+      let ordering = ComparisonOrder.compare(utf8: x, y)
       if ordering != .same { return ordering }
     }
-    return Ordering.compare(a.count, b.count)
+    return ComparisonOrder.compare(a.count, b.count)
   }
 }
 

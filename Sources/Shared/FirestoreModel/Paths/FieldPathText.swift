@@ -1,12 +1,14 @@
 // Field paths as text: `a.b`, `` `a.b`.c ``.
 //
-// The grammar of a segment: `[a-zA-Z_][a-zA-Z_0-9]*`, or anything but nothing between backticks, where a
-// backslash makes the next character plain.
+// A segment is `[a-zA-Z_][a-zA-Z_0-9]*`, or one or more characters between backticks, where a backslash escapes the
+// next character.
 
 extension FieldPath: CustomStringConvertible {
-  /// Parses the server's text form; INVALID_ARGUMENT with the product's message otherwise.
+  /// Parses the text form.
+  ///
+  /// - Throws: INVALID_ARGUMENT with the product's message.
   public init(parsing text: String) throws(FirestoreError) {
-    // Names of one byte each take most for quotes and backslashes: five bytes of text for two of the path.
+    // Quotes and backslashes cost most with names of one byte: five bytes of text for two bytes of the path.
     guard text.utf8.count <= 3 * Limits.fieldPathBytes else { throw FieldPath.tooLong }
     guard let segments = FieldPath.split(text) else {
       throw .invalidArgument(
@@ -14,7 +16,7 @@ extension FieldPath: CustomStringConvertible {
           + "([a-zA-Z_][a-zA-Z_0-9]*), and quoted property paths must match regex "
           + "(`(?:[^`\\\\]|(?:\\\\.))+`).")
     }
-    // A field that may be stored can be named: what its name takes in quotes does not count.
+    // Quotes and backslashes do not count, so that every field that can be stored can be named.
     guard segments.reduce(segments.count - 1, { $0 + $1.utf8.count }) <= Limits.fieldPathBytes else {
       throw FieldPath.tooLong
     }
@@ -61,7 +63,7 @@ extension FieldPath: CustomStringConvertible {
     }
   }
 
-  /// The names in a text, nil where it breaks the grammar.
+  /// The names in a text; nil if it violates the grammar.
   private static func split(_ text: String) -> [String]? {
     var segments: [String] = []
     let bytes = Array(text.utf8)
@@ -91,7 +93,7 @@ extension FieldPath: CustomStringConvertible {
         }
       }
       guard !name.isEmpty else { return nil }
-      // Cut only at ASCII bytes, so the pieces of valid UTF-8 are valid.
+      // The text is split only at ASCII bytes, so the parts of valid UTF-8 are valid.
       segments.append(String(decoding: name, as: UTF8.self))
       if index == bytes.count { return segments }
       guard bytes[index] == 0x2E else { return nil }

@@ -1,8 +1,9 @@
-// Reads full resource names, with the product's messages for what is wrong and where.
+// Parses full resource names, with the product's error messages.
 //
-// Invariant: what it returns needs no further check, except for the parity of the path.
+// Invariant: the parsed names need no further validation, except for the parity of the path.
 
-/// A cursor over a full resource name. Every write, read and listener brings names, so it goes over bytes in one place.
+/// A cursor over the bytes of a full resource name. It avoids copies, since every write, read and listener parses
+/// names.
 struct NameParser {
   private let name: String
   private let kind: String
@@ -48,7 +49,7 @@ struct NameParser {
     return ResourcePath(segments)
   }
 
-  /// Demands that nothing follows.
+  /// Checks that the name ends here.
   func finish() throws(FirestoreError) {
     if index != end {
       throw .invalidArgument("\(kind) \"\(name.echoed)\" has extra text at index \(index).")
@@ -92,7 +93,7 @@ struct NameParser {
     return withBytes { String(decoding: UnsafeBufferPointer(rebasing: $0[word]), as: UTF8.self) }
   }
 
-  /// The bytes up to the next slash, or to the end. A slash is a byte of its own, whatever stands around it.
+  /// The bytes up to the next slash, or to the end. In UTF-8 the byte of a slash is never part of another character.
   private mutating func nextWord() -> Range<Int> {
     let start = index
     index = withBytes { bytes in
@@ -105,7 +106,7 @@ struct NameParser {
 
   @inline(__always)
   private func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
-    // In one place since it was made so; a copy is for the compiler alone.
+    // The initialiser made the string contiguous, so the copy never happens.
     name.utf8.withContiguousStorageIfAvailable(body) ?? Array(name.utf8).withUnsafeBufferPointer(body)
   }
 }

@@ -1,10 +1,10 @@
-// What a collection id or document id may be, and how ids order.
+// Resource ids: the rules and the order of collection ids and document ids.
 //
-// Invariant: `__id<n>__` with the canonical decimal of an int64 is a number and sorts before every text.
+// Invariant: `__id<n>__` with the canonical decimal of an int64 is a number and sorts before every string.
 
-/// Rules of a single collection id or document id.
+/// The rules of a collection id or document id.
 public enum ResourceID {
-  /// The number in a numeric id such as `__id42__`; nil for any other id. Only the canonical decimal counts.
+  /// The number in a numeric id such as `__id42__`; nil for any other id. The number must be in canonical decimal form.
   public static func number(in id: String) -> Int64? {
     let bytes = id.utf8
     guard bytes.count >= 7, bytes.count <= 26, bytes.starts(with: "__id".utf8), isReserved(id) else {
@@ -16,17 +16,17 @@ public enum ResourceID {
   }
 
   /// Orders two ids: numbers first, numerically; then text by UTF-8.
-  public static func compare(_ a: String, _ b: String) -> Ordering {
-    // Only ids that begin with an underscore can be numbers: everything else takes the short way.
+  public static func compare(_ a: String, _ b: String) -> ComparisonOrder {
+    // Only ids that begin with an underscore can be numbers; the fast path handles all others.
     if a.utf8.first == 0x5F || b.utf8.first == 0x5F {
       switch (number(in: a), number(in: b)) {
-      case (let a?, let b?): return Ordering.compare(a, b)
+      case (let a?, let b?): return ComparisonOrder.compare(a, b)
       case (_?, nil): return .ascending
       case (nil, _?): return .descending
       case (nil, nil): break
       }
     }
-    return Ordering.compare(utf8: a, b)
+    return ComparisonOrder.compare(utf8: a, b)
   }
 
   /// Whether an id has the reserved form `__…__`.
@@ -35,12 +35,12 @@ public enum ResourceID {
     return bytes.count >= 4 && bytes.starts(with: "__".utf8) && bytes.suffix(2).elementsEqual("__".utf8)
   }
 
-  /// Checks a document id that stands alone, as in CreateDocument.
+  /// Validates a document id outside of a path, as in CreateDocument.
   public static func validate(documentID id: String) throws(FirestoreError) {
     try validate(id, kind: "Document id", allowsNumber: true)
   }
 
-  /// Checks a collection id that stands alone, as in a query's `from`.
+  /// Validates a collection id outside of a path, as in a query's `from`.
   public static func validate(collectionID id: String) throws(FirestoreError) {
     try validate(id, kind: "Collection id", allowsNumber: false)
   }
@@ -56,7 +56,7 @@ public enum ResourceID {
     try validateSizeAndReservation(id, allowsNumber: allowsNumber)
   }
 
-  /// Checks the length and the reserved form of an id that is not empty.
+  /// Validates the length and the reserved form of a non-empty id.
   static func validateSizeAndReservation(_ id: String, allowsNumber: Bool) throws(FirestoreError) {
     if id.utf8.count > Limits.resourceIDBytes {
       throw .invalidArgument(

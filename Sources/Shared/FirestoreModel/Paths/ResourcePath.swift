@@ -1,11 +1,11 @@
-// The path of a document or collection below a database's `documents`.
+// A resource path: the path of a document or collection below a database's `documents`.
 //
-// Invariant: paths order segment by segment, never as joined text ("-" sorts before "/"), and a shorter
-// path before its continuations.
+// Invariant: paths sort segment by segment, never as joined text ("-" sorts before "/"). A path sorts before its
+// descendants.
 
-/// Collection ids and document ids in turn: `books/b1/notes`. Empty is the root.
+/// Alternating collection ids and document ids: `books/b1/notes`. The empty path is the root.
 ///
-/// An odd number of segments names a collection, an even one a document (or, empty, the root).
+/// A path with an odd number of segments names a collection, a path with an even number a document.
 public struct ResourcePath: Sendable {
   /// The ids in order, without slashes.
   public var segments: [String]
@@ -13,12 +13,12 @@ public struct ResourcePath: Sendable {
   /// The root: the parent of top-level collections.
   public static let root = ResourcePath([])
 
-  /// Makes a path of segments; `ResourceID` says which are valid, this does not check.
+  /// Makes a path of segments without validating them.
   public init(_ segments: [String]) { self.segments = segments }
 
   /// Splits at slashes without checking ids; empty text is the root.
   public init(splitting text: String) {
-    // By bytes, since "/" with a combining mark is one `Character` that is not "/".
+    // Split by bytes: "/" with a combining mark is one `Character` that differs from "/".
     segments =
       text.utf8.isEmpty
       ? [] : text.utf8.split(separator: 0x2F, omittingEmptySubsequences: false).map { String(Substring($0)) }
@@ -32,7 +32,7 @@ public struct ResourcePath: Sendable {
   public var isDocument: Bool { !segments.isEmpty && segments.count.isMultiple(of: 2) }
   /// Whether this names a collection.
   public var isCollection: Bool { !segments.count.isMultiple(of: 2) }
-  /// The last segment, the document's or collection's own id; nil for the root.
+  /// The last segment: the document's or collection's id; nil for the root.
   public var id: String? { segments.last }
   /// The path without its last segment; nil for the root.
   public var parent: ResourcePath? { segments.isEmpty ? nil : ResourcePath(Array(segments.dropLast())) }
@@ -40,7 +40,7 @@ public struct ResourcePath: Sendable {
   /// The path of a child.
   public func appending(_ id: String) -> ResourcePath { ResourcePath(segments + [id]) }
 
-  /// The path below this one.
+  /// The path of a descendant.
   public func appending(_ path: ResourcePath) -> ResourcePath { ResourcePath(segments + path.segments) }
 
   /// Whether this path is `other` or lies below it.
@@ -51,13 +51,13 @@ public struct ResourcePath: Sendable {
   }
 
   /// Compares segment by segment: numeric ids first and by number, then text by UTF-8; shorter first.
-  public static func compare(_ a: ResourcePath, _ b: ResourcePath) -> Ordering {
+  public static func compare(_ a: ResourcePath, _ b: ResourcePath) -> ComparisonOrder {
     let count = min(a.count, b.count)
     for i in 0..<count {
       let ordering = ResourceID.compare(a.segments[i], b.segments[i])
       if ordering != .same { return ordering }
     }
-    return Ordering.compare(a.count, b.count)
+    return ComparisonOrder.compare(a.count, b.count)
   }
 }
 

@@ -1,10 +1,10 @@
-// A query whose result is computed from the documents that it finds.
+// An aggregation query: a query whose result is computed from the documents that it finds.
 
 /// Aggregations over the results of a query.
 public struct AggregationQuery: Hashable, Sendable {
-  /// What is computed.
+  /// The aggregate function.
   public enum Operator: Hashable, Sendable {
-    /// The number of documents, counted at most up to a bound.
+    /// The number of documents. Counting stops at the bound.
     case count(upTo: Int64?)
     /// The sum of a field's numbers.
     case sum(FieldPath)
@@ -14,9 +14,9 @@ public struct AggregationQuery: Hashable, Sendable {
 
   /// One aggregation and the name of its result.
   public struct Aggregation: Hashable, Sendable {
-    /// The result's name; empty for a default one.
+    /// The result's name; empty for a default name.
     public var alias: String
-    /// What is computed.
+    /// The aggregate function.
     public var op: Operator
 
     /// Makes an aggregation.
@@ -37,9 +37,9 @@ public struct AggregationQuery: Hashable, Sendable {
     self.aggregations = aggregations
   }
 
-  /// The aggregations, each with a name of its own; INVALID_ARGUMENT if there are none, too many, or wrong ones.
+  /// The aggregations, each with a distinct name. Aggregations without a name get `field_1`, `field_2` and so on.
   ///
-  /// Those without a name get `field_1`, `field_2` and so on, counting them alone.
+  /// - Throws: INVALID_ARGUMENT if there are none, too many, or invalid ones.
   public func namedAggregations(
     limits: FirestoreLimits = .standard
   ) throws(FirestoreError) -> [Aggregation] {
@@ -74,7 +74,7 @@ public struct AggregationQuery: Hashable, Sendable {
     return named
   }
 
-  /// The fields whose numbers are aggregated: only documents that have all of them count, also for `count`.
+  /// The fields whose numbers are aggregated. Only documents that have all of them count, also for `count`.
   public var fields: [FieldPath] {
     aggregations.compactMap { aggregation in
       switch aggregation.op {

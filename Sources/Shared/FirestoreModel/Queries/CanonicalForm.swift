@@ -1,10 +1,10 @@
-// A text that is the same for the same query, as a key for caches that outlive a process.
+// The canonical form of a query: a string that identifies it, as a key for caches that outlive a process.
 //
-// Invariant: different queries have different texts: every free text inside is quoted and escaped.
+// Invariant: different queries have different canonical forms, since every string inside is quoted and escaped.
 
 extension NormalizedQuery {
-  /// The query's text. The projection is not part of it where clients cache whole documents, so it comes
-  /// last and only if there is one.
+  /// The canonical form of the query. The projection comes last and only if there is one: clients that cache full
+  /// documents have none.
   public var canonicalForm: String {
     var text = "\(parent)"
     if let selector {
@@ -48,7 +48,7 @@ extension Cursor {
 }
 
 extension Value {
-  /// A text that is the same exactly for strictly equal values.
+  /// A string that is the same exactly for strictly equal values.
   public var canonicalText: String {
     switch self {
     case .null: "null"
@@ -74,7 +74,7 @@ extension Value {
   }
 }
 
-/// Pieces of canonical texts.
+/// Parts of canonical forms.
 private enum CanonicalText {
   static func quoted(_ text: String) -> String {
     var result = "\""

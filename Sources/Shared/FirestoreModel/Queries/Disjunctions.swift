@@ -1,17 +1,17 @@
-// A condition as alternatives of simple conditions (disjunctive normal form), which is what plans are made of
-// and what the product limits.
+// The disjunctive normal form of a filter: alternatives, each a list of terms. Plans are built from it, and the product
+// limits the number of alternatives.
 //
-// Invariant: a document meets the condition exactly if it meets all terms of one alternative. The number of
-// alternatives is known before any is built, so no condition can make this explode.
+// Invariant: a document matches the filter exactly if it matches all terms of one alternative. The number of
+// alternatives is computed before any is built, so that no filter can exhaust the memory.
 
-/// One comparison or test, without structure.
+/// One comparison or test.
 public enum FilterTerm: Hashable, Sendable {
-  /// A comparison; never `isIn` or `arrayContainsAny`, which are alternatives of `equal` and `arrayContains`.
+  /// A comparison. It is never `isIn` or `arrayContainsAny`, which become alternatives of `equal` and `arrayContains`.
   case field(FieldFilter)
   /// A test.
   case unary(UnaryFilter)
 
-  /// The field it looks at.
+  /// The field of the term.
   public var field: FieldPath {
     switch self {
     case .field(let filter): filter.field
@@ -19,7 +19,7 @@ public enum FilterTerm: Hashable, Sendable {
     }
   }
 
-  /// Whether a document meets it.
+  /// Whether a document matches the term.
   public func matches(_ name: DocumentName, _ fields: MapValue) -> Bool {
     switch self {
     case .field(let filter): filter.matches(name, fields)
@@ -29,7 +29,7 @@ public enum FilterTerm: Hashable, Sendable {
 }
 
 extension Filter {
-  /// How many alternatives the condition has, saturating.
+  /// The number of alternatives, saturating.
   public var disjunctionCount: Int {
     switch self {
     case .unary: 1
@@ -49,8 +49,9 @@ extension Filter {
     }
   }
 
-  /// The alternatives; each is a list of terms that must all hold, an empty one holds always. Nil if there
-  /// are more than `limit`.
+  /// The alternatives. Each is a list of terms that must all match; an empty list always matches.
+  ///
+  /// - Returns: nil if there are more than `limit`.
   public func disjunctions(limit: Int = FirestoreLimits.standard.disjunctions) -> [[FilterTerm]]? {
     disjunctionCount > limit ? nil : alternatives
   }
@@ -75,7 +76,7 @@ extension Filter {
     }
   }
 
-  /// All comparisons and tests in the tree, as they were stated.
+  /// All comparisons and tests in the tree, unchanged.
   var leaves: [Filter] {
     switch self {
     case .field, .unary: [self]
@@ -83,7 +84,7 @@ extension Filter {
     }
   }
 
-  /// How many parts the tree ends in: comparisons and tests, and composites without parts, which cost no less.
+  /// The number of leaves of the tree: comparisons, tests, and empty composites, which cost as much.
   var endCount: Int {
     switch self {
     case .field, .unary: 1
@@ -91,15 +92,15 @@ extension Filter {
     }
   }
 
-  /// The same condition with every composite of one part replaced by that part: what is left grows with where it ends,
-  /// however deep it is.
+  /// The same condition with every composite of one part replaced by that part. The size of the result depends on the
+  /// number of leaves, not on the depth.
   var simplified: Filter {
     guard case .composite(let op, let parts) = self else { return self }
     let simple = parts.map(\.simplified)
     return simple.count == 1 ? simple[0] : .composite(op, simple)
   }
 
-  /// The filters that must all hold, whatever else the filter says: itself, or the parts of an `and`.
+  /// The filters that must all match: the parts of an `and`, or the filter itself.
   var conjuncts: [Filter] {
     switch self {
     case .composite(.and, let parts): parts.flatMap(\.conjuncts)
@@ -136,7 +137,7 @@ extension Filter {
 }
 
 extension FieldFilter.Operator {
-  /// Whether a field compared so joins the order.
+  /// Whether the field of such a comparison joins the order.
   public var isInequality: Bool {
     switch self {
     case .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual, .notEqual, .notIn: true
@@ -144,7 +145,7 @@ extension FieldFilter.Operator {
     }
   }
 
-  /// The operator's name in messages.
+  /// The operator's name in error messages.
   var name: String {
     switch self {
     case .lessThan: "LESS_THAN"

@@ -1,11 +1,11 @@
-// What a query's caller wants to be told about how it is answered.
+// The explain mode of a query: whether the response contains its plan and statistics.
 
-/// Whether a query is explained, and whether it is run for that.
+/// Whether a query is explained, and whether it runs.
 public enum ExplainMode: Hashable, Sendable {
-  /// It is answered alone.
+  /// The query runs; the response contains only its results.
   case none
-  /// It is not run; the answer is its plan.
+  /// The query does not run; the response contains only its plan.
   case plan
-  /// It is run; after its results come its plan and what running it took.
+  /// The query runs; the response contains its results, its plan and execution statistics.
   case analyze
 }

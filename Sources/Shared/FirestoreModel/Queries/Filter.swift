@@ -1,8 +1,8 @@
-// The condition of a query as a tree.
+// The filter of a query, as a tree.
 
-/// A condition that a document meets or not.
+/// A condition on documents.
 public indirect enum Filter: Hashable, Sendable {
-  /// All (`and`) or any (`or`) of several conditions; with none at all every document matches.
+  /// All (`and`) or any (`or`) of several conditions. Without conditions, every document matches.
   case composite(CompositeOperator, [Filter])
   /// A comparison of a field with an operand.
   case field(FieldFilter)
@@ -67,7 +67,7 @@ public struct UnaryFilter: Hashable, Sendable {
     case isNaN
     /// Exactly null.
     case isNull
-    /// Present, not null and not NaN; also values that are no numbers.
+    /// Present, not null and not NaN. Values that are not numbers match.
     case isNotNaN
     /// Present and not null.
     case isNotNull

@@ -1,10 +1,10 @@
-// Whether a document meets a condition: the one definition that server and clients share.
+// Decides whether a document matches a filter, on the server and in clients.
 //
-// Invariant: a missing field meets nothing; ranges look only at values of their operand's type, and never at
-// NaN; equality is query equality (1 = 1.0), and nothing equals null or NaN except through unary filters.
+// Invariant: a missing field never matches. Ranges match only values of their operand's type, and never NaN. Equality
+// is query equality (1 = 1.0). Only unary filters match null and NaN.
 
 extension Filter {
-  /// Whether a document meets this condition.
+  /// Whether a document matches this filter.
   public func matches(_ name: DocumentName, _ fields: MapValue) -> Bool {
     switch self {
     case .composite(_, let parts) where parts.isEmpty: true
@@ -17,14 +17,14 @@ extension Filter {
 }
 
 extension FieldFilter {
-  /// Whether a document meets this comparison.
+  /// Whether a document matches this comparison.
   public func matches(_ name: DocumentName, _ fields: MapValue) -> Bool {
     if field.isDocumentID { return matches(.reference(name)) }
     guard let value = fields.value(at: field) else { return false }
     return matches(value)
   }
 
-  /// Whether a present value meets this comparison.
+  /// Whether a present value matches this comparison.
   public func matches(_ candidate: Value) -> Bool {
     switch op {
     case .lessThan: inRange(candidate) { $0 == .ascending }
@@ -47,12 +47,12 @@ extension FieldFilter {
     return []
   }
 
-  private func inRange(_ candidate: Value, _ accepts: (Ordering) -> Bool) -> Bool {
+  private func inRange(_ candidate: Value, _ accepts: (ComparisonOrder) -> Bool) -> Bool {
     guard value != .null, candidate.kind == value.kind, !value.isNaN, !candidate.isNaN else { return false }
     return accepts(Value.compare(candidate, value))
   }
 
-  /// Whether an operand of an equality can match anything.
+  /// Whether an operand of an equality can match any value.
   private static func isComparable(_ operand: Value) -> Bool { operand != .null && !operand.isNaN }
 
   private static func equal(_ candidate: Value, _ operand: Value) -> Bool {
@@ -68,14 +68,14 @@ extension FieldFilter {
 }
 
 extension UnaryFilter {
-  /// Whether a document meets this test.
+  /// Whether a document matches this test.
   public func matches(_ name: DocumentName, _ fields: MapValue) -> Bool {
     if field.isDocumentID { return matches(.reference(name)) }
     guard let value = fields.value(at: field) else { return false }
     return matches(value)
   }
 
-  /// Whether a present value meets this test.
+  /// Whether a present value matches this test.
   public func matches(_ candidate: Value) -> Bool {
     switch op {
     case .isNull: candidate == .null

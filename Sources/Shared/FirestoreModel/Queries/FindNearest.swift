@@ -2,27 +2,27 @@
 
 /// A search for the vectors nearest to a given one.
 public struct FindNearest: Hashable, Sendable {
-  /// How distance is measured.
+  /// A distance measure.
   public enum Measure: Hashable, Sendable {
-    /// Straight-line distance, least first.
+    /// Euclidean distance, ascending.
     case euclidean
-    /// One minus the cosine of the angle, least first.
+    /// One minus the cosine of the angle, ascending.
     case cosine
-    /// Dot product, greatest first.
+    /// Dot product, descending.
     case dotProduct
   }
 
   /// The field with the vectors.
   public var field: FieldPath
-  /// The vector to be near to.
+  /// The query vector.
   public var vector: [Double]
-  /// How distance is measured.
+  /// The distance measure.
   public var measure: Measure
-  /// Results at most, 1 to 1,000.
+  /// The maximum number of results, 1 to 1,000.
   public var limit: Int
-  /// The field in results that gets the distance.
+  /// The field of the results that receives the distance.
   public var distanceResultField: FieldPath?
-  /// The farthest distance (for the dot product: the least product) that counts.
+  /// The maximum distance, or for the dot product the minimum product.
   public var distanceThreshold: Double?
 
   /// Makes a search.

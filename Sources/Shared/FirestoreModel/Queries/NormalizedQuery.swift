@@ -1,7 +1,7 @@
-// A query that is valid and says everything: what engines plan and listeners match.
+// A normalized query: valid and with its full order, as engines plan it and listeners match it.
 //
-// Invariant: `matches` and `compare` alone define a query's result: all matching documents, sorted, then
-// offset and limit. Plans, indexes and caches must agree with them.
+// Invariant: `matches` and `compare` define the result of a query: all matching documents, sorted, then offset and
+// limit. Plans, indexes and caches must agree with them.
 
 /// A validated query with its full order.
 public struct NormalizedQuery: Hashable, Sendable {
@@ -9,9 +9,9 @@ public struct NormalizedQuery: Hashable, Sendable {
   public let parent: ParentName
   /// The collections searched; nil for all directly under the parent.
   public let selector: StructuredQuery.CollectionSelector?
-  /// The condition, if any, without parts that only take time.
+  /// The simplified condition, if any.
   public let filter: Filter?
-  /// The condition's alternatives; a single empty one if there is no condition.
+  /// The alternatives of the condition; a single empty alternative without a condition.
   public let disjunctions: [[FilterTerm]]
   /// The full order; ends with `__name__`.
   public let orders: [StructuredQuery.Order]
@@ -19,16 +19,18 @@ public struct NormalizedQuery: Hashable, Sendable {
   public let startAt: Cursor?
   /// Where results end.
   public let endAt: Cursor?
-  /// Results to skip.
+  /// The number of results to skip.
   public let offset: Int
-  /// Results to return at most.
+  /// The maximum number of results.
   public let limit: Int?
   /// The fields to return; nil for all, empty for names only.
   public let select: FieldMask?
   /// The nearest-neighbour search over the results, if any.
   public let findNearest: FindNearest?
 
-  /// Validates and normalises a query; INVALID_ARGUMENT with the product's message otherwise.
+  /// Validates and normalizes a query.
+  ///
+  /// - Throws: INVALID_ARGUMENT with the product's message.
   public init(_ query: Query, limits: FirestoreLimits = .standard) throws(FirestoreError) {
     try query.validate(limits: limits)
     let structured = query.structured.comparable
@@ -45,7 +47,7 @@ public struct NormalizedQuery: Hashable, Sendable {
     findNearest = structured.findNearest
   }
 
-  /// Whether a document is in the query's result, limit and offset aside.
+  /// Whether a document is in the query's result before offset and limit.
   public func matches(_ name: DocumentName, _ fields: MapValue) -> Bool {
     isInScope(name) && hasOrderFields(fields) && filter?.matches(name, fields) != false
       && isWithinBounds(name, fields)
@@ -79,11 +81,10 @@ public struct NormalizedQuery: Hashable, Sendable {
     return true
   }
 
-  /// Compares two documents in the query's order. A missing field sorts first, but matching documents have
-  /// every field.
+  /// Compares two documents in the query's order. A missing field sorts first; matching documents have every field.
   public func compare(
     _ a: DocumentName, _ aFields: MapValue, _ b: DocumentName, _ bFields: MapValue
-  ) -> Ordering {
+  ) -> ComparisonOrder {
     for order in orders {
       let ordering =
         order.field.isDocumentID
@@ -94,8 +95,8 @@ public struct NormalizedQuery: Hashable, Sendable {
     return .same
   }
 
-  /// Compares a cursor's position, the place of its values, with a document.
-  private func compare(_ cursor: Cursor, _ name: DocumentName, _ fields: MapValue) -> Ordering {
+  /// Compares a cursor's values with a document.
+  private func compare(_ cursor: Cursor, _ name: DocumentName, _ fields: MapValue) -> ComparisonOrder {
     for (order, value) in zip(orders, cursor.values) {
       let ordering =
         order.field.isDocumentID
@@ -106,7 +107,7 @@ public struct NormalizedQuery: Hashable, Sendable {
     return .same
   }
 
-  private static func compare(_ a: Value?, _ b: Value?) -> Ordering {
+  private static func compare(_ a: Value?, _ b: Value?) -> ComparisonOrder {
     switch (a, b) {
     case (let a?, let b?): Value.compare(a, b)
     case (nil, nil): .same
@@ -115,6 +116,6 @@ public struct NormalizedQuery: Hashable, Sendable {
     }
   }
 
-  /// The fields of a result that the projection keeps.
+  /// The fields of a result that the projection selects.
   public func projected(_ fields: MapValue) -> MapValue { select.map { fields.projected(to: $0) } ?? fields }
 }

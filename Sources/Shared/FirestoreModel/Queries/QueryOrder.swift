@@ -1,10 +1,10 @@
-// The order of a query's results, with everything that it leaves unsaid.
+// Completes the order of a query's results with its implicit parts.
 //
 // Invariant: a normalised order ends with `__name__`, so no two documents tie.
 
 extension StructuredQuery {
   /// The explicit order; then every field with an inequality that is missing in it, in path order; then
-  /// `__name__`. What is added has the direction of the last explicit field.
+  /// `__name__`. The added fields have the direction of the last explicit field.
   public var normalizedOrder: [Order] {
     var orders = orderBy
     let direction = orderBy.last?.direction ?? .ascending
@@ -17,10 +17,12 @@ extension StructuredQuery {
     return orders
   }
 
-  /// The query whose first results are aggregated over some fields: those come into the order before `__name__`, by name, in
-  /// the last order's direction. (Google's system tests of sums with limits; which of several fields comes first is not
-  /// documented.) A query with cursors' values, which stand for the order as it is, stays, and so does one that ends with
-  /// `__name__`.
+  /// The query with the aggregated fields added to its order, before `__name__`, by name, in the last order's
+  /// direction.
+  ///
+  /// The order decides which documents an aggregation with a limit includes. Google's system tests of sums with limits
+  /// require this order; the order among several fields is not documented. A query whose order ends with `__name__`
+  /// stays as it is, and so does a query with cursor values, which belong to the explicit order.
   public func ordered(byAggregated fields: [FieldPath]) -> StructuredQuery {
     guard startAt?.values.isEmpty ?? true, endAt?.values.isEmpty ?? true, findNearest == nil,
       !orderBy.contains(where: { $0.field.isDocumentID })
@@ -35,8 +37,8 @@ extension StructuredQuery {
     return result
   }
 
-  /// The query that finds the same documents from the other end: all directions reversed, the cursors
-  /// exchanged. How a client asks for the last results of a limit.
+  /// The query with all directions reversed and the cursors exchanged. Clients request the last results of a limit with
+  /// it.
   public var reversed: StructuredQuery {
     var result = self
     result.orderBy = normalizedOrder.map { Order($0.field, $0.direction.reversed) }
@@ -47,7 +49,9 @@ extension StructuredQuery {
 }
 
 extension [StructuredQuery.Order] {
-  /// Parses the text form of ListDocuments, such as `priority desc, __name__`; INVALID_ARGUMENT otherwise.
+  /// Parses the order of a ListDocuments request, such as `priority desc, __name__`.
+  ///
+  /// - Throws: INVALID_ARGUMENT if it is malformed.
   public init(parsing text: String) throws(FirestoreError) {
     self.init()
     for clause in OrderClause.split(text) {
@@ -68,7 +72,7 @@ extension [StructuredQuery.Order] {
   }
 }
 
-/// The pieces of an order's text form.
+/// Parses the clauses of an order's text form.
 private enum OrderClause {
   static func invalid(_ text: String) -> FirestoreError {
     .invalidArgument("Invalid order by clause \"\(text.echoed)\".")

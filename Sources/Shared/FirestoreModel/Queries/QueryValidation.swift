@@ -1,7 +1,7 @@
-// What a query may say.
+// Validates queries by the product's rules.
 //
-// Invariant: every refusal is INVALID_ARGUMENT with the product's message where it is known, and whatever
-// passes can be normalised, planned and matched.
+// Invariant: every error is INVALID_ARGUMENT, with the product's message where it is known. A valid query can be
+// normalized, planned and matched.
 
 extension Query {
   /// Checks the query against the product's rules.
@@ -15,7 +15,7 @@ extension Query {
     }
     if query.offset < 0 { throw .invalidArgument("offset is negative") }
     if let limit = query.limit, limit < 0 { throw .invalidArgument("limit is negative") }
-    // First of all: what follows may cost more than a pass over the filters.
+    // This check comes first, since later checks may cost more than one pass over the filters.
     let parts = (query.filter?.endCount ?? 0) + query.orderBy.count + (parent.path.isEmpty ? 0 : 1)
     if parts > limits.filtersAndOrders {
       throw .invalidArgument("The query has more than \(limits.filtersAndOrders) filters and orders.")
@@ -110,7 +110,8 @@ extension Query {
     }
   }
 
-  /// The product refuses one document's name beside a range of another field, unless the name has a range, too.
+  /// The product rejects an equality on `__name__` with a range on another field, unless `__name__` has a range as
+  /// well.
   private func validateKey(_ conjuncts: [Filter]) throws(FirestoreError) {
     var namesOne = false
     for case .field(let filter) in conjuncts where filter.field.isDocumentID && filter.op == .equal {

@@ -1,12 +1,12 @@
-// A query as the API states it, before validation and normalisation.
+// A structured query as in the API, before validation and normalization.
 
-/// What to look for, in which order, and how much of it. Where to look (the parent) is `Query`'s.
+/// The collections, filter, order, cursors and limits of a query. `Query` adds the parent.
 public struct StructuredQuery: Hashable, Sendable {
-  /// The collections to look in.
+  /// The collections to search.
   public struct CollectionSelector: Hashable, Sendable {
     /// The collection id; empty selects all collections.
     public var collectionID: String
-    /// Whether collections at any depth below the parent count, or only its direct children.
+    /// Whether the selector includes collections at any depth below the parent, or only direct children.
     public var allDescendants: Bool
 
     /// Makes a selector.
@@ -54,7 +54,7 @@ public struct StructuredQuery: Hashable, Sendable {
 
   /// The fields to return; nil for all, empty for names only.
   public var select: FieldMask?
-  /// The collections to look in: one selector, or none for all collections under the parent.
+  /// The collections to search: one selector, or none for all collections under the parent.
   public var from: [CollectionSelector]
   /// The condition.
   public var filter: Filter?
@@ -64,11 +64,11 @@ public struct StructuredQuery: Hashable, Sendable {
   public var startAt: Cursor?
   /// Where to end: `before` is exclusive.
   public var endAt: Cursor?
-  /// Results to skip.
+  /// The number of results to skip.
   public var offset: Int
-  /// Results to return at most; nil for all.
+  /// The maximum number of results; nil for all.
   public var limit: Int?
-  /// A nearest-neighbour search over what the rest of the query finds.
+  /// A nearest-neighbour search over the results of the query.
   public var findNearest: FindNearest?
 
   /// Makes a query.
@@ -103,11 +103,11 @@ public struct Cursor: Hashable, Sendable {
   }
 }
 
-/// A query and where it looks: in the collections of a root or document.
+/// A query over the collections of a root or document.
 public struct Query: Hashable, Sendable {
   /// The root or document whose collections are searched.
   public var parent: ParentName
-  /// What is searched for.
+  /// The query, without its parent.
   public var structured: StructuredQuery
 
   /// Makes a query.

@@ -1,4 +1,4 @@
-// A place on Earth.
+// A geo point: a place on Earth.
 
 /// A latitude and a longitude in degrees.
 public struct GeoPoint: Sendable {
@@ -7,7 +7,7 @@ public struct GeoPoint: Sendable {
   /// Degrees east of Greenwich, −180 to 180.
   public var longitude: Double
 
-  /// Makes a point; `isInRange` says whether the database accepts it.
+  /// Makes a point. The database accepts it if it `isInRange`.
   public init(latitude: Double, longitude: Double) {
     self.latitude = latitude
     self.longitude = longitude
@@ -19,7 +19,7 @@ public struct GeoPoint: Sendable {
   }
 
   /// Orders by latitude, then longitude.
-  public static func compare(_ a: GeoPoint, _ b: GeoPoint) -> Ordering {
+  public static func compare(_ a: GeoPoint, _ b: GeoPoint) -> ComparisonOrder {
     let latitude = Numbers.compare(a.latitude, b.latitude)
     return latitude != .same ? latitude : Numbers.compare(a.longitude, b.longitude)
   }

@@ -1,8 +1,8 @@
-// A map of field names to values, as document contents and as a value inside them.
+// A map of field names to values: the contents of a document, or a value inside it.
 //
-// Invariant: entries are sorted by the UTF-8 bytes of their keys, and no key occurs twice. So equality and
-// order are one pass, and lookup is a binary search. Keys that differ in bytes are different keys, even
-// where Swift's `String` calls them equal.
+// Invariant: entries are sorted by the UTF-8 bytes of their keys, and no key occurs twice. Therefore equality and order
+// take one pass, and lookup is a binary search. Keys with different bytes differ, even where Swift's `String` treats
+// them as equal.
 
 /// A map from field names to values, sorted by UTF-8 key.
 public struct MapValue: Sendable {
@@ -35,16 +35,20 @@ public struct MapValue: Sendable {
   /// The empty map.
   public init() { entries = [] }
 
-  /// Makes a map of fields in any order; of two fields with one key the later stays, as in protobuf.
+  /// Makes a map of fields in any order. If a key repeats, the last field counts, as in protobuf.
   public init(unsorted: [Entry]) {
     entries = unsorted
     if !MapValue.isStrictlySorted(entries) { entries = MapValue.sortedKeepingLast(unsorted) }
   }
 
   /// Makes a map of fields that are known to be sorted, each key once.
-  init(sorted entries: [Entry]) { self.entries = entries }
+  init(sorted entries: [Entry]) {
+    assert(
+      MapValue.isStrictlySorted(entries), "invariant: the fields of a map are sorted by key, without repeats")
+    self.entries = entries
+  }
 
-  /// Makes a map of key and value pairs in any order; of two with one key the later stays.
+  /// Makes a map of key and value pairs in any order. If a key repeats, the last value counts.
   public init<S: Sequence>(_ pairs: S) where S.Element == (String, Value) {
     self.init(unsorted: pairs.map { Entry(key: $0.0, value: $0.1) })
   }
@@ -71,7 +75,7 @@ public struct MapValue: Sendable {
     }
   }
 
-  /// Changes one field's value in place without copying its neighbours; absent is nil on both sides.
+  /// Changes one field's value in place, without copying the other fields. A missing field is nil, before and after.
   public mutating func update<R>(_ key: String, _ body: (inout Value?) throws -> R) rethrows -> R {
     let (index, found) = position(of: key)
     var value: Value?
@@ -95,16 +99,16 @@ public struct MapValue: Sendable {
     }
   }
 
-  /// Where a key is, or would be inserted.
+  /// The index of a key, or the index at which to insert it.
   private func position(of key: String) -> (index: Int, found: Bool) { find(key, from: 0) }
 
-  /// Where a key is, or would be inserted, at `start` or behind it.
+  /// The index of a key, or the index at which to insert it, at or after `start`.
   func find(_ key: String, from start: Int) -> (index: Int, found: Bool) {
     var low = start
     var high = entries.count
     while low < high {
       let middle = (low + high) / 2
-      switch Ordering.compare(utf8: entries[middle].key, key) {
+      switch ComparisonOrder.compare(utf8: entries[middle].key, key) {
       case .ascending: low = middle + 1
       case .descending: high = middle
       case .same: return (middle, true)
@@ -116,13 +120,13 @@ public struct MapValue: Sendable {
   private static func isStrictlySorted(_ entries: [Entry]) -> Bool {
     guard entries.count > 1 else { return true }
     for i in 1..<entries.count
-    where Ordering.compare(utf8: entries[i - 1].key, entries[i].key) != .ascending { return false }
+    where ComparisonOrder.compare(utf8: entries[i - 1].key, entries[i].key) != .ascending { return false }
     return true
   }
 
   private static func sortedKeepingLast(_ entries: [Entry]) -> [Entry] {
     let order = entries.indices.sorted { a, b in
-      let ordering = Ordering.compare(utf8: entries[a].key, entries[b].key)
+      let ordering = ComparisonOrder.compare(utf8: entries[a].key, entries[b].key)
       return ordering == .same ? a < b : ordering == .ascending
     }
     var result: [Entry] = []
@@ -144,7 +148,7 @@ extension MapValue: Hashable {
 }
 
 extension MapValue: ExpressibleByDictionaryLiteral {
-  /// Makes a map from a literal; of two equal keys the later stays.
+  /// Makes a map from a literal. If a key repeats, the last value counts.
   public init(dictionaryLiteral elements: (String, Value)...) { self.init(elements) }
 }
 

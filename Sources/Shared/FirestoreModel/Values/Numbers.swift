@@ -1,11 +1,11 @@
-// Comparison of numbers: integers and doubles by mathematical value, without a lossy conversion.
+// Compares numbers: integers and doubles by mathematical value, without lossy conversion.
 //
 // Invariant: NaN < −∞ < … < +∞ is a total order in which NaN equals itself and 0 == 0.0 == −0.0.
 
 /// The order of numbers.
 public enum Numbers {
   /// Compares two doubles; NaN is least and equal to itself, zeros are equal.
-  public static func compare(_ a: Double, _ b: Double) -> Ordering {
+  public static func compare(_ a: Double, _ b: Double) -> ComparisonOrder {
     if a < b { return .ascending }
     if a > b { return .descending }
     if a == b { return .same }
@@ -14,7 +14,7 @@ public enum Numbers {
   }
 
   /// Compares an integer with a double exactly, also beyond 2^53.
-  public static func compare(_ a: Int64, _ b: Double) -> Ordering {
+  public static func compare(_ a: Int64, _ b: Double) -> ComparisonOrder {
     if b.isNaN { return .descending }
     if b >= 0x1p63 { return .ascending }
     if b < -0x1p63 { return .descending }

@@ -1,4 +1,4 @@
-// A point in time with nanoseconds, as the wire carries it; what is stored has microseconds.
+// A point in time, with nanoseconds as on the wire. Stored timestamps have microseconds.
 
 /// A point in time: whole seconds since 1970-01-01T00:00:00Z and the nanoseconds after them.
 ///
@@ -36,12 +36,12 @@ public struct Timestamp: Hashable, Comparable, Sendable {
     return overflowed ? .max : sum
   }
 
-  /// The same time cut (never rounded) to microseconds, which is what the database stores.
+  /// The same time truncated to microseconds, the precision that the database stores.
   public var truncatedToMicroseconds: Timestamp {
     Timestamp(seconds: seconds, nanoseconds: nanoseconds - nanoseconds % 1000)
   }
 
-  /// The same time cut to milliseconds, which is the precision of server timestamps.
+  /// The same time truncated to milliseconds, the precision of server timestamps.
   public var truncatedToMilliseconds: Timestamp {
     Timestamp(seconds: seconds, nanoseconds: nanoseconds - nanoseconds % 1_000_000)
   }

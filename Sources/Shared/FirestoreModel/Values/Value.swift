@@ -1,13 +1,13 @@
-// A field's value: every type that the database stores, and the one that only a client knows.
+// A field's value: all types that the database stores, and pending server timestamps, which only clients have.
 //
-// `==` is *strict* equality (what makes a document changed): integer 1 ≠ double 1.0, 0.0 ≠ −0.0, NaN is NaN.
-// The order, and with it the equality of queries, is `Value.compare`, where 1 = 1.0.
+// `==` is strict equality, which decides whether a document changed: integer 1 ≠ double 1.0, 0.0 ≠ −0.0, NaN = NaN.
+// Queries use the order and equality of `Value.compare`, where 1 = 1.0.
 
 /// A value of a document's field.
 public enum Value: Sendable {
-  /// Null, least of all values.
+  /// Null, which sorts before all other values.
   case null
-  /// False, then true.
+  /// A boolean; false sorts before true.
   case boolean(Bool)
   /// A 64-bit integer; shares one order with doubles.
   case integer(Int64)
@@ -15,29 +15,29 @@ public enum Value: Sendable {
   case double(Double)
   /// A point in time, stored in microseconds.
   case timestamp(Timestamp)
-  /// Text, at most 1,048,487 bytes of UTF-8, ordered by them.
+  /// Text of at most 1,048,487 bytes of UTF-8; sorts by its UTF-8 bytes.
   case string(String)
-  /// Bytes, at most 1,048,487, ordered as unsigned.
+  /// At most 1,048,487 bytes; sort as unsigned bytes.
   case bytes([UInt8])
   /// The name of a document, which may be missing or belong to another database.
   indirect case reference(DocumentName)
   /// A place on Earth.
   case geoPoint(GeoPoint)
-  /// A list. No element is an array itself.
+  /// An array. No element is an array.
   case array([Value])
   /// A map; sorts after vectors.
   case map(MapValue)
-  /// A vector of at most 2,048 doubles, on the wire a map marked by `__type__`.
+  /// A vector of at most 2,048 doubles. On the wire it is a map with the key `__type__`.
   case vector([Double])
-  /// Client only: a server timestamp that the server has not assigned yet. Never stored by a server.
+  /// A server timestamp that the server has not assigned yet. It occurs only in clients.
   indirect case pendingServerTimestamp(PendingServerTimestamp)
 }
 
-/// A server timestamp that a client has written and the server not yet acknowledged.
+/// A server timestamp that a client has written and the server has not yet acknowledged.
 public struct PendingServerTimestamp: Hashable, Sendable {
-  /// When the client wrote it; pending timestamps sort among themselves by it.
+  /// The time of the write on the client. Pending timestamps sort by it.
   public var localWriteTime: Timestamp
-  /// The field's value before, for readers that ask for it.
+  /// The field's value before the write, for readers that request it.
   public var previousValue: Value?
 
   /// Makes a pending server timestamp.
@@ -91,7 +91,7 @@ extension Value: Hashable {
 }
 
 extension Value {
-  /// The place of a value's type in the order across types. Integers and doubles are one kind.
+  /// The rank of a value's type in the order across types. Integers and doubles share one kind.
   public enum Kind: UInt8, Hashable, Comparable, Sendable {
     /// Null.
     case null = 1
@@ -122,7 +122,7 @@ extension Value {
     public static func < (a: Kind, b: Kind) -> Bool { a.rawValue < b.rawValue }
   }
 
-  /// The value's place in the order across types.
+  /// The rank of the value's type in the order across types.
   public var kind: Kind {
     switch self {
     case .null: .null
@@ -147,7 +147,7 @@ extension Value {
   }
 }
 
-// No nil literal: `map["a"] == nil` has to ask whether the field is missing, not whether it is null.
+// `Value` is not expressible by a nil literal: `map["a"] == nil` must mean that the field is missing, not that it is null.
 extension Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
   ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral,
   ExpressibleByDictionaryLiteral
@@ -162,6 +162,6 @@ extension Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Expres
   public init(booleanLiteral value: Bool) { self = .boolean(value) }
   /// An array.
   public init(arrayLiteral elements: Value...) { self = .array(elements) }
-  /// A map; of two equal keys the later stays.
+  /// A map. If a key repeats, the last value counts.
   public init(dictionaryLiteral elements: (String, Value)...) { self = .map(MapValue(elements)) }
 }

@@ -1,13 +1,13 @@
-// Arrays as sets, for the array transforms: equality is the queries' (1 = 1.0), order stays the array's.
+// Set operations on arrays, for the array transforms. Equality is query equality (1 = 1.0); the array keeps its order.
 //
-// Invariant: one pass over this array and a search of the other's sorted elements for each of its own, whatever they
-// hold: they come from clients and run where others wait, and few elements change a long array.
+// Invariant: the cost is one binary search in the sorted operand for each element of this array. The bound matters
+// because clients send both and other writes wait meanwhile. A few operands typically change a long array.
 
 extension [Value] {
-  /// This array, followed by each element that it does not hold yet; equal ones among `elements` once.
+  /// This array, followed by each of `elements` that it does not contain. Equal elements are appended once.
   func union(_ elements: [Value]) -> [Value] {
     let sorted = elements.sortedForSearch()
-    // Of equal ones the first is missing, unless this array has one.
+    // Only the first of several equal elements counts as missing, unless this array contains it.
     var isMissing = [Bool](repeating: false, count: elements.count)
     for index in sorted { isMissing[index] = true }
     for value in self {
@@ -16,13 +16,13 @@ extension [Value] {
     return self + elements.indices.lazy.filter { isMissing[$0] }.map { elements[$0] }
   }
 
-  /// This array without what equals any of `elements`.
+  /// This array without the elements that equal any of `elements`.
   func subtracting(_ elements: [Value]) -> [Value] {
     let sorted = elements.sortedForSearch()
     return filter { elements.find($0, in: sorted) == nil }
   }
 
-  /// The places of the elements in their order, of equal ones the first alone.
+  /// The indices of the elements in sorted order. Of equal elements only the first is included.
   private func sortedForSearch() -> [Int] {
     let order = indices.sorted { a, b in
       switch Value.compare(self[a], self[b]) {
@@ -39,7 +39,7 @@ extension [Value] {
     return distinct
   }
 
-  /// Where an element equal to a value stands, among those in `sorted`.
+  /// The index of an element equal to `value`, among the indices in `sorted`.
   private func find(_ value: Value, in sorted: [Int]) -> Int? {
     var low = 0
     var high = sorted.count

@@ -1,10 +1,10 @@
-// A change to one field that the server computes from its present value.
+// A field transform: a change to one field that the server computes from the field's current value.
 
 /// A transform of one field.
 public struct FieldTransform: Hashable, Sendable {
-  /// What to compute.
+  /// The computation.
   public enum Operation: Hashable, Sendable {
-    /// The commit's time, in milliseconds.
+    /// The commit time, with a precision of milliseconds.
     case serverTimestamp
     /// Adds a number; integers saturate.
     case increment(Value)
@@ -12,7 +12,7 @@ public struct FieldTransform: Hashable, Sendable {
     case maximum(Value)
     /// The lesser of the field and a number.
     case minimum(Value)
-    /// Appends those elements that the array does not hold yet.
+    /// Appends the elements that the array does not contain.
     case appendMissing([Value])
     /// Removes every element equal to one of these.
     case removeAll([Value])
@@ -20,7 +20,7 @@ public struct FieldTransform: Hashable, Sendable {
 
   /// The field.
   public var field: FieldPath
-  /// What to compute.
+  /// The computation.
   public var operation: Operation
 
   /// Makes a transform.

@@ -1,24 +1,24 @@
-// How a transaction begins.
+// The options with which a transaction begins.
 
 /// The mode of a transaction.
 public enum TransactionOptions: Hashable, Sendable {
-  /// How a read-write transaction keeps others from its reads.
+  /// How a read-write transaction protects its reads from other writes.
   public enum ConcurrencyMode: Hashable, Sendable {
     /// The database's default.
     case unspecified
-    /// No locks: what was read is checked at commit.
+    /// No locks: the commit checks that the documents read are unchanged.
     case optimistic
-    /// Reads lock.
+    /// Reads take locks.
     case pessimistic
   }
 
-  /// Reads and writes. `retrying` is the token of the aborted attempt whose age this one inherits.
+  /// Reads and writes. `retrying` is the token of an aborted attempt; the transaction inherits its age.
   case readWrite(retrying: [UInt8]? = nil, concurrency: ConcurrencyMode = .unspecified)
-  /// Only reads, all at one time: the given one, else that of the first read.
+  /// Only reads, all at one time: `readTime`, or by default the time of the first read.
   case readOnly(readTime: Timestamp? = nil)
 }
 
-/// At which state of the database a read looks.
+/// The state of the database that a read returns.
 public enum ReadConsistency: Hashable, Sendable {
   /// The newest state.
   case latest

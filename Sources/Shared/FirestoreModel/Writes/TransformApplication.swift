@@ -1,19 +1,22 @@
-// What transforms compute.
+// Applies field transforms: computes a field's new value.
 //
-// Invariant: the result depends on the field's value, the operand and the request's time alone, so that
-// replaying a commit gives the same document.
+// Invariant: the result depends only on the field's value, the operand and the request time, so that replaying a commit
+// gives the same document.
 
 extension FieldTransform {
-  /// The field's new value, and what the write's result reports.
+  /// The field's new value, and the result that the client receives.
   public struct Outcome: Hashable, Sendable {
-    /// What the field becomes.
+    /// The field's new value.
     public var value: Value
-    /// What the client is told: the value, or null for array transforms.
+    /// The result in the response: the value, or null for array transforms.
     public var result: Value
   }
 
-  /// Computes the transform of a field's present value, nil if it is missing. `requestTime` is the commit's
-  /// time, which a server timestamp cuts to milliseconds.
+  /// Applies the transform.
+  ///
+  /// - Parameters:
+  ///   - current: the field's value; nil if it is missing.
+  ///   - requestTime: the commit time, which a server timestamp truncates to milliseconds.
   public func apply(to current: Value?, requestTime: Timestamp) -> Outcome {
     switch operation {
     case .serverTimestamp:
@@ -23,10 +26,10 @@ extension FieldTransform {
       let value = FieldTransform.sum(current, operand)
       return Outcome(value: value, result: value)
     case .maximum(let operand):
-      let value = FieldTransform.extreme(current, operand, .descending)
+      let value = FieldTransform.minimumOrMaximum(current, operand, .descending)
       return Outcome(value: value, result: value)
     case .minimum(let operand):
-      let value = FieldTransform.extreme(current, operand, .ascending)
+      let value = FieldTransform.minimumOrMaximum(current, operand, .ascending)
       return Outcome(value: value, result: value)
     case .appendMissing(let elements):
       return Outcome(value: .array(FieldTransform.array(current).union(elements)), result: .null)
@@ -35,8 +38,8 @@ extension FieldTransform {
     }
   }
 
-  /// About how many elements computing it goes over.
-  func work(on current: Value?) -> Int {
+  /// The approximate number of array elements that applying the transform visits.
+  func cost(on current: Value?) -> Int {
     switch operation {
     case .appendMissing(let elements), .removeAll(let elements):
       FieldTransform.array(current).count + elements.count
@@ -44,7 +47,7 @@ extension FieldTransform {
     }
   }
 
-  /// The transform with its operand as it is stored.
+  /// The transform with its operand in stored form.
   var stored: FieldTransform {
     switch operation {
     case .appendMissing(let elements): FieldTransform(field, .appendMissing(elements.map(\.stored)))
@@ -53,7 +56,9 @@ extension FieldTransform {
     }
   }
 
-  /// Checks the path and the operand; INVALID_ARGUMENT if the transform can never be applied.
+  /// Validates the path and the operand.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the transform can never be applied.
   public func validate(limits: FirestoreLimits = .standard) throws(FirestoreError) {
     try DocumentValidation.validate(written: field)
     switch operation {
@@ -87,8 +92,10 @@ extension FieldTransform {
     }
   }
 
-  /// The operand if it lies on the wanted side of the current value, else the current value.
-  private static func extreme(_ current: Value?, _ operand: Value, _ wanted: Ordering) -> Value {
+  /// The operand if it compares to the current value as `wanted`, else the current value.
+  private static func minimumOrMaximum(_ current: Value?, _ operand: Value, _ wanted: ComparisonOrder)
+    -> Value
+  {
     guard let current, current.kind == .number else { return operand }
     if current.isNaN || operand.isNaN { return .double(.nan) }
     return Value.compare(operand, current) == wanted ? operand : current

@@ -1,13 +1,13 @@
-// One change to one document, as commits carry it.
+// A write: one change to one document, as a commit carries it.
 //
-// Invariant: a mask is told by its presence, never by its length: an empty one touches no field but makes
-// sure that the document exists; none at all replaces the document.
+// Invariant: an empty mask differs from no mask. An empty mask changes no field but ensures that the document exists;
+// without a mask the write replaces the document.
 
-/// A write: what to do, to which document, and under which condition.
+/// A write: an operation on a document, with an optional precondition.
 public struct Write: Hashable, Sendable {
-  /// What a write does.
+  /// The operation of a write.
   public enum Operation: Hashable, Sendable {
-    /// Sets the document's fields: all of them, or, with a mask, only the named ones.
+    /// Sets the document's fields: all of them, or with a mask only the fields it names.
     case update(DocumentName, fields: MapValue)
     /// Deletes the document, if it exists.
     case delete(DocumentName)
@@ -17,14 +17,15 @@ public struct Write: Hashable, Sendable {
     case transform(DocumentName, [FieldTransform])
   }
 
-  /// What to do.
+  /// The operation.
   public var operation: Operation
-  /// Fields that an update touches: set if given, deleted if not. Nil replaces the whole document. A write is made with
-  /// them in order and without repeats, so that nobody sorts them where other writes wait.
+  /// The fields that an update changes: sets those that the update contains and deletes the others. Nil replaces the
+  /// whole document. The initialiser sorts the paths and removes repeats, so that this work is not done while other
+  /// writes wait.
   public var mask: [FieldPath]?
   /// Transforms to apply after an update's fields, in order.
   public var transforms: [FieldTransform]
-  /// The condition on the document as it is before this write.
+  /// The condition on the document's state before this write.
   public var precondition: Precondition?
 
   /// Makes a write.
@@ -38,14 +39,14 @@ public struct Write: Hashable, Sendable {
     self.precondition = precondition
   }
 
-  /// The document that the write is about.
+  /// The document that the write addresses.
   public var document: DocumentName {
     switch operation {
     case .update(let name, _), .delete(let name), .verify(let name), .transform(let name, _): name
     }
   }
 
-  /// The transforms that the write applies, whichever way it states them.
+  /// The transforms that the write applies, in either form.
   public var allTransforms: [FieldTransform] {
     if case .transform(_, let own) = operation { return own + transforms }
     return transforms
@@ -54,15 +55,16 @@ public struct Write: Hashable, Sendable {
 
 /// A condition on a document's state before a write.
 public enum Precondition: Hashable, Sendable {
-  /// The document must exist (true) or must not (false).
+  /// The document must exist (true) or must not exist (false).
   case exists(Bool)
   /// The document must exist and must last have been updated at this time.
   case updateTime(Timestamp)
 }
 
-/// What became of one write.
+/// The result of one write.
 public struct WriteResult: Hashable, Sendable {
-  /// When the document was last changed: now, or before if the write changed nothing; nil after a delete.
+  /// The time of the document's last change, which is earlier than the commit if the write changed nothing; nil after a
+  /// delete.
   public var updateTime: Timestamp?
   /// One result for each transform, in order; null for array transforms.
   public var transformResults: [Value]

@@ -1,23 +1,27 @@
-// Checking writes and applying them to a document: the same on the server and in a client's cache.
+// Validates writes and applies them to a document, alike on the server and in a client's cache.
 //
-// Invariant: an update's fields go in first, then the transforms in order, each seeing the one before.
+// Invariant: the fields of an update apply first, then the transforms in order. Each sees the results of those before.
 
 extension Write {
-  /// What a write makes of a document.
+  /// The result of applying a write to a document.
   public struct Outcome: Hashable, Sendable {
-    /// The document's fields afterwards; nil if it does not exist then.
+    /// The document's fields after the write; nil if it does not exist then.
     public var fields: MapValue?
     /// One result for each transform, in order.
     public var transformResults: [Value]
   }
 
-  /// Applies the write to a document's fields, nil if it does not exist. Preconditions are not looked at.
+  /// Applies the write without checking its precondition.
+  ///
+  /// - Parameter existing: the document's fields; nil if it does not exist.
   public func apply(to existing: MapValue?, requestTime: Timestamp) -> Outcome {
     apply(to: existing, requestTime: requestTime, spending: { _ in })
   }
 
-  /// Applies the write for someone who bounds what that costs: before each step, `spend` is told about how many of the
-  /// document's fields and elements it goes over. What the write itself holds does not count.
+  /// Applies the write within a caller's budget.
+  ///
+  /// - Parameter spend: called before each step with its approximate cost: the number of the document's fields and
+  ///   array elements that the step visits. The contents of the write itself do not count. It may throw.
   public func apply(
     to existing: MapValue?, requestTime: Timestamp, spending spend: (Int) throws -> Void
   ) rethrows -> Outcome {
@@ -30,17 +34,17 @@ extension Write {
       fields = new
       if let mask {
         let existing = existing ?? MapValue()
-        try spend(existing.work(alongTheWayTo: mask))
+        try spend(existing.costOfChanging(mask))
         fields = existing.merging(new, mask: mask)
       }
     }
     let transforms = allTransforms
-    if !transforms.isEmpty { try spend(fields.work(alongTheWayTo: transforms.map(\.field))) }
+    if !transforms.isEmpty { try spend(fields.costOfChanging(transforms.map(\.field))) }
     var results: [Value] = []
     results.reserveCapacity(transforms.count)
     for transform in transforms {
       let current = fields.value(at: transform.field)
-      try spend(transform.work(on: current))
+      try spend(transform.cost(on: current))
       let outcome = transform.apply(to: current, requestTime: requestTime)
       fields.set(outcome.value, at: transform.field)
       results.append(outcome.result)
@@ -48,19 +52,19 @@ extension Write {
     return Outcome(fields: fields, transformResults: results)
   }
 
-  /// The write with its values as they are stored, so that what it makes of a stored document can be stored as it is.
+  /// The write with its values in stored form, so that its result needs no further conversion.
   public var stored: Write {
     var write = self
     switch operation {
     case .update(let name, let fields): write.operation = .update(name, fields: fields.stored)
-    case .transform(let name, let own): write.operation = .transform(name, own.map(\.stored))
+    case .transform(let name, let transforms): write.operation = .transform(name, transforms.map(\.stored))
     case .delete, .verify: break
     }
     write.transforms = transforms.map(\.stored)
     return write
   }
 
-  /// Whether applying the write has changed a document. Looks only at what the write names, each path once.
+  /// Whether the write changed a document. Compares only the fields that the write names, each path once.
   public func hasChanged(_ before: MapValue?, into after: MapValue?) -> Bool {
     guard let before, let after else { return (before == nil) != (after == nil) }
     if case .update = operation, mask == nil { return before != after }
@@ -69,8 +73,9 @@ extension Write {
     return paths.contains { before.value(at: $0) != after.value(at: $0) }
   }
 
-  /// Checks everything that can be checked without the document: INVALID_ARGUMENT if the write can never be
-  /// applied to a document of this database. The size of the result is checked when it is known.
+  /// Validates the write without its document. The size of the result is validated when it is known.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the write can never be applied to a document of this database.
   public func validate(
     in database: DatabaseName, limits: FirestoreLimits = .standard
   ) throws(FirestoreError) {
@@ -81,7 +86,7 @@ extension Write {
     case .update(let name, let fields):
       if let mask {
         for path in mask { try DocumentValidation.validate(written: path) }
-        // What the mask leaves out is ignored, so only what it names has to be storable.
+        // Only the fields that the mask names are stored, so only they are validated.
         let named = fields.projected(to: FieldMask(mask))
         if DocumentSize.of(fields: named) > limits.documentBytes {
           throw .invalidArgument(
@@ -103,10 +108,10 @@ extension Write {
     try refuseNested(transforms)
   }
 
-  /// Refuses to transform a field and another inside it in one write: which came first would decide what is left of them.
+  /// Rejects transforms of a field and of a field inside it in one write, since their order would decide the result.
   private func refuseNested(_ transforms: [FieldTransform]) throws(FirestoreError) {
     guard transforms.count > 1 else { return }
-    // What is inside a field follows it in this order, with nothing else between.
+    // In this order, the fields inside a field directly follow it.
     let fields = transforms.map(\.field).sorted()
     for (field, next) in zip(fields, fields.dropFirst())
     where next.count > field.count && next.hasPrefix(field) {
@@ -122,9 +127,10 @@ extension Write {
 }
 
 extension MapValue {
-  /// How many fields are copied to change these paths: those of every map on the way, of neighbours in the list once.
-  fileprivate func work(alongTheWayTo paths: [FieldPath]) -> Int {
-    var work = count
+  /// The number of fields that changing these paths copies: the fields of every map on each path. Maps that a path
+  /// shares with the path before it count once.
+  fileprivate func costOfChanging(_ paths: [FieldPath]) -> Int {
+    var cost = count
     var previous: ArraySlice<String> = []
     for path in paths {
       let parents = path.segments.dropLast()
@@ -133,18 +139,20 @@ extension MapValue {
       for (level, name) in parents.enumerated() {
         guard case .map(let inner)? = map[name] else { break }
         map = inner
-        if level >= shared { work += map.count }
+        if level >= shared { cost += map.count }
       }
       previous = parents
     }
-    return work
+    return cost
   }
 }
 
 extension Precondition {
-  /// Checks the condition against the stored document, nil if it is missing, with the product's errors:
-  /// NOT_FOUND, ALREADY_EXISTS, or FAILED_PRECONDITION for a wrong update time (also where the document is
-  /// missing, since clients retry that code and not the others).
+  /// Checks the condition against the stored document.
+  ///
+  /// - Parameter stored: the update time of the document; nil if it is missing.
+  /// - Throws: NOT_FOUND, ALREADY_EXISTS, or FAILED_PRECONDITION for a wrong update time. A missing document has a
+  ///   wrong update time, since clients retry FAILED_PRECONDITION and not the other codes.
   public func check(_ name: DocumentName, updateTime stored: Timestamp?) throws(FirestoreError) {
     switch self {
     case .exists(true): if stored == nil { throw .notFound("No document to update: \(name)") }

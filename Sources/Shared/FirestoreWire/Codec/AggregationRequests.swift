@@ -1,4 +1,4 @@
-// The request for aggregates over a query, from wire bytes: its query's operands may hold maps, as RunQuery's may.
+// Decodes requests for aggregations, like other requests with queries, without the generated messages.
 
 public import FirestoreModel
 
@@ -6,11 +6,11 @@ public import FirestoreModel
 public struct RunAggregationQueryRequest: Hashable, Sendable {
   /// The parent's name as it was sent.
   public var parent = ""
-  /// The query and what to compute; nil if none was sent.
+  /// The query and its aggregations; nil if none was sent.
   public var query: AggregationQuery?
-  /// Which state to read.
+  /// The state to read.
   public var consistency = ReadConsistency.latest
-  /// Whether the request asks for an explanation, and of what.
+  /// The requested explanation.
   public var explain = ExplainMode.none
 
   /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.

@@ -1,5 +1,5 @@
-// The requests that carry writes, from wire bytes: the hottest ones, and the ones whose field names must
-// survive as they are.
+// Decodes requests with writes, without the generated messages. These requests are the most frequent, and the generated
+// messages do not keep all field names distinct (see WriteDecoding).
 
 public import FirestoreModel
 
@@ -32,8 +32,8 @@ public struct CommitRequest: Hashable, Sendable {
 }
 
 extension CommitRequest {
-  /// The database and the transaction that a request names which cannot be read as a whole: what it says of them before
-  /// the place where its bytes stop making sense. Nil if it names no transaction there.
+  /// The database and the transaction of a malformed request, from the fields before the malformed part. Nil if no
+  /// transaction is among them.
   public static func transaction(
     in bytes: UnsafeRawBufferPointer
   ) -> (database: String, token: [UInt8])? {
@@ -49,7 +49,7 @@ extension CommitRequest {
         }
       }
     } catch {
-      // What stands before is as it was sent.
+      // The fields before the malformed part count.
     }
     return token.isEmpty ? nil : (database, token)
   }
@@ -78,15 +78,15 @@ public struct BatchWriteRequest: Hashable, Sendable {
   }
 }
 
-/// A `WriteRequest`: one message of a stream of writes.
+/// A `WriteRequest`: one message of a Write stream.
 public struct WriteStreamRequest: Hashable, Sendable {
-  /// The database's name as it was sent; empty if it was not.
+  /// The database's name as it was sent; empty if none was sent.
   public var database = ""
   /// The stream to resume; empty for none.
   public var streamID = ""
   /// The writes in order.
   public var writes: [Write] = []
-  /// The last token that the client has seen; empty for none.
+  /// The last token that the client received; empty for none.
   public var streamToken: [UInt8] = []
 
   /// Reads a message; INVALID_ARGUMENT if it is malformed. The bytes are not kept.

@@ -1,13 +1,12 @@
-// Values, field maps and documents as wire bytes: what the engine stores and what responses carry.
+// Encodes and decodes values, field maps and documents, as the engine stores them and responses carry them.
 //
-// Invariant: the bytes are exactly the public API's messages, so that stored documents go into responses
-// without being decoded.
+// Invariant: the bytes are the public API's messages, so that stored documents go into responses without decoding.
 
 public import FirestoreModel
 
 /// Encodes and decodes documents and their parts.
 public enum DocumentCodec {
-  /// A `Value` message.
+  /// Encodes a `Value` message.
   public static func encode(_ value: Value) -> [UInt8] {
     var writer = ProtobufWriter(capacity: 128)
     writer.value(value)
@@ -19,7 +18,7 @@ public enum DocumentCodec {
     try decode(bytes) { reader throws(FirestoreError) in try reader.value() }
   }
 
-  /// A `MapValue` message with these fields.
+  /// Encodes a `MapValue` message with these fields.
   public static func encode(fields: MapValue) -> [UInt8] {
     var writer = ProtobufWriter()
     writer.fields(fields, at: 1)
@@ -31,19 +30,19 @@ public enum DocumentCodec {
     try decode(bytes) { reader throws(FirestoreError) in try reader.fields() }
   }
 
-  /// A `Document` message.
+  /// Encodes a `Document` message.
   public static func encode(_ document: Document) -> [UInt8] {
     var writer = ProtobufWriter(capacity: 1024)
     writer.document(document)
     return writer.finish()
   }
 
-  /// Reads a `Document` message; times that are absent are the epoch. INVALID_ARGUMENT if it is malformed.
+  /// Reads a `Document` message. Absent times become the epoch. INVALID_ARGUMENT if it is malformed.
   public static func decode(_ bytes: [UInt8]) throws(FirestoreError) -> Document {
     try decode(bytes) { reader throws(FirestoreError) in try reader.document() }
   }
 
-  /// Lends a reader over an array's bytes.
+  /// Calls `body` with a reader over an array's bytes.
   static func decode<R>(
     _ bytes: [UInt8], _ body: (inout ProtobufReader) throws(FirestoreError) -> R
   ) throws(FirestoreError) -> R {
@@ -67,15 +66,17 @@ extension ProtobufWriter {
     fields(document.fields, at: 2)
     let mark = count
     documentName(document.name)
-    head(1, since: mark)
+    lengthPrefix(1, since: mark)
   }
 }
 
 extension ProtobufReader {
-  /// Reads a `Document` message to its end; times that are absent are the epoch.
+  /// Reads a `Document` message to its end. Absent times become the epoch.
   public mutating func document() throws(FirestoreError) -> Document { try document(named: nil) }
 
-  /// Reads a `Document` message to its end, whose name may have come before.
+  /// Reads a `Document` message to its end.
+  ///
+  /// - Parameter earlier: the name in an earlier occurrence of the field, which counts if this message has none.
   mutating func document(named earlier: DocumentName?) throws(FirestoreError) -> Document {
     var name = earlier
     var entries: [MapValue.Entry] = []

@@ -1,5 +1,5 @@
-// The requests that write one document and return it, from wire bytes: their field names, too, must survive as they
-// are.
+// Decodes requests that write one document and return it, without the generated messages, which do not keep all field
+// names distinct (see WriteDecoding).
 
 public import FirestoreModel
 
@@ -9,7 +9,7 @@ public struct CreateDocumentRequest: Hashable, Sendable {
   public var parent = ""
   /// The collection's id as it was sent.
   public var collectionID = ""
-  /// The document's id as it was sent; empty for one that the server chooses.
+  /// The document's id as it was sent; empty if the server is to choose it.
   public var documentID = ""
   /// The name inside the document, which should be empty.
   public var documentName = ""
@@ -49,11 +49,11 @@ public struct UpdateDocumentRequest: Hashable, Sendable {
   public var documentName = ""
   /// The document's new contents.
   public var fields = MapValue()
-  /// The fields that are set or removed; nil for the whole document.
+  /// The fields to set or remove; nil for the whole document.
   public var updateMask: [FieldPath]?
   /// The fields to return; nil for all.
   public var mask: FieldMask?
-  /// The condition on the document as it is.
+  /// The condition on the existing document.
   public var precondition: Precondition?
 
   /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.

@@ -1,38 +1,38 @@
-// Masks and projections from wire bytes.
+// Decodes masks and projections.
 
 import FirestoreModel
 
-/// The paths of a mask or projection as they come, possibly in several pieces.
+/// Collects the paths of a mask or projection, which may occur several times in a message.
 ///
-/// Invariant: repeats take up no more than the distinct paths, or a thousand of them, since a few packed bytes may stand for
-/// millions.
+/// Invariant: repeated paths take up no more memory than the distinct paths, or 1,024 paths. A small compressed request
+/// may repeat a path millions of times.
 struct MaskPaths {
-  /// What a mask is for.
+  /// The use of a mask.
   enum Use {
-    /// Paths that no document can have are left out, for they select nothing and take up much more than their text.
-    /// A mask of such paths alone is one without paths, not none.
+    /// Ignores paths that no document can have: they select nothing and take up much more memory than their text. A
+    /// mask of only such paths is an empty mask.
     case read
-    /// All paths count, since those that cannot be written are refused.
+    /// Keeps all paths, since invalid paths are rejected.
     case write
   }
 
   private(set) var paths: [FieldPath] = []
   private let use: Use
-  private var bound = MaskPaths.leastBound
+  private var bound = MaskPaths.minimumBound
 
-  private static let leastBound = 1_024
+  private static let minimumBound = 1_024
 
-  /// Most names of a path that a document can have: the maps around a field are levels.
-  private static let readableNames = Limits.greatestValueDepth + 1
+  /// The maximum names of a path in a document.
+  private static let maximumReadableNames = Limits.greatestValueDepth + 1
 
   init(for use: Use) { self.use = use }
 
   mutating func append(_ path: FieldPath) {
-    if use == .read, path.count > MaskPaths.readableNames { return }
+    if use == .read, path.count > MaskPaths.maximumReadableNames { return }
     paths.append(path)
     guard paths.count >= bound else { return }
     paths = paths.distinctInOrder
-    bound = max(MaskPaths.leastBound, 2 * paths.count)
+    bound = max(MaskPaths.minimumBound, 2 * paths.count)
   }
 }
 

@@ -1,4 +1,4 @@
-// The request for points that split a query, from wire bytes, as every request that carries a query.
+// Decodes requests to partition a query, like other requests with queries, without the generated messages.
 
 public import FirestoreModel
 
@@ -8,13 +8,13 @@ public struct PartitionRequest: Hashable, Sendable {
   public var parent = ""
   /// The query; nil if none was sent.
   public var query: StructuredQuery?
-  /// How many points are wanted at most, as it was sent.
+  /// The maximum number of partition points as it was sent.
   public var count: Int64 = 0
-  /// Where the page before ended; empty for the first.
+  /// The token of the previous page; empty for the first page.
   public var pageToken = ""
-  /// How many points a page should have at most, as it was sent.
+  /// The maximum number of partition points in a page as it was sent.
   public var pageSize: Int32 = 0
-  /// The time to read at; nil for now.
+  /// The time of the state to read; nil for the current state.
   public var readTime: Timestamp?
 
   /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.

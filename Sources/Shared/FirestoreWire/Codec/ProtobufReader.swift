@@ -1,12 +1,12 @@
-// Reads protobuf's wire format from memory, for the messages that are too hot for the generated code.
+// Reads protobuf's wire format from memory, for messages on hot paths.
 //
-// Invariant: no read passes `end`, whatever the bytes say; every error is INVALID_ARGUMENT.
+// Invariant: no read passes `end`, whatever the bytes contain. Every error is INVALID_ARGUMENT.
 
 package import FirestoreModel
 
 /// A cursor over the fields of one message.
 public struct ProtobufReader {
-  /// How a field's content is laid out.
+  /// The wire type of a field.
   package enum WireType: UInt8 {
     case varint = 0
     case fixed64 = 1
@@ -16,7 +16,7 @@ public struct ProtobufReader {
     case fixed32 = 5
   }
 
-  /// A field's number and layout.
+  /// A field's number and wire type.
   package struct Tag {
     package let field: Int
     package let type: WireType
@@ -33,7 +33,7 @@ public struct ProtobufReader {
     end = buffer.count
   }
 
-  /// Whether nothing is left.
+  /// Whether the end of the message is reached.
   package var isAtEnd: Bool { position == end }
 
   private init(_ buffer: UnsafeRawBufferPointer, _ range: Range<Int>) {
@@ -42,19 +42,19 @@ public struct ProtobufReader {
     end = range.upperBound
   }
 
-  /// How deep groups that nobody asked for may be nested.
+  /// The maximum nesting depth of unknown groups.
   private static let groupDepth = 100
 
   static let malformed = FirestoreError.invalidArgument("Request contains a malformed protobuf message.")
   static let brokenText = FirestoreError.invalidArgument("Request contains text that is not valid UTF-8.")
 
-  /// The next field's tag, nil at the end of the message.
+  /// The next field's tag; nil at the end of the message.
   @inline(__always)
   package mutating func nextTag() throws(FirestoreError) -> Tag? {
     if position == end { return nil }
     let start = position
     let raw = try varint()
-    // A tag has 32 bits, and as protobuf's own runtimes see it no more bytes than these need.
+    // A tag has 32 bits and, as in protobuf's own runtimes, at most the five bytes that these need.
     guard raw <= UInt32.max, position &- start <= 5, raw >> 3 != 0,
       let type = WireType(rawValue: UInt8(raw & 7))
     else { throw ProtobufReader.malformed }
@@ -97,7 +97,7 @@ public struct ProtobufReader {
 
   mutating func double() throws(FirestoreError) -> Double { Double(bitPattern: try fixed64()) }
 
-  /// The range of a length-delimited content, which is skipped.
+  /// The range of a length-delimited field. The reader skips it.
   @inline(__always)
   private mutating func range() throws(FirestoreError) -> Range<Int> {
     let length = try varint()
@@ -107,7 +107,7 @@ public struct ProtobufReader {
     return start..<position
   }
 
-  /// A reader over a nested message, which this one skips.
+  /// A reader over a nested message. This reader skips the message.
   @inline(__always)
   mutating func message() throws(FirestoreError) -> ProtobufReader {
     ProtobufReader(buffer, try range())
@@ -126,7 +126,7 @@ public struct ProtobufReader {
     return text
   }
 
-  /// Skips a field that nobody asked for.
+  /// Skips an unknown field.
   package mutating func skip(_ tag: Tag) throws(FirestoreError) {
     switch tag.type {
     case .varint: _ = try varint()
@@ -135,7 +135,7 @@ public struct ProtobufReader {
     case .bytes: _ = try range()
     case .groupEnd: throw ProtobufReader.malformed
     case .groupStart:
-      // A stack of open groups, not recursion, and no higher than protobuf's own runtimes let it grow.
+      // A stack of open groups instead of recursion, with the maximum depth of protobuf's own runtimes.
       var open = [tag.field]
       while let last = open.last {
         guard let tag = try nextTag() else { throw ProtobufReader.malformed }
@@ -157,16 +157,16 @@ public struct ProtobufReader {
     position &+= count
   }
 
-  /// Demands a layout of a field that is known.
+  /// Checks the wire type of a known field.
   @inline(__always)
   func expect(_ tag: Tag, _ type: WireType) throws(FirestoreError) {
     if tag.type != type { throw ProtobufReader.malformed }
   }
 }
 
-// MARK: Fields that are known
+// MARK: Known fields
 
-/// The content of a field, whose layout must be the one that its type has.
+/// The content of a known field, whose wire type must match.
 extension ProtobufReader {
   @inline(__always)
   package mutating func message(_ tag: Tag) throws(FirestoreError) -> ProtobufReader {

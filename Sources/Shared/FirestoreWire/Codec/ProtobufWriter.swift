@@ -1,8 +1,7 @@
-// Writes protobuf's wire format from back to front, so that a message's length is known when its head is
-// written and nothing is measured twice or moved.
+// Writes protobuf's wire format from back to front. The length of a message is then known when its prefix is written,
+// and no bytes are measured twice or moved.
 //
-// Invariant: `start ..< capacity` of the memory is initialised and holds what was written; nobody else has
-// the memory.
+// Invariant: `start ..< capacity` of the memory is initialised and holds the bytes written. The writer owns the memory.
 
 /// Builds one message, last field first.
 struct ProtobufWriter: ~Copyable {
@@ -66,8 +65,8 @@ struct ProtobufWriter: ~Copyable {
     varint(UInt64(field) << 3 | UInt64(type.rawValue))
   }
 
-  /// Writes the head of a length-delimited field whose content is everything written since `mark`.
-  mutating func head(_ field: Int, since mark: Int) {
+  /// Writes the tag and length of a length-delimited field. Its content is all bytes written since `mark`.
+  mutating func lengthPrefix(_ field: Int, since mark: Int) {
     varint(UInt64(count - mark))
     tag(field, .bytes)
   }
@@ -85,13 +84,13 @@ struct ProtobufWriter: ~Copyable {
   mutating func field(_ field: Int, bytes value: [UInt8]) {
     let mark = count
     value.withUnsafeBytes { raw($0) }
-    head(field, since: mark)
+    lengthPrefix(field, since: mark)
   }
 
   mutating func field(_ field: Int, string value: String) {
     let mark = count
     write(utf8: value)
-    head(field, since: mark)
+    lengthPrefix(field, since: mark)
   }
 
   mutating func write(utf8 value: String) {

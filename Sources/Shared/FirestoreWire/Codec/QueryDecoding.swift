@@ -1,15 +1,15 @@
-// Queries from wire bytes to the model, without the generated message between.
+// Decodes queries directly into the model, without the generated messages.
 //
-// Not for speed: an operand or a cursor may hold a map, and the generated messages keep maps in dictionaries of Swift
-// strings, which take two spellings of a letter for one key.
+// The reason is correctness, not speed. An operand or a cursor may contain a map. The generated messages keep maps in
+// dictionaries of Swift strings, which treat two spellings of a letter as one key.
 //
-// Invariant: what the model cannot say (an operator of zero, a filter without a kind) is refused here; what it can
-// say but the product forbids is left to `Query`'s validation.
+// Invariant: the decoder rejects messages that the model cannot express, such as a filter without a kind. The
+// validation of `Query` rejects queries that the product forbids.
 
 public import FirestoreModel
 
 extension ProtobufReader {
-  /// Levels of filters inside filters that are read before giving up.
+  /// The maximum nesting depth of filters.
   static let filterDepthLimit = 100
 
   /// Reads a `StructuredQuery` message to its end.
@@ -77,7 +77,7 @@ extension ProtobufReader {
     return value
   }
 
-  /// The text in a `FieldReference`.
+  /// The path in a `FieldReference`.
   mutating func fieldReference() throws(FirestoreError) -> String {
     var text = ""
     while let tag = try nextTag() {
@@ -180,7 +180,7 @@ extension ProtobufReader {
     guard let limit else { throw .invalidArgument("FindNearest requires a 'limit'.") }
     return FindNearest(
       field: try FieldPath(parsing: field), vector: vector, measure: measure, limit: limit,
-      // The field's name is taken as it is, dots included.
+      // Dots in the name are part of the name.
       distanceResultField: resultField.isEmpty ? nil : FieldPath(field: resultField),
       distanceThreshold: threshold)
   }

@@ -1,5 +1,5 @@
-// The requests that carry queries, from wire bytes: their operands and cursors may hold maps, whose field names must
-// survive as they are.
+// Decodes requests with queries, without the generated messages, which do not keep all field names distinct (see
+// QueryDecoding).
 
 public import FirestoreModel
 
@@ -9,9 +9,9 @@ public struct RunQueryRequest: Hashable, Sendable {
   public var parent = ""
   /// The query; nil if none was sent.
   public var query: StructuredQuery?
-  /// Which state to read.
+  /// The state to read.
   public var consistency = ReadConsistency.latest
-  /// Whether the request asks for an explanation, and of what.
+  /// The requested explanation.
   public var explain = ExplainMode.none
 
   /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
@@ -43,7 +43,7 @@ public struct RunQueryRequest: Hashable, Sendable {
 
 /// A `ListenRequest`: one message of a Listen stream.
 public struct ListenStreamRequest: Sendable {
-  /// What the request does.
+  /// A change of the stream's targets.
   public enum Change: Sendable {
     /// Adds a target.
     case add(Target)
@@ -53,32 +53,32 @@ public struct ListenStreamRequest: Sendable {
 
   /// A `Target`.
   public struct Target: Sendable {
-    /// The client's number for it; 0 for one that the server chooses.
+    /// The target id; 0 if the server is to choose it.
     public var id: Int32 = 0
-    /// What to listen to; an error if it cannot be read, which concerns this target alone.
+    /// The query or documents; an error if they are invalid, which affects only this target.
     public var selection: Result<Selection, FirestoreError> = .failure(
       .unimplemented("The target must be a query or documents; other targets are not implemented."))
-    /// Where to begin.
+    /// The resume token; nil if none was sent.
     public var resumeToken: [UInt8]?
-    /// Or when.
+    /// The time to resume at; nil if none was sent.
     public var readTime: Timestamp?
-    /// Whether to stop once the target is current.
+    /// Whether to remove the target once it is current.
     public var once = false
-    /// How many documents the client had at its resume point.
+    /// The number of documents that the client had at its resume point.
     public var expectedCount: Int?
   }
 
-  /// What a target listens to.
+  /// The selection of a target.
   public enum Selection: Hashable, Sendable {
-    /// What a query finds.
+    /// The results of a query.
     case query(Query)
     /// Documents by name.
     case documents([DocumentName])
   }
 
-  /// The database's name as it was sent; empty if it was not.
+  /// The database's name as it was sent; empty if none was sent.
   public var database = ""
-  /// What to do; nil if nothing was asked.
+  /// The change; nil if none was sent.
   public var change: Change?
 
   /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
@@ -112,7 +112,7 @@ extension ProtobufReader {
     return mode
   }
 
-  /// Reads a `TransactionOptions` message; `fallback` where it names no mode.
+  /// Reads a `TransactionOptions` message. `fallback` applies if it names no mode.
   mutating func transactionOptions(or fallback: TransactionOptions) throws(FirestoreError)
     -> TransactionOptions
   {
@@ -163,7 +163,7 @@ extension ProtobufReader {
     return .readWrite(retrying: retried.isEmpty ? nil : retried, concurrency: mode)
   }
 
-  /// Reads a `Target` message. What it selects may be wrong without harm to the rest.
+  /// Reads a `Target` message. An invalid selection does not fail the request.
   fileprivate mutating func target() throws(FirestoreError) -> ListenStreamRequest.Target {
     var target = ListenStreamRequest.Target()
     while let tag = try nextTag() {

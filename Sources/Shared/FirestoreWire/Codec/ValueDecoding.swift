@@ -1,21 +1,20 @@
-// Values from wire bytes to the model, without the generated message between.
+// Decodes values directly into the model, without the generated messages.
 //
-// Invariant: what comes out is well formed (UTF-8 text, parsed references, one value each); whether it may be
-// stored is the model's validation. A map marked as a vector (or, in a client's
-// cache, as a pending server timestamp) becomes one; a malformed mark stays a map, whose reserved key
-// validation refuses.
+// Invariant: decoded values are well formed: valid UTF-8, parsed references, one value each. The model's validation
+// decides whether they can be stored. A map that is marked as a vector becomes a vector. In a client's cache, a map
+// that is marked as a pending server timestamp becomes one. A map with a malformed mark stays a map; validation rejects
+// its reserved key.
 
 public import FirestoreModel
 
 extension ProtobufReader {
-  /// Levels of values inside values that are read before giving up: above every limit of the model, and low
-  /// enough for any thread's stack.
+  /// The maximum nesting depth of values: above every limit of the model, and low enough for the stack of any thread.
   static let depthLimit = 64
 
   /// Reads a `Value` message to its end.
   public mutating func value() throws(FirestoreError) -> Value { try value(depth: 0) }
 
-  /// Reads a message whose field `fieldNumber` is a map of values, to its end; other fields are skipped.
+  /// Reads a message to its end and returns its field `fieldNumber`, a map of values. Other fields are skipped.
   public mutating func fields(at fieldNumber: Int = 1) throws(FirestoreError) -> MapValue {
     try map(at: fieldNumber, depth: 0)
   }
@@ -72,8 +71,8 @@ extension ProtobufReader {
     return value
   }
 
-  /// What a message that holds values is once it has come a second time: fields and elements come behind those it had
-  /// (protobuf's rule for messages inside messages); all else is replaced.
+  /// Merges two occurrences of a field, by protobuf's rule for nested messages: map fields and array elements are
+  /// appended, all other values are replaced.
   private static func merged(_ earlier: Value?, _ later: Value) -> Value {
     switch (earlier, later) {
     case (.map(let a)?, .map(let b)): .map(MapValue(unsorted: a.entries + b.entries))
@@ -172,7 +171,7 @@ extension ProtobufReader {
     return point
   }
 
-  /// A map, or what its mark says that it stands for.
+  /// The vector or pending server timestamp that a marked map represents; any other map unchanged.
   static func unmarked(_ map: MapValue) -> Value {
     guard map.count >= 2, map.count <= 3, case .string(let mark)? = map["__type__"] else { return .map(map) }
     if mark == "server_timestamp", case .timestamp(let time)? = map["__local_write_time__"] {

@@ -1,7 +1,7 @@
-// Values from the model to wire bytes, without the generated message between.
+// Encodes values of the model directly, without the generated messages.
 //
-// Invariant: what is written, `ValueDecoding` and the generated code read as the same value. Everything is
-// written from back to front, so fields and elements go in reverse.
+// Invariant: `ValueDecoding` and the generated code read the bytes as the same value. The writer goes from back to
+// front, so fields and elements are written in reverse order.
 
 import FirestoreModel
 
@@ -19,20 +19,20 @@ extension ProtobufWriter {
     case .reference(let name):
       let mark = count
       documentName(name)
-      head(5, since: mark)
+      lengthPrefix(5, since: mark)
     case .geoPoint(let point):
       let mark = count
       if point.longitude.bitPattern != 0 { field(2, double: point.longitude) }
       if point.latitude.bitPattern != 0 { field(1, double: point.latitude) }
-      head(8, since: mark)
+      lengthPrefix(8, since: mark)
     case .array(let elements):
       let mark = count
       array(elements)
-      head(9, since: mark)
+      lengthPrefix(9, since: mark)
     case .map(let map):
       let mark = count
       fields(map, at: 1)
-      head(6, since: mark)
+      lengthPrefix(6, since: mark)
     case .vector(let numbers): vector(numbers)
     case .pendingServerTimestamp(let pending): self.pending(pending)
     }
@@ -43,7 +43,7 @@ extension ProtobufWriter {
     for element in elements.reversed() {
       let mark = count
       value(element)
-      head(1, since: mark)
+      lengthPrefix(1, since: mark)
     }
   }
 
@@ -53,13 +53,13 @@ extension ProtobufWriter {
       let whole = count
       let mark = count
       value(entry.value)
-      head(2, since: mark)
+      lengthPrefix(2, since: mark)
       field(1, string: entry.key)
-      head(number, since: whole)
+      lengthPrefix(number, since: whole)
     }
   }
 
-  /// Writes a full document name without making it a text first.
+  /// Writes a full document name without building a string.
   mutating func documentName(_ name: DocumentName) {
     for segment in name.path.segments.reversed() {
       write(utf8: segment)
@@ -77,10 +77,10 @@ extension ProtobufWriter {
     let mark = count
     if time.nanoseconds != 0 { field(2, varint: UInt64(bitPattern: Int64(time.nanoseconds))) }
     if time.seconds != 0 { field(1, varint: UInt64(bitPattern: time.seconds)) }
-    head(number, since: mark)
+    lengthPrefix(number, since: mark)
   }
 
-  /// A vector is a map with a mark and an array of doubles.
+  /// Writes a vector: a map with a mark and an array of doubles.
   private mutating func vector(_ numbers: [Double]) {
     let whole = count
     let entry = count
@@ -89,17 +89,17 @@ extension ProtobufWriter {
     for number in numbers.reversed() {
       let mark = count
       field(3, double: number)
-      head(1, since: mark)
+      lengthPrefix(1, since: mark)
     }
-    head(9, since: list)
-    head(2, since: element)
+    lengthPrefix(9, since: list)
+    lengthPrefix(2, since: element)
     field(1, string: "value")
-    head(1, since: entry)
+    lengthPrefix(1, since: entry)
     fields(["__type__": "__vector__"], at: 1)
-    head(6, since: whole)
+    lengthPrefix(6, since: whole)
   }
 
-  /// Clients keep their pending server timestamps as maps with a mark, in their own caches only.
+  /// Writes a pending server timestamp: a map with a mark, which occurs only in a client's cache.
   private mutating func pending(_ pending: PendingServerTimestamp) {
     var map: MapValue = [
       "__type__": "server_timestamp", "__local_write_time__": .timestamp(pending.localWriteTime),
@@ -107,6 +107,6 @@ extension ProtobufWriter {
     if let previous = pending.previousValue { map["__previous_value__"] = previous }
     let mark = count
     fields(map, at: 1)
-    head(6, since: mark)
+    lengthPrefix(6, since: mark)
   }
 }

@@ -1,7 +1,7 @@
-// Writes from wire bytes to the model, without the generated message between.
+// Decodes writes directly into the model, without the generated messages.
 //
-// This is not for speed alone: the generated messages hold fields in a dictionary of Swift strings, which
-// takes two spellings of a letter for one key; here they stay two fields.
+// The reasons are speed and correctness. The generated messages keep fields in a dictionary of Swift strings, which
+// treats two spellings of a letter as one key. Here they stay two fields.
 
 import FirestoreModel
 
@@ -103,7 +103,7 @@ extension ProtobufReader {
         operation = .serverTimestamp
       case 3...5:
         var nested = try message(tag)
-        // Of operands that are numbers the last stands.
+        // If several numeric operands occur, the last one counts.
         let operand = try nested.value()
         operation =
           tag.field == 3 ? .increment(operand) : (tag.field == 4 ? .maximum(operand) : .minimum(operand))

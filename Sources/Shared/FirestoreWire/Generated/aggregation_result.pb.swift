@@ -9,7 +9,7 @@
 //   https://github.com/apple/swift-protobuf/
 
 // Results of aggregation queries.
-// Names and numbers are those of the public API, so that its clients can be served.
+// Names and numbers are those of the public API, which clients rely on.
 
 public import SwiftProtobuf
 

@@ -8,8 +8,8 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-// The filter that lets a client find what vanished while it was away.
-// Names and numbers are those of the public API, so that its clients can be served.
+// The filter by which a client finds documents that were removed while it was offline.
+// Names and numbers are those of the public API, which clients rely on.
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -44,7 +44,7 @@ public nonisolated struct Google_Firestore_V1_BitSequence: Sendable {
   public init() {}
 }
 
-/// A set of names that may also claim strangers.
+/// A set of names with false positives.
 public nonisolated struct Google_Firestore_V1_BloomFilter: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

@@ -8,8 +8,8 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-// Pieces that many requests share.
-// Names and numbers are those of the public API, so that its clients can be served.
+// Messages that many requests share.
+// Names and numbers are those of the public API, which clients rely on.
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -28,7 +28,7 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// Field paths. Whether a mask is present matters, even where it is empty.
+/// Field paths. An empty mask differs from an absent mask.
 public nonisolated struct Google_Firestore_V1_DocumentMask: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -41,7 +41,7 @@ public nonisolated struct Google_Firestore_V1_DocumentMask: Sendable {
   public init() {}
 }
 
-/// What must hold of a document before a write.
+/// A condition on the stored document of a write.
 public nonisolated struct Google_Firestore_V1_Precondition: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -57,7 +57,7 @@ public nonisolated struct Google_Firestore_V1_Precondition: Sendable {
     set {conditionType = .exists(newValue)}
   }
 
-  /// The document must exist and have changed last at this time.
+  /// The document must exist with this update time.
   public var updateTime: SwiftProtobuf.Google_Protobuf_Timestamp {
     get {
       if case .updateTime(let v)? = conditionType {return v}
@@ -70,7 +70,7 @@ public nonisolated struct Google_Firestore_V1_Precondition: Sendable {
 
   public nonisolated enum OneOf_ConditionType: Equatable, Sendable {
     case exists(Bool)
-    /// The document must exist and have changed last at this time.
+    /// The document must exist with this update time.
     case updateTime(SwiftProtobuf.Google_Protobuf_Timestamp)
 
   }
@@ -78,7 +78,7 @@ public nonisolated struct Google_Firestore_V1_Precondition: Sendable {
   public init() {}
 }
 
-/// How a transaction begins.
+/// The mode of a transaction.
 public nonisolated struct Google_Firestore_V1_TransactionOptions: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -191,7 +191,7 @@ public nonisolated struct Google_Firestore_V1_TransactionOptions: Sendable {
   public init() {}
 }
 
-/// Labels for billing; they change nothing.
+/// Labels for billing, without effect.
 public nonisolated struct Google_Firestore_V1_RequestOptions: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

@@ -8,8 +8,8 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-// Documents and the values in them.
-// Names and numbers are those of the public API, so that its clients can be served.
+// Documents and their values.
+// Names and numbers are those of the public API, which clients rely on.
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials

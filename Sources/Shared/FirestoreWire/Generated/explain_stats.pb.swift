@@ -8,8 +8,8 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-// What a pipeline reports about its execution.
-// Names and numbers are those of the public API, so that its clients can be served.
+// The execution report of a pipeline.
+// Names and numbers are those of the public API, which clients rely on.
 
 public import SwiftProtobuf
 
@@ -23,7 +23,7 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// A report in the asked format.
+/// A report in the requested format.
 public nonisolated struct Google_Firestore_V1_ExplainStats: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

@@ -9,7 +9,7 @@
 //   https://github.com/apple/swift-protobuf/
 
 // The service and its requests and responses.
-// Names and numbers are those of the public API, so that its clients can be served.
+// Names and numbers are those of the public API, which clients rely on.
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -384,7 +384,7 @@ public nonisolated struct Google_Firestore_V1_BatchGetDocumentsRequest: Sendable
   fileprivate var _requestOptions: Google_Firestore_V1_RequestOptions? = nil
 }
 
-/// One of them, found or missing.
+/// One document, found or missing.
 public nonisolated struct Google_Firestore_V1_BatchGetDocumentsResponse: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -466,7 +466,7 @@ public nonisolated struct Google_Firestore_V1_BeginTransactionRequest: Sendable 
   fileprivate var _requestOptions: Google_Firestore_V1_RequestOptions? = nil
 }
 
-/// Its token.
+/// The token of a transaction.
 public nonisolated struct Google_Firestore_V1_BeginTransactionResponse: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -479,7 +479,7 @@ public nonisolated struct Google_Firestore_V1_BeginTransactionResponse: Sendable
   public init() {}
 }
 
-/// Applies writes together, in or outside of a transaction.
+/// Applies writes atomically, inside or outside a transaction.
 public nonisolated struct Google_Firestore_V1_CommitRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -531,7 +531,7 @@ public nonisolated struct Google_Firestore_V1_CommitResponse: Sendable {
   fileprivate var _commitTime: SwiftProtobuf.Google_Protobuf_Timestamp? = nil
 }
 
-/// Gives a transaction up.
+/// Rolls a transaction back.
 public nonisolated struct Google_Firestore_V1_RollbackRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -899,7 +899,7 @@ public nonisolated struct Google_Firestore_V1_RunAggregationQueryRequest: Sendab
   fileprivate var _requestOptions: Google_Firestore_V1_RequestOptions? = nil
 }
 
-/// Its result.
+/// The result of an aggregation query.
 public nonisolated struct Google_Firestore_V1_RunAggregationQueryResponse: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -943,7 +943,7 @@ public nonisolated struct Google_Firestore_V1_RunAggregationQueryResponse: Senda
   fileprivate var _explainMetrics: Google_Firestore_V1_ExplainMetrics? = nil
 }
 
-/// Asks where a query can be split.
+/// Requests split points of a query.
 public nonisolated struct Google_Firestore_V1_PartitionQueryRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1018,7 +1018,7 @@ public nonisolated struct Google_Firestore_V1_PartitionQueryResponse: Sendable {
   public init() {}
 }
 
-/// A message to a stream of writes; the first one only opens it.
+/// A message to a stream of writes; the first message opens the stream.
 public nonisolated struct Google_Firestore_V1_WriteRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1050,7 +1050,7 @@ public nonisolated struct Google_Firestore_V1_WriteRequest: Sendable {
   fileprivate var _requestOptions: Google_Firestore_V1_RequestOptions? = nil
 }
 
-/// The answer to one message.
+/// The response to one message.
 public nonisolated struct Google_Firestore_V1_WriteResponse: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1190,7 +1190,7 @@ public nonisolated struct Google_Firestore_V1_ListenResponse: Sendable {
   public init() {}
 }
 
-/// What to listen to.
+/// A query or documents to listen to.
 public nonisolated struct Google_Firestore_V1_Target: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1237,7 +1237,7 @@ public nonisolated struct Google_Firestore_V1_Target: Sendable {
   /// Stop once the target is current.
   public var once: Bool = false
 
-  /// How many documents the client had at its resume point.
+  /// The number of documents that the client had at its resume point.
   public var expectedCount: SwiftProtobuf.Google_Protobuf_Int32Value {
     get {_expectedCount ?? SwiftProtobuf.Google_Protobuf_Int32Value()}
     set {_expectedCount = newValue}
@@ -1315,7 +1315,7 @@ public nonisolated struct Google_Firestore_V1_TargetChange: Sendable {
 
   public var targetChangeType: Google_Firestore_V1_TargetChange.TargetChangeType = .noChange
 
-  /// None means all.
+  /// Empty means all targets.
   public var targetIds: [Int32] = []
 
   public var cause: Google_Rpc_Status {

@@ -8,7 +8,7 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-// A place on Earth.
+// A position on Earth.
 
 public import SwiftProtobuf
 

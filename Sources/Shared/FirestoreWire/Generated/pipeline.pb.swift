@@ -8,8 +8,8 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-// Pipelines, in the form that lets the service refuse them by name.
-// Names and numbers are those of the public API, so that its clients can be served.
+// Pipelines: enough of the messages to reject them by name.
+// Names and numbers are those of the public API, which clients rely on.
 
 public import SwiftProtobuf
 

@@ -9,7 +9,7 @@
 //   https://github.com/apple/swift-protobuf/
 
 // Queries and aggregation queries.
-// Names and numbers are those of the public API, so that its clients can be served.
+// Names and numbers are those of the public API, which clients rely on.
 
 public import SwiftProtobuf
 
@@ -23,7 +23,7 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// A query: what to find, in which order, and how much.
+/// A query: sources, filter, order, cursors and limit.
 public nonisolated struct Google_Firestore_V1_StructuredQuery: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -138,7 +138,7 @@ public nonisolated struct Google_Firestore_V1_StructuredQuery: @unchecked Sendab
 
   }
 
-  /// The collections to look in.
+  /// The collections that the query reads.
   public nonisolated struct CollectionSelector: Sendable {
     // SwiftProtobuf.Message conformance is added in an extension below. See the
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -510,7 +510,7 @@ public nonisolated struct Google_Firestore_V1_StructuredQuery: @unchecked Sendab
     /// Clears the value of `limit`. Subsequent reads from it will return its default value.
     public mutating func clearLimit() {self._limit = nil}
 
-    /// Where results get their distance.
+    /// The field that receives the distance.
     public var distanceResultField: String = String()
 
     public var distanceThreshold: SwiftProtobuf.Google_Protobuf_DoubleValue {
@@ -579,7 +579,7 @@ public nonisolated struct Google_Firestore_V1_StructuredQuery: @unchecked Sendab
   fileprivate var _storage = _StorageClass.defaultInstance
 }
 
-/// A query of which only aggregates are wanted.
+/// A query that returns aggregates only.
 public nonisolated struct Google_Firestore_V1_StructuredAggregationQuery: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -651,7 +651,7 @@ public nonisolated struct Google_Firestore_V1_StructuredAggregationQuery: Sendab
       // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
       // methods supported on all messages.
 
-      /// Counting may stop here.
+      /// The count may stop here.
       public var upTo: SwiftProtobuf.Google_Protobuf_Int64Value {
         get {_upTo ?? SwiftProtobuf.Google_Protobuf_Int64Value()}
         set {_upTo = newValue}
@@ -724,7 +724,7 @@ public nonisolated struct Google_Firestore_V1_Cursor: Sendable {
 
   public var values: [Google_Firestore_V1_Value] = []
 
-  /// Just before the values rather than just after.
+  /// Immediately before the values instead of after them.
   public var before: Bool = false
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()

@@ -9,7 +9,7 @@
 //   https://github.com/apple/swift-protobuf/
 
 // Query plans and their cost.
-// Names and numbers are those of the public API, so that its clients can be served.
+// Names and numbers are those of the public API, which clients rely on.
 
 public import SwiftProtobuf
 
@@ -23,7 +23,7 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// How to explain a query.
+/// Options for explaining a query.
 public nonisolated struct Google_Firestore_V1_ExplainOptions: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -82,7 +82,7 @@ public nonisolated struct Google_Firestore_V1_PlanSummary: Sendable {
   public init() {}
 }
 
-/// What running it took.
+/// The cost of the execution.
 public nonisolated struct Google_Firestore_V1_ExecutionStats: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

@@ -8,7 +8,7 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-// The outcome of a call, where it travels inside a message.
+// The outcome of a call, as part of a message.
 
 public import SwiftProtobuf
 

@@ -9,7 +9,7 @@
 //   https://github.com/apple/swift-protobuf/
 
 // Writes, their results, and the changes that listeners receive.
-// Names and numbers are those of the public API, so that its clients can be served.
+// Names and numbers are those of the public API, which clients rely on.
 
 public import SwiftProtobuf
 
@@ -47,7 +47,7 @@ public nonisolated struct Google_Firestore_V1_Write: Sendable {
     set {operation = .delete(newValue)}
   }
 
-  /// Changes nothing; only its precondition counts.
+  /// Checks the precondition and changes nothing.
   public var verify: String {
     get {
       if case .verify(let v)? = operation {return v}
@@ -65,7 +65,7 @@ public nonisolated struct Google_Firestore_V1_Write: Sendable {
     set {operation = .transform(newValue)}
   }
 
-  /// Only with update; absent means: replace the document.
+  /// Only with update; absent: replaces the document.
   public var updateMask: Google_Firestore_V1_DocumentMask {
     get {_updateMask ?? Google_Firestore_V1_DocumentMask()}
     set {_updateMask = newValue}
@@ -92,7 +92,7 @@ public nonisolated struct Google_Firestore_V1_Write: Sendable {
   public nonisolated enum OneOf_Operation: Equatable, Sendable {
     case update(Google_Firestore_V1_Document)
     case delete(String)
-    /// Changes nothing; only its precondition counts.
+    /// Checks the precondition and changes nothing.
     case verify(String)
     /// The older form of update_transforms.
     case transform(Google_Firestore_V1_DocumentTransform)
@@ -242,7 +242,7 @@ public nonisolated struct Google_Firestore_V1_WriteResult: Sendable {
   /// Clears the value of `updateTime`. Subsequent reads from it will return its default value.
   public mutating func clearUpdateTime() {self._updateTime = nil}
 
-  /// One for each transform, in order.
+  /// One per transform, in order.
   public var transformResults: [Google_Firestore_V1_Value] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -252,7 +252,7 @@ public nonisolated struct Google_Firestore_V1_WriteResult: Sendable {
   fileprivate var _updateTime: SwiftProtobuf.Google_Protobuf_Timestamp? = nil
 }
 
-/// A document is new or different for some targets.
+/// A document was added or changed for some targets.
 public nonisolated struct Google_Firestore_V1_DocumentChange: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -304,7 +304,7 @@ public nonisolated struct Google_Firestore_V1_DocumentDelete: Sendable {
   fileprivate var _readTime: SwiftProtobuf.Google_Protobuf_Timestamp? = nil
 }
 
-/// A document left some targets and is not shown again.
+/// A document no longer matches some targets.
 public nonisolated struct Google_Firestore_V1_DocumentRemove: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -330,7 +330,7 @@ public nonisolated struct Google_Firestore_V1_DocumentRemove: Sendable {
   fileprivate var _readTime: SwiftProtobuf.Google_Protobuf_Timestamp? = nil
 }
 
-/// How many documents match a target, and which.
+/// The number of documents that match a target, and their names as a bloom filter.
 public nonisolated struct Google_Firestore_V1_ExistenceFilter: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -340,7 +340,7 @@ public nonisolated struct Google_Firestore_V1_ExistenceFilter: Sendable {
 
   public var count: Int32 = 0
 
-  /// Holds the names of all documents that match.
+  /// Contains the names of all matching documents.
   public var unchangedNames: Google_Firestore_V1_BloomFilter {
     get {_unchangedNames ?? Google_Firestore_V1_BloomFilter()}
     set {_unchangedNames = newValue}

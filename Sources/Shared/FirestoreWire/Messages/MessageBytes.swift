@@ -1,5 +1,4 @@
-// The generated messages hold bytes as Foundation's `Data`; the model knows only arrays. This file is the
-// one place where they meet.
+// Converts bytes of the model, which are arrays, to bytes of the generated messages, which are Foundation's `Data`.
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials
@@ -8,6 +7,6 @@
 #endif
 
 extension [UInt8] {
-  /// These bytes as the generated messages hold them.
+  /// These bytes for a generated message.
   var messageBytes: Data { Data(self) }
 }

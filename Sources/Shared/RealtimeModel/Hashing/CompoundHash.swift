@@ -1,10 +1,10 @@
-// The compound hash: hashes of consecutive ranges of a value's leaves, so that only ranges that differ are sent again.
+// The compound hash: hashes of consecutive ranges of a value's leaves. The server sends only the ranges that differ.
 
-/// A peer's compound hash: where its ranges end and what they hash to.
+/// A peer's compound hash: the ends of its ranges and their hashes.
 public struct CompoundHash: Sendable, Equatable {
   /// The path of the last leaf of each range, in ascending order.
   public var paths: [Path]
-  /// The hash of each range, and of the open one behind the last path.
+  /// The hash of each range, and of the open range after the last path.
   public var hashes: [String]
 
   /// Makes a compound hash.
@@ -19,15 +19,17 @@ public struct CompoundHash: Sendable, Equatable {
     self.hashes = hashes
   }
 
-  /// The compound hash of a value, cut into ranges by the rule of the product's clients: a range ends with the first
-  /// leaf after which its text is longer than 512 bytes and than ten times the square root of the value's size.
+  /// Computes the compound hash of a value with the ranges of the product's clients. A range ends with the first leaf
+  /// after which its text is longer than 512 bytes and longer than ten times the square root of the value's size.
   public init(of node: Node) {
     let threshold = max(512, Int((100 * Double(node.estimatedSize)).squareRoot()))
     self.init(of: node) { bytes, path in bytes > threshold && !path.isPriority }
   }
 
-  /// The compound hash of a value, cut where `endsRange` says so, given the length of the range's text so far and the
-  /// path of the leaf just added.
+  /// Computes the compound hash of a value.
+  ///
+  /// - Parameter endsRange: whether a range ends, given the length of its text so far and the path of the last leaf
+  ///   added.
   init(of node: Node, endsRange: (Int, Path) -> Bool) {
     var walk = RangeText()
     var paths: [Path] = []

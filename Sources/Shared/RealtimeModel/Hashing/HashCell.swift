@@ -1,5 +1,5 @@
-// Where a node keeps its hash once it has been computed. Nodes are immutable and shared between threads, so the cell is
-// the one thing in them that changes: from unknown to known, once.
+// Caches the hash of a node. Nodes are immutable and shared between threads; the cell is the only mutable part of a
+// node and changes once, from unknown to known.
 
 #if canImport(Darwin)
   import Darwin
@@ -11,17 +11,17 @@
   import Android
 #endif
 
-/// A hash that is computed once.
-///
-/// `@unchecked Sendable`: `value` is read and written only under `mutex`.
+/// A cached hash.
+// SAFETY: `value` is read and written only under `mutex`.
 final class HashCell: @unchecked Sendable {
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private var value: String?
 
-  /// Below this size in bytes of JSON a hash is computed each time: it costs less than the room to keep it.
-  static let leastSize = 512
+  /// The minimum size, in JSON bytes, of nodes that cache their hash. Smaller nodes are hashed again each time, which
+  /// costs less than the cell.
+  static let minimumSize = 512
 
-  static func make(forSize size: Int) -> HashCell? { size < leastSize ? nil : HashCell() }
+  static func make(forSize size: Int) -> HashCell? { size < minimumSize ? nil : HashCell() }
 
   private init() {
     mutex = .allocate(capacity: 1)
@@ -42,7 +42,7 @@ final class HashCell: @unchecked Sendable {
     return value != nil
   }
 
-  /// The hash, computed by `compute` if it is not known yet. Two threads may both compute it; they get the same.
+  /// The hash, computed by `compute` if it is not known yet. Two threads may both compute it, with the same result.
   func value(_ compute: () -> String) -> String {
     pthread_mutex_lock(mutex)
     let known = value

@@ -1,17 +1,19 @@
-// Range merges: finding the ranges of a peer's value that differ from this one, and replacing them.
+// Range merges: finds the ranges in which a peer's value differs from this node, and replaces ranges.
 
 extension Node {
-  /// What has to be replaced in a peer's value, known by its compound hash, to make it this value; nil where sending
-  /// the whole value is cheaper or the only way. With none of them the ranges are equal; the values may still differ, by
-  /// a priority that the peer left out.
+  /// The range merges that turn a peer's value into this node.
+  ///
+  /// - Parameter hash: the compound hash of the peer's value.
+  /// - Returns: nil if sending the complete value is cheaper or necessary. An empty list means that the ranges are
+  ///   equal; the values may still differ in a priority that the peer's hash left out.
   public func rangeMerges(against hash: CompoundHash) -> [RangeMerge]? {
     var visited = 0
     return rangeMerges(against: hash, visited: &visited)
   }
 
-  /// The same.
+  /// As ``rangeMerges(against:)``.
   ///
-  /// - Parameter visited: how many nodes were looked at to cut out what differs; for tests of the cost.
+  /// - Parameter visited: incremented by the number of nodes visited to extract the ranges; tests of the cost read it.
   func rangeMerges(against hash: CompoundHash, visited: inout Int) -> [RangeMerge]? {
     let differs = differingRanges(hash)
     var merges: [RangeMerge] = []
@@ -26,9 +28,9 @@ extension Node {
       while i < differs.count, differs[i] { i += 1 }
       let end = i - 1 < hash.paths.count ? hash.paths[i - 1] : nil
       var slice = IntervalSlice(start: start, end: end)
-      let updates = slice.cut(self)
+      let updates = slice.extract(self)
       visited += slice.visited
-      guard slice.isWhole else { return nil }
+      guard slice.isComplete else { return nil }
       size += updates.estimatedSize
       guard isWorthwhile(size) else { return nil }
       merges.append(RangeMerge(start: start, end: end, updates: updates))
@@ -36,7 +38,7 @@ extension Node {
     if !merges.isEmpty {
       var path = Path.root
       var unseen: [RangeMerge] = []
-      addUnseenPriorities(&unseen, besides: merges, at: &path)
+      addUnseenPriorities(&unseen, apartFrom: merges, at: &path)
       for merge in unseen { size += 2 * (merge.end?.keyBytes ?? 0) + 40 }
       merges = (merges + unseen).sorted { a, b in
         guard let first = a.start else { return b.start != nil }
@@ -46,35 +48,35 @@ extension Node {
     return isWorthwhile(size) ? merges : nil
   }
 
-  /// Whether sending so much in ranges costs less than sending the whole value.
+  /// Whether sending `size` bytes in ranges costs less than sending the complete value.
   private func isWorthwhile(_ size: Int) -> Bool { size * 10 <= estimatedSize * 9 + 1_000 }
 
-  /// Where a peer may hold a priority that this value has not, and no range says so: mobile clients leave the priority of
-  /// an object out of what they hash where no key of it sorts behind ".priority". Each is removed by an interval that
-  /// holds nothing else.
+  /// Adds merges that remove priorities which a peer may have and its hash does not show. Mobile clients do not hash
+  /// the priority of an object if none of its keys sorts after ".priority". Each such priority is removed by an
+  /// interval that contains nothing else.
   private func addUnseenPriorities(
-    _ unseen: inout [RangeMerge], besides merges: [RangeMerge], at path: inout Path
+    _ unseen: inout [RangeMerge], apartFrom merges: [RangeMerge], at path: inout Path
   ) {
     guard case .children = content else { return }
-    let place = path.child(.priority)
-    if priority == nil, !merges.replace(place), !isSeen(besides: merges, at: path) {
+    let priorityPath = path.child(.priority)
+    if priority == nil, !merges.replace(priorityPath), !isSeen(apartFrom: merges, at: path) {
       var start = path
       forEachChildReversed(from: .priority) { key, child in
         start = child.lastPath(from: path.child(key))
         return false
       }
-      unseen.append(RangeMerge(start: start, end: place, updates: .empty))
+      unseen.append(RangeMerge(start: start, end: priorityPath, updates: .empty))
     }
     forEachChild { key, child in
       path.keys.append(key)
-      child.addUnseenPriorities(&unseen, besides: merges, at: &path)
+      child.addUnseenPriorities(&unseen, apartFrom: merges, at: &path)
       path.keys.removeLast()
       return true
     }
   }
 
-  /// Whether the peer, too, has a child here that sorts behind the priority.
-  private func isSeen(besides merges: [RangeMerge], at path: Path) -> Bool {
+  /// Whether the peer also has a child here that sorts after the priority.
+  private func isSeen(apartFrom merges: [RangeMerge], at path: Path) -> Bool {
     var isSeen = false
     forEachChild(from: .priority) { key, child in
       isSeen = !merges.replace(child.firstLeaf(from: path.child(key)))
@@ -92,7 +94,7 @@ extension Node {
     return found
   }
 
-  /// The last path at or below this node that anything can have.
+  /// The greatest possible path at or below this node.
   private func lastPath(from path: Path) -> Path {
     var found = path.child(.priority)
     forEachChildReversed { key, child in
@@ -102,7 +104,7 @@ extension Node {
     return found
   }
 
-  /// For each of a peer's ranges whether this value holds anything else in it.
+  /// For each of a peer's ranges, whether this value differs in it.
   private func differingRanges(_ hash: CompoundHash) -> [Bool] {
     var differs = [Bool](repeating: true, count: hash.hashes.count)
     differs[hash.paths.count] = false
@@ -111,10 +113,10 @@ extension Node {
     walkRanges(
       &walk,
       willAdd: { walk in
-        // The range ended before this leaf, without its own last leaf: it stays marked as different.
+        // The range ended before this leaf and without its own last leaf, so it counts as different.
         while current < hash.paths.count, hash.paths[current] < walk.path {
           current += 1
-          walk.drop()
+          walk.discard()
         }
       },
       { walk in
@@ -145,7 +147,7 @@ extension Node {
     if let end, end < path { return self }
     if isAfterStart, !endsHere { return updates }
     if isAfterStart, updates.isLeaf { return updates }
-    // The end's own leaf is inside the interval, what lies below it is not.
+    // The leaf at the end is inside the interval, its descendants are not.
     if isAfterStart, end == path { return isLeaf ? .empty : self }
     guard startsHere || endsHere else { return self }
     var result = self
@@ -157,7 +159,7 @@ extension Node {
       path.keys.removeLast()
       result = result.settingChild(key, to: now)
     }
-    // A priority counts as a child, also that of a leaf: it lies inside where the leaf is the start.
+    // A priority counts as a child, also of a leaf. It is inside the interval if the leaf is the start.
     guard priority != nil || updates.priority != nil else { return result }
     path.keys.append(.priority)
     let before = priority.map { Node.leaf($0.leafValue) } ?? .empty
@@ -168,15 +170,15 @@ extension Node {
   }
 }
 
-/// Cuts out of a value what lies inside one interval. What lies before or behind it is passed over unseen, so that the
-/// intervals of a value cost together what they hold and the ways to their ends.
+/// Extracts the part of a value inside one interval. Nodes outside of the interval are not visited, so that all
+/// intervals of a value together cost their contents and the paths to their ends.
 private struct IntervalSlice {
   private let start: Path?
   private let end: Path?
   private var path = Path.root
-  /// False if a priority lies inside without any child to carry it.
-  private(set) var isWhole = true
-  /// How many nodes were looked at.
+  /// False if the interval contains a priority without any child.
+  private(set) var isComplete = true
+  /// The number of nodes visited.
   private(set) var visited = 0
 
   init(start: Path?, end: Path?) {
@@ -188,46 +190,46 @@ private struct IntervalSlice {
     (start.map { $0 < path } ?? true) && (end.map { path < $0 || path == $0 } ?? true)
   }
 
-  /// What a node holds inside the interval.
-  mutating func cut(_ node: Node) -> Node {
+  /// The part of a node inside the interval.
+  mutating func extract(_ node: Node) -> Node {
     visited += 1
     switch node.content {
     case .empty: return .empty
     case .leaf:
       if isInside(path) { return node }
-      // The start's own value lies outside, its priority inside, where only the leaf as a whole can carry it.
+      // The value of the start is outside and its priority inside. Only the complete leaf can carry the priority.
       return start == path && node.priority != nil ? node : .empty
     case .children:
-      // Wholly behind the start and before the end.
+      // The node lies completely after the start and before the end.
       if start.map({ $0 < path }) ?? true, end.map({ path < $0 && !path.contains($0) }) ?? true {
         return node
       }
       if let start, path < start, !path.contains(start) { return .empty }
       if let end, end < path { return .empty }
-      var inside: [(Key, Node)] = []
+      var inside: [(ChildKey, Node)] = []
       node.forEachChild(from: keyBelow(start)) { key, child in
         path.keys.append(key)
         defer { path.keys.removeLast() }
         if let end, end < path { return false }
-        inside.append((key, cut(child)))
+        inside.append((key, extract(child)))
         return true
       }
       guard let priority = node.priority, isInside(path.child(.priority)) else { return .object(inside) }
       let result = Node.object(inside, priority: priority)
-      if result.isEmpty { isWhole = false }
+      if result.isEmpty { isComplete = false }
       return result
     }
   }
 
-  /// The child of the current location on the way to one of the interval's ends; nil if that does not lie below it.
-  private func keyBelow(_ bound: Path?) -> Key? {
+  /// The child of the current location on the path to one of the interval's ends; nil if the end is not below it.
+  private func keyBelow(_ bound: Path?) -> ChildKey? {
     guard let bound, path.count < bound.count, path.contains(bound) else { return nil }
     return bound.keys[path.count]
   }
 }
 
 extension [RangeMerge] {
-  /// Whether a path lies in one of these intervals, which are in order.
+  /// Whether a path lies in one of these sorted intervals.
   fileprivate func replace(_ path: Path) -> Bool {
     var (low, high) = (0, count)
     while low < high {

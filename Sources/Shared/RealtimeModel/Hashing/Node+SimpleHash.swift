@@ -1,12 +1,13 @@
-// The simple hash: how a client and the server find out that they hold the same value without sending it. The text that
-// is hashed names types and lists children in default order with their own hashes.
+// The simple hash of a node, by which a client and the server find out that they have the same value without sending
+// it. The hashed text names types and lists children in default order with their hashes.
 
 import Crypto
+import JSON
 
 extension Node {
   /// The simple hash, base64 of a SHA-1; the empty string for the empty node.
   ///
-  /// Kept on nodes above some hundred bytes, so that after a change only the way to it is hashed again.
+  /// Nodes above ``HashCell/minimumSize`` cache it, so that after a change only the nodes on the path are hashed again.
   public var hash: String {
     switch storage {
     case .empty: return ""
@@ -17,32 +18,32 @@ extension Node {
     }
   }
 
-  /// Whether a peer's simple hash stands for this value: by the rule, or as the product's iOS client computes it.
+  /// Whether a peer's simple hash matches this value, by the rule or in the variant of the product's iOS client.
   ///
-  /// That client lists the children of an object in key order when every child has a priority.
+  /// That client lists the children of an object in key order if every child has a priority.
   public func matches(hash candidate: String) -> Bool {
     if TextOrder.equal(hash, candidate) { return true }
     return containsFullyPrioritizedObject && TextOrder.equal(keyOrderedHash, candidate)
   }
 
-  /// The same, as far as that is found out by hashing no more than about so many bytes; nil if it takes more.
+  /// As ``matches(hash:)``, but hashes at most about `bytes` bytes; nil if more are necessary.
   public func matches(hash candidate: String, hashingAtMost bytes: Int) -> Bool? {
     guard unhashedBytes(atMost: bytes) <= bytes else { return nil }
     if TextOrder.equal(hash, candidate) { return true }
     guard containsFullyPrioritizedObject else { return false }
-    // The variant is kept nowhere.
+    // The variant is not cached.
     return estimatedSize <= bytes ? TextOrder.equal(keyOrderedHash, candidate) : nil
   }
 
-  /// About how many bytes are still to be hashed for the hash; counted until there are more than so many.
-  func unhashedBytes(atMost most: Int) -> Int {
+  /// The approximate number of bytes to hash for the hash. Counting stops beyond `maximum`.
+  func unhashedBytes(atMost maximum: Int) -> Int {
     guard case .object(let object) = storage, let cell = object.hashCell else { return estimatedSize }
     if cell.isKnown { return 0 }
     var bytes = 0
     object.children.forEach { key, child in
       // The key and the child's hash, with colons.
-      bytes += key.text.utf8.count + 30 + child.unhashedBytes(atMost: most - bytes)
-      return bytes <= most
+      bytes += key.text.utf8.count + 30 + child.unhashedBytes(atMost: maximum - bytes)
+      return bytes <= maximum
     }
     return bytes
   }
@@ -66,7 +67,7 @@ extension Node {
       text.append(leaf.value)
     case .object(let object):
       if let priority = object.priority { text.append(priority) }
-      let append = { (key: Key, child: Node) -> Bool in
+      let append = { (key: ChildKey, child: Node) -> Bool in
         text.append(":")
         text.append(key.text)
         text.append(":")
@@ -83,7 +84,7 @@ extension Node {
   }
 }
 
-/// The text a hash is computed over.
+/// The text of which a hash is computed.
 struct HashText {
   private(set) var bytes: [UInt8] = []
 
@@ -96,7 +97,7 @@ struct HashText {
     append(":")
   }
 
-  /// The type's name and the value; texts stand as they are, or quoted.
+  /// The type's name and the value. Strings are raw or quoted.
   mutating func append(_ value: LeafValue, quoted: Bool = false) {
     switch value {
     case .bool(let value): append(value ? "boolean:true" : "boolean:false")
@@ -109,7 +110,7 @@ struct HashText {
     }
   }
 
-  /// A text in quotes, with backslashes before quotes and backslashes.
+  /// A string in quotes, with quotes and backslashes escaped.
   mutating func appendQuoted(_ text: String) {
     bytes.append(UInt8(ascii: "\""))
     for byte in text.utf8 {
@@ -135,32 +136,5 @@ struct HashText {
     var hasher = Insecure.SHA1()
     bytes.withUnsafeBytes { hasher.update(bufferPointer: $0) }
     return Base64.encode(hasher.finalize())
-  }
-}
-
-/// Standard base64 with padding.
-enum Base64 {
-  private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-
-  static func encode(_ input: some Sequence<UInt8>) -> String {
-    var output: [UInt8] = []
-    var group: UInt32 = 0
-    var filled = 0
-    for byte in input {
-      group = group << 8 | UInt32(byte)
-      filled += 1
-      guard filled == 3 else { continue }
-      for shift in [18, 12, 6, 0] as [UInt32] { output.append(alphabet[Int(group >> shift & 63)]) }
-      group = 0
-      filled = 0
-    }
-    if filled > 0 {
-      group <<= UInt32(8 * (3 - filled))
-      for i in 0...3 {
-        let shift = UInt32(18 - 6 * i)
-        output.append(i <= filled ? alphabet[Int(group >> shift & 63)] : UInt8(ascii: "="))
-      }
-    }
-    return String(decoding: output, as: UTF8.self)
   }
 }

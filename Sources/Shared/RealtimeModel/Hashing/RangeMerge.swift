@@ -1,15 +1,15 @@
-// Replacing a part of a value: the interval between two paths, as the answer to a compound hash.
+// A range merge replaces the part of a value between two paths. The server sends it in response to a compound hash.
 
-/// One interval of a value and what it holds now.
+/// One interval of a value, and its new contents.
 public struct RangeMerge: Sendable, Equatable {
-  /// The path after which the interval starts; nil for the value's start. The path's own leaf is outside, its
-  /// descendants are inside.
+  /// The path after which the interval starts; nil for the start of the value. The leaf at the path is outside of the
+  /// interval, its descendants are inside.
   public var start: Path?
-  /// The path at which the interval ends; nil for the value's end. The path's own leaf is inside, its descendants are
-  /// outside.
+  /// The path at which the interval ends; nil for the end of the value. The leaf at the path is inside the interval,
+  /// its descendants are outside.
   public var end: Path?
-  /// Everything the value holds inside the interval, and nothing else; but for the leaf at the start, if it has a
-  /// priority, which lies inside.
+  /// The contents of the interval. The leaf at the start is included if it has a priority, since the priority lies
+  /// inside.
   public var updates: Node
 
   /// Makes a range merge.

@@ -1,19 +1,19 @@
-// The text that a range of a compound hash is computed over: the leaves of the range, with the way to each in
-// parentheses, as if the value held nothing else.
+// The text of which a range of a compound hash is computed: the leaves of the range, with the path to each in
+// parentheses, as if the value had no others.
 
-/// Builds the texts of consecutive ranges while a value's leaves are visited in order.
+/// Builds the texts of consecutive ranges while visiting a value's leaves in order.
 struct RangeText {
   private var text = HashText()
   private(set) var isOpen = false
   private var needsComma = false
   private(set) var path = Path.root
-  /// The path of the leaf added last.
+  /// The path of the last leaf added.
   private(set) var lastLeaf = Path.root
 
   /// The length of the open range's text in bytes.
   var count: Int { text.bytes.count }
 
-  mutating func begin(_ key: Key) {
+  mutating func begin(_ key: ChildKey) {
     open()
     if needsComma { text.append(",") }
     text.appendQuoted(key.text)
@@ -41,15 +41,17 @@ struct RangeText {
     needsComma = true
   }
 
-  /// The hash of the range that ends here: what is open is closed.
+  /// Ends the range.
+  ///
+  /// - Returns: the hash of the range.
   mutating func endRange() -> String {
     text.append(String(repeating: ")", count: path.count + 1))
-    defer { drop() }
+    defer { discard() }
     return text.digest
   }
 
-  /// Forgets the open range.
-  mutating func drop() {
+  /// Discards the open range.
+  mutating func discard() {
     text = HashText()
     isOpen = false
   }
@@ -67,12 +69,13 @@ struct RangeText {
 }
 
 extension Node {
-  /// Visits the leaves in order of their paths. `visit` runs after each, and ends the walk with false.
+  /// Visits the leaves in order of their paths. `visit` runs after each leaf; the visit ends if it returns false.
   ///
-  /// An object's priority is visited as a child named `.priority`, at its place among the keys. The product's mobile
-  /// clients leave it out where no key comes after it, so that a range of theirs then differs although nothing changed:
-  /// that costs a merge, where leaving it out here too would hide a change.
-  /// - Parameter willAdd: runs before a leaf is added, when the way to it is known.
+  /// An object's priority is visited as a child named `.priority`, in key order. The product's mobile clients leave it
+  /// out if no key sorts after it, so that one of their ranges then differs although nothing changed. This costs a
+  /// merge; leaving the priority out here would hide changes.
+  ///
+  /// - Parameter willAdd: runs before a leaf is added, when its path is known.
   @discardableResult
   func walkRanges(
     _ walk: inout RangeText, willAdd: (inout RangeText) -> Void = { _ in }, _ visit: (inout RangeText) -> Bool
@@ -84,7 +87,7 @@ extension Node {
       walk.add(self)
       return visit(&walk)
     case .children:
-      func visitChild(_ key: Key, _ child: Node) -> Bool {
+      func visitChild(_ key: ChildKey, _ child: Node) -> Bool {
         walk.begin(key)
         guard child.walkRanges(&walk, willAdd: willAdd, visit) else { return false }
         walk.end()
@@ -92,7 +95,7 @@ extension Node {
       }
       var pending = priority.map { Node.leaf($0.leafValue) }
       let isFinished = forEachChild { key, child in
-        if let priority = pending, Key.priority < key {
+        if let priority = pending, ChildKey.priority < key {
           pending = nil
           guard visitChild(.priority, priority) else { return false }
         }

@@ -1,20 +1,22 @@
-// JSON becomes a tree directly, without a value in between: the way of every write that comes in.
+// Reads nodes from JSON directly, without an intermediate value. Every incoming write takes this path.
 //
-// Invariant: what is accepted when validating could be stored and exported again unchanged, apart
-// from what a database never keeps (nulls, empty objects, array form).
+// Invariant: a node that passes ``JSONReader/NodeRules/write`` can be stored and exported unchanged, except for nulls,
+// empty objects and arrays, which a database does not keep.
+
+public import JSON
 
 extension JSONReader {
-  /// How strictly data is taken.
+  /// The validation of data.
   public enum NodeRules: Sendable {
-    /// Data from somebody who wants it stored: bad keys, unknown keys with a dot, a value beside
-    /// children and over-long strings are refused.
+    /// Data to store: rejects invalid keys, unknown keys that begin with a dot, a value together with children, and
+    /// strings that are too long.
     case write
-    /// Data from the server: unknown keys with a dot are passed over, everything else is believed.
+    /// Data from the server: skips unknown keys that begin with a dot, and accepts everything else.
     case read
   }
 
-  /// Reads any value as a tree in export format: arrays become objects, `.priority`, `.value` and
-  /// `.sv` mean what they mean to the databases.
+  /// Reads any value as a node in export format. Arrays become objects; `.priority`, `.value` and `.sv` have their
+  /// special meaning.
   ///
   /// - Throws: ``JSONError``; its ``JSONError/realtimeError(in:)`` has the product's words.
   public mutating func readNode(
@@ -29,11 +31,11 @@ extension JSONReader {
     case .string: return .leaf(.string(try leafString(rules, limits)))
     case .array:
       try beginArray()
-      var children: [(Key, Node)] = []
+      var children: [(ChildKey, Node)] = []
       var index = 0
       while try nextElement() {
         let child = try readNode(rules, limits: limits)
-        if !child.isEmpty { children.append((Key(String(index)), child)) }
+        if !child.isEmpty { children.append((ChildKey(String(index)), child)) }
         index += 1
       }
       return .object(children)
@@ -64,20 +66,20 @@ extension JSONReader {
   ) throws(JSONError) -> Node {
     let start = offset
     try beginObject()
-    var children: [(Key, Node)] = []
+    var children: [(ChildKey, Node)] = []
     var hasEmptyChildren = false
     var value: LeafValue?
     var deferred: ServerValue?
     var priority: Priority?
     while let name = try nextKey() {
-      let place = offset
+      let valueStart = offset
       if name.utf8.first == UInt8(ascii: ".") {
         switch name {
         case ".priority": priority = try self.priority(rules, limits)
         case ".value": value = try leafValue(rules, limits)
         case ".sv": deferred = try serverValue()
         default:
-          if rules == .write { throw JSONError(.invalidKey, at: keyStart(before: place)) }
+          if rules == .write { throw JSONError(.invalidKey, at: keyStart(before: valueStart)) }
           try skipValue()
         }
         continue
@@ -85,14 +87,14 @@ extension JSONReader {
       if rules == .write {
         guard name.utf8.count <= limits.keyBytes else {
           throw JSONError(
-            .invalidKey, at: keyStart(before: place),
+            .invalidKey, at: keyStart(before: valueStart),
             detail: "A key may have at most \(limits.keyBytes) bytes, and this has \(name.utf8.count).")
         }
-        guard Key.isValid(name) else { throw JSONError(.invalidKey, at: keyStart(before: place)) }
+        guard ChildKey.isValid(name) else { throw JSONError(.invalidKey, at: keyStart(before: valueStart)) }
       }
       let child = try readNode(rules, limits: limits)
       hasEmptyChildren = hasEmptyChildren || child.isEmpty
-      children.append((Key(name), child))
+      children.append((ChildKey(name), child))
     }
     if value != nil || deferred != nil {
       if rules == .write, !children.isEmpty || (value != nil && deferred != nil) {
@@ -103,31 +105,15 @@ extension JSONReader {
       if let deferred { return .leaf(.deferred(deferred), priority: priority) }
     }
     if hasEmptyChildren {
-      // A null takes an earlier value of the same key with it, as in any reader where the last counts.
-      var last: [Key: Node] = [:]
+      // A null replaces an earlier value of the same key, since the last member counts.
+      var last: [ChildKey: Node] = [:]
       for (key, child) in children { last[key] = child }
       children = last.map { ($0.key, $0.value) }
     }
     return .object(children, priority: priority)
   }
 
-  /// The opening quote of the key whose colon ends just before `place`.
-  package func keyStart(before place: Int) -> Int {
-    var index = place - 1
-    while index > 0, base[index] != UInt8(ascii: "\"") { index -= 1 }
-    index -= 1
-    while index > 0 {
-      if base[index] == UInt8(ascii: "\"") {
-        var slashes = 0
-        while index - slashes > 0, base[index - slashes - 1] == UInt8(ascii: "\\") { slashes += 1 }
-        if slashes.isMultiple(of: 2) { break }
-      }
-      index -= 1
-    }
-    return max(index, 0)
-  }
-
-  /// Reads what `.value` may hold: a scalar, a server value, or null, which counts as absent.
+  /// Reads the value of `.value`: a scalar, a server value, or null, which counts as absent.
   private mutating func leafValue(
     _ rules: NodeRules, _ limits: RealtimeLimits
   ) throws(JSONError) -> LeafValue? {
@@ -153,7 +139,7 @@ extension JSONReader {
     throw JSONError(.invalidData, at: start, detail: "priority must be null, a number or a string")
   }
 
-  /// Reads what `.sv` may hold.
+  /// Reads the value of `.sv`.
   private mutating func serverValue() throws(JSONError) -> ServerValue {
     let start = offset
     let unknown = JSONError(.invalidData, at: start, detail: "unknown server value")
@@ -179,9 +165,9 @@ extension JSONReader {
 }
 
 extension Node {
-  /// Reads one JSON text in export format as a tree.
+  /// Reads one JSON text in export format.
   ///
-  /// - Throws: ``JSONError`` with the place of what cannot be stored or is not JSON.
+  /// - Throws: ``JSONError`` with the offset of malformed JSON or of data that cannot be stored.
   public init(
     json bytes: UnsafeRawBufferPointer, _ rules: JSONReader.NodeRules = .write,
     limits: RealtimeLimits = .standard
@@ -191,9 +177,9 @@ extension Node {
     try reader.finish()
   }
 
-  /// Reads one JSON text in export format as a tree.
+  /// Reads one JSON text in export format.
   ///
-  /// - Throws: ``JSONError`` with the place of what cannot be stored or is not JSON.
+  /// - Throws: ``JSONError`` with the offset of malformed JSON or of data that cannot be stored.
   public init(
     json bytes: [UInt8], _ rules: JSONReader.NodeRules = .write, limits: RealtimeLimits = .standard
   ) throws(JSONError) {
@@ -204,14 +190,21 @@ extension Node {
   }
 }
 
+extension JSONError.Code {
+  /// An invalid key of a location.
+  public static let invalidKey = JSONError.Code(name: "invalid key")
+  /// A JSON value that the data model cannot express; ``JSONError/detail`` has the reason.
+  public static let invalidData = JSONError.Code(name: "invalid data")
+}
+
 extension JSONError {
-  /// The error in the product's own words, for the sender of `bytes`.
+  /// The error in the product's words, for the sender of `bytes`.
   public func realtimeError(in bytes: UnsafeRawBufferPointer) -> RealtimeError {
     switch code {
     case .invalidKey:
-      let place = position(in: bytes)
+      let location = position(in: bytes)
       let rule = detail.isEmpty ? "Key value can't be empty or contain $ # [ ] / or ." : detail
-      return .invalidData("couldn't parse key beginning at \(place.line):\(place.column). \(rule)")
+      return .invalidData("couldn't parse key beginning at \(location.line):\(location.column). \(rule)")
     case .invalidData: return .invalidData(detail)
     case .tooLarge: return .writeTooBig
     case .tooDeep: return .invalidData("nested too deeply")

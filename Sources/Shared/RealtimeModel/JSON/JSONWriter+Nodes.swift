@@ -1,18 +1,21 @@
-// Trees become JSON directly, in one of three forms. Invariant: the export form reads back as the
-// same tree; the plain form is what REST clients and snapshots see.
+// Writes nodes as JSON, in one of three formats.
+//
+// Invariant: the export format reads back as the same node.
 
-/// The forms in which a tree is written.
+public import JSON
+
+/// The JSON format of a node.
 public enum NodeFormat: Sendable {
-  /// With priorities, never with arrays: the form of the wire and of backups.
+  /// With priorities and without arrays: the format of the wire and of backups.
   case export
-  /// Values alone; objects whose keys are mostly `0…n` become arrays.
+  /// Without priorities; objects whose keys are mostly `0…n` become arrays. REST clients and snapshots get it.
   case plain
-  /// A leaf as it is, of an object the keys alone, each with the value `true`.
+  /// The keys of an object, each with the value `true`; leaves unchanged.
   case shallow
 }
 
 extension JSONWriter {
-  /// Writes a tree.
+  /// Writes a node.
   public mutating func node(_ node: Node, _ format: NodeFormat = .export) {
     switch node.content {
     case .empty: null()
@@ -37,7 +40,7 @@ extension JSONWriter {
     }
   }
 
-  /// Writes a leaf's value; one that the server computes in its `.sv` form.
+  /// Writes a leaf's value; a server value in its `.sv` form.
   public mutating func leaf(_ value: LeafValue) {
     switch value {
     case .bool(let value): bool(value)
@@ -101,7 +104,7 @@ extension JSONWriter {
 }
 
 extension Node {
-  /// The tree as a JSON text.
+  /// The node as JSON.
   public func json(_ format: NodeFormat = .export, pretty: Bool = false) -> [UInt8] {
     var writer = JSONWriter(pretty: pretty, capacity: estimatedSize + 16)
     writer.node(self, format)

@@ -1,7 +1,9 @@
-// Where tokens end in what has come, and what they say: the latter by the same reader as any other JSON.
+// Finds the ends of tokens in the buffered bytes. ``JSONReader`` then reads complete tokens.
+
+import JSON
 
 extension NodeStreamReader {
-  /// The end of the string, number or word at the position; nil if it has not come whole.
+  /// The end of the string, number or literal at the position; nil if it is incomplete.
   mutating func endOfScalar(_ first: UInt8) throws(RealtimeError) -> Int? {
     if first == UInt8(ascii: "\"") { return try endOfString(from: position) }
     var index = max(scanned, position)
@@ -19,14 +21,14 @@ extension NodeStreamReader {
     return isLast && index > position ? index : nil
   }
 
-  /// The end of the string that begins at a place, from how far it was looked at.
+  /// The end of the string that begins at `start`; the scan resumes at `scanned`.
   private mutating func endOfString(from start: Int) throws(RealtimeError) -> Int? {
     var index = max(scanned, start + 1)
     while index < pending.count {
       switch pending[index] {
       case UInt8(ascii: "\""): return index + 1
       case UInt8(ascii: "\\"):
-        // What is escaped may have to come first.
+        // The escape may be incomplete.
         guard let escape = try escape(at: index) else { return try endless(start, index) }
         index += escape.length
         escaped += escape.length - escape.bytes
@@ -36,18 +38,18 @@ extension NodeStreamReader {
     return try endless(start, index)
   }
 
-  /// How long an escape is, and how many bytes it stands for; nil if it has not come whole.
+  /// The length of an escape and the number of bytes that it represents; nil if it is incomplete.
   private func escape(at index: Int) throws(RealtimeError) -> (length: Int, bytes: Int)? {
     guard index + 1 < pending.count else { return nil }
     guard pending[index + 1] == UInt8(ascii: "u") else { return (2, 1) }
     guard index + 6 <= pending.count else { return nil }
     let digits = String(decoding: pending[(index + 2)..<(index + 6)], as: UTF8.self)
     guard let unit = UInt16(digits, radix: 16) else { throw .notJSON }
-    // A surrogate is half of a character of four bytes.
+    // A surrogate counts as half of a four-byte character.
     return (6, unit < 0x80 ? 1 : unit < 0x800 || (0xD800...0xDFFF).contains(unit) ? 2 : 3)
   }
 
-  /// Takes note of how far a string was looked at that has not come whole.
+  /// Records how far an incomplete string was scanned.
   private mutating func endless(_ start: Int, _ index: Int) throws(RealtimeError) -> Int? {
     scanned = index
     guard index - start - 1 - escaped <= limits.stringBytes else {
@@ -56,7 +58,7 @@ extension NodeStreamReader {
     return nil
   }
 
-  /// The end of the whole value at the position; nil if it has not come whole. For members that begin with a dot, whose
+  /// The end of the value at the position; nil if it is incomplete. Only for members that begin with a dot, whose
   /// values are small.
   mutating func endOfValue() throws(RealtimeError) -> Int? {
     let first = pending[position]
@@ -73,19 +75,19 @@ extension NodeStreamReader {
         (scanned, escaped) = (index + 1, 0)
         let end = try endOfString(from: index)
         (scanned, escaped) = (position, 0)
-        // What has not come whole is bounded by what has come.
+        // An incomplete string is bounded by the buffered bytes.
         index = (end ?? pending.count) - 1
       default: break
       }
       index += 1
-      // An object here is one of a server value.
+      // An object in this position can only be a server value.
       guard index - position <= 4096 else { throw .invalidData("unknown server value") }
     }
     scanned = position
     return nil
   }
 
-  // MARK: What tokens say
+  // MARK: Values of tokens
 
   func node(_ range: Range<Int>) throws(RealtimeError) -> Node { try read(prefix: "", range, suffix: "") }
 
@@ -100,7 +102,7 @@ extension NodeStreamReader {
     return text
   }
 
-  /// What a member that begins with a dot makes of a leaf: the leaf itself, or one with the priority.
+  /// The value of a member that begins with a dot, as a leaf or as a leaf with the priority.
   func member(_ name: String, _ range: Range<Int>) throws(RealtimeError) -> Node {
     switch name {
     case ".value": try read(prefix: "{\".value\":", range, suffix: "}")
@@ -130,37 +132,37 @@ extension NodeStreamReader {
   }
 }
 
-/// An object or array that has begun.
+/// An open object or array.
 struct NodeStreamFrame: Sendable {
   let isArray: Bool
-  /// How many members or elements have come.
+  /// The number of members or elements so far.
   var count = 0
-  /// Whether any of them is a child, also one without a value.
+  /// Whether any member is a child, even a null child.
   var hasMembers = false
-  /// A child that holds something.
-  private var child: Key?
-  /// Whether others hold something, unless they came again.
+  /// A child with a value.
+  private var child: ChildKey?
+  /// Whether other children have values, unless they repeated.
   private var mayHoldOthers = false
   private var value: LeafValue?
   private var deferred: LeafValue?
   private var priority: Priority?
-  private var last: Key?
-  /// Whether the names came in the order of their bytes, and whether in the order of keys, up to now.
+  private var last: ChildKey?
+  /// Whether the names so far are in the order of their bytes, and whether in key order.
   private var isByBytes = true
   private var isByKeys = true
 
-  /// What is known of an object or any other value.
+  /// The known content of a value.
   enum Content: Sendable {
     case nothing
     case something
-    /// Something, unless it came again.
+    /// Something, unless the member repeats.
     case perhaps
   }
 
   init(isArray: Bool) { self.isArray = isArray }
 
-  /// Takes note of what a child holds.
-  mutating func note(_ key: Key, _ content: Content) {
+  /// Records the content of a child.
+  mutating func note(_ key: ChildKey, _ content: Content) {
     if content == .something, child == nil {
       child = key
     } else if content != .nothing {
@@ -168,13 +170,13 @@ struct NodeStreamFrame: Sendable {
     }
   }
 
-  /// Takes note that a child counts no more if it has come before.
-  mutating func loses(_ key: Key) {
+  /// Records that earlier values of a child do not count.
+  mutating func loses(_ key: ChildKey) {
     if child == key { child = nil }
   }
 
-  /// Takes note of a name; whether it may have come before.
-  mutating func mayHaveCome(_ key: Key) -> Bool {
+  /// Records a name; whether it may repeat an earlier name.
+  mutating func mayHaveCome(_ key: ChildKey) -> Bool {
     defer { last = key }
     guard let last else { return false }
     if isByBytes, !last.text.utf8.lexicographicallyPrecedes(key.text.utf8) { isByBytes = false }
@@ -182,7 +184,7 @@ struct NodeStreamFrame: Sendable {
     return !isByBytes && !isByKeys
   }
 
-  /// Takes note of a member that begins with a dot.
+  /// Records a member that begins with a dot.
   mutating func note(_ name: String, _ node: Node) {
     switch name {
     case ".value": value = node.leafValue
@@ -191,22 +193,24 @@ struct NodeStreamFrame: Sendable {
     }
   }
 
-  /// Tells what the object says beyond its children, and what is known of it.
-  func tell(at path: [Key], _ tell: (NodeStreamReader.Event) -> Void) throws(RealtimeError) -> Content {
+  /// Emits the object's own value or priority.
+  ///
+  /// - Returns: the known content of the object.
+  func emit(at path: [ChildKey], _ emit: (NodeStreamReader.Event) -> Void) throws(RealtimeError) -> Content {
     if value != nil || deferred != nil {
       guard !hasMembers, value == nil || deferred == nil else {
         throw .invalidData("\(value == nil ? ".sv" : ".value") may not have other children beside it")
       }
-      if let leaf = value ?? deferred { tell(.row(path, .leaf(leaf, priority: priority))) }
+      if let leaf = value ?? deferred { emit(.row(path, .leaf(leaf, priority: priority))) }
       return .something
     }
     let priority = priority.map { Node.leaf($0.leafValue) }
     if child != nil {
-      if let priority { tell(.row(path + [.priority], priority)) }
+      if let priority { emit(.row(path + [.priority], priority)) }
       return .something
     }
     guard mayHoldOthers else { return .nothing }
-    if let priority { tell(.priority(path, priority)) }
+    if let priority { emit(.priority(path, priority)) }
     return .perhaps
   }
 }

@@ -1,31 +1,32 @@
-// JSON that is too large for memory becomes rows while it arrives: one row a leaf, one a priority of an object.
+// Reads a stream of JSON that is too large for memory into rows: one row for each leaf and each priority of an object.
 //
 // Invariants
-//   1. What is held is the token that has not come whole, a key or a string no longer than it may be, and for every open
-//      object a few words: never a subtree.
-//   2. What is accepted, and what it means, is what ``JSONReader/readNode(_:limits:)`` says of the whole text. Of members
-//      with one name the last counts there; here whoever takes the rows is told to drop the earlier ones, wherever a name
-//      may have come before (``NodeStreamReader/Event/again(_:)``). Names in ascending order never may.
-//   3. Whether an object that lost what it held by that still holds something only they know: a priority is told as one
-//      that counts if so (``NodeStreamReader/Event/priority(_:_:)``).
+//   1. The reader holds the incomplete token (a key or a string of bounded length) and a few words for every open
+//      object. It never holds a subtree.
+//   2. The reader accepts the same texts as ``JSONReader/readNode(_:limits:)``, with the same meaning. There the last
+//      of several members with one name counts. Here the receiver of the rows is asked to drop the earlier rows
+//      whenever a name may repeat (``NodeStreamReader/Event/again(_:)``). Names in ascending order never repeat.
+//   3. After such a drop, only the receiver knows whether an object still has children. Therefore its priority arrives
+//      as conditional on children (``NodeStreamReader/Event/priority(_:_:)``).
 
-/// Reads one JSON text in export format piece by piece.
+import JSON
+
+/// Reads one JSON text in export format chunk by chunk.
 ///
 /// ```swift
 /// var reader = NodeStreamReader()
-/// while let piece = await next() { try reader.read(piece) { rows.append($0) } }
-/// try reader.finish { rows.append($0) }
+/// while let chunk = await next() { try reader.read(chunk) { events.append($0) } }
+/// try reader.finish { events.append($0) }
 /// ```
 public struct NodeStreamReader: Sendable {
-  /// What the text says.
+  /// An event of the reader.
   public enum Event: Sendable {
-    /// A leaf, with its priority, or the priority of an object, as a leaf at a path that ends in `.priority`.
-    case row([Key], Node)
-    /// What was told at and below a path before does not count: it comes again.
-    case again([Key])
-    /// The priority, as a leaf, of an object at a path, if anything stands below it of what was told: what came again may
-    /// have been all.
-    case priority([Key], Node)
+    /// A leaf with its priority, or the priority of an object as a leaf at a path that ends in `.priority`.
+    case row([ChildKey], Node)
+    /// The member at a path repeats: earlier rows at and below the path do not count.
+    case again([ChildKey])
+    /// The priority, as a leaf, of the object at a path. It counts only if rows below the path remain.
+    case priority([ChildKey], Node)
   }
 
   enum Expectation: Sendable {
@@ -33,25 +34,25 @@ public struct NodeStreamReader: Sendable {
   }
 
   let limits: RealtimeLimits
-  /// How deep the location lies that the text is for.
+  /// The depth of the text's location.
   private let depthAbove: Int
-  /// The bytes of its path.
+  /// The bytes of the location's path.
   private let bytesAbove: Int
-  /// What has come and was not read.
+  /// The bytes received and not yet read.
   var pending: [UInt8] = []
-  /// The next byte in `pending`.
+  /// The index in `pending` of the next byte.
   var position = 0
-  /// How far the token at `position` was looked at already.
+  /// The index up to which the token at `position` was scanned.
   var scanned = 0
-  /// How many bytes more the escapes up to there have than what they stand for.
+  /// The bytes that the escapes in the scanned part take beyond the bytes that they represent.
   var escaped = 0
-  /// Whether nothing comes behind `pending`.
+  /// Whether `pending` holds the end of the text.
   var isLast = false
   var expectation = Expectation.value
-  /// The keys from the text's root to where values are expected.
-  var path: [Key] = []
+  /// The keys from the text's root to the next value.
+  var path: [ChildKey] = []
   var frames: [NodeStreamFrame] = []
-  /// The member whose value is to come, if it is one of those that begin with a dot.
+  /// The name of the current member if it begins with a dot.
   var special: String?
   private var consumed = 0
   private var line = 1
@@ -60,28 +61,29 @@ public struct NodeStreamReader: Sendable {
 
   /// Creates a reader at the start of a text.
   ///
-  /// - Parameter location: the location that the text is for.
+  /// - Parameter location: the location of the text's root.
   public init(limits: RealtimeLimits = .standard, at location: Path = .root) {
     self.limits = limits
     depthAbove = location.count
     bytesAbove = location.keyBytes
   }
 
-  /// The bytes of the token that has not come whole.
+  /// The bytes of the incomplete token.
   public var pendingBytes: Int { pending.count }
 
-  /// What is kept allocated for the tokens to come.
-  private static let keptBytes = 1 << 20
+  /// The buffer capacity that is kept between chunks, in bytes.
+  private static let retainedBytes = 1 << 20
 
-  /// Reads the next piece of the text.
-  /// - Throws: ``RealtimeError`` for what cannot be stored or is not JSON, in the product's words.
+  /// Reads the next chunk of the text.
+  ///
+  /// - Throws: ``RealtimeError`` in the product's words for malformed JSON or data that cannot be stored.
   public mutating func read(
-    _ bytes: UnsafeRawBufferPointer, _ tell: (Event) -> Void
+    _ bytes: UnsafeRawBufferPointer, _ emit: (Event) -> Void
   ) throws(RealtimeError) {
     pending.append(contentsOf: bytes)
-    while try step(tell) {}
+    while try step(emit) {}
     guard position > 0 else { return }
-    if pending.capacity > Self.keptBytes {
+    if pending.capacity > Self.retainedBytes {
       pending = Array(pending[position...])
     } else {
       pending.removeFirst(position)
@@ -92,43 +94,44 @@ public struct NodeStreamReader: Sendable {
   }
 
   /// Ends the text.
-  /// - Throws: ``RealtimeError`` if it is not whole.
-  public mutating func finish(_ tell: (Event) -> Void) throws(RealtimeError) {
+  ///
+  /// - Throws: ``RealtimeError`` if it is incomplete.
+  public mutating func finish(_ emit: (Event) -> Void) throws(RealtimeError) {
     isLast = true
-    while try step(tell) {}
+    while try step(emit) {}
     guard expectation == .end, position == pending.count else { throw .notJSON }
   }
 
   /// Reads one token; false if more bytes are needed.
-  private mutating func step(_ tell: (Event) -> Void) throws(RealtimeError) -> Bool {
+  private mutating func step(_ emit: (Event) -> Void) throws(RealtimeError) -> Bool {
     guard let byte = try skipSpace() else { return false }
     switch expectation {
     case .end: throw .notJSON
     case .colon:
       guard byte == UInt8(ascii: ":") else { throw .notJSON }
-      take(1)
+      consume(1)
       expectation = .value
       return true
-    case .comma: return try afterMember(byte, tell)
-    case .key: return try key(byte, tell)
+    case .comma: return try afterMember(byte, emit)
+    case .key: return try key(byte, emit)
     case .element:
       if byte == UInt8(ascii: "]"), frames.last?.count == 0 {
-        take(1)
-        try close(tell)
+        consume(1)
+        try close(emit)
         return true
       }
       try beginElement()
       expectation = .value
       return true
     case .value:
-      if special != nil { return try specialValue(tell) }
-      return try value(byte, tell)
+      if special != nil { return try specialValue(emit) }
+      return try value(byte, emit)
     }
   }
 
   // MARK: Bytes
 
-  /// The next byte that is no white space.
+  /// The next byte that is not white space.
   private mutating func skipSpace() throws(RealtimeError) -> UInt8? {
     while position < pending.count {
       let byte = pending[position]
@@ -145,13 +148,13 @@ public struct NodeStreamReader: Sendable {
     return nil
   }
 
-  mutating func take(_ count: Int) {
+  mutating func consume(_ count: Int) {
     position += count
     scanned = position
     escaped = 0
   }
 
-  /// What the product says of a key that cannot be stored.
+  /// The product's error for an invalid key.
   func invalidKey(
     _ rule: String = "Key value can't be empty or contain $ # [ ] / or ."
   ) -> RealtimeError {
@@ -161,48 +164,48 @@ public struct NodeStreamReader: Sendable {
 
   // MARK: Structure
 
-  private mutating func value(_ byte: UInt8, _ tell: (Event) -> Void) throws(RealtimeError) -> Bool {
+  private mutating func value(_ byte: UInt8, _ emit: (Event) -> Void) throws(RealtimeError) -> Bool {
     switch byte {
     case UInt8(ascii: "{"), UInt8(ascii: "["):
-      take(1)
+      consume(1)
       frames.append(NodeStreamFrame(isArray: byte == UInt8(ascii: "[")))
       expectation = byte == UInt8(ascii: "[") ? .element : .key
       return true
     default:
       guard let end = try endOfScalar(byte) else { return false }
       let node = try node(position..<end)
-      take(end - position)
+      consume(end - position)
       if !node.isEmpty {
         try checkDepth()
-        tell(.row(path, node))
+        emit(.row(path, node))
       }
       valueEnded(node.isEmpty ? .nothing : .something)
       return true
     }
   }
 
-  private mutating func key(_ byte: UInt8, _ tell: (Event) -> Void) throws(RealtimeError) -> Bool {
+  private mutating func key(_ byte: UInt8, _ emit: (Event) -> Void) throws(RealtimeError) -> Bool {
     if byte == UInt8(ascii: "}"), frames.last?.count == 0 {
-      take(1)
-      try close(tell)
+      consume(1)
+      try close(emit)
       return true
     }
     guard byte == UInt8(ascii: "\"") else { throw .notJSON }
     keyStart = position
     let end = try endOfScalar(byte)
-    // As many as a key may have if all of it is escaped.
+    // The bound allows for a key of which every byte is escaped.
     guard (end ?? pending.count) - position <= 6 * limits.keyBytes + 2 else {
       throw invalidKey("A key may have at most \(limits.keyBytes) bytes, and this has more.")
     }
     guard let end else { return false }
     let text = try string(position..<end)
-    take(end - position)
-    try begin(text, tell)
+    consume(end - position)
+    try begin(text, emit)
     expectation = .colon
     return true
   }
 
-  private mutating func begin(_ text: String, _ tell: (Event) -> Void) throws(RealtimeError) {
+  private mutating func begin(_ text: String, _ emit: (Event) -> Void) throws(RealtimeError) {
     guard let last = frames.indices.last else { throw .notJSON }
     frames[last].count += 1
     if text.utf8.first == UInt8(ascii: ".") {
@@ -213,28 +216,28 @@ public struct NodeStreamReader: Sendable {
     guard text.utf8.count <= limits.keyBytes else {
       throw invalidKey("A key may have at most \(limits.keyBytes) bytes, and this has \(text.utf8.count).")
     }
-    guard Key.isValid(text) else { throw invalidKey() }
+    guard ChildKey.isValid(text) else { throw invalidKey() }
     frames[last].hasMembers = true
-    let key = Key(text)
+    let key = ChildKey(text)
     try descend(to: key)
     if frames[last].mayHaveCome(key) {
       frames[last].loses(key)
-      tell(.again(path))
+      emit(.again(path))
     }
   }
 
   private mutating func beginElement() throws(RealtimeError) {
     guard let last = frames.indices.last else { throw .notJSON }
-    try descend(to: Key(String(frames[last].count)))
+    try descend(to: ChildKey(String(frames[last].count)))
     frames[last].count += 1
   }
 
-  private mutating func descend(to key: Key) throws(RealtimeError) {
+  private mutating func descend(to key: ChildKey) throws(RealtimeError) {
     path.append(key)
     guard path.count <= JSONLimits.standard.depth else { throw .invalidData("nested too deeply") }
   }
 
-  /// Refuses data that lies too deep: arrays and objects that hold nothing may.
+  /// Rejects data that lies too deep. Empty arrays and objects may lie deeper.
   private func checkDepth() throws(RealtimeError) {
     guard path.count + depthAbove <= limits.depth else {
       throw .invalidData("data lies more than \(limits.depth) levels deep")
@@ -246,30 +249,30 @@ public struct NodeStreamReader: Sendable {
     }
   }
 
-  private mutating func afterMember(_ byte: UInt8, _ tell: (Event) -> Void) throws(RealtimeError) -> Bool {
+  private mutating func afterMember(_ byte: UInt8, _ emit: (Event) -> Void) throws(RealtimeError) -> Bool {
     guard let frame = frames.last else { throw .notJSON }
     switch byte {
     case UInt8(ascii: ","):
-      take(1)
-      // A closing bracket behind a comma is refused, since the frame has members by now.
+      consume(1)
+      // A closing bracket after the comma is rejected, since the frame has members by now.
       expectation = frame.isArray ? .element : .key
     case frame.isArray ? UInt8(ascii: "]") : UInt8(ascii: "}"):
-      take(1)
-      try close(tell)
+      consume(1)
+      try close(emit)
     default: throw .notJSON
     }
     return true
   }
 
   /// Ends the innermost object or array.
-  private mutating func close(_ tell: (Event) -> Void) throws(RealtimeError) {
+  private mutating func close(_ emit: (Event) -> Void) throws(RealtimeError) {
     guard let frame = frames.popLast() else { throw .notJSON }
-    let content = try frame.tell(at: path, tell)
+    let content = try frame.emit(at: path, emit)
     if content == .something { try checkDepth() }
     valueEnded(content)
   }
 
-  /// Goes on behind a value.
+  /// Records the content of a value and expects its successor.
   private mutating func valueEnded(_ content: NodeStreamFrame.Content) {
     guard let last = frames.indices.last else {
       expectation = .end
@@ -279,12 +282,12 @@ public struct NodeStreamReader: Sendable {
     expectation = .comma
   }
 
-  /// Reads the value of a member that begins with a dot, once it has come whole.
-  private mutating func specialValue(_ tell: (Event) -> Void) throws(RealtimeError) -> Bool {
+  /// Reads the value of a member whose name begins with a dot, once it is complete.
+  private mutating func specialValue(_ emit: (Event) -> Void) throws(RealtimeError) -> Bool {
     guard let name = special, let last = frames.indices.last else { throw .notJSON }
     guard let end = try endOfValue() else { return false }
     try frames[last].note(name, member(name, position..<end))
-    take(end - position)
+    consume(end - position)
     special = nil
     expectation = .comma
     return true
@@ -292,6 +295,6 @@ public struct NodeStreamReader: Sendable {
 }
 
 extension RealtimeError {
-  /// What is no JSON.
+  /// The product's error for malformed JSON.
   static let notJSON = RealtimeError.invalidData("couldn't parse JSON object, array, or value.")
 }

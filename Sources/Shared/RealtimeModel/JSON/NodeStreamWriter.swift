@@ -1,12 +1,15 @@
-// Rows become JSON while they are read: the way back of ``NodeStreamReader``. Invariant: what is held is the way to the
-// current leaf, and the text that nobody has taken yet.
+// Writes a stream of rows as JSON: the inverse of ``NodeStreamReader``.
+//
+// Invariant: the writer holds the path of the current leaf and the output that was not yet taken.
 
-/// Writes one JSON text in export format from rows in the order in which a store keeps them.
+import JSON
+
+/// Writes one JSON text in export format from rows in the store's order.
 public struct NodeStreamWriter: Sendable {
   private var writer: JSONWriter
-  /// The objects from the root's child down to the one that is being written.
-  private var open: [Key] = []
-  /// The priorities of the root and of these, which stand behind the children.
+  /// The keys of the open objects, from the root's child down.
+  private var open: [ChildKey] = []
+  /// The priorities of the root and of the open objects, which are written after the children.
   private var priorities: [LeafValue?] = [nil]
   private var isObject = false
   private var isLeaf = false
@@ -14,14 +17,15 @@ public struct NodeStreamWriter: Sendable {
   /// Creates a writer at the start of a text.
   public init(pretty: Bool = false) { writer = JSONWriter(pretty: pretty, capacity: 64 << 10) }
 
-  /// How many bytes wait to be taken.
+  /// The number of bytes to take.
   public var count: Int { writer.bytes.count }
 
-  /// Takes what was written since the last call.
+  /// Removes and returns the bytes written since the last call.
   public mutating func take() -> [UInt8] { writer.take() }
 
-  /// Writes a leaf; at a path that ends in `.priority` an object's priority. Rows that lie below one object come together.
-  public mutating func row(_ path: [Key], _ value: Node) {
+  /// Writes a leaf, or at a path that ends in `.priority` an object's priority. Rows below one object must be
+  /// contiguous.
+  public mutating func row(_ path: [ChildKey], _ value: Node) {
     guard let last = path.last else {
       isLeaf = true
       return writer.node(value, .export)
@@ -46,7 +50,7 @@ public struct NodeStreamWriter: Sendable {
     }
   }
 
-  /// Ends the text; one without any row is `null`.
+  /// Ends the text. A text without rows is `null`.
   public mutating func finish() {
     close(to: 0)
     if isObject { endObject() } else if !isLeaf { writer.null() }

@@ -1,4 +1,4 @@
-// What a leaf holds. Booleans, numbers and strings never equal one another: `1` is not `true`.
+// The value of a leaf. Booleans, numbers and strings never equal each other: `1` is not `true`.
 
 /// The value of a leaf.
 public enum LeafValue: Sendable, Hashable {
@@ -6,11 +6,11 @@ public enum LeafValue: Sendable, Hashable {
   case bool(Bool)
   /// A number that is a 64-bit integer.
   case int(Int64)
-  /// Any other number. Build leaves through ``Node/leaf(_:priority:)``, which brings numbers into canonical form.
+  /// Any other number. ``Node/leaf(_:priority:)`` brings numbers into canonical form.
   case double(Double)
-  /// A text, compared by code units.
+  /// A string, compared by code units.
   case string(String)
-  /// A value the server computes when it applies the write. Occurs in writes only, never in stored data.
+  /// A server value. It occurs only in writes, never in stored data.
   case deferred(ServerValue)
 
   /// A number in canonical form.
@@ -21,7 +21,7 @@ public enum LeafValue: Sendable, Hashable {
     }
   }
 
-  /// The number, if this is one.
+  /// The number; nil for another type.
   public var number: RealtimeNumber? {
     switch self {
     case .int(let value): .int(value)
@@ -42,7 +42,7 @@ public enum LeafValue: Sendable, Hashable {
     }
   }
 
-  /// Same type and same value; 1 and 1.0 are one value.
+  /// Whether type and value are equal; 1 equals 1.0.
   public static func == (a: LeafValue, b: LeafValue) -> Bool {
     switch (a, b) {
     case (.bool(let x), .bool(let y)): x == y
@@ -64,7 +64,7 @@ public enum LeafValue: Sendable, Hashable {
     }
   }
 
-  /// An estimate of the value's size in JSON, in bytes; the one that compound hashes use.
+  /// An estimate of the value's size in JSON, in bytes. Compound hashes depend on it.
   var estimatedSize: Int {
     switch self {
     case .bool: 4
@@ -76,7 +76,7 @@ public enum LeafValue: Sendable, Hashable {
 }
 
 extension LeafValue: TotallyOrdered {
-  /// Deferred values, false, true, numbers, strings.
+  /// The order: deferred values, false, true, numbers, strings.
   func order(against other: LeafValue) -> Int {
     switch (self, other) {
     case (.bool(let x), .bool(let y)): return x == y ? 0 : (y ? -1 : 1)

@@ -1,10 +1,10 @@
-// Reading a node: its children in key order, and what lies at a path below it.
+// Reads a node: its children in key order, and the values at paths below it.
 
 extension Node {
-  /// The child of a key; empty if there is none.
-  public func child(_ key: Key) -> Node { children?[key] ?? .empty }
+  /// The child with a key; empty if there is none.
+  public func child(_ key: ChildKey) -> Node { children?[key] ?? .empty }
 
-  /// What lies at a relative path. A path that ends in `.priority` gives the priority as a leaf.
+  /// The value at a relative path. A path that ends in `.priority` gives the priority as a leaf.
   public func descendant(_ path: Path) -> Node {
     var node = self
     for key in path.keys {
@@ -17,10 +17,12 @@ extension Node {
 
   /// Visits the children in key order until `visit` returns false.
   ///
-  /// - Parameter start: the first key to visit if it exists; nil for all.
+  /// - Parameter start: the visit begins with the first key not before it; nil for all.
   /// - Returns: false if `visit` ended it.
   @discardableResult
-  public func forEachChild(from start: Key? = nil, _ visit: (Key, Node) throws -> Bool) rethrows -> Bool {
+  public func forEachChild(from start: ChildKey? = nil, _ visit: (ChildKey, Node) throws -> Bool) rethrows
+    -> Bool
+  {
     guard let children else { return true }
     return try children.forEach(from: start, visit)
   }
@@ -28,15 +30,15 @@ extension Node {
   /// Visits the children in descending key order until `visit` returns false.
   @discardableResult
   public func forEachChildReversed(
-    from end: Key? = nil, _ visit: (Key, Node) throws -> Bool
+    from end: ChildKey? = nil, _ visit: (ChildKey, Node) throws -> Bool
   ) rethrows -> Bool {
     guard let children else { return true }
     return try children.forEachReversed(from: end, visit)
   }
 
   /// The children's keys in key order.
-  public var childKeys: [Key] {
-    var keys: [Key] = []
+  public var childKeys: [ChildKey] {
+    var keys: [ChildKey] = []
     keys.reserveCapacity(childCount)
     forEachChild { key, _ in
       keys.append(key)
@@ -47,8 +49,8 @@ extension Node {
 
   /// Visits every leaf and every priority of an object, with its path relative to this node.
   ///
-  /// A leaf's own priority is part of the leaf; an object's priority is visited before its children at a path that
-  /// ends in `.priority`.
+  /// The priority of a leaf is part of the leaf. The priority of an object is visited before its children, at a path
+  /// that ends in `.priority`.
   public func forEachLeaf(_ visit: (Path, Node) throws -> Void) rethrows {
     var path = Path.root
     try visitLeaves(&path, visit)
@@ -73,7 +75,7 @@ extension Node {
     }
   }
 
-  /// Whether two values are one object in memory, or both without one: true only if they are equal, found in O(1).
+  /// Whether two values share their storage. True only if they are equal. O(1).
   public func isIdentical(to other: Node) -> Bool {
     switch (storage, other.storage) {
     case (.empty, .empty): true
@@ -86,22 +88,22 @@ extension Node {
 
   /// The length of the array that this object becomes in plain JSON; nil if it stays an object.
   ///
-  /// It becomes one if every key is a canonical index and the highest is below twice the number of children.
+  /// It becomes an array if every key is a canonical index and the highest is below twice the number of children.
   public var arrayLength: Int? {
     guard let children, let last = children.last?.key.arrayIndex, last < 2 * children.count else {
       return nil
     }
-    // Integer keys stand in numeric order, so the last is the highest, and at most 2n keys need a look.
+    // Integer keys are in numeric order, so the last is the highest.
     let all = children.forEach { key, _ in key.arrayIndex != nil }
     return all ? last + 1 : nil
   }
 
-  /// Visits, in key order, the children that differ between an earlier value and this one; either side is empty where
-  /// the child is missing. Costs what differs when the two values share structure.
+  /// Visits, in key order, the children that differ between an earlier value and this one. A missing child is empty.
+  /// The cost is proportional to the difference if the two values share structure.
   ///
-  /// A leaf has no children; priorities of the two nodes themselves are not compared.
+  /// A leaf has no children. The priorities of the two nodes are not compared.
   public func forEachChangedChild(
-    from before: Node, _ visit: (Key, _ now: Node, _ before: Node) throws -> Void
+    from before: Node, _ visit: (ChildKey, _ now: Node, _ before: Node) throws -> Void
   ) rethrows {
     try (children ?? Children()).forEachDifference(from: before.children ?? Children()) { key, now, old in
       if let now, let old, now == old { return true }

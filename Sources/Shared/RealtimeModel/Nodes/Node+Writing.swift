@@ -1,4 +1,4 @@
-// The tree's rules for writing (pruning, replacing leaves, priorities), as functions from a value to a new one.
+// Writes to a node: functions that return the changed node, by the tree's rules for pruning, leaves and priorities.
 
 extension Node {
   /// The node with another priority; the empty node stays empty.
@@ -14,8 +14,8 @@ extension Node {
 
   /// The node with one child replaced, or removed if `node` is empty.
   ///
-  /// A leaf gives way to its first child and leaves it its priority; removing beneath a leaf changes nothing.
-  public func settingChild(_ key: Key, to node: Node) -> Node {
+  /// A child replaces the value of a leaf; the priority stays. Removing below a leaf changes nothing.
+  public func settingChild(_ key: ChildKey, to node: Node) -> Node {
     switch storage {
     case .object(let object):
       guard let changed = object.replacing(key, with: node) else { return .empty }
@@ -26,13 +26,13 @@ extension Node {
     }
   }
 
-  /// The node with the value at a relative path replaced; what becomes empty is pruned upward.
+  /// The node with the value at a relative path replaced. Objects that become empty are pruned.
   ///
-  /// A path that ends in `.priority` replaces the priority alone, by the leaf `node` stands for; a boolean or an object
-  /// counts as none (validation refuses them earlier).
+  /// A path that ends in `.priority` replaces only the priority, by the value of the leaf `node`. A boolean or an
+  /// object counts as no priority; validation rejects them earlier.
   public func setting(_ path: Path, to node: Node) -> Node { setting(path.keys[...], to: node) }
 
-  private func setting(_ keys: ArraySlice<Key>, to node: Node) -> Node {
+  private func setting(_ keys: ArraySlice<ChildKey>, to node: Node) -> Node {
     guard let key = keys.first else { return node }
     if key.isPriority { return with(priority: node.leafValue.flatMap { try? Priority($0) }) }
     let before = child(key)

@@ -1,12 +1,14 @@
-// A value of the tree: nothing, a leaf, or children by key; with a priority unless it is nothing.
+// A node: a value of the tree. It is empty, a leaf, or an object of children by key. Leaves and objects may have a
+// priority.
 //
 // Invariants
-//   1. An object has at least one child, and none of its children is empty: what would be empty is ``Node/empty``.
+//   1. An object has at least one child, and none of its children is empty. An object without children is
+//      ``Node/empty``.
 //   2. The empty node has no priority.
-//   3. Numbers are canonical: what fits 64-bit integers is one, and there is no -0.
-//   4. Nodes are immutable values that share structure: changing one of n children costs O(log n).
+//   3. Numbers are canonical: a number that fits a 64-bit integer is an integer, and there is no -0.
+//   4. Nodes are immutable values that share structure. Changing one of n children costs O(log n).
 
-/// A value of the tree, immutable and cheap to copy.
+/// An immutable value of the tree, cheap to copy.
 public struct Node: Sendable {
   enum Storage: Sendable {
     case empty
@@ -28,9 +30,9 @@ public struct Node: Sendable {
 
   init(storage: Storage) { self.storage = storage }
 
-  /// What a node holds, its priority aside.
+  /// The content of a node, without its priority.
   public enum Content: Sendable {
-    /// Nothing: JSON's null.
+    /// No value: JSON null.
     case empty
     /// A leaf.
     case leaf(LeafValue)
@@ -38,19 +40,19 @@ public struct Node: Sendable {
     case children
   }
 
-  /// Nothing.
+  /// The empty node.
   public static let empty = Node(storage: .empty)
 
-  /// A leaf. NaN and infinities must have been refused before.
+  /// Makes a leaf. The value must not be NaN or infinite.
   public static func leaf(_ value: LeafValue, priority: Priority? = nil) -> Node {
     guard let priority else { return Node(storage: .leaf(value.canonical)) }
     return Node(storage: .prioritizedLeaf(PrioritizedLeaf(value.canonical, priority)))
   }
 
-  /// An object of these children: empty ones vanish, of two with one key the later counts.
+  /// Makes an object. Empty children are left out; if a key repeats, the last child counts.
   ///
-  /// O(n) when the children come in key order, else O(n log n).
-  public static func object(_ children: [(Key, Node)], priority: Priority? = nil) -> Node {
+  /// O(n) if the children are in key order, else O(n log n).
+  public static func object(_ children: [(ChildKey, Node)], priority: Priority? = nil) -> Node {
     var entries: [Children.Entry] = []
     var sorted = true
     for (key, node) in children where !node.isEmpty {
@@ -79,7 +81,7 @@ public struct Node: Sendable {
     children.isEmpty ? .empty : Node(storage: .object(ObjectStorage(children, priority: priority)))
   }
 
-  /// What the node holds.
+  /// The node's content.
   public var content: Content {
     switch storage {
     case .empty: .empty
@@ -98,16 +100,16 @@ public struct Node: Sendable {
     }
   }
 
-  /// Whether this is nothing.
+  /// Whether the node is empty.
   public var isEmpty: Bool {
     if case .empty = storage { return true }
     return false
   }
 
-  /// Whether this is a leaf.
+  /// Whether the node is a leaf.
   public var isLeaf: Bool { leafValue != nil }
 
-  /// The leaf's value; nil if this is no leaf.
+  /// The leaf's value; nil if the node is not a leaf.
   public var leafValue: LeafValue? {
     if case .leaf(let value) = content { return value }
     return nil
@@ -126,7 +128,7 @@ public struct Node: Sendable {
     }
   }
 
-  /// Whether a value or priority that the server computes occurs in it. O(1).
+  /// Whether the node contains a server value. O(1).
   public var containsDeferred: Bool {
     switch storage {
     case .empty: return false
@@ -157,7 +159,7 @@ public struct Node: Sendable {
 }
 
 extension Node: Equatable {
-  /// Same structure, types, values and priorities.
+  /// Whether both nodes have the same structure, types, values and priorities.
   public static func == (a: Node, b: Node) -> Bool {
     switch (a.storage, b.storage) {
     case (.empty, .empty): return true
@@ -182,21 +184,21 @@ extension Priority {
   }
 }
 
-typealias Children = PersistentMap<Key, Node>
+typealias Children = PersistentMap<ChildKey, Node>
 
-/// An object's children and what is known of all of them together, kept up to date in O(1) by each change.
+/// An object's children and aggregates over them, which each change updates in O(1).
 final class ObjectStorage: Sendable {
   let children: Children
   let priority: Priority?
-  /// The estimated size in JSON of the whole node.
+  /// The node's estimated size in JSON, in bytes.
   let estimatedSize: Int
-  /// How many children have a priority: with none, key order is priority order.
+  /// The number of children with a priority. If it is zero, key order is priority order.
   let prioritizedCount: Int
-  /// How many children contain an object all of whose children have one, or are one.
+  /// The number of children that are or contain an object whose children all have a priority.
   let fullyPrioritizedCount: Int
-  /// How many children contain deferred values.
+  /// The number of children that contain deferred values.
   let deferredCount: Int
-  /// Where the hash is kept; nil on small nodes, whose hash costs less than the room.
+  /// The cached hash; nil on small nodes, whose hash costs less than the cell.
   let hashCell: HashCell?
 
   init(_ children: Children, priority: Priority?) {
@@ -204,7 +206,9 @@ final class ObjectStorage: Sendable {
     var prioritized = 0
     var fullyPrioritized = 0
     var deferred = 0
+    precondition(!children.isEmpty, "invariant: an object has a child")
     children.forEach { key, node in
+      assert(!node.isEmpty, "invariant: no child of an object is empty")
       childrenSize += ObjectStorage.size(of: key, node)
       if node.priority != nil { prioritized += 1 }
       if node.containsFullyPrioritizedObject { fullyPrioritized += 1 }
@@ -224,6 +228,12 @@ final class ObjectStorage: Sendable {
     _ children: Children, priority: Priority?, estimatedSize: Int, prioritizedCount: Int,
     fullyPrioritizedCount: Int, deferredCount: Int
   ) {
+    precondition(!children.isEmpty, "invariant: an object has a child")
+    let counts = 0...children.count
+    precondition(
+      counts.contains(prioritizedCount) && counts.contains(fullyPrioritizedCount)
+        && counts.contains(deferredCount),
+      "invariant: the counts of an object are those of its children")
     self.children = children
     self.priority = priority
     self.estimatedSize = estimatedSize
@@ -233,10 +243,10 @@ final class ObjectStorage: Sendable {
     hashCell = HashCell.make(forSize: estimatedSize)
   }
 
-  static func size(of key: Key, _ node: Node) -> Int { key.text.utf8.count + 4 + node.estimatedSize }
+  static func size(of key: ChildKey, _ node: Node) -> Int { key.text.utf8.count + 4 + node.estimatedSize }
 
-  /// The object with one child replaced; nil if no child is left.
-  func replacing(_ key: Key, with node: Node) -> ObjectStorage? {
+  /// The object with one child replaced; nil if no children remain.
+  func replacing(_ key: ChildKey, with node: Node) -> ObjectStorage? {
     let changed = node.isEmpty ? children.removing(key) : children.setting(key, to: node)
     if changed.map.isEmpty { return nil }
     if node.isEmpty, changed.old == nil { return self }

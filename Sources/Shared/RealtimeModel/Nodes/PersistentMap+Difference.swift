@@ -1,8 +1,9 @@
-// Comparing two versions of a map in time proportional to what differs: parts that both share are skipped whole.
+// Finds the difference of two versions of a map. The cost is proportional to the difference, since shared parts are
+// skipped.
 
 extension PersistentMap {
-  /// Visits, in ascending order, the entries whose keys only one map has, and those of a key in both maps that do not
-  /// stand in a shared part (whose values may still be equal), until `visit` returns false.
+  /// Visits, in ascending order, the entries that may differ, until `visit` returns false: the entries of keys in only
+  /// one map, and those of keys in both maps outside of shared parts. The values of the latter may be equal.
   ///
   /// - Returns: false if `visit` ended it.
   @discardableResult
@@ -49,7 +50,7 @@ extension PersistentMap {
     }
   }
 
-  /// What is still to be visited of one map; the next part stands on top.
+  /// The unvisited parts of one map, as a stack with the next part on top.
   private struct DifferenceCursor {
     enum Part {
       case tree(Tree)
@@ -66,7 +67,7 @@ extension PersistentMap {
 
     mutating func pop() { parts.removeLast() }
 
-    /// Replaces a whole tree on top by its parts.
+    /// Replaces a tree on top by its parts.
     mutating func expand() {
       guard case .tree(let tree)? = parts.popLast() else { return }
       switch tree {

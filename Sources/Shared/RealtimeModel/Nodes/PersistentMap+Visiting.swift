@@ -1,4 +1,4 @@
-// Visiting the entries of a persistent map in order, from either side and from a bound.
+// Visits the entries of a persistent map in ascending or descending order, from a bound.
 
 extension PersistentMap {
   /// Visits entries in ascending order from the first not before `start`, until `visit` returns false.

@@ -1,11 +1,11 @@
-// An ordered map whose copies share structure: a B-tree with immutable nodes. Changing one entry of n copies
-// O(log n) small nodes and leaves every other version of the map as it was.
+// A persistent map: an ordered map whose copies share structure, as a B-tree with immutable nodes. Changing one of n
+// entries copies O(log n) small nodes and leaves other versions of the map unchanged.
 //
 // Invariants
-//   1. Entries stand in strictly ascending order.
-//   2. All leaves lie at the same depth; every node but the root holds between `minimum` and `maximum` elements.
+//   1. Entries are in strictly ascending order.
+//   2. All leaves have the same depth; every node except the root holds between `minimum` and `maximum` elements.
 
-/// An ordered map with structure-sharing copies.
+/// An ordered map whose copies share structure.
 struct PersistentMap<K: TotallyOrdered, V: Sendable>: Sendable {
   typealias Entry = (key: K, value: V)
 
@@ -19,7 +19,10 @@ struct PersistentMap<K: TotallyOrdered, V: Sendable>: Sendable {
 
   final class Leaf: Sendable {
     let entries: [Entry]
-    init(_ entries: [Entry]) { self.entries = entries }
+    init(_ entries: [Entry]) {
+      precondition(!entries.isEmpty, "invariant: a leaf of a map has entries")
+      self.entries = entries
+    }
   }
 
   final class Branch: Sendable {
@@ -29,6 +32,7 @@ struct PersistentMap<K: TotallyOrdered, V: Sendable>: Sendable {
     let count: Int
 
     init(_ trees: [Tree]) {
+      precondition(!trees.isEmpty, "invariant: a branch of a map has subtrees")
       self.trees = trees
       keys = trees.map { $0.firstKey }
       count = trees.reduce(0) { $0 + $1.count }
@@ -40,18 +44,21 @@ struct PersistentMap<K: TotallyOrdered, V: Sendable>: Sendable {
   /// An empty map.
   init() {}
 
-  /// A map of entries that stand in strictly ascending order already.
+  /// Makes a map of entries in strictly ascending order.
   init(sorted entries: [Entry]) {
     guard !entries.isEmpty else { return }
-    var level = PersistentMap.pieces(of: entries.count).map { Tree.leaf(Leaf(Array(entries[$0]))) }
+    assert(
+      zip(entries, entries.dropFirst()).allSatisfy { $0.key.order(against: $1.key) < 0 },
+      "invariant: the entries of a map ascend")
+    var level = PersistentMap.evenRanges(of: entries.count).map { Tree.leaf(Leaf(Array(entries[$0]))) }
     while level.count > 1 {
-      level = PersistentMap.pieces(of: level.count).map { Tree.branch(Branch(Array(level[$0]))) }
+      level = PersistentMap.evenRanges(of: level.count).map { Tree.branch(Branch(Array(level[$0]))) }
     }
     root = level.first
   }
 
-  /// Even cuts of `count` elements into as few nodes as hold them.
-  private static func pieces(of count: Int) -> [Range<Int>] {
+  /// Splits `count` elements evenly into the minimum number of nodes.
+  private static func evenRanges(of count: Int) -> [Range<Int>] {
     let parts = (count + maximum - 1) / maximum
     return (0..<parts).map { (count * $0 / parts)..<(count * ($0 + 1) / parts) }
   }
@@ -72,7 +79,7 @@ struct PersistentMap<K: TotallyOrdered, V: Sendable>: Sendable {
     }
   }
 
-  /// The map with one entry set, and the value it had.
+  /// The map with one entry set, and the entry's earlier value.
   func setting(_ key: K, to value: V) -> (map: PersistentMap, old: V?) {
     guard let root else { return (PersistentMap(root: .leaf(Leaf([(key, value)]))), nil) }
     var old: V?
@@ -80,7 +87,7 @@ struct PersistentMap<K: TotallyOrdered, V: Sendable>: Sendable {
     return (PersistentMap(root: trees.count == 1 ? trees[0] : .branch(Branch(trees))), old)
   }
 
-  /// The map without one entry, and the value it had.
+  /// The map without one entry, and the entry's earlier value.
   func removing(_ key: K) -> (map: PersistentMap, old: V?) {
     guard let root else { return (self, nil) }
     var old: V?
@@ -107,7 +114,7 @@ struct PersistentMap<K: TotallyOrdered, V: Sendable>: Sendable {
 }
 
 extension PersistentMap.Branch {
-  /// The position of the tree that holds a key if any does.
+  /// The position of the subtree that may hold a key.
   func position(of key: K) -> Int {
     var low = 1
     var high = keys.count
@@ -157,7 +164,7 @@ extension PersistentMap.Tree {
         entries.insert((key, value), at: position)
       }
       if entries.count <= Map.maximum { return [.leaf(Map.Leaf(entries))] }
-      // Appending is common (push ids ascend): leave the left node full then.
+      // Appending is common, since push ids ascend. It leaves the left node full.
       let cut = position == entries.count - 1 ? entries.count - Map.minimum : entries.count / 2
       return [.leaf(Map.Leaf(Array(entries[..<cut]))), .leaf(Map.Leaf(Array(entries[cut...])))]
     case .branch(let branch):
@@ -171,7 +178,7 @@ extension PersistentMap.Tree {
     }
   }
 
-  /// The tree without a key; nil if nothing is left of it.
+  /// The tree without a key; nil if the tree becomes empty.
   func removing(_ key: K, old: inout V?) -> Map.Tree? {
     switch self {
     case .leaf(let leaf):
@@ -200,7 +207,7 @@ extension PersistentMap.Tree {
     }
   }
 
-  /// Two neighbours of one level as one node, or as two of even width.
+  /// Two neighbours of one level as one node, or as two nodes of even width.
   private func joined(with right: Map.Tree) -> [Map.Tree] {
     switch (self, right) {
     case (.leaf(let a), .leaf(let b)):
@@ -213,7 +220,7 @@ extension PersistentMap.Tree {
       if trees.count <= Map.maximum { return [.branch(Map.Branch(trees))] }
       let cut = trees.count / 2
       return [.branch(Map.Branch(Array(trees[..<cut]))), .branch(Map.Branch(Array(trees[cut...])))]
-    default: return [self, right]
+    default: preconditionFailure("invariant: all leaves of a map have the same depth")
     }
   }
 }

@@ -1,16 +1,16 @@
-// A location's priority: null, a number or a text. It orders children and belongs to the value: it goes when the value
-// goes. Null is `nil` of `Priority?`.
+// The priority of a location: null, a number or a string. It orders the children of a parent and is removed with the
+// value. Null is `nil` of `Priority?`.
 
-/// The priority of a location that has one.
+/// A priority other than null.
 public enum Priority: Sendable, Hashable {
   /// A finite number.
   case number(Double)
-  /// A text, compared by code units.
+  /// A string, compared by code units.
   case string(String)
-  /// A priority the server computes when it applies the write. Occurs in writes only.
+  /// A server value. It occurs only in writes.
   case deferred(ServerValue)
 
-  /// The priority that a leaf's value stands for.
+  /// Makes a priority from a leaf's value.
   ///
   /// - Throws: ``RealtimeError`` with status `failure` for a boolean.
   public init(_ value: LeafValue) throws(RealtimeError) {
@@ -23,7 +23,7 @@ public enum Priority: Sendable, Hashable {
     }
   }
 
-  /// The leaf's value that stands for this priority.
+  /// The priority as a leaf's value.
   public var leafValue: LeafValue {
     switch self {
     case .number(let value): LeafValue(RealtimeNumber(value))
@@ -32,7 +32,7 @@ public enum Priority: Sendable, Hashable {
     }
   }
 
-  /// Same type and same value.
+  /// Whether type and value are equal.
   public static func == (a: Priority, b: Priority) -> Bool {
     switch (a, b) {
     case (.number(let x), .number(let y)): x == y
@@ -51,6 +51,6 @@ public enum Priority: Sendable, Hashable {
     }
   }
 
-  /// An estimate of the size that the priority adds in JSON, in bytes; the one that compound hashes use.
+  /// An estimate of the JSON bytes that the priority adds. Compound hashes depend on it.
   var estimatedSize: Int { 24 + leafValue.estimatedSize }
 }

@@ -1,6 +1,6 @@
-// The four orders of an object's children: by priority, by key, by value, by a descendant; ties go by key.
+// The orderings of an object's children: by priority, by key, by value, or by a descendant. Keys break ties.
 
-/// What the children of a location are ordered by.
+/// The ordering of a location's children.
 public enum Ordering: Sendable, Hashable {
   /// By priority: the default order.
   case priority
@@ -8,10 +8,10 @@ public enum Ordering: Sendable, Hashable {
   case key
   /// By the child's own value.
   case value
-  /// By what lies at a relative path below the child.
+  /// By the value at a relative path below the child.
   case child(Path)
 
-  /// The order that a wire text names: `.priority`, `.key`, `.value`, or a child path.
+  /// Parses an ordering from the wire: `.priority`, `.key`, `.value`, or a child path.
   ///
   /// - Throws: ``RealtimeError`` with status `failure` for a bad path.
   public init(wire text: String) throws(RealtimeError) {
@@ -26,7 +26,7 @@ public enum Ordering: Sendable, Hashable {
     }
   }
 
-  /// The order's wire text.
+  /// The ordering on the wire.
   public var wireText: String {
     switch self {
     case .priority: ".priority"
@@ -36,7 +36,7 @@ public enum Ordering: Sendable, Hashable {
     }
   }
 
-  /// What a child is ordered by, its key aside.
+  /// The value by which a child is ordered, before its key.
   public func value(of child: Node) -> OrderingValue {
     switch self {
     case .priority: child.priority.map { .leaf($0.leafValue) } ?? .null
@@ -47,16 +47,16 @@ public enum Ordering: Sendable, Hashable {
   }
 }
 
-/// A value as it takes part in an order: null, then leaves (false, true, numbers, strings), then objects, all equal.
+/// A value in an ordering: null, then leaves (false, true, numbers, strings), then objects. All objects are equal.
 public enum OrderingValue: Sendable, Hashable, Comparable {
-  /// Nothing there.
+  /// No value.
   case null
   /// A leaf.
   case leaf(LeafValue)
   /// An object.
   case object
 
-  /// How a node takes part in an order.
+  /// The value of a node in an ordering.
   public init(_ node: Node) {
     switch node.content {
     case .empty: self = .null
@@ -86,39 +86,39 @@ extension OrderingValue: TotallyOrdered {
   }
 }
 
-/// A child's place in an order: the value it is ordered by, then its key.
-public struct OrderingPlace: Sendable, Hashable, Comparable {
-  /// What the child is ordered by.
+/// The sort key of a child: the value by which it is ordered, then its key.
+public struct SortKey: Sendable, Hashable, Comparable {
+  /// The value by which the child is ordered.
   public var value: OrderingValue
   /// The child's key.
-  public var key: Key
+  public var key: ChildKey
 
-  /// Makes a place.
-  public init(value: OrderingValue, key: Key) {
+  /// Creates a sort key.
+  public init(value: OrderingValue, key: ChildKey) {
     self.value = value
     self.key = key
   }
 
-  /// The place of a child.
-  public init(of key: Key, _ child: Node, in ordering: Ordering) {
+  /// The sort key of a child.
+  public init(of key: ChildKey, _ child: Node, in ordering: Ordering) {
     self.init(value: ordering.value(of: child), key: key)
   }
 
   /// By value, then by key.
-  public static func < (a: OrderingPlace, b: OrderingPlace) -> Bool { a.order(against: b) < 0 }
+  public static func < (a: SortKey, b: SortKey) -> Bool { a.order(against: b) < 0 }
 }
 
-extension OrderingPlace: TotallyOrdered {
-  func order(against other: OrderingPlace) -> Int {
+extension SortKey: TotallyOrdered {
+  func order(against other: SortKey) -> Int {
     let order = value.order(against: other.value)
     return order != 0 ? order : key.order(against: other.key)
   }
 }
 
 extension Node {
-  /// The children in an order. O(n) where that is key order, else O(n log n).
-  public func sortedChildren(by ordering: Ordering) -> [(key: Key, node: Node)] {
-    var entries: [(key: Key, node: Node)] = []
+  /// The children in an ordering. O(n) if it is key order, else O(n log n).
+  public func sortedChildren(by ordering: Ordering) -> [(key: ChildKey, node: Node)] {
+    var entries: [(key: ChildKey, node: Node)] = []
     entries.reserveCapacity(childCount)
     forEachChild { key, node in
       entries.append((key, node))
@@ -126,14 +126,14 @@ extension Node {
     }
     if isKeyOrder(ordering) { return entries }
     let places = entries.map { ordering.value(of: $0.node) }
-    // Key order breaks ties, and positions stand in key order.
+    // Keys break ties, and the entries are in key order.
     return entries.indices.sorted { a, b in
       let order = places[a].order(against: places[b])
       return order != 0 ? order < 0 : a < b
     }.map { entries[$0] }
   }
 
-  /// Whether an order of the children is the order of their keys.
+  /// Whether an ordering of the children equals key order.
   public func isKeyOrder(_ ordering: Ordering) -> Bool {
     switch ordering {
     case .key: return true

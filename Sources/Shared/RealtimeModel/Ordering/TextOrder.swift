@@ -1,8 +1,8 @@
-// Order and equality of text as the protocol defines them: by UTF-16 code units, never by Unicode's canonical
-// equivalence, which Swift's own String operators use. Computed on UTF-8, whose byte order differs from UTF-16's only
-// between the supplementary planes and U+E000...U+FFFF.
+// The order and equality of text in the protocol: by UTF-16 code units. Swift's String operators use canonical
+// equivalence instead. The comparison runs on UTF-8, whose byte order differs from UTF-16 order only between the
+// supplementary planes and U+E000...U+FFFF.
 
-/// Comparisons of text by exact code units.
+/// Comparisons of text by UTF-16 code units.
 public enum TextOrder {
   /// Compares by UTF-16 code units: negative, zero or positive.
   public static func compare(_ a: String, _ b: String) -> Int {
@@ -45,7 +45,7 @@ public enum TextOrder {
       let x = a[i]
       let y = b[i]
       if x != y {
-        // Lead bytes from 0xEE on: U+E000...U+FFFF (0xEE, 0xEF) come after the surrogates of 0xF0...0xF4.
+        // In UTF-16 order, U+E000...U+FFFF (lead bytes 0xEE, 0xEF) sort after the surrogates of 0xF0...0xF4.
         if x >= 0xEE, y >= 0xEE, (x >= 0xF0) != (y >= 0xF0) { return x >= 0xF0 ? -1 : 1 }
         return x < y ? -1 : 1
       }
@@ -55,8 +55,8 @@ public enum TextOrder {
   }
 }
 
-/// A total order computed in one comparison.
+/// A type with a three-way comparison.
 protocol TotallyOrdered: Sendable {
-  /// Negative, zero or positive as this value comes before, is, or comes after the other.
+  /// Negative if this value sorts before the other, zero if they are equal, positive otherwise.
   func order(against other: Self) -> Int
 }

@@ -1,37 +1,37 @@
-// A location: the keys from the root down. On the wire keys are joined by slashes; empty segments do not count, and
-// nothing is percent-encoded.
+// A path: the keys from the root down to a location. On the wire, slashes join the keys. Empty segments are ignored,
+// and keys are not percent-encoded.
 
-/// A location in a database, or one relative to another.
+/// The path of a location in a database, or relative to another location.
 public struct Path: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {
-  /// The keys from the root down. Only the last may be ``Key/priority``.
-  public var keys: [Key]
+  /// The keys from the root down. Only the last may be ``ChildKey/priority``.
+  public var keys: [ChildKey]
 
-  /// A path of these keys.
-  public init(keys: [Key] = []) { self.keys = keys }
+  /// Makes a path of keys.
+  public init(keys: [ChildKey] = []) { self.keys = keys }
 
-  /// A path of these keys.
-  public init(_ keys: some Sequence<Key>) { self.keys = Array(keys) }
+  /// Makes a path of keys.
+  public init(_ keys: some Sequence<ChildKey>) { self.keys = Array(keys) }
 
-  /// Splits a text at its slashes without checking the keys. Empty segments are dropped.
+  /// Splits a string at its slashes without validating the keys. Empty segments are dropped.
   public init(_ text: String) {
     keys = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: true)
-      .map { Key(String(Substring($0))) }
+      .map { ChildKey(String(Substring($0))) }
   }
 
-  /// Splits a literal at its slashes without checking the keys.
+  /// Splits a literal at its slashes without validating the keys.
   public init(stringLiteral text: String) { self.init(text) }
 
-  /// Splits and checks a path as peers write it.
+  /// Parses and validates a path.
   ///
   /// - Parameter allowingPriority: whether the last key may be `.priority`.
-  /// - Throws: ``RealtimeError`` with status `failure` for a bad key, or more levels or bytes than are allowed.
+  /// - Throws: ``RealtimeError`` with status `failure` for an invalid key, or too many levels or bytes.
   public init(
     validating text: String, allowingPriority: Bool = false, limits: RealtimeLimits = .standard
   ) throws(RealtimeError) {
     self.init(text)
     for (position, key) in keys.enumerated() {
       if key.isPriority, allowingPriority, position == keys.count - 1 { continue }
-      guard Key.isValid(key.text) else { throw .invalidPath }
+      guard ChildKey.isValid(key.text) else { throw .invalidPath }
       guard key.text.utf8.count <= limits.keyBytes else {
         throw RealtimeError(.failure, "Invalid path: key longer than \(limits.keyBytes) bytes")
       }
@@ -44,10 +44,10 @@ public struct Path: Sendable, Hashable, Comparable, CustomStringConvertible, Exp
     }
   }
 
-  /// The bytes of all keys, with one for each; `.priority` does not count.
+  /// The bytes of all keys, plus one for each; `.priority` does not count.
   public var keyBytes: Int { keys.reduce(0) { $0 + ($1.isPriority ? 0 : $1.text.utf8.count + 1) } }
 
-  /// Whether the keys together are no longer than a row has room for.
+  /// Whether the keys fit the key of a row in the store.
   public func fits(_ limits: RealtimeLimits) -> Bool {
     !limits.mayExceedPathBytes(keys.count) || keyBytes <= RealtimeLimits.pathBytes
   }
@@ -59,14 +59,14 @@ public struct Path: Sendable, Hashable, Comparable, CustomStringConvertible, Exp
   public var isRoot: Bool { keys.isEmpty }
   /// The number of keys.
   public var count: Int { keys.count }
-  /// The number of levels at which data lies: `.priority` does not count.
+  /// The depth of the data; `.priority` does not count.
   public var dataDepth: Int { isPriority ? keys.count - 1 : keys.count }
   /// Whether the path addresses a location's priority.
   public var isPriority: Bool { keys.last?.isPriority ?? false }
   /// The first key; nil at the root.
-  public var first: Key? { keys.first }
+  public var first: ChildKey? { keys.first }
   /// The last key; nil at the root.
-  public var last: Key? { keys.last }
+  public var last: ChildKey? { keys.last }
   /// The path without its last key; nil at the root.
   public var parent: Path? { keys.isEmpty ? nil : Path(keys: Array(keys.dropLast())) }
   /// The path without its first key; the root stays the root.
@@ -76,7 +76,7 @@ public struct Path: Sendable, Hashable, Comparable, CustomStringConvertible, Exp
   public var dataPath: Path { isPriority ? Path(keys: Array(keys.dropLast())) : self }
 
   /// The path of a child.
-  public func child(_ key: Key) -> Path { Path(keys: keys + [key]) }
+  public func child(_ key: ChildKey) -> Path { Path(keys: keys + [key]) }
 
   /// The path of a descendant.
   public func appending(_ path: Path) -> Path { Path(keys: keys + path.keys) }

@@ -1,20 +1,20 @@
-// Push ids: 20 characters that sort by the time they were made. Clock and randomness come from outside.
+// Generates push ids: 20 characters that sort by creation time. The caller supplies the clock and the randomness.
 
-/// Makes push ids. Keep one per process, so that ids of one millisecond ascend.
+/// Generates push ids. A process uses one generator, so that ids of the same millisecond ascend.
 public struct PushIDGenerator: Sendable {
   private var lastMilliseconds: Int64?
   private var lastSymbols = [UInt8](repeating: 0, count: 12)
 
   private static let alphabet = Array("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz".utf8)
 
-  /// A generator that has made no id yet.
+  /// Creates a generator.
   public init() {}
 
   /// The next id.
   ///
   /// - Parameters:
   ///   - milliseconds: the server's time, or the client's estimate of it, since the Unix epoch.
-  ///   - random: where the 72 random bits come from when the millisecond is a new one.
+  ///   - random: the source of the 72 random bits of the first id in a millisecond.
   public mutating func next(
     at milliseconds: Int64, using random: inout some RandomNumberGenerator
   ) -> String {
@@ -37,7 +37,7 @@ public struct PushIDGenerator: Sendable {
     return next(at: milliseconds, using: &random)
   }
 
-  /// Adds one to the random part; false if it was the highest.
+  /// Increments the random part; false on overflow.
   private mutating func increment() -> Bool {
     for i in lastSymbols.indices.reversed() {
       if lastSymbols[i] < 63 {

@@ -1,42 +1,42 @@
-// The children of a location in an order, kept up to date as the location changes: a window of k children costs
-// O(k + log n), a changed child O(log n).
+// An ordered index of a location's children, updated as the location changes. Reading a window of k children costs
+// O(k + log n), updating one child O(log n).
 //
-// Children without a value in the order (without a priority, or without the descendant) come first, by their keys. As long
-// as that is all of them the node itself has them in order; the others are kept apart, so that the first of them, and the
-// last that goes, cost no more than any.
+// Children without a value in the ordering (no priority, or no such descendant) come first, by their keys. While all
+// children are without a value, the node itself holds them in order. Children with a value are in a separate map, so
+// that adding the first and removing the last cost no more than any other.
 
-/// A location's value with its children in an order.
+/// A location's value with its children in an ordering.
 public struct OrderedIndex: Sendable {
-  /// What the children are ordered by.
+  /// The ordering of the children.
   public let ordering: Ordering
   /// The location's value.
   public private(set) var node: Node
-  /// The children without a value in the order; nil as long as those are all.
+  /// The children without a value in the ordering; nil while these are all children.
   private(set) var plain: Children?
-  /// The places of the others.
-  private(set) var places = PersistentMap<OrderingPlace, Bool>()
+  /// The sort keys of the other children.
+  private(set) var sortKeys = PersistentMap<SortKey, Bool>()
 
-  /// Orders the children of a value. O(n), and O(m log m) for those that have a value in the order; O(1) where the order
-  /// is known to be that of the keys.
+  /// Indexes the children of a value: O(n), plus O(m log m) for the m children with a value in the ordering. O(1) if
+  /// the ordering is known to equal key order.
   public init(of node: Node, by ordering: Ordering) {
     self.ordering = ordering
     self.node = node
     if node.isKeyOrder(ordering) { return }
     var plain: [Children.Entry] = []
-    var others: [OrderingPlace] = []
+    var others: [SortKey] = []
     node.forEachChild { key, child in
-      let place = OrderingPlace(of: key, child, in: ordering)
-      if place.value == .null { plain.append((key, child)) } else { others.append(place) }
+      let sortKey = SortKey(of: key, child, in: ordering)
+      if sortKey.value == .null { plain.append((key, child)) } else { others.append(sortKey) }
       return true
     }
     if others.isEmpty { return }
     others.sort()
     self.plain = Children(sorted: plain)
-    places = PersistentMap(sorted: others.map { ($0, true) })
+    sortKeys = PersistentMap(sorted: others.map { ($0, true) })
   }
 
-  /// Follows a change of the value in which only these children changed.
-  public mutating func update(to now: Node, changed keys: some Sequence<Key>) {
+  /// Updates the index for a new value, in which only these children changed.
+  public mutating func update(to now: Node, changed keys: some Sequence<ChildKey>) {
     let before = node
     node = now
     if ordering == .key { return }
@@ -44,83 +44,85 @@ public struct OrderedIndex: Sendable {
     var plain = known ?? now.children ?? Children()
     for key in keys {
       let (old, new) = (before.child(key), now.child(key))
-      let from = old.isEmpty ? nil : OrderingPlace(of: key, old, in: ordering)
-      let to = new.isEmpty ? nil : OrderingPlace(of: key, new, in: ordering)
+      let from = old.isEmpty ? nil : SortKey(of: key, old, in: ordering)
+      let to = new.isEmpty ? nil : SortKey(of: key, new, in: ordering)
       if to?.value != .null {
         plain = plain.removing(key).map
       } else if known != nil {
         plain = plain.setting(key, to: new).map
       }
       if from == to { continue }
-      if let from, from.value != .null { places = places.removing(from).map }
-      if let to, to.value != .null { places = places.setting(to, to: true).map }
+      if let from, from.value != .null { sortKeys = sortKeys.removing(from).map }
+      if let to, to.value != .null { sortKeys = sortKeys.setting(to, to: true).map }
     }
-    self.plain = places.isEmpty ? nil : plain
+    self.plain = sortKeys.isEmpty ? nil : plain
   }
 
-  /// Visits the children of a query's range in order, from its first or from its last, until `visit` returns false.
+  /// Visits the children in a query's range, in order or in reverse order, until `visit` returns false.
   ///
-  /// - Parameter from: a place inside the range from which to begin instead, itself included.
+  /// - Parameter from: a sort key inside the range at which to begin instead, inclusive.
   public func forEach(
-    in query: QuerySpec, from: OrderingPlace? = nil, reverse: Bool, _ visit: (OrderingPlace, Node) -> Bool
+    in query: QuerySpec, from: SortKey? = nil, reverse: Bool, _ visit: (SortKey, Node) -> Bool
   ) {
     let range = QueryRange(query)
-    func inspect(_ place: OrderingPlace, _ child: Node) -> Bool {
+    func inspect(_ sortKey: SortKey, _ child: Node) -> Bool {
       if reverse {
-        if !range.isBeforeEnd(place) { return true }
-        return range.isAfterStart(place) && visit(place, child)
+        if !range.isBeforeEnd(sortKey) { return true }
+        return range.isAfterStart(sortKey) && visit(sortKey, child)
       }
-      if !range.isAfterStart(place) { return true }
-      return range.isBeforeEnd(place) && visit(place, child)
+      if !range.isAfterStart(sortKey) { return true }
+      return range.isBeforeEnd(sortKey) && visit(sortKey, child)
     }
-    func step(_ place: OrderingPlace, _: Bool) -> Bool { inspect(place, node.child(place.key)) }
-    func stepPlain(_ key: Key, _ child: Node) -> Bool {
-      inspect(OrderingPlace(value: .null, key: key), child)
+    func step(_ sortKey: SortKey, _: Bool) -> Bool { inspect(sortKey, node.child(sortKey.key)) }
+    func stepPlain(_ key: ChildKey, _ child: Node) -> Bool {
+      inspect(SortKey(value: .null, key: key), child)
     }
     let plain = plain ?? node.children ?? Children()
-    let bound = from ?? (reverse ? query.endPlace : query.startPlace)
+    let bound = from ?? (reverse ? query.endSortKey : query.startSortKey)
     let plainBound = bound.flatMap { $0.value == .null ? $0.key : nil }
     if reverse {
-      // Whatever has a value stands behind a bound without one.
-      if plainBound == nil, !places.forEachReversed(from: bound, step) { return }
+      // Children with a value sort after a bound without one.
+      if plainBound == nil, !sortKeys.forEachReversed(from: bound, step) { return }
       plain.forEachReversed(from: plainBound, stepPlain)
     } else {
       if bound == nil || plainBound != nil, !plain.forEach(from: plainBound, stepPlain) { return }
-      places.forEach(from: bound, step)
+      sortKeys.forEach(from: bound, step)
     }
   }
 
-  /// The children a query shows, and the place of the one that a better one would push out.
+  /// The children in a query's window, and the window's edge.
   ///
-  /// - Returns: the window as a value without priority, and for a query whose limit is reached the place of the child
-  ///   farthest from the side the limit counts from.
-  public func window(_ query: QuerySpec) -> (content: Node, edge: OrderingPlace?) {
-    var entries: [(Key, Node)] = []
-    var edge: OrderingPlace?
+  /// - Returns: the window as a value without priority, and the edge: if the limit is reached, the sort key of the
+  ///   child farthest from the side from which the limit counts. A child that enters the window replaces that child.
+  public func window(_ query: QuerySpec) -> (content: Node, edge: SortKey?) {
+    var entries: [(ChildKey, Node)] = []
+    var edge: SortKey?
     let limit = query.limit?.count ?? .max
     var reverse = false
     if case .last = query.limit { reverse = true }
-    forEach(in: query, reverse: reverse) { place, child in
-      entries.append((place.key, child))
-      edge = place
+    forEach(in: query, reverse: reverse) { sortKey, child in
+      entries.append((sortKey.key, child))
+      edge = sortKey
       return entries.count < limit
     }
+    precondition(entries.count <= max(limit, 1), "invariant: a window holds at most its limit")
+    precondition(edge.map(query.contains) ?? true, "invariant: the edge of a window is inside the bounds")
     return (.object(entries), entries.count < limit ? nil : edge)
   }
 }
 
 extension Node {
-  /// What a query on this location shows: all of it for the default query, else an object of the children in the
-  /// query's window, without the location's own priority. A leaf has no children to show.
+  /// The result of a query on this location: the location's value for the default query, else an object of the children
+  /// in the query's window, without the location's priority. A leaf has no children.
   public func window(_ query: QuerySpec) -> Node {
     if query.showsAll { return self }
     if isKeyOrder(query.ordering) || query.limit != nil {
       return OrderedIndex(of: self, by: query.ordering).window(query).content
     }
     let range = QueryRange(query)
-    var entries: [(Key, Node)] = []
+    var entries: [(ChildKey, Node)] = []
     forEachChild { key, child in
-      if range.contains(OrderingPlace(of: key, child, in: query.ordering)) { entries.append((key, child)) }
+      if range.contains(SortKey(of: key, child, in: query.ordering)) { entries.append((key, child)) }
       return true
     }
     return .object(entries)

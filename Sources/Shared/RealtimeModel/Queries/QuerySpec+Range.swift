@@ -1,56 +1,55 @@
-// Which places of an order lie inside a query's bounds.
+// The range of sort keys inside a query's bounds.
 
 extension QuerySpec {
-  /// The place from which the bounds take children in; nil for no lower bound. The place itself counts if the bound is
-  /// inclusive.
+  /// The sort key of the lower bound; nil without a lower bound. It is inside the range if the bound is inclusive.
   ///
-  /// A bound without a key begins before every key of its value, also if it is exclusive: ``QuerySpec/Bound/after(_:)``
-  /// leaves them out.
-  public var startPlace: OrderingPlace? { start.map { place(of: $0, missingKey: .minimum) } }
+  /// A bound without a key lies before every key of its value, even if it is exclusive. ``QuerySpec/Bound/after(_:)``
+  /// excludes these keys.
+  public var startSortKey: SortKey? { start.map { sortKey(of: $0, missingKey: .minimum) } }
 
-  /// The place up to which the bounds take children in; nil for no upper bound. One without a key ends behind every key
-  /// of its value.
-  public var endPlace: OrderingPlace? { end.map { place(of: $0, missingKey: .maximum) } }
+  /// The sort key of the upper bound; nil without an upper bound. A bound without a key lies after every key of its
+  /// value.
+  public var endSortKey: SortKey? { end.map { sortKey(of: $0, missingKey: .maximum) } }
 
-  private func place(of bound: Bound, missingKey: Key) -> OrderingPlace {
+  private func sortKey(of bound: Bound, missingKey: ChildKey) -> SortKey {
     if ordering == .key {
-      guard case .string(let text)? = bound.value else { return OrderingPlace(value: .null, key: missingKey) }
-      return OrderingPlace(value: .null, key: Key(bound: text))
+      guard case .string(let text)? = bound.value else { return SortKey(value: .null, key: missingKey) }
+      return SortKey(value: .null, key: ChildKey(bound: text))
     }
-    return OrderingPlace(value: bound.value.map { .leaf($0) } ?? .null, key: bound.key ?? missingKey)
+    return SortKey(value: bound.value.map { .leaf($0) } ?? .null, key: bound.key ?? missingKey)
   }
 
-  /// Whether a place lies inside the bounds.
-  public func contains(_ place: OrderingPlace) -> Bool { QueryRange(self).contains(place) }
+  /// Whether a sort key lies inside the bounds.
+  public func contains(_ sortKey: SortKey) -> Bool { QueryRange(self).contains(sortKey) }
 }
 
 /// A query's bounds, ready for comparing.
 public struct QueryRange: Sendable {
-  private let start: OrderingPlace?
-  private let end: OrderingPlace?
+  private let start: SortKey?
+  private let end: SortKey?
   private let startIsInclusive: Bool
   private let endIsInclusive: Bool
 
   /// The bounds of a query.
   public init(_ query: QuerySpec) {
-    start = query.startPlace
-    end = query.endPlace
+    start = query.startSortKey
+    end = query.endSortKey
     startIsInclusive = query.start?.isInclusive ?? true
     endIsInclusive = query.end?.isInclusive ?? true
   }
 
-  /// Whether a place lies inside.
-  public func contains(_ place: OrderingPlace) -> Bool { isAfterStart(place) && isBeforeEnd(place) }
+  /// Whether a sort key lies inside the range.
+  public func contains(_ sortKey: SortKey) -> Bool { isAfterStart(sortKey) && isBeforeEnd(sortKey) }
 
-  func isAfterStart(_ place: OrderingPlace) -> Bool {
+  func isAfterStart(_ sortKey: SortKey) -> Bool {
     guard let start else { return true }
-    let order = place.order(against: start)
+    let order = sortKey.order(against: start)
     return order > 0 || (order == 0 && startIsInclusive)
   }
 
-  func isBeforeEnd(_ place: OrderingPlace) -> Bool {
+  func isBeforeEnd(_ sortKey: SortKey) -> Bool {
     guard let end else { return true }
-    let order = place.order(against: end)
+    let order = sortKey.order(against: end)
     return order < 0 || (order == 0 && endIsInclusive)
   }
 }

@@ -1,29 +1,29 @@
-// A query on a location: an order, bounds and a limit, and its wire form.
+// The specification of a query on a location: an ordering, bounds and a limit, and its wire form.
 
-/// A query: which children of a location it shows, and in which order.
+/// A query: selects and orders the children of a location.
 public struct QuerySpec: Sendable, Hashable {
   /// One end of a range.
   public struct Bound: Sendable, Hashable {
-    /// The value in the order; nil for null. For ``Ordering/key`` a string: the key itself.
+    /// The value in the ordering; nil for null. For ``Ordering/key`` it is the key as a string.
     public var value: LeafValue?
-    /// The key that breaks ties; nil for the end that takes in every key of the value.
-    public var key: Key?
-    /// Whether what stands exactly at the bound is inside.
+    /// The key that breaks ties; nil if the bound includes every key of the value.
+    public var key: ChildKey?
+    /// Whether a child exactly at the bound is inside.
     public var isInclusive: Bool
 
     /// Makes a bound.
-    public init(_ value: LeafValue?, key: Key? = nil, isInclusive: Bool = true) {
+    public init(_ value: LeafValue?, key: ChildKey? = nil, isInclusive: Bool = true) {
       self.value = value
       self.key = key
       self.isInclusive = isInclusive
     }
 
-    /// The start behind every key of a value, as clients write it.
+    /// The lower bound after every key of a value, as clients write it.
     public static func after(_ value: LeafValue?) -> Bound {
       Bound(value, key: .maximum, isInclusive: false)
     }
 
-    /// The end before every key of a value, as clients write it.
+    /// The upper bound before every key of a value, as clients write it.
     public static func before(_ value: LeafValue?) -> Bound {
       Bound(value, key: .minimum, isInclusive: false)
     }
@@ -31,9 +31,9 @@ public struct QuerySpec: Sendable, Hashable {
 
   /// A number of children, counted from one end.
   public enum Limit: Sendable, Hashable {
-    /// The first so many.
+    /// The first children.
     case first(Int)
-    /// The last so many.
+    /// The last children.
     case last(Int)
 
     /// The number.
@@ -44,13 +44,13 @@ public struct QuerySpec: Sendable, Hashable {
     }
   }
 
-  /// What children are ordered by.
+  /// The ordering of the children.
   public var ordering: Ordering
-  /// The lower end; nil for none.
+  /// The lower bound; nil for none.
   public var start: Bound?
-  /// The upper end; nil for none.
+  /// The upper bound; nil for none.
   public var end: Bound?
-  /// How many children; nil for all.
+  /// The maximum number of children; nil for all.
   public var limit: Limit?
 
   /// Makes a query; without arguments the default one.
@@ -61,17 +61,17 @@ public struct QuerySpec: Sendable, Hashable {
     self.limit = limit
   }
 
-  /// Everything, by priority.
+  /// The default query: all children, by priority.
   public static let `default` = QuerySpec()
 
-  /// Whether it shows all children: no bound, no limit.
+  /// Whether the query has neither bounds nor a limit.
   public var showsAll: Bool { start == nil && end == nil && limit == nil }
-  /// Whether it is the default query: a plain location.
+  /// Whether this is the default query.
   public var isDefault: Bool { showsAll && ordering == .priority }
 
   // MARK: Wire form
 
-  /// The query's fields as on the wire, by name in ascending order; a nil value is JSON's null.
+  /// The query's fields on the wire, in ascending order of their names. A nil value is JSON null.
   public var wireFields: [(name: String, value: LeafValue?)] {
     var fields: [(name: String, value: LeafValue?)] = []
     if let end {
@@ -115,10 +115,10 @@ public struct QuerySpec: Sendable, Hashable {
     end = nil
     limit = nil
     if case .some(let value) = values["sp"] {
-      start = Bound(value, key: try text("sn").map { Key(bound: $0) }, isInclusive: try flag("sin"))
+      start = Bound(value, key: try text("sn").map { ChildKey(bound: $0) }, isInclusive: try flag("sin"))
     }
     if case .some(let value) = values["ep"] {
-      end = Bound(value, key: try text("en").map { Key(bound: $0) }, isInclusive: try flag("ein"))
+      end = Bound(value, key: try text("en").map { ChildKey(bound: $0) }, isInclusive: try flag("ein"))
     }
     if case .some(let value) = values["l"] {
       guard case .int(let count)? = value, count > 0, count < 1 << 31 else { throw Self.invalid("l") }

@@ -1,4 +1,4 @@
-// The form of a rule's expression: its tokens and grammar, a subset of JavaScript's expressions.
+// Checks the form of a rule expression: its tokens and grammar, a subset of JavaScript's expressions.
 //
 //   expr    := or [ "?" expr ":" expr ]
 //   or      := and { "||" and }              and   := eq { "&&" eq }
@@ -9,23 +9,23 @@
 //   postfix := primary { "." name | "[" expr "]" | "(" [ expr { "," expr } ] ")" }
 //   primary := number | string | regex | true | false | null | name | "$"name | "(" expr ")" | list
 //
-// A list `[a, b]` stands only as the argument of `hasChildren`. Names, types and arguments are not looked at here.
+// A list `[a, b]` occurs only as the argument of `hasChildren`. Names, types and arguments are not checked.
 
-/// Checks an expression's form without an idea of what it means.
+/// Checks the grammar of an expression, but not its meaning.
 struct RuleExpressionForm {
-  /// What is wrong with an expression, and at which of its bytes.
+  /// A syntax error in an expression, with its byte offset.
   struct Mistake: Error, Equatable {
     let offset: Int
     let message: String
   }
 
-  /// The most expressions inside one another.
-  static let mostLevels = 128
+  /// The maximum nesting depth of expressions.
+  static let maximumLevels = 128
 
   private var tokens: RuleTokens
   private var levels = 0
 
-  /// The first thing that is wrong with an expression.
+  /// The first syntax error of an expression; nil if it is well formed.
   static func mistake(in bytes: [UInt8]) -> Mistake? {
     var form = RuleExpressionForm(tokens: RuleTokens(bytes))
     do throws(Mistake) {
@@ -34,7 +34,7 @@ struct RuleExpressionForm {
     } catch { return error }
   }
 
-  /// Whether bytes are a name.
+  /// Whether the bytes are a name.
   static func isName(_ bytes: some Collection<UInt8>) -> Bool {
     guard let first = bytes.first, RuleTokens.beginsName(first) else { return false }
     return bytes.allSatisfy { RuleTokens.beginsName($0) || (0x30...0x39).contains($0) }
@@ -51,15 +51,15 @@ struct RuleExpressionForm {
 
   private mutating func expression() throws(Mistake) {
     levels += 1
-    guard levels <= RuleExpressionForm.mostLevels else {
+    guard levels <= RuleExpressionForm.maximumLevels else {
       throw Mistake(
         offset: tokens.start,
-        message: "Expressions may lie at most \(RuleExpressionForm.mostLevels) levels deep.")
+        message: "Expressions may lie at most \(RuleExpressionForm.maximumLevels) levels deep.")
     }
     try binary(0)
-    if try take("?") {
+    if try accept("?") {
       try expression()
-      guard try take(":") else { throw tokens.mistake("':'") }
+      guard try accept(":") else { throw tokens.mistake("':'") }
       try expression()
     }
     levels -= 1
@@ -80,8 +80,8 @@ struct RuleExpressionForm {
 
   private mutating func unary() throws(Mistake) {
     while true {
-      if try take("!") { continue }
-      if try take("-") { continue }
+      if try accept("!") { continue }
+      if try accept("-") { continue }
       return try postfix()
     }
   }
@@ -89,15 +89,15 @@ struct RuleExpressionForm {
   private mutating func postfix() throws(Mistake) {
     var name = try primary()
     while true {
-      if try take(".") {
+      if try accept(".") {
         guard case .name(let member) = tokens.current else { throw tokens.mistake("a name") }
         name = member
         try tokens.advance()
-      } else if try take("[") {
+      } else if try accept("[") {
         try expression()
-        guard try take("]") else { throw tokens.mistake("']'") }
+        guard try accept("]") else { throw tokens.mistake("']'") }
         name = nil
-      } else if try take("(") {
+      } else if try accept("(") {
         try arguments(of: name)
         name = nil
       } else {
@@ -107,21 +107,23 @@ struct RuleExpressionForm {
   }
 
   private mutating func arguments(of name: String?) throws(Mistake) {
-    if try take(")") { return }
+    if try accept(")") { return }
     repeat {
       if tokens.current == .symbol("["), name == "hasChildren" { try list() } else { try expression() }
-    } while try take(",")
-    guard try take(")") else { throw tokens.mistake("',' or ')'") }
+    } while try accept(",")
+    guard try accept(")") else { throw tokens.mistake("',' or ')'") }
   }
 
   private mutating func list() throws(Mistake) {
     try tokens.advance()
     guard tokens.current != .symbol("]") else { throw tokens.mistake("a key") }
-    repeat { try expression() } while try take(",")
-    guard try take("]") else { throw tokens.mistake("',' or ']'") }
+    repeat { try expression() } while try accept(",")
+    guard try accept("]") else { throw tokens.mistake("',' or ']'") }
   }
 
-  /// Checks an operand; its name, if it is one.
+  /// Checks an operand.
+  ///
+  /// - Returns: the name, if the operand is a name.
   private mutating func primary() throws(Mistake) -> String? {
     switch tokens.current {
     case .name(let name):
@@ -134,13 +136,13 @@ struct RuleExpressionForm {
     case .symbol("("):
       try tokens.advance()
       try expression()
-      guard try take(")") else { throw tokens.mistake("')'") }
+      guard try accept(")") else { throw tokens.mistake("')'") }
     default: throw tokens.mistake("an operand")
     }
     return nil
   }
 
-  private mutating func take(_ symbol: String) throws(Mistake) -> Bool {
+  private mutating func accept(_ symbol: String) throws(Mistake) -> Bool {
     guard tokens.current == .symbol(symbol) else { return false }
     try tokens.advance()
     return true

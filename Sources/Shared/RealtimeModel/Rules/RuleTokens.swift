@@ -1,13 +1,13 @@
-// The tokens of a rule's expression. A slash is an operator or the start of a regular expression, which only the grammar
-// can tell: it asks for the latter.
+// The tokens of a rule expression. A slash is an operator or starts a regular expression. Only the grammar
+// distinguishes the two, and calls `readRegularExpression()` for the latter.
 
-/// Reads an expression's tokens, one ahead.
+/// Reads the tokens of an expression with one token of lookahead.
 struct RuleTokens {
   typealias Mistake = RuleExpressionForm.Mistake
 
   enum Token: Equatable {
     case end
-    /// A name, with `true`, `false` and `null` among them: as operands they are the same in form.
+    /// A name. `true`, `false` and `null` count as names, since they have the same form as operands.
     case name(String)
     case wildcard
     /// A number or a string.
@@ -17,7 +17,7 @@ struct RuleTokens {
 
   private let bytes: [UInt8]
   private var offset = 0
-  /// The token that comes next, and where it begins.
+  /// The next token.
   private(set) var current = Token.end
   private(set) var start = 0
 
@@ -31,7 +31,7 @@ struct RuleTokens {
     offset + ahead < bytes.count ? bytes[offset + ahead] : nil
   }
 
-  /// Says that something else was expected in the place of the current token.
+  /// An error that reports another token in place of the expected one.
   func mistake(_ expected: String) -> Mistake {
     guard current != .end else {
       return Mistake(offset: start, message: "Parse error: expected \(expected), found the end.")
@@ -46,7 +46,7 @@ struct RuleTokens {
     "[", "]", ".", ",",
   ].map { ($0, Array($0.utf8)) }
 
-  /// Goes to the next token.
+  /// Advances to the next token.
   mutating func advance() throws(Mistake) {
     while let next = byte(), next == 0x20 || (0x09...0x0D).contains(next) { offset += 1 }
     start = offset
@@ -127,20 +127,20 @@ struct RuleTokens {
 
   // MARK: Regular expressions
 
-  /// Reads the rest of a regular expression behind its slash, which is the current token.
+  /// Reads the rest of a regular expression. Its slash is the current token.
   ///
-  /// Checks that it ends, that groups and sets are closed, that alternatives are not empty, where `^` and `$` stand, and
-  /// its flags.
+  /// Checks that the expression ends, that groups and sets are closed, that alternatives are not empty, the positions
+  /// of `^` and `$`, and the flags.
   mutating func readRegularExpression() throws(Mistake) {
     offset = start + 1
     let first = offset
     var groups = 0
-    // Whether an alternative begins here. A bar at the start of the expression or of a group is none: it stands for itself.
-    var isBehindBar = false
+    // Whether a bar came directly before. A bar at the start of the expression or of a group is an ordinary character.
+    var isAfterBar = false
     var isAtStart = true
     while let next = byte(), next != UInt8(ascii: "/") {
-      if isBehindBar, next == UInt8(ascii: "|") || next == UInt8(ascii: ")") { throw emptyAlternative }
-      isBehindBar = next == UInt8(ascii: "|") && !isAtStart
+      if isAfterBar, next == UInt8(ascii: "|") || next == UInt8(ascii: ")") { throw emptyAlternative }
+      isAfterBar = next == UInt8(ascii: "|") && !isAtStart
       isAtStart = next == UInt8(ascii: "(") && !isAtStart
       switch next {
       case UInt8(ascii: "\\"): offset += 1
@@ -158,7 +158,7 @@ struct RuleTokens {
     }
     guard byte() == UInt8(ascii: "/") else { throw regular("it does not end") }
     if offset == first { throw regular("it is empty") }
-    if isBehindBar { throw emptyAlternative }
+    if isAfterBar { throw emptyAlternative }
     if groups > 0 { throw regular("a '(' without its ')'") }
     offset += 1
     let flags = readName()
@@ -166,7 +166,7 @@ struct RuleTokens {
     current = .literal
   }
 
-  /// Goes to the end of a set.
+  /// Advances to the end of a set.
   private mutating func readSet() throws(Mistake) {
     while let next = byte(), next != UInt8(ascii: "]") { offset += next == UInt8(ascii: "\\") ? 2 : 1 }
     if byte() == nil { throw regular("a '[' without its ']'") }

@@ -1,36 +1,36 @@
-// A Realtime Database's rules file: JSON with comments, whose structure mirrors the tree. It is kept as it was written.
+// A Realtime Database's rules file: JSON with comments, whose structure mirrors the tree. The text is stored unchanged.
 //
-// What reading checks: the JSON and its comments, the places and types of everything, keys, wildcards, index paths, and
-// the form of each expression (see RuleExpressionForm). It does not check what expressions mean: names, types and
-// arguments are as yet unknown.
+// Reading checks the JSON and its comments, the position and type of every member, keys, wildcards, index paths, and
+// the form of each expression (see RuleExpressionForm). It does not check the names, types and arguments in
+// expressions.
 
-/// What a rules file says about a location: at that place in the tree, or wherever a wildcard matches.
+/// The rules of a location, or of all locations that a wildcard matches.
 public final class RuleNode: Sendable {
-  /// A rule as it is written.
+  /// A rule.
   public enum Rule: Sendable, Hashable {
-    /// `true` or `false`, as a boolean of JSON.
+    /// The JSON boolean `true` or `false`.
     case constant(Bool)
-    /// An expression, whose form was checked.
+    /// A well-formed expression.
     case expression(String)
   }
 
-  /// Who may read.
+  /// The `.read` rule.
   public let read: Rule?
-  /// Who may write.
+  /// The `.write` rule.
   public let write: Rule?
-  /// What may be written.
+  /// The `.validate` rule.
   public let validate: Rule?
-  /// By what the children of the location are indexed: values and child paths, each once.
+  /// The indexes of the location's children: by value and by child paths, without repeats.
   public let indexes: [Ordering]
-  /// What is said about children by name.
-  public let children: [Key: RuleNode]
-  /// What is said about all other children, and the wildcard's name with its `$`.
+  /// The rules of named children.
+  public let children: [ChildKey: RuleNode]
+  /// The rules of all other children, and the wildcard's name with its `$`.
   public let wildcard: (name: String, node: RuleNode)?
-  /// Whether anything is indexed here or below.
+  /// Whether this node or one below it has an index.
   public let hasIndexes: Bool
 
   init(
-    read: Rule?, write: Rule?, validate: Rule?, indexes: [Ordering], children: [Key: RuleNode],
+    read: Rule?, write: Rule?, validate: Rule?, indexes: [Ordering], children: [ChildKey: RuleNode],
     wildcard: (name: String, node: RuleNode)?
   ) {
     self.read = read
@@ -43,46 +43,47 @@ public final class RuleNode: Sendable {
       !indexes.isEmpty || children.values.contains { $0.hasIndexes } || wildcard?.node.hasIndexes ?? false
   }
 
-  /// What is said about a child. A wildcard says nothing about a key that stands beside it.
-  public func child(_ key: Key) -> RuleNode? { children[key] ?? wildcard?.node }
+  /// The rules of a child. A wildcard does not apply to named children.
+  public func child(_ key: ChildKey) -> RuleNode? { children[key] ?? wildcard?.node }
 
-  /// What is said about a descendant.
+  /// The rules of a descendant.
   public func descendant(_ path: Path) -> RuleNode? {
     var node: RuleNode? = self
     for key in path.keys { node = node?.child(key) }
     return node
   }
 
-  /// Whether the same is indexed here and below as by other rules.
+  /// Whether other rules have the same indexes, here and below.
   public func hasSameIndexes(as other: RuleNode?) -> Bool {
     var shapes = IndexShapes()
     return shapes.number(of: self) == shapes.number(of: other)
   }
 
-  /// Whether any rule stands here or below.
+  /// Whether this node or one below it has a rule.
   fileprivate var hasValidation: Bool {
     validate != nil || children.values.contains { $0.hasValidation } || wildcard?.node.hasValidation ?? false
   }
 }
 
-/// What is indexed at and below places of rules: each such shape gets a number, so that every place is looked at once.
+/// Numbers the distinct sets of indexes at and below the nodes of rules, so that comparing two trees visits each node
+/// once.
 private struct IndexShapes {
-  /// Places have the same if they index the same, whatever the rules say it with.
+  /// Nodes with the same indexes have equal shapes, whichever rules declare them.
   private struct Shape: Hashable {
     let indexes: Set<Ordering>
-    /// What most children have.
+    /// The number of the wildcard's shape.
     let wildcard: Int
-    /// The children that have something else.
-    let others: [Key: Int]
+    /// The children with another shape.
+    let others: [ChildKey: Int]
   }
 
   private var numbers: [Shape: Int] = [:]
 
-  /// The number of a place; 0 where nothing is indexed.
+  /// The number of a node's shape; 0 for a node without indexes.
   mutating func number(of node: RuleNode?) -> Int {
     guard let node, node.hasIndexes else { return 0 }
     let wildcard = number(of: node.wildcard?.node)
-    var others: [Key: Int] = [:]
+    var others: [ChildKey: Int] = [:]
     for (key, child) in node.children {
       let own = number(of: child)
       if own != wildcard { others[key] = own }
@@ -96,30 +97,30 @@ private struct IndexShapes {
 
 /// A rules file.
 public struct RulesFile: Sendable {
-  /// The largest file, in bytes.
-  public static let mostBytes = 1 << 20
-  /// The most levels of objects and arrays.
-  public static let mostLevels = 128
-  /// The most problems that are reported.
-  public static let mostProblems = 100
+  /// The maximum size of a file, in bytes.
+  public static let maximumBytes = 1 << 20
+  /// The maximum nesting depth of objects and arrays.
+  public static let maximumLevels = 128
+  /// The maximum number of reported problems.
+  public static let maximumProblems = 100
 
-  /// What some editors begin a file with.
+  /// The byte-order mark that some editors write.
   private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
-  /// The text as it was written, without a byte-order mark.
+  /// The original text, without a byte-order mark.
   public let text: String
-  /// The same as plain JSON on one line: without comments and trailing commas.
+  /// The text as plain JSON on one line, without comments and trailing commas.
   public let strictText: String
-  /// What is said about the root of the database.
+  /// The rules of the database's root.
   public let root: RuleNode
 
   /// Reads a rules file.
   ///
-  /// - Throws: ``RulesError`` with everything that is wrong, up to the first place that is no JSON.
+  /// - Throws: ``RulesError`` with all problems up to the first malformed JSON.
   public init(_ bytes: [UInt8]) throws(RulesError) {
-    guard bytes.count <= RulesFile.mostBytes else {
+    guard bytes.count <= RulesFile.maximumBytes else {
       throw RulesError([
-        RulesProblem(line: 1, column: 1, message: "Rules may have at most \(RulesFile.mostBytes) bytes.")
+        RulesProblem(line: 1, column: 1, message: "Rules may have at most \(RulesFile.maximumBytes) bytes.")
       ])
     }
     let bytes =
@@ -134,7 +135,7 @@ public struct RulesFile: Sendable {
     self.text = text
   }
 
-  /// Whether an order of a location's children is indexed. Keys and priorities always are.
+  /// Whether an order of a location's children is indexed. Orders by key and by priority always are.
   public func hasIndex(on ordering: Ordering, at path: Path) -> Bool {
     switch ordering {
     case .key, .priority: true
@@ -142,7 +143,7 @@ public struct RulesFile: Sendable {
     }
   }
 
-  /// Whether everybody may read and write everything, so that enforcing the rules changes nothing.
+  /// Whether the rules permit all reads and writes, so that enforcing them has no effect.
   public var isOpen: Bool {
     root.read == .constant(true) && root.write == .constant(true) && !root.hasValidation
   }

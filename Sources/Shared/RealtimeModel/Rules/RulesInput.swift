@@ -1,6 +1,8 @@
-// The tokens of a rules file. Invariant: `offset <= bytes.count`, and no byte is looked at without that check.
+// The input of a rules file: reads its tokens.
+//
+// Invariant: `offset <= bytes.count`, and every access to a byte is preceded by that check.
 
-/// A string of a rules file, with the place of each of its bytes.
+/// A string of a rules file, with the offset of each of its bytes in the file.
 struct RulesString {
   fileprivate(set) var bytes: [UInt8] = []
   private var offsets: [Int] = []
@@ -8,7 +10,7 @@ struct RulesString {
 
   var string: String { String(decoding: bytes, as: UTF8.self) }
 
-  /// The place in the file of a byte of the string, or of its end.
+  /// The offset in the file of a byte of the string, or of its end.
   func offset(of index: Int) -> Int { offsets.indices.contains(index) ? offsets[index] : end }
 
   fileprivate mutating func append(_ byte: UInt8, at offset: Int) {
@@ -19,14 +21,14 @@ struct RulesString {
   fileprivate mutating func finish(at offset: Int) { end = offset }
 }
 
-/// Reads tokens.
+/// Reads the tokens of a rules file.
 struct RulesInput {
   typealias Stop = RulesReader.Stop
 
   private let bytes: [UInt8]
   private(set) var offset = 0
   private var levels = 0
-  /// Whether the innermost object or array was opened and nothing of it read yet.
+  /// Whether the innermost object or array was opened and nothing of it was read yet.
   private var isFirst = false
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
@@ -40,7 +42,7 @@ struct RulesInput {
     Stop(offset: offset, message: "Parse error: expected \(expected).")
   }
 
-  /// Steps over white space and comments.
+  /// Skips white space and comments.
   mutating func skipSpace() throws(Stop) {
     while let next = peek {
       switch next {
@@ -76,17 +78,17 @@ struct RulesInput {
     offset += 1
   }
 
-  /// Steps into an object or array; read it with ``next(before:)``.
+  /// Opens an object or array, which ``next(before:)`` reads.
   mutating func open() throws(Stop) {
-    guard levels < RulesFile.mostLevels else {
-      throw Stop(offset: offset, message: "Rules may have at most \(RulesFile.mostLevels) levels.")
+    guard levels < RulesFile.maximumLevels else {
+      throw Stop(offset: offset, message: "Rules may have at most \(RulesFile.maximumLevels) levels.")
     }
     offset += 1
     levels += 1
     isFirst = true
   }
 
-  /// Goes to the next member; false at the closing byte, which it steps over.
+  /// Advances to the next member; consumes the closing byte and returns false at the end.
   mutating func next(before closing: UInt8) throws(Stop) -> Bool {
     try skipSpace()
     if !isFirst, peek != closing {
@@ -107,7 +109,7 @@ struct RulesInput {
     return true
   }
 
-  /// Reads a word of JSON or a number, as it is written.
+  /// Reads a JSON literal or number unchanged.
   mutating func readWord() throws(Stop) -> String {
     let start = offset
     while let next = peek {
@@ -182,7 +184,7 @@ struct RulesInput {
     return Character(scalar)
   }
 
-  /// Reads `\uXXXX`; nil if it does not stand here.
+  /// Reads `\uXXXX`; nil if the input continues otherwise.
   private mutating func hexadecimal() -> UInt32? {
     guard byte(0) == UInt8(ascii: "\\"), byte(1) == UInt8(ascii: "u") else { return nil }
     var value: UInt32 = 0

@@ -1,15 +1,15 @@
-// What is wrong with a rules file, and where: the lines that an upload is answered with.
+// Problems of a rules file, with their positions. The response to an upload lists them.
 
-/// One thing that is wrong with a rules file.
+/// One problem of a rules file.
 public struct RulesProblem: Sendable, Hashable, CustomStringConvertible {
   /// The line, from 1.
   public let line: Int
   /// The column, from 1, in UTF-16 code units.
   public let column: Int
-  /// What is wrong.
+  /// The description.
   public let message: String
 
-  /// Says what is wrong at a place.
+  /// Creates a problem at a position.
   public init(line: Int, column: Int, message: String) {
     self.line = line
     self.column = column
@@ -20,18 +20,18 @@ public struct RulesProblem: Sendable, Hashable, CustomStringConvertible {
   public var description: String { "\(line):\(column): \(message)" }
 }
 
-/// Says why a text is no rules file.
+/// The problems for which a rules file is rejected.
 public struct RulesError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// What is wrong, in the order of the text; never empty, and no more than ``RulesFile/mostProblems``.
+  /// The problems, in the order of the text: at least one and at most ``RulesFile/maximumProblems``.
   public let problems: [RulesProblem]
 
   init(_ problems: [RulesProblem]) { self.problems = problems }
 
-  /// One line for each problem, each with its line feed: the form in which the product answers an upload.
+  /// One line for each problem, each with a line feed: the form of the product's response to an upload.
   public var description: String { problems.map { "\($0)\n" }.joined() }
 }
 
-/// Finds lines and columns of byte offsets that come in any order.
+/// Converts byte offsets, in any order, to lines and columns.
 struct RulesPositions {
   private let bytes: [UInt8]
   private let lineStarts: [Int]
@@ -52,7 +52,7 @@ struct RulesPositions {
       if lineStarts[middle] <= offset { low = middle } else { high = middle }
     }
     let units = bytes[lineStarts[low]..<offset].reduce(0) { count, byte in
-      // Continuation bytes belong to the character before; four-byte characters are two UTF-16 code units.
+      // Continuation bytes do not count; four-byte characters are two UTF-16 code units.
       byte & 0xC0 == 0x80 ? count : count + (byte >= 0xF0 ? 2 : 1)
     }
     return RulesProblem(line: low + 1, column: units + 1, message: message)

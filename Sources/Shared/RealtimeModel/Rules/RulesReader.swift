@@ -1,12 +1,14 @@
-// Reads the bytes of a rules file. What is no JSON ends the reading; what is JSON and makes no sense as rules is noted
-// with its place, and reading goes on.
+// Reads the bytes of a rules file. Malformed JSON stops the reader. JSON that is not valid as rules is recorded as a
+// problem, and the reader continues.
 //
-// Differences from JSON: comments (`//`, `/* */`) wherever white space may stand, a comma behind the last member, and raw
-// line breaks and tabs in strings.
+// Differences from JSON: comments (`//`, `/* */`) wherever white space is allowed, a comma after the last member, and
+// raw line breaks and tabs in strings.
+
+import JSON
 
 /// Reads one rules file.
 struct RulesReader {
-  /// Reading cannot go on.
+  /// Malformed JSON, which stops the reader.
   struct Stop: Error {
     let offset: Int
     let message: String
@@ -31,15 +33,16 @@ struct RulesReader {
       problems.append((error.offset, error.message))
     }
     guard problems.isEmpty, let root else {
-      let sorted = problems.sorted { $0.offset < $1.offset }.prefix(RulesFile.mostProblems)
+      let sorted = problems.sorted { $0.offset < $1.offset }.prefix(RulesFile.maximumProblems)
       throw RulesError(sorted.map { positions.problem(at: $0.offset, $0.message) })
     }
     return (root, String(decoding: strict.bytes, as: UTF8.self))
   }
 
   private mutating func note(_ offset: Int, _ message: String) {
-    // More are never shown; the first ones are found first, but for those of an object's end.
-    if problems.count < 2 * RulesFile.mostProblems { problems.append((offset, message)) }
+    // More problems are never reported. Twice the maximum is kept, since problems found at the end of an object may
+    // precede others in the text.
+    if problems.count < 2 * RulesFile.maximumProblems { problems.append((offset, message)) }
   }
 
   private mutating func readFile() throws(Stop) -> RuleNode? {
@@ -63,7 +66,7 @@ struct RulesReader {
     return root
   }
 
-  /// Reads an object of rules, and notes anything else.
+  /// Reads an object of rules; records a problem for any other value.
   private mutating func readNode(wildcards: [String]) throws(Stop) -> RuleNode? {
     try input.skipSpace()
     guard input.peek == UInt8(ascii: "{") else {
@@ -89,14 +92,14 @@ struct RulesReader {
     _ name: String, _ offset: Int, _ wildcards: [String], _ draft: inout RuleDraft
   ) throws(Stop) {
     guard name.utf8.first == UInt8(ascii: "$") else {
-      if !Key.isValid(name) {
+      if !ChildKey.isValid(name) {
         note(
           offset,
           ##"Key names can't contain ".", "#", "$", "/", "[", or "]" (unbound names start with "$")"##)
       } else if name.utf8.count > RealtimeLimits.standard.keyBytes {
         note(offset, "Key names can have at most \(RealtimeLimits.standard.keyBytes) bytes.")
       }
-      if let node = try readNode(wildcards: wildcards) { draft.children[Key(name)] = node }
+      if let node = try readNode(wildcards: wildcards) { draft.children[ChildKey(name)] = node }
       return
     }
     if !RuleExpressionForm.isName(name.utf8.dropFirst()) {
@@ -165,17 +168,17 @@ struct RulesReader {
 
   // MARK: JSON
 
-  /// Reads an object's members: `body` gets each name and its place, and must read or skip the value.
+  /// Reads an object's members. `body` receives each name with its offset, and must read or skip the value.
   private mutating func members(
     _ body: (inout RulesReader, String, Int) throws(Stop) -> Void
   ) throws(Stop) {
     strict.beginObject()
     try input.open()
-    var seen: Set<Key> = []
+    var seen: Set<ChildKey> = []
     while try input.next(before: UInt8(ascii: "}")) {
       let offset = input.offset
       let name = try input.readString().string
-      if !seen.insert(Key(name)).inserted { note(offset, "The property '\(name)' stands here twice.") }
+      if !seen.insert(ChildKey(name)).inserted { note(offset, "The property '\(name)' stands here twice.") }
       try input.skipSpace()
       try input.expect(UInt8(ascii: ":"))
       try body(&self, name, offset)
@@ -188,7 +191,7 @@ struct RulesReader {
     while try input.next(before: UInt8(ascii: "]")) { try body(&self) }
   }
 
-  /// Steps over any value, which is known to be out of place: the plain form of this file is never asked for.
+  /// Skips a misplaced value. It need not appear in the plain form, since a file with problems has none.
   private mutating func skipValue() throws(Stop) {
     try input.skipSpace()
     switch input.peek {
@@ -207,13 +210,13 @@ struct RulesReader {
   }
 }
 
-/// A node's rules while they are read.
+/// The rules of a node that is being read.
 private struct RuleDraft {
   var read: RuleNode.Rule?
   var write: RuleNode.Rule?
   var validate: RuleNode.Rule?
   var indexes: [Ordering] = []
-  var children: [Key: RuleNode] = [:]
+  var children: [ChildKey: RuleNode] = [:]
   var wildcard: (name: String, node: RuleNode)?
 
   var node: RuleNode {

@@ -1,7 +1,7 @@
-// Replacing deferred values by what the server computes.
+// Resolves the server values in a node.
 
 extension Node {
-  /// The node with every deferred value and priority resolved against what stands there now.
+  /// The node with every deferred value and priority resolved against the existing value.
   ///
   /// - Parameters:
   ///   - existing: the value at this location before the write.
@@ -15,7 +15,7 @@ extension Node {
       return .leaf(value.resolved(existing: existing, timestamp: timestamp), priority: priority)
     case .leaf(let value): return .leaf(value, priority: priority)
     case .children:
-      var entries: [(Key, Node)] = []
+      var entries: [(ChildKey, Node)] = []
       entries.reserveCapacity(childCount)
       forEachChild { key, child in
         entries.append((key, child.resolved(existing: existing.child(key), timestamp: timestamp)))
@@ -27,7 +27,7 @@ extension Node {
 }
 
 extension Priority {
-  /// The priority with a deferred value resolved against the priority that stands there now.
+  /// The priority with a deferred value resolved against the existing priority.
   func resolved(existing: Node, timestamp: Int64) -> Priority {
     guard case .deferred(let value) = self else { return self }
     let before = existing.priority.map { Node.leaf($0.leafValue) } ?? .empty

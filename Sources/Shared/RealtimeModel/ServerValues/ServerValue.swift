@@ -1,10 +1,11 @@
-// Values that the server computes when a write is applied: `{".sv":"timestamp"}` and `{".sv":{"increment":n}}`.
+// Server values, which the server computes when it applies a write: `{".sv":"timestamp"}` and
+// `{".sv":{"increment":n}}`.
 
-/// A number as the database keeps it: an exact 64-bit integer where it fits, else a double.
+/// A number in the database: a 64-bit integer if it fits, else a double.
 public enum RealtimeNumber: Sendable, Hashable {
   /// An integer.
   case int(Int64)
-  /// A double that is no 64-bit integer.
+  /// A double that does not equal a 64-bit integer.
   case double(Double)
 
   /// The canonical form of a double: integral values within 64 bits become integers, and -0 becomes 0.
@@ -20,7 +21,7 @@ public enum RealtimeNumber: Sendable, Hashable {
     }
   }
 
-  /// The sum: of integers an integer unless it overflows, else of doubles.
+  /// The sum: an integer for two integers unless it overflows, else a double.
   public func adding(_ other: RealtimeNumber) -> RealtimeNumber {
     if case .int(let a) = self, case .int(let b) = other {
       let (sum, overflow) = a.addingReportingOverflow(b)
@@ -30,14 +31,14 @@ public enum RealtimeNumber: Sendable, Hashable {
   }
 }
 
-/// A value that the server computes when the write that carries it is applied.
+/// A value that the server computes when it applies the write.
 public enum ServerValue: Sendable, Hashable {
-  /// The server's clock, in milliseconds since the Unix epoch. The same instant everywhere in one write.
+  /// The server's time in milliseconds since the Unix epoch. All timestamps of one write are equal.
   case timestamp
-  /// The location's number plus this one; this one where the location holds no number.
+  /// The location's number plus this number. A location without a number counts as 0.
   case increment(RealtimeNumber)
 
-  /// The value at a location that holds `existing`.
+  /// The resolved value at a location with the value `existing`.
   public func resolved(existing: Node, timestamp: Int64) -> LeafValue {
     switch self {
     case .timestamp: return .int(timestamp)

@@ -1,31 +1,32 @@
-// Puts incoming text frames together to messages, for both ends.
+// Assembles messages from incoming text frames, for clients and servers.
 //
-// A frame that is a short decimal number, when nothing is being assembled, announces that many
-// pieces; `0` is a client's sign of life; anything else is a message. Invariants: nothing is
-// reserved on the word of a peer, only what has arrived is kept; a message beyond the limit is
-// counted to its end without being kept, so that its request can still be answered.
+// Between messages, a frame that is a short decimal number announces the number of frames of the next message. `0` is a
+// client's keep-alive. Any other frame is a message by itself.
+//
+// Invariants: an announced count reserves no memory; only received bytes are kept. The frames of a message over the
+// limit are counted but not kept, so that its request can still be answered.
 
 /// The state of receiving messages on one connection.
 public struct MessageAssembler: Sendable {
-  /// What a frame amounts to.
+  /// The result of receiving a frame.
   public enum Received: Sendable, Equatable {
-    /// Nothing yet: a sign of life, a count, or a piece that is not the last.
+    /// No message yet: the frame was a keep-alive, a count, or not the last frame of a message.
     case nothing
     /// The frame itself is a message.
     case message
-    /// The frame was the last piece of this message.
+    /// The frame completed this message.
     case assembled([UInt8])
-    /// The frame ended a message that is too large, with this number if it is a request that can be told.
+    /// The frame ended a message over the limit. `request` is its request number, if it is known.
     case oversized(request: Int64?)
   }
 
-  /// The most bytes a message put together from pieces may have.
+  /// The maximum bytes of a message of several frames.
   public let maximumBytes: Int
 
   private enum State: Sendable {
     case idle
     case assembling(remaining: Int, bytes: [UInt8])
-    case discarding(remaining: Int, number: RequestNumber)
+    case discarding(remaining: Int, number: RequestNumberScanner)
   }
 
   private var state = State.idle
@@ -33,7 +34,7 @@ public struct MessageAssembler: Sendable {
   /// Creates a receiver of messages up to `maximumBytes`.
   public init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
 
-  /// The bytes that are kept of a message that is not whole.
+  /// The bytes buffered of an incomplete message.
   public var heldBytes: Int {
     switch state {
     case .idle, .discarding: 0
@@ -41,17 +42,17 @@ public struct MessageAssembler: Sendable {
     }
   }
 
-  /// Takes the payload of one text frame.
+  /// Receives the payload of one text frame.
   public mutating func receive(_ frame: UnsafeRawBufferPointer) -> Received {
-    // Taken out of `self`, so that appending to the bytes does not copy them.
+    // `self` gives up the state, so that appending to the bytes does not copy them.
     let current = state
     state = .idle
     switch current {
     case .idle:
       if frame.isEmpty { return .nothing }
       guard let count = Self.count(frame) else { return .message }
-      if count > MessageSplitter.maximumPieces {
-        state = .discarding(remaining: count, number: RequestNumber())
+      if count > MessageSplitter.maximumFrames {
+        state = .discarding(remaining: count, number: RequestNumberScanner())
       } else if count > 0 {
         state = .assembling(remaining: count, bytes: [])
       }
@@ -66,19 +67,21 @@ public struct MessageAssembler: Sendable {
   private mutating func add(
     _ frame: UnsafeRawBufferPointer, to bytes: inout [UInt8], remaining: Int
   ) -> Received {
+    precondition(remaining > 0, "invariant: an incomplete message lacks at least one frame")
     if bytes.count + frame.count > maximumBytes {
-      var number = RequestNumber()
+      var number = RequestNumberScanner()
       bytes.withUnsafeBytes { number.scan($0) }
       return discard(frame, number, remaining: remaining)
     }
     bytes.append(contentsOf: frame)
+    precondition(bytes.count <= maximumBytes, "invariant: a buffered message is within the limit")
     if remaining == 1 { return .assembled(bytes) }
     state = .assembling(remaining: remaining - 1, bytes: bytes)
     return .nothing
   }
 
   private mutating func discard(
-    _ frame: UnsafeRawBufferPointer, _ number: RequestNumber, remaining: Int
+    _ frame: UnsafeRawBufferPointer, _ number: RequestNumberScanner, remaining: Int
   ) -> Received {
     var number = number
     number.scan(frame)

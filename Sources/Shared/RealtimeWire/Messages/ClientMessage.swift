@@ -1,33 +1,34 @@
-// What a client may say in protocol v5, as types. Server and client share them: the client encodes
-// exactly what the server decodes.
+// The messages from clients to servers in protocol v5. Servers and clients share the types, so that a client encodes
+// exactly the messages that a server decodes.
 
+public import JSON
 public import RealtimeModel
 
 /// A message from a client to a server.
 public enum ClientMessage: Sendable {
   /// A control message.
   case control(ClientControl)
-  /// A request, which the server answers by its number.
+  /// A request. The response has its number.
   case request(ClientRequest)
 }
 
 /// A control message from a client.
 public enum ClientControl: Sendable, Equatable {
-  /// Asks for a sign of life.
+  /// Requests a pong.
   case ping
   /// Acknowledges the switch to this transport.
   case switchAcknowledged
-  /// Nothing more will come on this transport.
+  /// The last message on this transport.
   case endOfTransmission
-  /// Anything else, which is ignored.
+  /// An unknown message, which is ignored.
   case unknown(String)
 }
 
-/// A request with the number its answer will carry.
+/// A request with its number, which the response repeats.
 public struct ClientRequest: Sendable {
   /// The number, unique among the client's requests.
   public var number: Int64
-  /// What is asked for.
+  /// The action.
   public var action: ClientAction
 
   /// Creates a request.
@@ -37,15 +38,15 @@ public struct ClientRequest: Sendable {
   }
 }
 
-/// What a request asks for.
+/// The action of a request.
 public enum ClientAction: Sendable {
-  /// Begin to listen (`q`).
+  /// Start to listen (`q`).
   case listen(ListenRequest)
   /// Stop listening (`n`); path, query and tag as in the listen.
   case unlisten(path: Path, query: QuerySpec, tag: Int64?)
   /// Read once (`g`).
   case get(path: Path, query: QuerySpec)
-  /// Set (`p`); with a hash only if the value there still has it.
+  /// Set (`p`); with a hash only if the existing value has that hash.
   case put(path: Path, data: Node, hash: String?)
   /// Update (`m`); the paths are relative, an empty node removes.
   case merge(path: Path, children: [(Path, Node)])
@@ -53,7 +54,7 @@ public enum ClientAction: Sendable {
   case onDisconnectPut(path: Path, data: Node)
   /// Update when the client disconnects (`om`).
   case onDisconnectMerge(path: Path, children: [(Path, Node)])
-  /// Forget what was to happen on disconnection at a path and below (`oc`).
+  /// Cancel the onDisconnect operations at a path and below (`oc`).
   case onDisconnectCancel(path: Path)
   /// Present a credential (`auth`, `gauth`).
   case authenticate(AuthenticateRequest)
@@ -61,13 +62,13 @@ public enum ClientAction: Sendable {
   case unauthenticate
   /// Present an App Check token (`appcheck`).
   case appCheck(token: String)
-  /// Drop the App Check token; the protocol's own name for it is `unappeck`.
+  /// Drop the App Check token. The protocol's name for the action is `unappeck`.
   case dropAppCheck
   /// Counters for the operator (`s`).
   case stats([String: Int64])
-  /// An action this protocol does not have.
+  /// An unknown action.
   case unknown(String)
-  /// A known action whose body cannot be understood, with the answer it deserves.
+  /// A known action with an invalid body, and the error to respond with.
   case invalid(String, RealtimeError)
 }
 
@@ -77,13 +78,13 @@ public struct ListenRequest: Sendable, Equatable {
   public var path: Path
   /// The query; the default one for the whole location.
   public var query: QuerySpec
-  /// The client's number of a query that filters.
+  /// The client's tag of a filtered query.
   public var tag: Int64?
-  /// The hash of what the client has; empty when it has nothing, absent when it does not say, as the C++ SDK's listens.
+  /// The hash of the client's cached value; empty for an empty value, nil if the client sent none, as the C++ SDK.
   public var hash: String?
-  /// Hashes of ranges of what the client has, from clients that understand range merges.
+  /// The compound hash of the client's cached value, from clients that support range merges.
   public var compoundHash: CompoundHashFields?
-  /// The query object as it was sent, byte for byte; revoking a listen must repeat it.
+  /// The query object exactly as sent, which a revocation of the listen must repeat.
   public var queryText: [UInt8]?
 
   /// Creates a request to listen.
@@ -100,11 +101,11 @@ public struct ListenRequest: Sendable, Equatable {
   }
 }
 
-/// The fields of a compound hash (`ch`): where ranges end, and the hash of each.
+/// The fields of a compound hash (`ch`): the ends of the ranges, and the hash of each.
 public struct CompoundHashFields: Sendable, Equatable {
-  /// The path of the last leaf of every range but the open one at the end.
+  /// The path of the last leaf of every range except the open range at the end.
   public var posts: [String]
-  /// The hashes; one more than there are posts.
+  /// The hashes: one more than posts.
   public var hashes: [String]
 
   /// Creates a compound hash.
@@ -113,7 +114,7 @@ public struct CompoundHashFields: Sendable, Equatable {
     self.hashes = hashes
   }
 
-  /// The fields of a compound hash; a post at the location itself is a slash.
+  /// Converts a compound hash. A post at the location itself is a slash.
   public init(_ hash: CompoundHash) {
     self.init(posts: hash.paths.map { $0.isRoot ? "/" : $0.description }, hashes: hash.hashes)
   }
@@ -121,19 +122,19 @@ public struct CompoundHashFields: Sendable, Equatable {
 
 /// A request to authenticate.
 public struct AuthenticateRequest: Sendable, Equatable {
-  /// Who an administrator wants to be for the rules.
+  /// The identity that an administrator assumes for the rules.
   public enum Override: Sendable, Equatable {
-    /// Nobody (`noauth`).
+    /// An unauthenticated user (`noauth`).
     case nobody
-    /// This (`authvar`).
+    /// This `auth` variable (`authvar`).
     case variable(JSONValue)
   }
 
   /// The credential.
   public var credential: String
-  /// Whether it came as `gauth`, for credentials that do not look like a JSON Web Token.
+  /// Whether the action is `gauth`, for credentials other than JSON Web Tokens.
   public var isOpaque: Bool
-  /// Whom to be instead.
+  /// The identity to assume.
   public var override: Override?
 
   /// Creates a request to authenticate.

@@ -1,4 +1,4 @@
-// What a server may say in protocol v5, as types, for both ends.
+// The messages from servers to clients in protocol v5.
 
 public import RealtimeModel
 
@@ -6,9 +6,9 @@ public import RealtimeModel
 public enum ServerMessage: Sendable {
   /// A control message.
   case control(ServerControl)
-  /// The answer to a request.
+  /// The response to a request.
   case response(ServerResponse)
-  /// Something the client did not ask for at this moment.
+  /// A message that is not a response.
   case push(ServerPush)
 }
 
@@ -16,19 +16,19 @@ public enum ServerMessage: Sendable {
 public enum ServerControl: Sendable, Equatable {
   /// Opens a connection.
   case hello(ServerHello)
-  /// Come again, to this host.
+  /// The client should reconnect to this host.
   case reset(host: String)
-  /// Go away and do not come again; with the reason.
+  /// The client should disconnect and not reconnect; with the reason.
   case shutdown(String)
-  /// An error to write down.
+  /// An error to log.
   case error(String)
-  /// The answer to a ping.
+  /// The response to a ping.
   case pong
   /// Acknowledges the switch to this transport.
   case switchAcknowledged
-  /// Nothing more will come on this transport.
+  /// The last message on this transport.
   case endOfTransmission
-  /// Anything else, which is ignored.
+  /// An unknown message, which is ignored.
   case unknown(String)
 }
 
@@ -40,7 +40,7 @@ public struct ServerHello: Sendable, Equatable {
   public var version: String
   /// The host, with port, that the client should use from now on.
   public var host: String
-  /// The session's identifier; who knows it can take the session over.
+  /// The session's identifier. It is a secret, since it permits taking over the session.
   public var sessionID: String
 
   /// Creates a hello.
@@ -52,28 +52,28 @@ public struct ServerHello: Sendable, Equatable {
   }
 }
 
-/// The answer to a request.
+/// The response to a request.
 public struct ServerResponse: Sendable, Equatable {
   /// The number of the request.
   public var number: Int64
-  /// How it went.
+  /// The outcome of the request.
   public var status: RealtimeError.Status
-  /// The payload: data of a `g`, warnings of a `q`, the text of an error. Arrays arrive as objects.
+  /// The payload: the data of a `g`, the warnings of a `q`, the message of an error. Arrays arrive as objects.
   public var payload: Node
 
-  /// Creates an answer.
+  /// Creates a response.
   public init(_ number: Int64, _ status: RealtimeError.Status, _ payload: Node = .leaf(.string(""))) {
     self.number = number
     self.status = status
     self.payload = payload
   }
 
-  /// The answer that an error gives.
+  /// Creates a response that reports an error.
   public init(_ number: Int64, _ error: RealtimeError) {
     self.init(number, error.status, .leaf(.string(error.message)))
   }
 
-  /// The error that a failed request stands for; `nil` for a success.
+  /// The error of a failed request; `nil` for a success.
   public var error: RealtimeError? {
     if status == .ok { return nil }
     if case .string(let text)? = payload.leafValue { return RealtimeError(status, text) }
@@ -81,33 +81,33 @@ public struct ServerResponse: Sendable, Equatable {
   }
 }
 
-/// What a server sends on its own account.
+/// A message from a server that is not a response.
 public enum ServerPush: Sendable {
-  /// The value at a path is now this (`d`).
+  /// Sets the value at a path (`d`).
   case data(path: Path, data: Node, tag: Int64?)
-  /// The values at paths below a path are now these (`m`); an empty node removes.
+  /// Sets the values at paths below a path (`m`); an empty node removes.
   case merge(path: Path, children: [(Path, Node)], tag: Int64?)
-  /// Ranges of the value at a path are now these (`rm`).
+  /// Replaces ranges of the value at a path (`rm`).
   case rangeMerge(path: Path, ranges: [RangeMergeFields], tag: Int64?)
-  /// A listen is revoked (`c`); with the query object as JSON when only that one is.
+  /// Revokes listens (`c`): the listen with this query object as JSON, or all at the path.
   case cancel(path: Path, queryText: [UInt8]?)
-  /// The credential is not valid any more (`ac`).
+  /// The credential has expired or was revoked (`ac`).
   case authRevoked(RealtimeError)
-  /// The App Check token is not valid any more (`apc`).
+  /// The App Check token has expired or was revoked (`apc`).
   case appCheckRevoked(RealtimeError)
-  /// A text for a developer (`sd`).
+  /// A message for developers (`sd`).
   case securityDebug(String)
-  /// Anything else, which is ignored.
+  /// An unknown message, which is ignored.
   case unknown(String)
 }
 
-/// One range of a range merge: what lies after `start` up to and with `end` is now exactly this.
+/// One range of a range merge: replaces the values after `start` up to and including `end`.
 public struct RangeMergeFields: Sendable, Equatable {
-  /// The path before the range, which is not part of it; `nil` for the beginning.
+  /// The exclusive start of the range; `nil` for the start of the value.
   public var start: Path?
-  /// The last path of the range; `nil` for the end.
+  /// The inclusive end of the range; `nil` for the end of the value.
   public var end: Path?
-  /// What lies in the range.
+  /// The values in the range.
   public var data: Node
 
   /// Creates a range.

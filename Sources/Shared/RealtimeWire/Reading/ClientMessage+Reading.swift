@@ -1,21 +1,22 @@
-// The server's half: bytes become requests, trees included, in one pass.
+// Reads the messages of a client: bytes to requests, nodes included, in one pass.
 //
-// A request whose number can be told is always given, if need be as ``ClientAction/invalid``, so
-// that it is answered and the connection kept; only what is no message at all throws.
+// A request with a known number never throws. It becomes ``ClientAction/invalid`` if necessary, so that it is answered
+// and the connection stays open. Only bytes that are not a message throw.
 
+import JSON
 public import RealtimeModel
 
 extension ClientMessage {
   /// Reads a message from its bytes.
   ///
-  /// - Throws: ``WireError`` when there is no request to answer.
+  /// - Throws: ``WireError`` if the message is malformed and has no readable request number.
   public init(
     json bytes: UnsafeRawBufferPointer, limits: RealtimeLimits = .standard
   ) throws(WireError) {
     do throws(JSONError) {
       self = try Self.read(bytes, limits)
     } catch {
-      // What cannot be read may be a request's body that stands before its number.
+      // The malformed part may be a request's body before its number.
       guard error.code != .unexpectedType, let number = Self.requestNumber(in: bytes),
         let message = try? Self.read(bytes, limits, number)
       else { throw WireError(error) }
@@ -23,15 +24,15 @@ extension ClientMessage {
     }
   }
 
-  /// The number of the request that a message is, even if what it asks cannot be read, or, where the number stands before
-  /// it, its end is missing.
+  /// The number of a request, even if the request is malformed. It is also found if the end of the message is missing
+  /// and the number came before.
   public static func requestNumber(in bytes: UnsafeRawBufferPointer) -> Int64? {
-    var number = RequestNumber()
+    var number = RequestNumberScanner()
     number.scan(bytes)
     return number.value
   }
 
-  /// - Parameter number: the number of the request that the message is, if that is known beforehand.
+  /// - Parameter number: the number of the request, if it is known already.
   private static func read(
     _ bytes: UnsafeRawBufferPointer, _ limits: RealtimeLimits, _ number: Int64? = nil
   ) throws(JSONError) -> ClientMessage {
@@ -70,8 +71,7 @@ extension ClientMessage {
     return found
   }
 
-  /// Reads the inner object. `isBroken` tells that it was left in the middle, after an error that
-  /// the message carries; then nothing after it can be read.
+  /// Reads the inner object. After an error in it, `isBroken` is set: the rest of the message cannot be read.
   private static func body(
     _ type: String, _ number: Int64?, _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer,
     _ limits: RealtimeLimits, _ isBroken: inout Bool
@@ -111,7 +111,7 @@ extension ClientMessage {
       case "r": number = try reader.optionalInt()
       case "a": action = try reader.readString()
       case "b":
-        // The usual order of fields is r, a, b; then the body is read right here, once. The C++ SDK's is a, b, r.
+        // In the usual order of fields (r, a, b) the body is read here. The C++ SDK's order is a, b, r.
         if let number, let action {
           switch RequestBody.action(action, &reader, bytes, limits) {
           case .success(let value):

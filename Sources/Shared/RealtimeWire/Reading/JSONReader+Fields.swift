@@ -1,6 +1,7 @@
-// Fields that several messages share. A field of a wrong type is an error of the message's sender;
-// null counts as absent, since JavaScript sends it for what is undefined.
+// Reads fields that several messages share. A field of a wrong type is an error. Null counts as absent, since
+// JavaScript clients send it for undefined values.
 
+import JSON
 import RealtimeModel
 
 extension JSONReader {
@@ -32,7 +33,7 @@ extension JSONReader {
     return strings
   }
 
-  /// Reads an object of relative paths and what belongs there, as in updates. Order is kept.
+  /// Reads an object of relative paths and values, as in updates, in its order.
   mutating func children(
     _ rules: NodeRules, _ limits: RealtimeLimits = .standard
   ) throws(JSONError) -> [(Path, Node)] {
@@ -50,7 +51,7 @@ extension JSONReader {
       } catch {
         throw JSONError(.invalidData, at: place, detail: "\(error.message) \(key)")
       }
-      // What names nothing would be the location itself, with all that it holds.
+      // An empty path would replace the location itself.
       if rules == .write, path.isRoot { throw JSONError(.invalidKey, at: keyStart(before: place)) }
       let node = try readNode(rules, limits: limits)
       if rules == .write, path.isPriority { try check(priority: node, at: place) }
@@ -59,7 +60,7 @@ extension JSONReader {
     return children
   }
 
-  /// Refuses data for a `.priority` path that cannot be a priority.
+  /// Rejects data at a `.priority` path that is not a valid priority.
   func check(priority node: Node, at place: Int) throws(JSONError) {
     if node.isEmpty { return }
     if let value = node.leafValue, node.priority == nil {
@@ -91,6 +92,6 @@ extension JSONReader {
 }
 
 extension JSONError.Code {
-  /// A query object that is no query; the detail is the whole message.
+  /// An invalid query object; the detail is the complete error message.
   static let invalidQuery = JSONError.Code(name: "invalid query")
 }

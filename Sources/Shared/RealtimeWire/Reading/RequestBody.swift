@@ -1,5 +1,6 @@
-// The body of a request: one set of fields for all actions, of which each action needs some.
+// Reads the body of a request: one set of fields for all actions, of which each action requires some.
 
+import JSON
 import RealtimeModel
 
 struct RequestBody {
@@ -16,7 +17,7 @@ struct RequestBody {
   var token: String?
   var counters: [String: Int64] = [:]
 
-  /// What an action's `d` holds.
+  /// The type of an action's field `d`.
   private enum Data {
     case none, node, children
   }
@@ -57,7 +58,7 @@ struct RequestBody {
     _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, _ action: String, _ limits: RealtimeLimits
   ) throws(JSONError) {
     if try reader.peekKind() != .object {
-      // `unauth` and the like may come with null or nothing of interest.
+      // The body of `unauth` and similar actions may be null, or an object whose fields are ignored.
       try reader.skipValue()
       return
     }

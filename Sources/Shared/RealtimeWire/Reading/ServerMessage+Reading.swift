@@ -1,12 +1,13 @@
-// The client's half: what a server sends, as types. Data is believed; unknown messages are given as
-// such, since newer servers may say more than we know.
+// Reads the messages of a server. Data is not validated. Unknown messages are kept as such, since newer servers may
+// send messages that this client does not know.
 
+import JSON
 import RealtimeModel
 
 extension ServerMessage {
   /// Reads a message from its bytes.
   ///
-  /// - Throws: ``WireError`` when it is no message of the protocol.
+  /// - Throws: ``WireError`` if it is not a message of the protocol.
   public init(json bytes: UnsafeRawBufferPointer) throws(WireError) {
     do throws(JSONError) {
       self = try Self.read(bytes)
@@ -167,7 +168,7 @@ extension ServerMessage {
     return ranges
   }
 
-  /// The bytes of the first element of an array, or of the value itself if it is none.
+  /// The bytes of the first element of an array, or of the value itself if it is not an array.
   private static func firstElement(
     _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer
   ) throws(JSONError) -> [UInt8]? {
@@ -184,6 +185,6 @@ extension ServerMessage {
 }
 
 extension Double {
-  /// The value within what 64-bit integers hold.
+  /// The value, clamped to the range of 64-bit integers.
   fileprivate func clamped() -> Double { min(max(self, -9e18), 9e18) }
 }

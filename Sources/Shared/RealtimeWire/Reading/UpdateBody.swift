@@ -1,12 +1,13 @@
-// The body of an update outside the socket protocol: the same object of relative paths, from REST.
+// Reads the body of an update over REST: the same object of relative paths as in the WebSocket protocol.
 
+import JSON
 public import RealtimeModel
 
 /// Reads the bodies of updates.
 public enum UpdateBody {
   /// Reads an object of relative paths and values; `nil` for `null`, which deletes the location.
   ///
-  /// - Throws: ``RealtimeError`` with status `failure` for anything else, in the product's words.
+  /// - Throws: ``RealtimeError`` with status `failure` and the product's message for any other JSON.
   public static func read(
     _ bytes: UnsafeRawBufferPointer, limits: RealtimeLimits = .standard
   ) throws(RealtimeError) -> [(Path, Node)]? {

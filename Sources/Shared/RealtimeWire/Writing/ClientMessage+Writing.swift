@@ -1,10 +1,11 @@
-// The client's half of writing. Fields come in the order in which servers read fastest:
-// number, action, body. Request paths start with a slash.
+// Writes the messages of a client. The fields are in the order that servers read fastest: number, action, body. The
+// paths of requests start with a slash.
 
+import JSON
 public import RealtimeModel
 
 extension ClientMessage {
-  /// The message as its bytes, not yet cut into pieces.
+  /// The message as JSON, before it is split into frames.
   public func json() -> [UInt8] {
     var writer = JSONWriter()
     switch self {
@@ -133,7 +134,7 @@ extension ClientAction {
 }
 
 extension QuerySpec {
-  /// The query object as it stands in requests.
+  /// The query object of requests, as JSON.
   public func json() -> [UInt8] {
     var writer = JSONWriter()
     writer.fields(of: self)

@@ -1,10 +1,11 @@
-// The server's half of writing. Every control message carries `d`, without which one client
-// ignores it; push paths have no leading slash.
+// Writes the messages of a server. Every control message carries `d`, since one client ignores control messages without
+// it. The paths of pushes have no leading slash.
 
+public import JSON
 public import RealtimeModel
 
 extension ServerMessage {
-  /// The message as its bytes, not yet cut into pieces.
+  /// The message as JSON, before it is split into frames.
   public func json() -> [UInt8] {
     switch self {
     case .control(let control): control.json()
@@ -58,7 +59,7 @@ extension ServerResponse {
     Self.json(number, status) { $0.node(payload) }
   }
 
-  /// The bytes of an answer whose payload `writePayload` writes, for payloads that are no tree.
+  /// A response as JSON with the payload that `writePayload` writes, for payloads that are not nodes.
   public static func json(
     _ number: Int64, _ status: RealtimeError.Status, _ writePayload: (inout JSONWriter) -> Void
   ) -> [UInt8] {
@@ -82,9 +83,9 @@ extension ServerPush {
   /// The message as its bytes.
   public func json() -> [UInt8] {
     switch self {
-    case .data(let path, let data, let tag): PushText(data: data, at: path).message(tag: tag)
-    case .merge(let path, let children, let tag): PushText(merge: children, at: path).message(tag: tag)
-    case .rangeMerge(let path, let ranges, let tag): PushText(ranges: ranges, at: path).message(tag: tag)
+    case .data(let path, let data, let tag): PushEncoder(data: data, at: path).message(tag: tag)
+    case .merge(let path, let children, let tag): PushEncoder(merge: children, at: path).message(tag: tag)
+    case .rangeMerge(let path, let ranges, let tag): PushEncoder(ranges: ranges, at: path).message(tag: tag)
     case .cancel(let path, let queryText):
       Self.message("c") { (writer: inout JSONWriter) in
         writer.key("p")

@@ -1,4 +1,4 @@
-// Codable values in and out of the database.
+// Encodes and decodes Codable values of the database.
 
 public import FirebaseSharedSwift
 import Foundation

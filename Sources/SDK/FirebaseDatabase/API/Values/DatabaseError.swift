@@ -1,5 +1,4 @@
-// Errors as the app sees them: real NSError objects, since on Linux a Swift error does not cast to
-// NSError by `as?`.
+// The errors for the app: NSError objects, since on Linux a Swift error does not cast to NSError by `as?`.
 
 import Foundation
 import RealtimeModel
@@ -8,7 +7,7 @@ import RealtimeModel
 let databaseErrorDomain = "com.firebase"
 
 extension RealtimeError {
-  /// What a task hears whose completion will never be called.
+  /// The error for a task whose completion is never called.
   static let unknownOutcome = RealtimeError(
     .init(rawValue: "disconnect"),
     "The app was deleted before the server answered, so whether the write took effect is not known")

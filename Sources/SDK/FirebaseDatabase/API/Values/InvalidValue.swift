@@ -1,4 +1,4 @@
-// Why a value of the app cannot be stored.
+// The reason for which a value of the app is invalid.
 
 import RealtimeModel
 

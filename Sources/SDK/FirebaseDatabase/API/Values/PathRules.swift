@@ -1,4 +1,4 @@
-// Which paths and keys the app may name.
+// The rules for paths and keys of the app.
 
 import FirebaseCore
 import RealtimeModel
@@ -12,7 +12,7 @@ enum PathRules {
     let path = Path(text)
     for (index, key) in path.keys.enumerated() {
       if allowsPriority, key.isPriority, index == path.count - 1 { continue }
-      guard Key.isValid(key.text), key.text.utf8.count <= RealtimeLimits.standard.keyBytes else {
+      guard ChildKey.isValid(key.text), key.text.utf8.count <= RealtimeLimits.standard.keyBytes else {
         throw InvalidValue(PathRules.rule, at: [text])
       }
     }
@@ -27,7 +27,7 @@ enum PathRules {
   static func reference(_ text: String, below base: Path, method: String) -> Path {
     let relative = Path(text)
     if base.isRoot, relative.first?.text == ".info",
-      relative.keys.dropFirst().allSatisfy({ Key.isValid($0.text) })
+      relative.keys.dropFirst().allSatisfy({ ChildKey.isValid($0.text) })
     {
       return relative
     }

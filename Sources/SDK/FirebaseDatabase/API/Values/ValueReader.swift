@@ -1,6 +1,7 @@
-// Reads the app's values into nodes. Invariant: numbers and booleans are told apart by the class of
-// their NSNumber, never by `as? Bool`, which on Linux succeeds for 0 and 1 too; what the protocol could
-// not carry is refused here, before anything is applied or sent.
+// Reads the app's values into nodes.
+//
+// Invariant: the class of an NSNumber distinguishes numbers and booleans, never `as? Bool`, which on Linux also
+// succeeds for 0 and 1. The reader rejects values that the protocol cannot carry, before anything is applied or sent.
 
 import FirebaseSharedSwift
 import Foundation
@@ -15,7 +16,7 @@ extension Optional: AnyOptional {
   fileprivate var wrappedAny: Any? { self.map { $0 as Any } }
 }
 
-/// Turns values of the app into nodes.
+/// Converts values of the app to nodes.
 struct ValueReader {
   /// The longest string in bytes.
   static let longestString = 10 << 20
@@ -29,7 +30,7 @@ struct ValueReader {
     try ValueReader().read(value, path)
   }
 
-  /// Reads a value with a priority beside it.
+  /// Reads a value with a separate priority.
   static func node(_ value: Any?, priority: Any?, at path: [String] = []) throws(InvalidValue) -> Node {
     let node = try ValueReader().read(value, path)
     return node.with(priority: try self.priority(priority, at: path))
@@ -86,9 +87,9 @@ struct ValueReader {
     if let number = value as? NSNumber { return .leaf(try leaf(number, path)) }
     if let dictionary = value as? [AnyHashable: Any] { return try object(dictionary, path) }
     if let array = value as? [Any] {
-      var children: [(Key, Node)] = []
+      var children: [(ChildKey, Node)] = []
       for (index, element) in array.enumerated() {
-        children.append((Key("\(index)"), try read(element, path + ["\(index)"])))
+        children.append((ChildKey("\(index)"), try read(element, path + ["\(index)"])))
       }
       return .object(children)
     }
@@ -129,19 +130,19 @@ struct ValueReader {
       }
       return try read(value, path).with(priority: priority)
     }
-    var children: [(Key, Node)] = []
+    var children: [(ChildKey, Node)] = []
     children.reserveCapacity(dictionary.count)
     for (key, value) in dictionary {
       guard let text = key as? String else {
         throw InvalidValue("Cannot store an object with key \(key). Only strings are keys", at: path)
       }
       if text == ".priority" { continue }
-      guard Key.isValid(text), text.utf8.count <= RealtimeLimits.standard.keyBytes else {
+      guard ChildKey.isValid(text), text.utf8.count <= RealtimeLimits.standard.keyBytes else {
         throw InvalidValue(
           "(\(text)) is not a valid key. Keys must be non-empty, at most \(RealtimeLimits.standard.keyBytes) "
             + "bytes, and cannot contain '/' '.' '#' '$' '[' or ']'", at: path)
       }
-      children.append((Key(text), try read(value, path + [text])))
+      children.append((ChildKey(text), try read(value, path + [text])))
     }
     return .object(children, priority: priority)
   }
@@ -161,7 +162,7 @@ struct ValueReader {
 }
 
 extension NSNumber {
-  /// Whether it is an unsigned integer beyond what 64 signed bits hold.
+  /// Whether it is an unsigned integer that does not fit 64 signed bits.
   var objCTypeIsLarge: Bool {
     String(cString: objCType) == "Q" && uint64Value > UInt64(Int64.max)
   }

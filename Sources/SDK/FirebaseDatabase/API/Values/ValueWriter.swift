@@ -1,10 +1,12 @@
-// Gives nodes to the app. Invariant: every number and boolean is an NSNumber, so that `as? Int`,
-// `as? Double` and `as? Bool` succeed on Linux as they do on Apple's platforms.
+// Writes nodes as values for the app.
+//
+// Invariant: every number and boolean is an NSNumber, so that `as? Int`, `as? Double` and `as? Bool` succeed on Linux
+// as on Apple's platforms.
 
 import Foundation
 import RealtimeModel
 
-/// Turns nodes into values of the app.
+/// Converts nodes to values of the app.
 enum ValueWriter {
   /// A value as `DataSnapshot.value` gives it: objects whose keys are indexes become arrays.
   static func value(_ node: Node) -> Any {
@@ -24,7 +26,7 @@ enum ValueWriter {
     }
   }
 
-  /// A value in export format: priorities beside values, never an array.
+  /// A value in export format: priorities next to values, never an array.
   static func exported(_ node: Node) -> Any {
     switch node.content {
     case .empty: return NSNull()

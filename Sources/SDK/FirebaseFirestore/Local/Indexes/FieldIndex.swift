@@ -1,6 +1,6 @@
 // An index of the cache: the documents of all collections of one ID, in the order of some fields.
 //
-// Directions do not matter here: a view sorts what a query finds, so an index only has to find it.
+// Directions do not matter here: a view sorts the results of a query, so an index only has to find them.
 
 import FirestoreModel
 
@@ -30,7 +30,7 @@ struct FieldIndex: Hashable, Sendable {
     self.segments = Array(fields)
   }
 
-  /// The keys under which a document stands in the index; none where it lacks a field.
+  /// The index keys of a document; none if it lacks a field.
   func keys(of fields: MapValue) -> Set<[UInt8]> {
     var keys: Set<[UInt8]> = [[]]
     for segment in segments {
@@ -110,8 +110,8 @@ extension FieldIndex {
 }
 
 extension IndexRange {
-  /// Bounds are taken in, never left out: values that were cut may look equal to the operand, and
-  /// what is found is matched again.
+  /// Bounds are always inclusive: truncated values may equal the operand in the index, and the documents found are
+  /// matched again.
   fileprivate mutating func narrow(by filter: FieldFilter, after prefix: [UInt8]) {
     let kind = filter.value.kind
     let operand = prefix + IndexKeyEncoder.encode(filter.value)

@@ -6,8 +6,7 @@ import Foundation
 enum IndexConfiguration {
   private typealias JSON = [String: Any]
 
-  /// The indexes that a configuration names. What the cache has no use for (scopes, overrides, modes)
-  /// is passed over.
+  /// Parses the indexes of a configuration. Scopes, overrides and modes, which the cache does not use, are ignored.
   static func parse(_ data: Data) throws(FirestoreError) -> Set<FieldIndex> {
     guard let json = try? JSONSerialization.jsonObject(with: data) as? JSON else {
       throw .invalidArgument("The index configuration is no valid JSON object.")

@@ -62,7 +62,7 @@ struct MemoryIndexes: Sendable {
   }
 }
 
-/// Keys with the documents they stand for, sorted, in runs short enough that an insertion moves little.
+/// Sorted index keys with their documents, in short runs, so that an insertion moves few entries.
 struct SortedKeys: Sendable {
   struct Entry: Sendable {
     let key: [UInt8]

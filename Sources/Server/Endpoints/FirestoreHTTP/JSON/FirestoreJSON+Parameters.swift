@@ -1,9 +1,9 @@
-// Query parameters as fields of a request: `mask.fieldPaths=a&currentDocument.exists=true`.
+// Converts query parameters to fields of a request: `mask.fieldPaths=a&currentDocument.exists=true`.
 
 import FirestoreModel
 
 extension FirestoreJSON {
-  /// One parameter of a query.
+  /// A query parameter.
   struct Parameter: Sendable {
     let name: String
     let text: String
@@ -17,17 +17,17 @@ extension FirestoreJSON {
   }
 
   /// Writes the fields that parameters set.
-  /// - Parameter bound: the field that the body holds, which no parameter may set.
+  /// - Parameter bound: the field of the body, which no parameter may set.
   static func write(
     _ parameters: [Parameter], as name: MessageName, except bound: String? = nil, to writer: inout WireWriter
   ) throws(FirestoreError) {
-    let shape = MessageShape.of(name)
-    var byField: [(field: MessageShape.Field, parameters: [Parameter])] = []
+    let schema = MessageSchema.of(name)
+    var byField: [(field: MessageSchema.Field, parameters: [Parameter])] = []
     for parameter in parameters {
-      guard let first = parameter.path.first, let index = shape.index(ofName: String(first)),
-        shape.fields[index].name != bound
+      guard let first = parameter.path.first, let index = schema.index(ofName: String(first)),
+        schema.fields[index].name != bound
       else { throw unbound(parameter) }
-      let field = shape.fields[index]
+      let field = schema.fields[index]
       var rest = parameter
       rest.path = parameter.path.dropFirst()
       if let known = byField.firstIndex(where: { $0.field.number == field.number }) {
@@ -35,7 +35,7 @@ extension FirestoreJSON {
         continue
       }
       if let group = field.oneof, byField.contains(where: { $0.field.oneof == group }) {
-        throw .unreadable(
+        throw .invalidPayload(
           "Invalid value at '\(parameter.name)' (oneof), oneof field '\(group)' is already set. "
             + "Cannot set '\(field.jsonName)'")
       }
@@ -45,7 +45,7 @@ extension FirestoreJSON {
   }
 
   private static func write(
-    _ parameters: [Parameter], _ field: MessageShape.Field, to writer: inout WireWriter
+    _ parameters: [Parameter], _ field: MessageSchema.Field, to writer: inout WireWriter
   ) throws(FirestoreError) {
     switch field.kind {
     case .message(let name):
@@ -56,7 +56,7 @@ extension FirestoreJSON {
       for parameter in parameters { try write(parameter, element, field.number, to: &writer) }
     default:
       guard let parameter = parameters.first, parameters.count == 1 else {
-        throw .unreadable(
+        throw .invalidPayload(
           "Invalid value at '\(parameters.first?.name ?? field.name)', the parameter is given more than once."
         )
       }
@@ -65,18 +65,18 @@ extension FirestoreJSON {
   }
 
   private static func write(
-    _ parameter: Parameter, _ kind: MessageShape.Kind, _ number: Int, to writer: inout WireWriter
+    _ parameter: Parameter, _ kind: MessageSchema.Kind, _ number: Int, to writer: inout WireWriter
   ) throws(FirestoreError) {
     guard parameter.path.isEmpty else { throw unbound(parameter) }
     guard JSONToken(parameter: parameter.text).write(kind, number, to: &writer) else {
-      throw .unreadable(
+      throw .invalidPayload(
         "Invalid value at '\(parameter.name)' (\(kind.description)), \"\(parameter.text.prefix(200))\"")
     }
   }
 
   private static func unbound(_ parameter: Parameter) -> FirestoreError {
     let name = parameter.name.prefix(200)
-    return .unreadable(
+    return .invalidPayload(
       "Invalid JSON payload received. Unknown name \"\(name)\": Cannot bind query parameter. "
         + "Field '\(name)' could not be found in request message.")
   }

@@ -1,26 +1,26 @@
-// Firestore's messages between JSON and the wire format of protobuf, as proto3's JSON mapping has it. What comes in as
-// JSON becomes the bytes that gRPC would have carried, and what goes out was such bytes: REST and WebChannel serve the
-// same methods with the same checks.
+// Converts Firestore's messages between JSON (proto3's mapping) and protobuf's wire format. REST and WebChannel
+// thereby call the same methods, with the same checks, as gRPC. Decision 0019 compares it with SwiftProtobuf.
 
 import FirestoreModel
 import FirestoreWire
+import JSON
 import NIOCore
 import RealtimeModel
 
 enum FirestoreJSON {
-  /// Levels of JSON inside each other that are read: above what the deepest value takes, whose own limit has a better
-  /// message, and low enough for any thread's stack.
-  static let depth = 160
+  /// Maximum nesting of JSON. It exceeds the nesting of the deepest valid value, whose limit has a better error, and
+  /// fits any thread's stack.
+  static let maximumDepth = 160
 
-  /// The wire bytes of a message that comes as JSON.
-  /// - Throws: INVALID_ARGUMENT that names the field which is wrong.
+  /// Converts a JSON message to wire format.
+  /// - Throws: INVALID_ARGUMENT with the path of the invalid field.
   static func message(_ json: ByteBuffer, as name: MessageName) throws(FirestoreError) -> ByteBuffer {
     var writer = WireWriter(capacity: json.readableBytes)
     try write(json, as: name, to: &writer)
     return writer.finish()
   }
 
-  /// Writes the fields of a message that comes as JSON; an empty text stands for an empty message.
+  /// Writes the fields of a JSON message. An empty string is an empty message.
   static func write(
     _ json: ByteBuffer, as name: MessageName, to writer: inout WireWriter
   ) throws(FirestoreError) {
@@ -29,7 +29,7 @@ enum FirestoreJSON {
     let failure = json.withUnsafeReadableBytes { bytes -> FirestoreError? in
       do throws(FirestoreError) {
         var reader = try JSONMessageReader(bytes, output)
-        try reader.message(MessageShape.of(name))
+        try reader.message(MessageSchema.of(name))
         try reader.finish()
         output = reader.writer
         return nil
@@ -41,13 +41,13 @@ enum FirestoreJSON {
     writer = output
   }
 
-  /// The text that an object has by a name, whatever its other members hold; nil if there is none before the place where
-  /// the object stops being JSON.
+  /// Returns the string member of an object, whatever its other members are. Returns nil if the member does not
+  /// precede the first syntax error.
   static func text(of name: String, in json: ByteBuffer) -> String? {
     json.withUnsafeReadableBytes { bytes -> String? in
       do throws(JSONError) {
         var reader = try JSONReader(
-          unsafeBytes: bytes, limits: JSONLimits(depth: depth, bytes: bytes.count))
+          unsafeBytes: bytes, limits: JSONLimits(depth: maximumDepth, bytes: bytes.count))
         guard try reader.peekKind() == .object else { return nil }
         try reader.beginObject()
         while let key = try reader.nextKey() {
@@ -61,14 +61,14 @@ enum FirestoreJSON {
     }
   }
 
-  /// Writes a message as JSON. The bytes are this server's own: the occurrences of a field stand together.
+  /// Writes a message as JSON. This server encoded the message: the values of a repeated field are adjacent.
   static func write(
     _ message: ByteBuffer, as name: MessageName, to json: inout JSONWriter
   ) throws(FirestoreError) {
     var output = json
     let failure = message.withUnsafeReadableBytes { bytes -> FirestoreError? in
       do throws(FirestoreError) {
-        try output.message(ProtobufReader(bytes), MessageShape.of(name))
+        try output.message(ProtobufReader(bytes), MessageSchema.of(name))
         return nil
       } catch {
         return error
@@ -80,8 +80,8 @@ enum FirestoreJSON {
 }
 
 extension FirestoreError {
-  /// INVALID_ARGUMENT for JSON or parameters that are no request; the details repeat the message, as the product's do.
-  static func unreadable(_ message: String, at field: String = "") -> FirestoreError {
+  /// INVALID_ARGUMENT for invalid JSON or parameters. The details repeat the message, as Firebase's do.
+  static func invalidPayload(_ message: String, at field: String = "") -> FirestoreError {
     var error = FirestoreError.invalidArgument(message)
     error.fieldViolations = [FieldViolation(field: field, description: message)]
     return error

@@ -1,15 +1,20 @@
-// One message from JSON to wire bytes. Invariants: every error names the field by its path; no field is set twice, nor two
-// of one group; what has no place in the message is refused.
+// Converts one JSON message to wire format.
+//
+// Invariants
+//   1. Every error has the path of its field.
+//   2. No field, and no group of alternatives (oneof), is set twice.
+//   3. Unknown names are errors.
 
 import FirestoreModel
+import JSON
 import RealtimeModel
 
 struct JSONMessageReader: ~Copyable {
   private enum Step {
     case field(String)
-    /// An element of a list.
+    /// An element of a repeated field.
     case element(Int)
-    /// The value of an entry of a map, which is a list of entries to the wire.
+    /// The value of a map entry. In wire format a map is a list of entries.
     case entry(Int)
   }
 
@@ -18,32 +23,32 @@ struct JSONMessageReader: ~Copyable {
   private(set) var writer: WireWriter
   private var path: [Step] = []
 
-  /// Starts at the beginning of a text. The bytes must outlive the reader.
+  /// Starts at the beginning of the JSON text. The bytes must outlive the reader.
   init(_ bytes: UnsafeRawBufferPointer, _ writer: WireWriter) throws(FirestoreError) {
     self.bytes = bytes
     self.writer = writer
     do {
       reader = try JSONReader(
-        unsafeBytes: bytes, limits: JSONLimits(depth: FirestoreJSON.depth, bytes: bytes.count))
+        unsafeBytes: bytes, limits: JSONLimits(depth: FirestoreJSON.maximumDepth, bytes: bytes.count))
     } catch {
       throw Self.malformed(error)
     }
   }
 
-  /// Demands that nothing comes behind.
+  /// Requires the end of the text.
   mutating func finish() throws(FirestoreError) {
     try json { reader throws(JSONError) in try reader.finish() }
   }
 
-  /// Reads an object as the fields of a message.
-  mutating func message(_ shape: MessageShape) throws(FirestoreError) {
-    guard try kind() == .object else { throw try invalid(.message(shape.name)) }
+  /// Reads an object as a message.
+  mutating func message(_ schema: MessageSchema) throws(FirestoreError) {
+    guard try kind() == .object else { throw try invalid(.message(schema.name)) }
     try json { reader throws(JSONError) in try reader.beginObject() }
     var seen: UInt64 = 0
     var groups: [String] = []
     while let key = try json({ reader throws(JSONError) in try reader.nextKey() }) {
-      guard let index = shape.index(ofName: key) else { throw unknown(key) }
-      let field = shape.fields[index]
+      guard let index = schema.index(ofName: key) else { throw unknown(key) }
+      let field = schema.fields[index]
       path.append(.field(field.name))
       if try isAbsent(field.kind) {
         path.removeLast()
@@ -61,8 +66,8 @@ struct JSONMessageReader: ~Copyable {
     }
   }
 
-  /// Steps over a null, which stands for no value but where null is a value.
-  private mutating func isAbsent(_ kind: MessageShape.Kind) throws(FirestoreError) -> Bool {
+  /// Skips a null. It means "not set", except for a null value.
+  private mutating func isAbsent(_ kind: MessageSchema.Kind) throws(FirestoreError) -> Bool {
     if case .null = kind { return false }
     guard try self.kind() == .null else { return false }
     try json { reader throws(JSONError) in try reader.readNull() }
@@ -71,13 +76,13 @@ struct JSONMessageReader: ~Copyable {
 
   // MARK: Values
 
-  private mutating func value(_ kind: MessageShape.Kind, _ number: Int) throws(FirestoreError) {
+  private mutating func value(_ kind: MessageSchema.Kind, _ number: Int) throws(FirestoreError) {
     switch kind {
     case .list(let element): try list(element, number)
     case .map(let element): try map(element, number)
     case .message(let name):
       let open = writer.begin(number)
-      try message(MessageShape.of(name))
+      try message(MessageSchema.of(name))
       writer.end(open)
     case .wrapped(let inner):
       let open = writer.begin(number)
@@ -87,7 +92,7 @@ struct JSONMessageReader: ~Copyable {
     }
   }
 
-  private mutating func list(_ kind: MessageShape.Kind, _ number: Int) throws(FirestoreError) {
+  private mutating func list(_ kind: MessageSchema.Kind, _ number: Int) throws(FirestoreError) {
     guard try self.kind() == .array else { throw try invalid(kind) }
     try json { reader throws(JSONError) in try reader.beginArray() }
     var index = 0
@@ -99,13 +104,13 @@ struct JSONMessageReader: ~Copyable {
     }
   }
 
-  private mutating func map(_ kind: MessageShape.Kind, _ number: Int) throws(FirestoreError) {
+  private mutating func map(_ kind: MessageSchema.Kind, _ number: Int) throws(FirestoreError) {
     guard try self.kind() == .object else { throw try invalid(.map(kind)) }
     try json { reader throws(JSONError) in try reader.beginObject() }
-    var keys: Set<ExactText> = []
+    var keys: Set<ByteEqualString> = []
     while let key = try json({ reader throws(JSONError) in try reader.nextKey() }) {
       let index = keys.count
-      guard keys.insert(ExactText(key)).inserted else { throw twice(key) }
+      guard keys.insert(ByteEqualString(key)).inserted else { throw twice(key) }
       path.append(.entry(index))
       let open = writer.begin(number)
       writer.string(1, key)
@@ -115,7 +120,7 @@ struct JSONMessageReader: ~Copyable {
     }
   }
 
-  private mutating func scalar(_ kind: MessageShape.Kind, _ number: Int) throws(FirestoreError) {
+  private mutating func scalar(_ kind: MessageSchema.Kind, _ number: Int) throws(FirestoreError) {
     let start = try position()
     let text: String?
     var token = JSONToken(kind: try self.kind())
@@ -139,7 +144,7 @@ struct JSONMessageReader: ~Copyable {
     try json { reader throws(JSONError) in try reader.peekKind() }
   }
 
-  /// Where the next value begins.
+  /// The offset of the next value.
   private mutating func position() throws(FirestoreError) -> Int {
     _ = try kind()
     return reader.offset
@@ -158,11 +163,11 @@ struct JSONMessageReader: ~Copyable {
   // MARK: Errors
 
   private static func malformed(_ error: JSONError) -> FirestoreError {
-    .unreadable("Invalid JSON payload received. The text is no valid JSON: \(error).")
+    .invalidPayload("Invalid JSON payload received. The text is no valid JSON: \(error).")
   }
 
-  /// The path of the field that is being read, such as `writes[0].update.fields[2].value`.
-  private var place: String {
+  /// The path of the current field, such as `writes[0].update.fields[2].value`.
+  private var fieldPath: String {
     var text = ""
     for step in path {
       switch step {
@@ -175,32 +180,33 @@ struct JSONMessageReader: ~Copyable {
   }
 
   private func unknown(_ key: String) -> FirestoreError {
-    let place = path.isEmpty ? "" : " at '\(self.place)'"
-    return .unreadable(
-      "Invalid JSON payload received. Unknown name \"\(key.prefix(200))\"\(place): Cannot find field.",
-      at: self.place)
+    let fieldPath = path.isEmpty ? "" : " at '\(self.fieldPath)'"
+    return .invalidPayload(
+      "Invalid JSON payload received. Unknown name \"\(key.prefix(200))\"\(fieldPath): Cannot find field.",
+      at: self.fieldPath)
   }
 
   private func twice(_ key: String) -> FirestoreError {
-    .unreadable("Invalid value at '\(place)', the name \"\(key.prefix(200))\" is already set.", at: place)
+    .invalidPayload(
+      "Invalid value at '\(fieldPath)', the name \"\(key.prefix(200))\" is already set.", at: fieldPath)
   }
 
-  private func conflict(_ group: String, _ field: MessageShape.Field) -> FirestoreError {
-    let outer = place.split(separator: ".").dropLast().joined(separator: ".")
-    return .unreadable(
+  private func conflict(_ group: String, _ field: MessageSchema.Field) -> FirestoreError {
+    let outer = fieldPath.split(separator: ".").dropLast().joined(separator: ".")
+    return .invalidPayload(
       "Invalid value at '\(outer)' (oneof), oneof field '\(group)' is already set. Cannot set '\(field.jsonName)'",
       at: outer)
   }
 
-  /// The error for the value that comes next, which is of another kind.
-  private mutating func invalid(_ kind: MessageShape.Kind) throws(FirestoreError) -> FirestoreError {
+  /// Returns the error for the next value, which has another type.
+  private mutating func invalid(_ kind: MessageSchema.Kind) throws(FirestoreError) -> FirestoreError {
     let found =
       switch try self.kind() {
       case .array: "Starting an array"
       case .object: "Starting an object"
       default: try raw()
       }
-    return .unreadable("Invalid value at '\(place)' (\(kind.description)), \(found)", at: place)
+    return .invalidPayload("Invalid value at '\(fieldPath)' (\(kind.description)), \(found)", at: fieldPath)
   }
 
   private mutating func raw() throws(FirestoreError) -> String {
@@ -208,7 +214,7 @@ struct JSONMessageReader: ~Copyable {
     return String(decoding: bytes[range].prefix(200), as: UTF8.self)
   }
 
-  private func invalid(_ kind: MessageShape.Kind, _ start: Int, _ token: JSONToken) -> FirestoreError {
+  private func invalid(_ kind: MessageSchema.Kind, _ start: Int, _ token: JSONToken) -> FirestoreError {
     var found = String(decoding: bytes[start..<reader.offset].prefix(200), as: UTF8.self)
     switch kind {
     case .bytes where token.kind == .string: found = "Base64 decoding failed for \(found)"
@@ -216,17 +222,17 @@ struct JSONMessageReader: ~Copyable {
       found += ", Illegal timestamp format; timestamps must end with 'Z' or have a valid timezone offset."
     default: break
     }
-    return .unreadable("Invalid value at '\(place)' (\(kind.description)), \(found)", at: place)
+    return .invalidPayload("Invalid value at '\(fieldPath)' (\(kind.description)), \(found)", at: fieldPath)
   }
 }
 
-/// Text that equals only text of the same bytes, where `String` takes two spellings of a letter for one.
-private struct ExactText: Hashable {
+/// A string that is compared by bytes. `String` treats two encodings of a letter as equal.
+private struct ByteEqualString: Hashable {
   private let text: String
 
   init(_ text: String) { self.text = text }
 
-  static func == (a: ExactText, b: ExactText) -> Bool { a.text.utf8.elementsEqual(b.text.utf8) }
+  static func == (a: ByteEqualString, b: ByteEqualString) -> Bool { a.text.utf8.elementsEqual(b.text.utf8) }
 
   func hash(into hasher: inout Hasher) {
     var text = text

@@ -1,28 +1,29 @@
-// One scalar as JSON or a query parameter spells it, and what it says as a field of some kind.
+// Converts a scalar from JSON or from a query parameter to a protobuf field.
 
 import FirestoreModel
+import JSON
 import RealtimeModel
 
 struct JSONToken {
   let kind: JSONReader.Kind
   var text = ""
   var number = JSONReader.Number.int(0)
-  /// Whether a number has a minus: its value does not tell for zero.
+  /// Whether the number has a minus sign. The value does not show it for zero.
   var isNegative = false
   var bool = false
   private var isParameter = false
 
   init(kind: JSONReader.Kind) { self.kind = kind }
 
-  /// A query parameter: text, also where JSON would have a number or a boolean.
+  /// A query parameter: a string where JSON may have a number or a boolean.
   init(parameter text: String) {
     kind = .string
     isParameter = true
     self.text = text
   }
 
-  /// Writes the value as a field; false if it is none of that kind.
-  func write(_ kind: MessageShape.Kind, _ number: Int, to writer: inout WireWriter) -> Bool {
+  /// Writes the value as a field. Returns false if its type does not match.
+  func write(_ kind: MessageSchema.Kind, _ number: Int, to writer: inout WireWriter) -> Bool {
     switch kind {
     case .int32:
       guard let value = integer, let value = Int32(exactly: value) else { return false }
@@ -50,7 +51,7 @@ struct JSONToken {
       }
       writer.varint(number, 0)
     case .timestamp:
-      guard self.kind == .string, let time = Timestamp(text: text) else { return false }
+      guard self.kind == .string, let time = Timestamp(rfc3339: text) else { return false }
       let open = writer.begin(number)
       writer.varint(1, UInt64(bitPattern: time.seconds))
       writer.varint(2, UInt64(time.nanoseconds))
@@ -63,7 +64,7 @@ struct JSONToken {
     return true
   }
 
-  /// An integer, as a number or as text, also with a fraction or an exponent that make it whole.
+  /// The integer in a number or a string, also with a fraction or an exponent, if the value is integral.
   private var integer: Int64? {
     switch kind {
     case .number:
@@ -98,7 +99,7 @@ struct JSONToken {
     }
   }
 
-  /// Whether text is a number as JSON spells it: Swift also reads hexadecimal ones and words.
+  /// Whether a string is a JSON number. Swift also parses hexadecimal numbers and words.
   private static func isNumber(_ text: String) -> Bool {
     guard let first = text.utf8.first, first == UInt8(ascii: "-") || first &- UInt8(ascii: "0") < 10 else {
       return false

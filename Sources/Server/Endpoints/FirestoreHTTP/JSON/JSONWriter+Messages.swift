@@ -1,33 +1,34 @@
-// Messages from wire bytes to JSON: in the order of the fields, without those that are not set.
+// Converts messages from wire format to JSON: set fields, in the order of the wire.
 
 import FirestoreModel
 import FirestoreWire
+import JSON
 import RealtimeModel
 
 extension JSONWriter {
   /// Writes a message as an object.
-  mutating func message(_ message: ProtobufReader, _ shape: MessageShape) throws(FirestoreError) {
+  mutating func message(_ message: ProtobufReader, _ schema: MessageSchema) throws(FirestoreError) {
     var reader = message
     var open: Int?
     beginObject()
     while let tag = try reader.nextTag() {
-      guard let field = shape.field(tag.field) else {
+      guard let field = schema.field(tag.field) else {
         try reader.skip(tag)
         continue
       }
       if open != field.number {
-        close(open, shape)
+        close(open, schema)
         key(field.jsonName)
         open = begin(field)
       }
       try value(field.kind, tag, &reader)
     }
-    close(open, shape)
+    close(open, schema)
     endObject()
   }
 
-  /// Opens the list or map of a field that has many values, and gives its number.
-  private mutating func begin(_ field: MessageShape.Field) -> Int? {
+  /// Opens the array or object of a repeated field, and returns its number.
+  private mutating func begin(_ field: MessageSchema.Field) -> Int? {
     switch field.kind {
     case .list: beginArray()
     case .map: beginObject()
@@ -36,13 +37,13 @@ extension JSONWriter {
     return field.number
   }
 
-  private mutating func close(_ number: Int?, _ shape: MessageShape) {
-    guard let number, let field = shape.field(number) else { return }
+  private mutating func close(_ number: Int?, _ schema: MessageSchema) {
+    guard let number, let field = schema.field(number) else { return }
     if case .map = field.kind { endObject() } else { endArray() }
   }
 
   private mutating func value(
-    _ kind: MessageShape.Kind, _ tag: ProtobufReader.Tag, _ reader: inout ProtobufReader
+    _ kind: MessageSchema.Kind, _ tag: ProtobufReader.Tag, _ reader: inout ProtobufReader
   ) throws(FirestoreError) {
     switch kind {
     case .int32: int(Int64(try reader.int32(tag)))
@@ -56,7 +57,7 @@ extension JSONWriter {
       null()
     case .timestamp:
       var nested = try reader.message(tag)
-      string(try nested.timestamp().text)
+      string(try nested.timestamp().rfc3339)
     case .duration:
       var nested = try reader.message(tag)
       let time = try nested.timestamp()
@@ -72,7 +73,7 @@ extension JSONWriter {
       } else {
         int(Int64(number))
       }
-    case .message(let name): try message(try reader.message(tag), MessageShape.of(name))
+    case .message(let name): try message(try reader.message(tag), MessageSchema.of(name))
     case .list(let element): try self.element(element, tag, &reader)
     case .map(let element):
       var entry = try reader.message(tag)
@@ -80,9 +81,9 @@ extension JSONWriter {
     }
   }
 
-  /// One value of a list, or several numbers in one field.
+  /// Writes an element of a list, or packed numbers.
   private mutating func element(
-    _ kind: MessageShape.Kind, _ tag: ProtobufReader.Tag, _ reader: inout ProtobufReader
+    _ kind: MessageSchema.Kind, _ tag: ProtobufReader.Tag, _ reader: inout ProtobufReader
   ) throws(FirestoreError) {
     guard case .int32 = kind, tag.type == .bytes else { return try value(kind, tag, &reader) }
     var packed = try reader.message(tag)
@@ -90,7 +91,7 @@ extension JSONWriter {
   }
 
   private mutating func entry(
-    _ kind: MessageShape.Kind, _ reader: inout ProtobufReader
+    _ kind: MessageSchema.Kind, _ reader: inout ProtobufReader
   ) throws(FirestoreError) {
     var name = ""
     var hasValue = false
@@ -105,14 +106,14 @@ extension JSONWriter {
       }
     }
     if !hasValue {
-      // Only a map of texts leaves an empty one out.
+      // Only a map of strings omits an empty value.
       key(name)
       string("")
     }
   }
 
   private mutating func wrapped(
-    _ kind: MessageShape.Kind, _ reader: inout ProtobufReader
+    _ kind: MessageSchema.Kind, _ reader: inout ProtobufReader
   ) throws(FirestoreError) {
     guard let tag = try reader.nextTag() else {
       if case .int64 = kind { string("0") } else { int(0) }
@@ -121,7 +122,7 @@ extension JSONWriter {
     try value(kind, tag, &reader)
   }
 
-  /// A double, of which JSON has no words for some.
+  /// Writes a double. JSON has no literals for NaN and infinities.
   private mutating func number(_ value: Double) {
     if value.isNaN {
       string("NaN")
@@ -134,7 +135,7 @@ extension JSONWriter {
     }
   }
 
-  /// google.protobuf.Struct.
+  /// Writes a google.protobuf.Struct.
   private mutating func structure(_ message: ProtobufReader) throws(FirestoreError) {
     var reader = message
     beginObject()
@@ -151,7 +152,7 @@ extension JSONWriter {
     endObject()
   }
 
-  /// google.protobuf.Value.
+  /// Writes a google.protobuf.Value.
   private mutating func structureValue(_ message: ProtobufReader) throws(FirestoreError) {
     var reader = message
     guard let tag = try reader.nextTag() else { return null() }

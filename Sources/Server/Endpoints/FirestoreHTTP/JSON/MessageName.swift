@@ -1,6 +1,6 @@
-// The messages and enumerations that Firestore's JSON speaks of, by the names that the API gives them.
+// The messages and enums of Firestore's API that occur in JSON, by their protobuf names.
 
-/// A message of the API.
+/// A protobuf message.
 enum MessageName: String, CaseIterable, Sendable {
   case getDocumentRequest = "google.firestore.v1.GetDocumentRequest"
   case listDocumentsRequest = "google.firestore.v1.ListDocumentsRequest"
@@ -87,7 +87,7 @@ enum MessageName: String, CaseIterable, Sendable {
   case latLng = "google.type.LatLng"
 }
 
-/// An enumeration of the API.
+/// A protobuf enum.
 enum EnumerationName: String, CaseIterable, Sendable {
   case targetChangeTargetChangeType = "google.firestore.v1.TargetChange.TargetChangeType"
   case documentTransformFieldTransformServerValue =
@@ -100,7 +100,7 @@ enum EnumerationName: String, CaseIterable, Sendable {
     "google.firestore.v1.StructuredQuery.FindNearest.DistanceMeasure"
   case transactionOptionsConcurrencyMode = "google.firestore.v1.TransactionOptions.ConcurrencyMode"
 
-  /// The names of its values, with their numbers.
+  /// The names and numbers of its values.
   var values: [(name: String, number: Int32)] {
     switch self {
     case .targetChangeTargetChangeType:

@@ -1,11 +1,11 @@
-// Protobuf's wire format, written from front to back although each message's length stands before it: the lengths are
-// noted and put in between when everything is known, so that nested messages are not moved once a level.
+// Writes protobuf's wire format front to back. The length of a message precedes it, so lengths are recorded and
+// inserted at the end. Nested messages are thereby copied once, not once a level.
 
 import NIOCore
 
 struct WireWriter {
   private struct Mark {
-    /// Where in the bytes the length belongs.
+    /// The offset at which the length is inserted.
     var offset: UInt32
     var length: UInt32 = 0
   }
@@ -18,7 +18,7 @@ struct WireWriter {
 
   private var bytes: [UInt8] = []
   private var marks: [Mark] = []
-  /// What the lengths of all messages that are finished will take.
+  /// The bytes of all recorded lengths.
   private var lengthBytes = 0
 
   init(capacity: Int) { bytes.reserveCapacity(capacity) }
@@ -45,7 +45,7 @@ struct WireWriter {
     bytes.append(contentsOf: value.utf8)
   }
 
-  /// Begins a message; each must be ended, the last begun first.
+  /// Begins a message. Messages must be ended in reverse order.
   mutating func begin(_ number: Int) -> Open {
     raw(UInt64(number) << 3 | 2)
     marks.append(Mark(offset: UInt32(truncatingIfNeeded: bytes.count)))
@@ -58,16 +58,16 @@ struct WireWriter {
     lengthBytes += Self.size(UInt64(length))
   }
 
-  /// Begins a group, the older form of a message inside another.
+  /// Begins a group, protobuf's old form of a nested message.
   mutating func startGroup(_ number: Int) { raw(UInt64(number) << 3 | 3) }
 
   mutating func endGroup(_ number: Int) { raw(UInt64(number) << 3 | 4) }
 
-  /// The size of the whole message.
+  /// The size of the complete message, in bytes.
   var count: Int { bytes.count + lengthBytes }
 
-  /// Hands over the whole message piece by piece, without a copy of it.
-  func forEachPiece(_ body: (ArraySlice<UInt8>) throws -> Void) rethrows {
+  /// Passes the complete message in chunks, without a copy.
+  func forEachChunk(_ body: (ArraySlice<UInt8>) throws -> Void) rethrows {
     var start = 0
     var length: [UInt8] = []
     for mark in marks {
@@ -80,7 +80,7 @@ struct WireWriter {
     try body(bytes[start...])
   }
 
-  /// The whole message.
+  /// Returns the complete message.
   func finish() -> ByteBuffer {
     var buffer = ByteBufferAllocator().buffer(capacity: bytes.count + lengthBytes)
     var start = 0

@@ -1,6 +1,8 @@
-// Firestore's REST interface: each request becomes the message that gRPC would have carried, is served by the same method,
-// and the answer is written as JSON.
+// Serves Firestore's REST interface. A request is converted to the message of the gRPC method, the method runs, and
+// its response is written as JSON.
 
+import FirestoreEngine
+import JSON
 import FirestoreModel
 import GRPCFraming
 import Logging
@@ -12,34 +14,34 @@ import RealtimeModel
 struct FirestoreREST: Sendable {
   let methods: GRPCMethods
   let log: Logger
-  /// The largest document.
+  /// Maximum size of a document, in bytes.
   var documentBytes = FirestoreLimits.standard.documentBytes
-  /// Ends the transaction that a Commit names, where the rest of it cannot be read.
+  /// Ends the transaction of a Commit whose other fields cannot be read.
   var endTransaction: @Sendable (ByteBuffer, GRPCRequestHead) -> Void = { _, _ in }
 
-  /// The call that a request asks for; nil where nothing is bound to its verb and path.
+  /// Returns the call of a request; nil if no method has its verb and path.
   func call(_ request: HTTPRequest) throws(FirestoreError) -> FirestoreRESTCall? {
     try FirestoreRESTCall(request)
   }
 
-  /// About the bytes that the answer of a method may take up: a document in JSON may take twice its size.
+  /// The estimated size of a method's response in bytes: a document in JSON takes up to twice its size.
   func expectedBytes(of method: FirestoreRESTMethod) -> Int {
     method.expectedBytes == 0 ? 0 : max(method.expectedBytes, 2 * documentBytes)
   }
 
-  /// Serves a call beside the event loop; it is cancelled when its client goes.
+  /// Serves a call off the event loop. The end of the exchange cancels it.
   func serve(_ call: FirestoreRESTCall, _ request: HTTPRequest, _ responder: HTTPResponder) {
     responder.start {
-      // A client that takes its calls back as fast as it makes them gets nothing read for them.
+      // A cancelled call reads nothing: some clients cancel calls as fast as they make them.
       let head = Self.head(call.method.name, request.head, request.target)
       if Task.isCancelled, onlyReads(head) { return }
       do {
         try await run(call, head, try message(of: call, request.body, head), responder)
       } catch {
         let status = GRPCStatus(of: error, log, call.method.name)
-        // What is refused before its method is looked at has the plain form.
-        let isInArray = call.method.isStream && call.refusal == nil
-        responder.answer(.error(FirestoreError(status), inArray: isInArray))
+        // A call that is rejected before its method is known gets a plain error.
+        let isInArray = call.method.isStream && call.formatError == nil
+        responder.respond(.error(FirestoreError(status), inArray: isInArray))
       }
     }
   }
@@ -66,13 +68,12 @@ struct FirestoreREST: Sendable {
     _ call: FirestoreRESTCall, _ head: GRPCRequestHead, _ message: ByteBuffer, _ responder: HTTPResponder
   ) async throws {
     switch try methods.method(of: head) {
-    case .unary(let body), .reading(_, let body), .updating(let body), .attempted(_, let body):
-      let framed = try await body(head, message)
-      // Nobody is left to read it.
-      try Task.checkCancellation()
-      responder.answer(try Self.answer(framed, call.method.answer))
+    case .unary(let body), .reading(_, let body), .updating(let body):
+      try respond(try await body(head, message), call, responder)
+    case .unaryCallback(let start):
+      try respond(try await outcome { start(head, message, $0) }.get(), call, responder)
     case .serverStreaming(let body):
-      guard let answer = call.method.answer else { return responder.answer(.json(.ok, "{}\n")) }
+      guard let answer = call.method.answer else { return responder.respond(.json(.ok, "{}\n")) }
       let stream = FirestoreRESTStream(responder, of: answer)
       do {
         try await body(head, message, stream)
@@ -81,12 +82,18 @@ struct FirestoreREST: Sendable {
         stream.finish(GRPCStatus(of: error, log, head.path))
       }
     case .duplex:
-      // The product binds both conversations to a path, and answers 400 to whatever is asked of it.
+      // Firebase binds both bidirectional streams to a path, and responds with 400 to every request.
       throw FirestoreError.invalidArgument("This method is only available via gRPC or WebChannel (not REST).")
     }
   }
 
-  private static func answer(_ framed: ByteBuffer, _ name: MessageName?) throws -> HTTPAnswer {
+  private func respond(_ framed: ByteBuffer, _ call: FirestoreRESTCall, _ responder: HTTPResponder) throws {
+    // A cancelled task has no client that would read the response.
+    try Task.checkCancellation()
+    responder.respond(try Self.answer(framed, call.method.answer))
+  }
+
+  private static func answer(_ framed: ByteBuffer, _ name: MessageName?) throws -> HTTPResponse {
     var framed = framed
     guard let name, let message = framed.readGRPCMessage() else { return .json(.ok, "{}\n") }
     var writer = JSONWriter(capacity: message.readableBytes * 2 + 64)
@@ -95,8 +102,8 @@ struct FirestoreREST: Sendable {
     return .json(.ok, ByteBuffer(bytes: writer.bytes))
   }
 
-  /// The answer to a request that is refused by its head alone, before its body is kept.
-  func refusal(of head: HTTPRequestHead) -> HTTPAnswer? {
+  /// Returns the response to a request that is rejected by its head, before its body is stored.
+  func rejection(of head: HTTPRequestHead) -> HTTPResponse? {
     do throws(GRPCStatus) {
       try methods.admit(Self.head("", head, try? RequestTarget(head.uri)))
       return nil
@@ -105,7 +112,7 @@ struct FirestoreREST: Sendable {
     }
   }
 
-  /// What a method needs to know of a request's head: who asks.
+  /// Returns the parts of a request's head that methods need: the caller's credential.
   private static func head(
     _ method: String, _ request: HTTPRequestHead, _ target: RequestTarget?
   ) -> GRPCRequestHead {
@@ -119,11 +126,11 @@ struct FirestoreREST: Sendable {
   }
 }
 
-extension HTTPAnswer {
+extension HTTPResponse {
   static let jsonHeaders: HTTPHeaders = ["content-type": "application/json; charset=utf-8"]
 
-  /// A short answer in JSON.
-  static func json(_ status: HTTPResponseStatus, _ text: String) -> HTTPAnswer {
+  /// A short JSON response.
+  static func json(_ status: HTTPResponseStatus, _ text: String) -> HTTPResponse {
     .json(status, ByteBuffer(string: text))
   }
 }

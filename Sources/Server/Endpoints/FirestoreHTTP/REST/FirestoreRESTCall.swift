@@ -1,31 +1,30 @@
-// A request to Firestore's REST interface, bound to the method that its verb and path name. What the path says goes over
-// what the body says.
+// Binds a REST request to a method by its verb and path. Fields from the path override those from the body.
 
 import FirestoreModel
 import NIOCore
 import NIOHTTP1
 
 struct FirestoreRESTCall: Sendable {
-  /// What the body is.
+  /// The content of the body.
   private enum Body: Sendable {
     case none
     /// The request message.
     case whole
-    /// The request's document, in this field; its name if the path gives it.
+    /// The document of the request. The number is that of its field; the name comes from the path, if it does.
     case document(Int, name: String?)
   }
 
   private(set) var method: FirestoreRESTMethod
   private var body = Body.none
-  /// What the path says, by the numbers of the request's fields.
+  /// The fields that the path sets, by number.
   private var fields: [(number: Int, text: String)] = []
   private var parameters: [FirestoreJSON.Parameter] = []
-  /// Why the call is not served, whatever it says: it asks for an answer in a form that there is not. The call is bound
-  /// all the same, since a Commit that is refused ends its transaction.
-  private(set) var refusal: FirestoreError?
+  /// The error of a request for an unsupported response format. The call is bound anyway, since a rejected Commit
+  /// ends its transaction.
+  private(set) var formatError: FirestoreError?
 
-  /// Binds a request; nil where nothing is bound to its verb and path.
-  /// - Throws: INVALID_ARGUMENT for a path that cannot be read.
+  /// Binds a request. Returns nil if no method has its verb and path.
+  /// - Throws: INVALID_ARGUMENT for a path that cannot be decoded.
   init?(_ request: HTTPRequest) throws(FirestoreError) {
     guard let target = try Path(request.target) else { return nil }
     let verb = target.verb
@@ -51,7 +50,7 @@ struct FirestoreRESTCall: Sendable {
     default: return nil
     }
     parameters = Self.parameters(request.target)
-    refusal = Self.refusal(of: request.target)
+    formatError = Self.formatError(of: request.target)
   }
 
   private init(_ method: FirestoreRESTMethod, _ body: Body, _ fields: [(number: Int, text: String)]) {
@@ -60,9 +59,9 @@ struct FirestoreRESTCall: Sendable {
     self.fields = fields
   }
 
-  /// The request message as gRPC would carry it.
+  /// Returns the request message in protobuf's wire format.
   func message(_ json: ByteBuffer) throws(FirestoreError) -> ByteBuffer {
-    if let refusal { throw refusal }
+    if let formatError { throw formatError }
     var writer = WireWriter(capacity: json.readableBytes + 256)
     var bound: String?
     switch body {
@@ -80,8 +79,8 @@ struct FirestoreRESTCall: Sendable {
     return writer.finish()
   }
 
-  /// What a Commit whose message cannot be made names for certain: its database and its transaction, as a message. Nil if
-  /// it names no transaction, or not before the place where its body stops being JSON.
+  /// Returns the database and the transaction of a Commit whose message is invalid, as a message. Returns nil if the
+  /// body names no transaction before its first syntax error.
   func transaction(in json: ByteBuffer) -> ByteBuffer? {
     guard method.request == .commitRequest,
       let text = FirestoreJSON.text(of: "transaction", in: json)
@@ -93,7 +92,7 @@ struct FirestoreRESTCall: Sendable {
     return writer.finish()
   }
 
-  /// The verb of HTTP. Scripts that may not send every verb say it in a parameter or header of a POST.
+  /// The HTTP method. Clients that can only POST pass another one in a parameter or a header.
   private static func method(of request: HTTPRequest) -> String {
     guard request.head.method == .POST else { return request.head.method.rawValue }
     return
@@ -101,15 +100,15 @@ struct FirestoreRESTCall: Sendable {
       .uppercased()
   }
 
-  /// Parameters of every method of the product, which concern how, and not what, is asked.
+  /// Parameters of all Google APIs, which are not fields of the request.
   private static let common: Set<String> = [
     "key", "alt", "prettyPrint", "pp", "fields", "quotaUser", "userIp", "uploadType", "upload_protocol",
     "access_token", "oauth_token", "callback", "zx",
   ]
 
-  private static func refusal(of target: RequestTarget) -> FirestoreError? {
+  private static func formatError(of target: RequestTarget) -> FirestoreError? {
     for (name, format) in target.parameters where name == "alt" || name == "$alt" {
-      guard isServed(format) else {
+      guard isSupportedFormat(format) else {
         return .invalidArgument("The parameter 'alt' must be 'json', and is '\(format.prefix(40))'.")
       }
     }
@@ -119,9 +118,9 @@ struct FirestoreRESTCall: Sendable {
     return nil
   }
 
-  /// Whether answers come in a form: JSON, also with the option that Google's generated clients give, numbers for
-  /// enumerations, of which the answers have none.
-  private static func isServed(_ format: String) -> Bool {
+  /// Whether a response format is supported: JSON, also with the option of Google's generated clients for numeric
+  /// enums. Responses contain no enums that it would change.
+  private static func isSupportedFormat(_ format: String) -> Bool {
     let parts = format.lowercased().split(separator: ";", omittingEmptySubsequences: false)
     return parts.first == "json" && parts.dropFirst().allSatisfy { $0 == "enum-encoding=int" }
   }
@@ -132,25 +131,25 @@ struct FirestoreRESTCall: Sendable {
   }
 }
 
-/// The path of a request, taken apart. All of it by bytes: a slash with a combining mark behind it is one `Character`.
+/// The parsed path of a request. It is split by bytes, since a slash with a combining mark is another `Character`.
 private struct Path {
   /// `projects/P/databases/D`.
   var database: String
-  /// The name of the root, a collection or a document: everything behind the version.
+  /// The name of the root, a collection or a document: the path after the version.
   var name: String
-  /// How many segments come behind `documents`.
+  /// The number of segments after `documents`.
   var depth: Int
   /// The last segment.
   var last: String
   /// The name without its last segment.
   var parent: String
-  /// What comes behind the last colon, if that is a verb.
+  /// The part after the last colon, if it names a method.
   var verb: String?
 
-  /// Nil for a path that is not of documents.
+  /// Returns nil for a path outside of documents.
   init?(_ target: RequestTarget) throws(FirestoreError) {
     var raw = target.rawPath.pathSegments.dropFirst(2)
-    // The verb is cut off before anything is decoded: an encoded colon belongs to a name.
+    // The verb is removed before decoding: an encoded colon belongs to a name.
     if let last = raw.last, let colon = last.utf8.lastIndex(of: UInt8(ascii: ":")) {
       let text = String(last[last.utf8.index(after: colon)...])
       if FirestoreRESTMethod.ofParent[text] != nil || FirestoreRESTMethod.ofDatabase[text] != nil {
@@ -178,7 +177,7 @@ private struct Path {
 }
 
 extension String {
-  /// What stands between slashes.
+  /// The segments between slashes.
   var pathSegments: [Substring] {
     utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { Substring($0) }
   }

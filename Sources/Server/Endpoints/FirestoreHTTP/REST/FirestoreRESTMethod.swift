@@ -1,21 +1,21 @@
-// The methods that REST has, by their names in gRPC, with the messages that they take and answer.
+// The methods of the REST interface, by their gRPC names, with their request and response messages.
 
-/// A method of the service as REST serves it.
+/// A REST method.
 struct FirestoreRESTMethod: Sendable {
-  /// As in gRPC's path.
+  /// The name in gRPC's path.
   let name: String
   let request: MessageName
-  /// Nil where the answer is empty.
+  /// Nil for an empty response.
   let answer: MessageName?
-  /// Whether the answer is an array of messages.
+  /// Whether the response is an array of messages.
   var isStream = false
-  /// About the bytes that its answer may take up while it is made; 0 where it is small. A call with a large one begins
-  /// only when its connection has room.
+  /// The estimated size of the response in bytes; 0 for a small one. A call with a large response waits until its
+  /// connection has capacity.
   var expectedBytes = 0
 
-  /// A document as large as any, in JSON.
+  /// The size of the largest document in JSON, in bytes.
   private static let document = 2 << 20
-  /// A page of a listing.
+  /// The size of a page of a listing, in bytes.
   private static let page = 6 << 20
 
   static let getDocument = FirestoreRESTMethod(
@@ -30,11 +30,11 @@ struct FirestoreRESTMethod: Sendable {
   static let deleteDocument = FirestoreRESTMethod(
     name: "DeleteDocument", request: .deleteDocumentRequest, answer: nil)
 
-  /// The methods that a verb names, for a whole database.
+  /// Methods of a database, by the verb in the path.
   static let ofDatabase: [String: FirestoreRESTMethod] = [
     "batchGet": FirestoreRESTMethod(
       name: "BatchGetDocuments", request: .batchGetDocumentsRequest, answer: .batchGetDocumentsResponse,
-      isStream: true, expectedBytes: FirestoreRESTStream.heldBytes),
+      isStream: true, expectedBytes: FirestoreRESTStream.maximumHeldBytes),
     "batchWrite": FirestoreRESTMethod(
       name: "BatchWrite", request: .batchWriteRequest, answer: .batchWriteResponse),
     "beginTransaction": FirestoreRESTMethod(
@@ -43,21 +43,21 @@ struct FirestoreRESTMethod: Sendable {
     "rollback": FirestoreRESTMethod(name: "Rollback", request: .rollbackRequest, answer: nil),
     "executePipeline": FirestoreRESTMethod(
       name: "ExecutePipeline", request: .executePipelineRequest, answer: .executePipelineResponse,
-      isStream: true, expectedBytes: FirestoreRESTStream.heldBytes),
+      isStream: true, expectedBytes: FirestoreRESTStream.maximumHeldBytes),
     "write": FirestoreRESTMethod(
       name: "Write", request: .writeRequest, answer: .writeResponse, isStream: true),
     "listen": FirestoreRESTMethod(
       name: "Listen", request: .listenRequest, answer: .listenResponse, isStream: true),
   ]
 
-  /// The methods that a verb names, for the root or a document.
+  /// Methods of the root or a document, by the verb in the path.
   static let ofParent: [String: FirestoreRESTMethod] = [
     "runQuery": FirestoreRESTMethod(
       name: "RunQuery", request: .runQueryRequest, answer: .runQueryResponse, isStream: true,
-      expectedBytes: FirestoreRESTStream.heldBytes),
+      expectedBytes: FirestoreRESTStream.maximumHeldBytes),
     "runAggregationQuery": FirestoreRESTMethod(
       name: "RunAggregationQuery", request: .runAggregationQueryRequest, answer: .runAggregationQueryResponse,
-      isStream: true, expectedBytes: FirestoreRESTStream.heldBytes),
+      isStream: true, expectedBytes: FirestoreRESTStream.maximumHeldBytes),
     "partitionQuery": FirestoreRESTMethod(
       name: "PartitionQuery", request: .partitionQueryRequest, answer: .partitionQueryResponse,
       expectedBytes: page),

@@ -1,9 +1,9 @@
-// The answer of a streaming method as REST has it: one array of messages.
+// Writes the response of a streaming method as one JSON array.
 //
-// Invariant: up to `heldBytes` nothing is sent before the method has ended, so that its error is the answer's status,
-// which is all that many clients look at. A longer answer goes out as the peer takes it; an error that comes then is the
-// array's last element.
+// Invariant: nothing is sent before the method ends or the response exceeds `maximumHeldBytes`. An error until then sets the
+// HTTP status, which is all that many clients read. A later error is the last element of the array.
 
+import JSON
 import FirestoreModel
 import GRPCFraming
 import NIOConcurrencyHelpers
@@ -12,8 +12,8 @@ import NIOHTTP1
 import RealtimeModel
 
 final class FirestoreRESTStream: CallResponder {
-  /// Bytes of an answer that are held until it is whole.
-  static let heldBytes = 4 << 20
+  /// Response bytes that are held until the method ends.
+  static let maximumHeldBytes = 4 << 20
 
   private struct State {
     var held = ByteBuffer()
@@ -40,7 +40,7 @@ final class FirestoreRESTStream: CallResponder {
     switch try hold(framed) {
     case .hold: break
     case .send(let bytes, let isFirst):
-      if isFirst { responder.begin(.ok, HTTPAnswer.jsonHeaders) }
+      if isFirst { responder.begin(.ok, HTTPResponse.jsonHeaders) }
       try await responder.send(bytes)
     }
   }
@@ -64,19 +64,19 @@ final class FirestoreRESTStream: CallResponder {
         responder.finish()
       }
     } else if let error {
-      responder.answer(.error(error, inArray: true))
+      responder.respond(.error(error, inArray: true))
     } else {
       var body = rest
       if body.readableBytes == 0 { body.writeString("[") }
       body.writeString("]\n")
-      responder.answer(HTTPAnswer(status: .ok, headers: HTTPAnswer.jsonHeaders, body: body))
+      responder.respond(HTTPResponse(status: .ok, headers: HTTPResponse.jsonHeaders, body: body))
     }
   }
 
-  /// There is one request message, and it has been taken.
+  /// The only request message was read before.
   func setReading(_ enabled: Bool) {}
 
-  /// The request's bytes are accounted for by its connection.
+  /// The connection counts the request's bytes.
   func updateHeldBytes() {}
 
   func start(_ operation: @escaping @Sendable () async -> Void) { responder.start(operation) }
@@ -90,7 +90,7 @@ final class FirestoreRESTStream: CallResponder {
         state.isEmpty = false
         state.held.writeBytes(element)
       }
-      guard state.held.readableBytes > Self.heldBytes || state.hasBegun else { return .hold }
+      guard state.held.readableBytes > Self.maximumHeldBytes || state.hasBegun else { return .hold }
       defer {
         state.held = ByteBuffer()
         state.hasBegun = true
@@ -99,7 +99,7 @@ final class FirestoreRESTStream: CallResponder {
     }
   }
 
-  /// The messages of some frames, each as JSON.
+  /// Converts framed messages to JSON.
   private func elements(_ framed: ByteBuffer) throws -> [[UInt8]] {
     var framed = framed
     var elements: [[UInt8]] = []
@@ -125,7 +125,7 @@ final class FirestoreRESTStream: CallResponder {
 }
 
 extension ByteBuffer {
-  /// Takes the next of this side's own messages out of its frame; nil at the end.
+  /// Reads the next message of this server from its gRPC frame; nil at the end.
   mutating func readGRPCMessage() -> ByteBuffer? {
     guard readInteger(as: UInt8.self) != nil, let length = readInteger(as: UInt32.self) else { return nil }
     return readSlice(length: Int(length))
@@ -133,7 +133,7 @@ extension ByteBuffer {
 }
 
 extension FirestoreError {
-  /// The error that a status carries.
+  /// Converts the status of a call.
   init(_ status: GRPCStatus) {
     self.init(StatusCode(rawValue: Int32(clamping: status.code.rawValue)), status.message)
     fieldViolations = status.details.fieldViolations.map {

@@ -1,4 +1,7 @@
-// The methods on single documents, and the listings.
+// Document methods of the Firestore service: get, create, update and delete a document; list documents and collection
+// IDs.
+//
+// Each method decodes the request, authenticates the caller, calls the engine and encodes the response.
 
 import FirestoreEngine
 import FirestoreModel

@@ -1,11 +1,12 @@
-// How a query was answered, as google.firestore.v1.ExplainMetrics: numbers in structures are texts, as the product
-// writes them.
+// Encodes a query explanation as google.firestore.v1.ExplainMetrics.
+//
+// Numbers inside a google.protobuf.Struct are encoded as strings, as the product does.
 
 import FirestoreEngine
 import NIOCore
 
 extension ByteBuffer {
-  /// google.firestore.v1.ExplainMetrics.
+  /// Writes a google.firestore.v1.ExplainMetrics field.
   mutating func writeExplanation(_ number: Int, _ explanation: QueryExplanation) {
     writeMessage(number) { buffer in
       buffer.writeMessage(1) { buffer in
@@ -20,7 +21,7 @@ extension ByteBuffer {
     }
   }
 
-  /// google.firestore.v1.ExecutionStats.
+  /// Writes a google.firestore.v1.ExecutionStats field.
   private mutating func writeStatistics(_ number: Int, _ statistics: QueryExplanation.Statistics) {
     writeMessage(number) { buffer in
       buffer.writeField(1, statistics.resultsReturned)
@@ -44,11 +45,12 @@ extension ByteBuffer {
     }
   }
 
+  /// Writes an entry of a google.protobuf.Struct whose value is a number in a string.
   private mutating func writeNumber(_ name: String, _ value: Int) {
     writeEntry(name) { $0.writeField(3, String(value)) }
   }
 
-  /// A field of a google.protobuf.Struct; `value` writes its google.protobuf.Value.
+  /// Writes an entry of a google.protobuf.Struct; `value` writes its google.protobuf.Value.
   private mutating func writeEntry(_ name: String, _ value: (inout ByteBuffer) -> Void) {
     writeMessage(1) { buffer in
       buffer.writeField(1, name)

@@ -1,5 +1,7 @@
-// google.firestore.v1.Firestore over the engine: each method reads its request, asks who calls, hands the model's
-// types to the engine and writes the answer. A method that is not here is answered UNIMPLEMENTED by its name.
+// The Firestore service: serves google.firestore.v1.Firestore with the engine.
+//
+// Each method decodes the request, authenticates the caller, calls the engine and encodes the response. A call of a
+// method that is not in the table fails with UNIMPLEMENTED.
 
 import FirestoreEngine
 import FirestoreModel
@@ -8,35 +10,37 @@ import FirestoreWire
 import GRPCFraming
 import NIOCore
 
+/// The methods of google.firestore.v1.Firestore.
 struct FirestoreService: Sendable {
   static let name = "google.firestore.v1.Firestore"
 
   let engine: FirestoreEngine
   let authentication: FirestoreAuthentication
-  /// The largest request, in bytes.
+  /// Maximum size of a request message in bytes.
   let requestBytes: Int
 
   init(engine: FirestoreEngine, authentication: FirestoreAuthentication) {
     self.engine = engine
     self.authentication = authentication
-    requestBytes = engine.limits.requestBytes
+    requestBytes = engine.limits.maximumRequestBytes
   }
 
+  /// The method table of the service.
   var methods: GRPCMethods {
     GRPCMethods(
       service: Self.name,
       [
         "GetDocument": .reading(page: 0, unaryBody(getDocument)),
-        "ListDocuments": .reading(page: EngineLimits.listPageBytes, unaryBody(listDocuments)),
+        "ListDocuments": .reading(page: EngineLimits.maximumListPageBytes, unaryBody(listDocuments)),
         "CreateDocument": .updating(unaryBody(createDocument)),
         "UpdateDocument": .updating(unaryBody(updateDocument)),
         "DeleteDocument": unary(deleteDocument),
         "BeginTransaction": unary(beginTransaction),
-        "Commit": .attempted(tryCommit, commit),
+        "Commit": .unaryCallback(commit),
         "Rollback": unary(rollback),
         "BatchWrite": unary(batchWrite),
-        "ListCollectionIds": .reading(page: EngineLimits.listPageBytes, unaryBody(listCollectionIDs)),
-        "PartitionQuery": .reading(page: EngineLimits.partitionSampleBytes, unaryBody(partitionQuery)),
+        "ListCollectionIds": .reading(page: EngineLimits.maximumListPageBytes, unaryBody(listCollectionIDs)),
+        "PartitionQuery": .reading(page: EngineLimits.maximumPartitionSampleBytes, unaryBody(partitionQuery)),
         "BatchGetDocuments": streaming(batchGetDocuments),
         "RunQuery": streaming(runQuery),
         "RunAggregationQuery": streaming(runAggregationQuery),
@@ -54,7 +58,8 @@ struct FirestoreService: Sendable {
       })
   }
 
-  /// Who makes a call.
+  /// Returns the caller that the call's credentials identify.
+  /// - Throws: UNAUTHENTICATED or INVALID_ARGUMENT for credentials that are not accepted.
   func caller(_ head: GRPCRequestHead) throws(FirestoreError) -> Caller {
     try authentication.caller(authorization: head.metadata("authorization"))
   }
@@ -91,7 +96,9 @@ struct FirestoreService: Sendable {
 }
 
 extension GRPCStatus {
-  /// The status that carries an engine's error; never with an empty message, which clients take for a broken answer.
+  /// Creates the status for an error of the engine.
+  ///
+  /// The message is never empty: clients treat an empty message as a malformed response.
   init(_ error: FirestoreError) {
     self.init(
       Code(rawValue: UInt32(clamping: error.code.rawValue)),

@@ -1,9 +1,11 @@
-// One Listen stream: hands targets to the engine in the order they came, and the engine's answers to the client.
+// A Listen call: one Listen stream. Passes target changes to the engine in order, and the engine's responses to the
+// client.
 //
 // Invariants
-//   1. A target that cannot be read ends that target alone, by REMOVE with a cause, never the stream.
-//   2. Until the engine has opened the stream, requests wait in order, and the client is not read from.
-//   3. The stream ends OK only after the client's half-close; else with an error that clients retry or report.
+//   1. A malformed target ends only that target, by a REMOVE with a cause. The stream stays open.
+//   2. Until the engine opens the stream, requests are queued in order and reading from the client is paused.
+//   3. The stream ends with OK only after the client's half-close. Otherwise it ends with an error, which clients
+//      retry or report.
 
 import FirestoreEngine
 import FirestoreModel
@@ -12,16 +14,19 @@ import GRPCFraming
 import NIOConcurrencyHelpers
 import NIOCore
 
+/// The server side of one Listen stream.
 final class ListenCall: StreamCall, Sendable {
   private enum Phase {
+    /// Before the first request, which names the database.
     case awaitingFirst
-    case opening(DatabaseName, waiting: [Sized])
+    /// The engine is opening the stream; later requests are queued.
+    case opening(DatabaseName, pending: [SizedRequest])
     case open(DatabaseName, WatchStream)
     case ended
   }
 
-  /// A request and the bytes it came in.
-  private struct Sized {
+  /// A request and its encoded size.
+  private struct SizedRequest {
     var request: ListenStreamRequest
     var bytes: Int
   }
@@ -37,30 +42,31 @@ final class ListenCall: StreamCall, Sendable {
     self.responder = responder
   }
 
-  func receive(_ message: ByteBuffer) { take(message) }
+  func receive(_ message: ByteBuffer) { handle(message) }
 
-  func receive(_ message: UnreadableMessage) {
+  func receive(_ message: MalformedMessage) {
     guard let rest = message.rest else { return responder.finish(GRPCStatus(message.error)) }
-    take(rest, refusing: message.error)
+    handle(rest, targetError: message.error)
   }
 
-  func receive(refusal: GRPCStatus) { responder.finish(refusal) }
+  func receive(rejection: GRPCStatus) { responder.finish(rejection) }
 
-  /// - Parameter error: what is wrong with the target that the request adds, if that is known already.
-  private func take(_ message: ByteBuffer, refusing error: FirestoreError? = nil) {
+  /// Decodes and applies a request.
+  /// - Parameter targetError: the error of the target that the request adds, if decoding JSON already failed.
+  private func handle(_ message: ByteBuffer, targetError: FirestoreError? = nil) {
     do throws(FirestoreError) {
       var request = try ListenStreamRequest(request: message, limit: service.requestBytes)
-      if let error, case .add(var target)? = request.change {
-        target.selection = .failure(error)
+      if let targetError, case .add(var target)? = request.change {
+        target.selection = .failure(targetError)
         request.change = .add(target)
       }
       let bytes = message.readableBytes
       switch phase.withLockedValue({ $0 }) {
-      case .awaitingFirst: try open(Sized(request: request, bytes: bytes))
-      case .opening(let database, var waiting):
+      case .awaitingFirst: try open(SizedRequest(request: request, bytes: bytes))
+      case .opening(let database, var pending):
         try Self.check(request, belongsTo: database)
-        waiting.append(Sized(request: request, bytes: bytes))
-        phase.withLockedValue { $0 = .opening(database, waiting: waiting) }
+        pending.append(SizedRequest(request: request, bytes: bytes))
+        phase.withLockedValue { $0 = .opening(database, pending: pending) }
       case .open(let database, let stream):
         try Self.check(request, belongsTo: database)
         try Self.apply(request, bytes, to: stream)
@@ -92,16 +98,16 @@ final class ListenCall: StreamCall, Sendable {
     phase.withLockedValue { phase in
       switch phase {
       case .awaitingFirst, .ended: 0
-      case .opening(_, let waiting): waiting.reduce(0) { $0 + $1.bytes }
+      case .opening(_, let pending): pending.reduce(0) { $0 + $1.bytes }
       case .open(_, let stream): stream.heldBytes
       }
     }
   }
 
-  private func open(_ first: Sized) throws(FirestoreError) {
+  private func open(_ first: SizedRequest) throws(FirestoreError) {
     let database = try DatabaseName(parsing: first.request.database)
     let caller = try service.caller(head)
-    phase.withLockedValue { $0 = .opening(database, waiting: [first]) }
+    phase.withLockedValue { $0 = .opening(database, pending: [first]) }
     responder.setReading(false)
     responder.start { [self] in
       do throws(FirestoreError) {
@@ -114,14 +120,14 @@ final class ListenCall: StreamCall, Sendable {
   }
 
   private func opened(_ stream: WatchStream) {
-    let waiting: [Sized]? = phase.withLockedValue { phase in
-      guard case .opening(let database, let waiting) = phase else { return nil }
+    let pending: [SizedRequest]? = phase.withLockedValue { phase in
+      guard case .opening(let database, let pending) = phase else { return nil }
       phase = .open(database, stream)
-      return waiting
+      return pending
     }
-    guard let waiting else { return stream.close() }
+    guard let pending else { return stream.close() }
     do {
-      for sized in waiting { try Self.apply(sized.request, sized.bytes, to: stream) }
+      for sized in pending { try Self.apply(sized.request, sized.bytes, to: stream) }
       responder.setReading(true)
     } catch {
       responder.finish(GRPCStatus(error))
@@ -168,7 +174,7 @@ extension WatchTarget {
   }
 }
 
-/// Where the engine sends what a stream's targets see.
+/// The output of a Listen stream: encodes the engine's responses and sends them to the client.
 private struct ListenOutput: WatchOutput {
   let responder: any CallResponder
 

@@ -1,4 +1,4 @@
-// Requests from their wire bytes, without a copy: malformed protobuf is INVALID_ARGUMENT to the one who sent it.
+// Decodes request messages from protobuf bytes without copying them. Malformed protobuf is INVALID_ARGUMENT.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -6,7 +6,7 @@ import FirestoreWire
 import NIOCore
 import SwiftProtobuf
 
-/// A buffer's bytes in the form that the protobuf runtime reads from.
+/// Adapts a `ByteBuffer` to the input type of the protobuf runtime.
 private struct BufferBytes: SwiftProtobufContiguousBytes {
   private var buffer: ByteBuffer
 
@@ -29,10 +29,11 @@ private struct BufferBytes: SwiftProtobufContiguousBytes {
   }
 }
 
-/// What a method is asked.
+/// The request message of a method.
 protocol GRPCRequest: Sendable {
-  /// Reads a request.
-  /// - Throws: INVALID_ARGUMENT for bytes that are not this message, or above `limit` bytes.
+  /// Decodes a request.
+  /// - Parameter limit: maximum size in bytes.
+  /// - Throws: INVALID_ARGUMENT for malformed bytes, or for more than `limit` bytes.
   init(request: ByteBuffer, limit: Int) throws(FirestoreError)
 }
 
@@ -56,8 +57,10 @@ extension Message {
   }
 }
 
-/// A request that is read without its generated message: see `FirestoreWire`. Every request that carries a value has
-/// to be one, since generated messages take two spellings of a field's name for one.
+/// A request that `FirestoreWire` decodes directly, without a generated message.
+///
+/// Every request that contains document fields must be one: generated messages treat two Unicode spellings of a field
+/// name as equal.
 protocol DirectRequest: GRPCRequest {
   init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError)
 }
@@ -86,22 +89,23 @@ extension DirectRequest {
   }
 }
 
-/// The limits that hold for a request as a whole.
+/// Size limits of request messages.
 enum FirestoreRequestLimits {
-  /// Refuses a request that is too large.
+  /// Checks the size of a request.
+  /// - Throws: INVALID_ARGUMENT for more than `limit` bytes.
   static func check(_ request: ByteBuffer, _ limit: Int) throws(FirestoreError) {
     guard request.readableBytes <= limit else { throw tooLarge(request.readableBytes, limit) }
   }
 
-  /// The error of a request that is too large, given its bytes where they are known, over gRPC, REST and WebChannel: one
-  /// that clients do not try again, whatever the size.
+  /// Returns the error for a request above the limit, over gRPC, REST and WebChannel. Clients do not retry its code.
+  /// - Parameter bytes: the size of the request; nil if it is unknown.
   static func tooLarge(_ bytes: Int?, _ limit: Int) -> FirestoreError {
     let size = bytes.map { " (The request has \($0) bytes.)" } ?? ""
     return .invalidArgument("Request payload size exceeds the limit: \(limit) bytes.\(size)")
   }
 
-  /// Messages of one stream that may wait while an earlier one is served; then the client is not read from.
-  static let waitingMessages = 16
-  /// Bytes of messages of one stream that may wait; then the client is not read from, either.
-  static let waitingBytes = 1 << 20
+  /// Maximum number of messages of one stream that are queued before reading from the client pauses.
+  static let maximumPendingMessages = 16
+  /// Maximum bytes of those messages before reading from the client pauses.
+  static let maximumPendingBytes = 1 << 20
 }

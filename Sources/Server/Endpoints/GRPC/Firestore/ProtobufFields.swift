@@ -1,10 +1,12 @@
-// Protobuf fields written straight into a buffer, so that stored documents, which lie in wire form already, are
-// spliced into answers without being decoded.
+// Writes protobuf fields directly into a buffer.
+//
+// Stored documents are already protobuf. Thus a response contains their bytes without decoding them.
 
 import FirestoreModel
 import NIOCore
 
 extension ByteBuffer {
+  /// Writes a base-128 varint.
   mutating func writeVarint(_ value: UInt64) {
     var rest = value
     while rest >= 0x80 {
@@ -14,37 +16,37 @@ extension ByteBuffer {
     writeInteger(UInt8(rest))
   }
 
-  /// A length-delimited field.
+  /// Writes a length-delimited field.
   mutating func writeField(_ number: Int, _ bytes: [UInt8]) {
     writeVarint(UInt64(number << 3 | 2))
     writeVarint(UInt64(bytes.count))
     writeBytes(bytes)
   }
 
-  /// A string field; nothing if it is empty, as proto3 has it.
-  mutating func writeField(_ number: Int, _ text: String) {
-    guard !text.isEmpty else { return }
+  /// Writes a string field; nothing for an empty string, as in proto3.
+  mutating func writeField(_ number: Int, _ string: String) {
+    guard !string.isEmpty else { return }
     writeVarint(UInt64(number << 3 | 2))
-    writeVarint(UInt64(text.utf8.count))
-    writeString(text)
+    writeVarint(UInt64(string.utf8.count))
+    writeString(string)
   }
 
-  /// An integer field; nothing if it is zero.
+  /// Writes an integer field; nothing for zero, as in proto3.
   mutating func writeField(_ number: Int, _ value: Int) {
     guard value != 0 else { return }
     writeVarint(UInt64(number << 3))
     writeVarint(UInt64(bitPattern: Int64(value)))
   }
 
-  /// A packed repeated int32 field; nothing if there are none.
-  mutating func writeField(_ number: Int, packed values: [Int32]) {
+  /// Writes a repeated int32 field in the "packed" encoding; nothing without values.
+  mutating func writeField(_ number: Int, repeated values: [Int32]) {
     guard !values.isEmpty else { return }
     writeVarint(UInt64(number << 3 | 2))
     writeVarint(UInt64(values.reduce(0) { $0 + Self.varintSize(Self.bits($1)) }))
     for value in values { writeVarint(Self.bits(value)) }
   }
 
-  /// A google.protobuf.Timestamp field, present also at the epoch.
+  /// Writes a google.protobuf.Timestamp field, also for the epoch.
   mutating func writeField(_ number: Int, _ time: Timestamp) {
     writeMessage(number) { buffer in
       buffer.writeField(1, Int(time.seconds))
@@ -52,7 +54,7 @@ extension ByteBuffer {
     }
   }
 
-  /// A message field. `body` writes the message; its length is put before it afterwards.
+  /// Writes a message field. `body` writes the message, whose length is inserted before it afterwards.
   mutating func writeMessage(_ number: Int, _ body: (inout ByteBuffer) -> Void) {
     writeVarint(UInt64(number << 3 | 2))
     let start = writerIndex
@@ -68,15 +70,15 @@ extension ByteBuffer {
     }
   }
 
-  /// The size of a length-delimited field with a number below 16.
+  /// The encoded size in bytes of a length-delimited field with a number below 16.
   static func fieldSize(_ length: Int) -> Int { 1 + varintSize(UInt64(length)) + length }
 
-  /// The size of a packed field with a number below 16; 0 if it is left out.
-  static func packedSize(_ values: [Int32]) -> Int {
+  /// The encoded size in bytes of a repeated int32 field with a number below 16; 0 without values.
+  static func repeatedFieldSize(_ values: [Int32]) -> Int {
     values.isEmpty ? 0 : fieldSize(values.reduce(0) { $0 + varintSize(bits($1)) })
   }
 
-  /// Negative numbers take ten bytes, as int32 has it.
+  /// Sign-extends a value, since a negative int32 has ten bytes in protobuf.
   private static func bits(_ value: Int32) -> UInt64 { UInt64(bitPattern: Int64(value)) }
 
   private static func varintSize(_ value: UInt64) -> Int { max(1, (70 - value.leadingZeroBitCount) / 7) }

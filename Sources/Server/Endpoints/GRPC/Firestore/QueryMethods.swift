@@ -1,5 +1,6 @@
-// Reads of many documents, and queries. Where the answer is a stream, each page waits for the client to take the one
-// before.
+// Query methods of the Firestore service: batch gets, queries, aggregations and partitions.
+//
+// A streaming method reads the next page only after the client accepted the previous one.
 
 import FirestoreEngine
 import FirestoreModel
@@ -39,7 +40,7 @@ extension FirestoreService {
   ) async throws {
     let parent = try ParentName(parsing: request.parent)
     let caller = try caller(head)
-    let structured = try askable(request.query)
+    let structured = try required(request.query)
     let query = Query(parent: parent, structured)
     try await engine.runQuery(
       query, consistency: request.consistency, explain: request.explain, as: caller
@@ -54,13 +55,13 @@ extension FirestoreService {
   ) async throws {
     let parent = try ParentName(parsing: request.parent)
     let caller = try caller(head)
-    let query = try askable(request.query)
+    let query = try required(request.query)
     let result = try await engine.runAggregationQuery(
       query, under: parent, consistency: request.consistency, explain: request.explain, as: caller)
     try await responder.send(try ResponseEncoding.aggregation(result))
   }
 
-  /// Pipelines belong to an edition of the product that this is not.
+  /// Always fails: pipelines belong to the product's Enterprise edition, which this server does not emulate.
   @Sendable func executePipeline(
     _ request: Google_Firestore_V1_ExecutePipelineRequest, _ head: GRPCRequestHead,
     _ responder: any CallResponder
@@ -74,7 +75,7 @@ extension FirestoreService {
   ) async throws -> ByteBuffer {
     let parent = try ParentName(parsing: request.parent)
     let caller = try caller(head)
-    let structured = try askable(request.query)
+    let structured = try required(request.query)
     let page = try await engine.partitionQuery(
       PartitionQueryRequest(
         Query(parent: parent, structured), count: Int(clamping: request.count),
@@ -84,8 +85,9 @@ extension FirestoreService {
     return try ResponseEncoding.partitions(page)
   }
 
-  /// What a request asks, if it is a query of the one kind that there is.
-  private func askable<Query>(_ query: Query?) throws(FirestoreError) -> Query {
+  /// Returns the query of a request.
+  /// - Throws: INVALID_ARGUMENT if the request has none.
+  private func required<Query>(_ query: Query?) throws(FirestoreError) -> Query {
     guard let query else { throw .invalidArgument("only structured queries are supported") }
     return query
   }

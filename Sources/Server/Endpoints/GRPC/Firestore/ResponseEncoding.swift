@@ -1,4 +1,6 @@
-// The answers of the unary and server-streaming methods, framed. Field numbers are those of google/firestore/v1.
+// Encodes the responses of unary and server-streaming methods as gRPC messages with their length prefixes.
+//
+// Field numbers are those of google/firestore/v1.
 
 import FirestoreEngine
 import FirestoreModel
@@ -6,8 +8,9 @@ import FirestoreWire
 import GRPCFraming
 import NIOCore
 
+/// Encoders of the service's responses.
 enum ResponseEncoding {
-  /// One framed message that `body` writes.
+  /// Returns a length-prefixed message whose contents `body` writes.
   static func framed(capacity: Int = 128, _ body: (inout ByteBuffer) -> Void) throws -> ByteBuffer {
     var buffer = ByteBuffer()
     buffer.reserveCapacity(capacity + GRPCMessageParser.prefixLength)
@@ -15,13 +18,14 @@ enum ResponseEncoding {
     return buffer
   }
 
+  /// A length-prefixed google.protobuf.Empty.
   static let empty = {
     var buffer = ByteBuffer()
     buffer.writeGRPCMessage(bytes: [UInt8]())
     return buffer
   }()
 
-  /// google.firestore.v1.Document.
+  /// Encodes a google.firestore.v1.Document.
   static func document(_ document: StoredDocument) -> ByteBuffer {
     var buffer = ByteBuffer()
     buffer.writeGRPCMessage(bytes: document.encoded)
@@ -58,11 +62,11 @@ enum ResponseEncoding {
     }
   }
 
-  /// google.firestore.v1.BatchWriteResponse: a result, empty for a write that failed, and a status for each write.
+  /// Encodes a google.firestore.v1.BatchWriteResponse: for each write a result, empty if it failed, and a status.
   static func batchWrite(_ outcomes: [Result<WriteResult, FirestoreError>]) throws -> ByteBuffer {
     try framed(capacity: 32 * outcomes.count) { buffer in
-      let nothing = WriteResult(updateTime: nil)
-      buffer.writeResults(1, outcomes.map { (try? $0.get()) ?? nothing })
+      let emptyResult = WriteResult(updateTime: nil)
+      buffer.writeResults(1, outcomes.map { (try? $0.get()) ?? emptyResult })
       for outcome in outcomes {
         buffer.writeMessage(2) { buffer in
           guard case .failure(let error) = outcome else { return }
@@ -73,7 +77,7 @@ enum ResponseEncoding {
     }
   }
 
-  /// google.firestore.v1.PartitionQueryResponse: each point as a cursor before a document.
+  /// Encodes a google.firestore.v1.PartitionQueryResponse: each split point is a cursor before a document.
   static func partitions(_ page: PartitionQueryPage) throws -> ByteBuffer {
     try framed { buffer in
       for point in page.points {
@@ -86,7 +90,7 @@ enum ResponseEncoding {
     }
   }
 
-  /// google.firestore.v1.WriteResponse.
+  /// Encodes a google.firestore.v1.WriteResponse.
   static func write(streamID: String, token: Int, _ response: CommitResponse?) throws -> ByteBuffer {
     try framed { buffer in
       buffer.writeField(1, streamID)
@@ -98,8 +102,10 @@ enum ResponseEncoding {
     }
   }
 
-  /// A page of BatchGetDocuments: one message for each document. The transaction that the call began rides on the
-  /// first; without documents it is a message of its own.
+  /// Encodes a page of BatchGetDocuments: one message for each document.
+  ///
+  /// The first message also contains the token of the transaction that the call began. Without documents the token is
+  /// in a separate message.
   static func batchGet(_ page: BatchGetPage) throws -> ByteBuffer {
     var buffer = ByteBuffer()
     var transaction = page.transaction
@@ -123,9 +129,10 @@ enum ResponseEncoding {
     return buffer
   }
 
-  /// A page of RunQuery. A transaction begun by the call comes alone in the first message; so does the number of
-  /// skipped results; a query without results is one message with the read time. An explanation comes last, in a
-  /// message of its own.
+  /// Encodes a page of RunQuery.
+  ///
+  /// Separate messages contain the token of a transaction that the call began, the number of skipped results, and, as
+  /// the last message, the explanation. A query without results yields one message with the read time.
   static func query(_ page: QueryPage) throws -> ByteBuffer {
     var buffer = ByteBuffer()
     if let token = page.transaction {
@@ -155,7 +162,8 @@ enum ResponseEncoding {
     return buffer
   }
 
-  /// RunAggregationQuery: one message with the result; a transaction begun by the call comes alone before it.
+  /// Encodes the responses of RunAggregationQuery: one message with the result. A separate message before it contains
+  /// the token of a transaction that the call began.
   static func aggregation(_ result: AggregationResult) throws -> ByteBuffer {
     var buffer = ByteBuffer()
     if let token = result.transaction {
@@ -181,7 +189,7 @@ enum ResponseEncoding {
 }
 
 extension ByteBuffer {
-  /// google.firestore.v1.WriteResult, repeated.
+  /// Writes a repeated google.firestore.v1.WriteResult field.
   mutating func writeResults(_ number: Int, _ results: [WriteResult]) {
     for result in results {
       writeMessage(number) { buffer in

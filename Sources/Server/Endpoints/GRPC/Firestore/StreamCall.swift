@@ -1,18 +1,21 @@
-// What the two streams have beyond any conversation: their messages may have come in another form than protobuf, in which
-// some cannot be read. What that is the end of, the stream decides, as it does for what is wrong in protobuf.
+// A stream call: the server side of a Listen or Write stream, over gRPC or WebChannel.
+//
+// WebChannel carries JSON, so decoding a message can fail before it reaches the stream. The stream handles the failure
+// like malformed protobuf: it ends one target or the stream.
 
 import FirestoreModel
 import NIOCore
 
-/// A stream's message that cannot be read in the form it came in.
-struct UnreadableMessage: Error {
+/// A message whose JSON could not be decoded.
+struct MalformedMessage: Error {
+  /// The decoding error.
   var error: FirestoreError
-  /// What can be read of it, in protobuf, if that tells what the error concerns.
+  /// The fields that identify the target of the failed request, in protobuf; nil if they are unknown.
   var rest: ByteBuffer?
 }
 
-/// The server's side of a Listen or Write stream.
+/// The server side of a Listen or Write stream.
 protocol StreamCall: GRPCCall {
-  /// Takes the next message, which cannot be read, behind those that came before.
-  func receive(_ message: UnreadableMessage)
+  /// Receives a message that could not be decoded, in order with the other messages.
+  func receive(_ message: MalformedMessage)
 }

@@ -1,4 +1,20 @@
-// Transactions, atomic commits and batches that are not atomic.
+// Transaction methods of the Firestore service: transactions, atomic commits and batch writes that are not atomic.
+//
+// One Commit over gRPC passes these files, from the socket to the disk and back:
+//   1. Endpoints/Port/ListeningPort accepts the connection. GRPC/Transport/GRPCStreamHandler collects the message of a
+//      stream, and GRPCStreamHandler+Calls starts the method.
+//   2. `commit` in this file decodes the request (Shared/FirestoreWire/Codec: CommitRequests, WriteDecoding) and
+//      authenticates the caller.
+//   3. FirestoreEngine/Commits/Committing validates the writes, enters the transaction and calls the store.
+//   4. OrderedStore/Sequencer/CommitSequencer runs the commit's body: FirestoreEngine/Commits/CommitPlan applies the
+//      writes, within Commits/CommitCostBudget.
+//   5. FirestoreEngine/Transactions/LockTable detects conflicts. A blocked commit waits off the sequencer and starts
+//      again.
+//   6. OrderedStore/Commit/CommitPipeline writes the commit to disk by EmbeddedStore/RocksEngine and publishes it.
+//   7. FirestoreEngine/Watch/WatchHub passes the change to listeners. Commits/CommitCall reports the outcome.
+//   8. GRPC/Firestore/ResponseEncoding encodes the response. GRPC/Transport/GRPCResponder sends it.
+//
+// FirestoreEngine/Commits/Committing describes steps 3 to 7 in detail.
 
 import FirestoreEngine
 import FirestoreModel
@@ -18,61 +34,49 @@ extension FirestoreService {
       try await engine.beginTransaction(in: database, options, as: caller))
   }
 
-  @Sendable func commit(_ head: GRPCRequestHead, _ message: ByteBuffer) async throws -> ByteBuffer {
-    do {
-      let request = try commitRequest(message, head)
-      let database = try DatabaseName(parsing: request.database)
-      let caller = try caller(head)
-      return try ResponseEncoding.commit(
-        try await engine.commit(
-          in: database, request.writes, transaction: request.transaction, as: caller))
-    } catch let error as FirestoreError {
-      throw GRPCStatus(error)
-    }
-  }
-
-  /// Reads a Commit; one that cannot be read ends its transaction like any other that fails.
+  /// Decodes a Commit request. A malformed request ends its transaction, like every failed commit.
   private func commitRequest(
     _ message: ByteBuffer, _ head: GRPCRequestHead
   ) throws(FirestoreError) -> CommitRequest {
     do throws(FirestoreError) {
       return try CommitRequest(request: message, limit: requestBytes)
     } catch {
-      endTransaction(ofRefused: message, head)
+      endTransaction(ofRejected: message, head)
       throw error
     }
   }
 
-  /// Ends the transaction that a Commit names which is refused before it is served, as far as its bytes tell.
-  @Sendable func endTransaction(ofRefused message: ByteBuffer, _ head: GRPCRequestHead) {
+  /// Ends the transaction of a Commit request that is rejected before it reaches the engine.
+  ///
+  /// Does nothing if the transaction cannot be decoded from the bytes.
+  @Sendable func endTransaction(ofRejected message: ByteBuffer, _ head: GRPCRequestHead) {
     guard let named = message.withUnsafeReadableBytes({ CommitRequest.transaction(in: $0) }),
       let database = try? DatabaseName(parsing: named.database), let caller = try? caller(head)
     else { return }
     engine.failTransaction(named.token, in: database, as: caller)
   }
 
-  /// Commits without a task where nothing has to be waited for but the disk: the busiest call of all.
-  @Sendable func tryCommit(
+  /// Commits writes. The method uses a callback instead of a task because Commit is the most frequent call.
+  @Sendable func commit(
     _ head: GRPCRequestHead, _ message: ByteBuffer,
-    _ answer: @escaping @Sendable (Result<ByteBuffer, any Error>?) -> Void
-  ) {
+    _ completion: @escaping @Sendable (Result<ByteBuffer, any Error>) -> Void
+  ) -> any CancellableCall {
     do throws(FirestoreError) {
       let request = try commitRequest(message, head)
       let database = try DatabaseName(parsing: request.database)
       let caller = try caller(head)
-      guard request.transaction == nil else { return answer(nil) }
-      engine.tryCommit(in: database, request.writes, as: caller) { outcome in
-        answer(
-          outcome.map { outcome in
-            Result {
-              do { return try ResponseEncoding.commit(try outcome.get()) } catch let error as FirestoreError {
-                throw GRPCStatus(error)
-              }
+      return engine.commit(in: database, request.writes, transaction: request.transaction, as: caller) {
+        outcome in
+        completion(
+          Result {
+            do { return try ResponseEncoding.commit(try outcome.get()) } catch let error as FirestoreError {
+              throw GRPCStatus(error)
             }
           })
       }
     } catch {
-      answer(.failure(GRPCStatus(error)))
+      completion(.failure(GRPCStatus(error)))
+      return RejectedCall()
     }
   }
 
@@ -93,4 +97,9 @@ extension FirestoreService {
     try await engine.rollback(in: database, transaction: [UInt8](request.transaction), as: caller)
     return ResponseEncoding.empty
   }
+}
+
+/// A call that was rejected before it reached the engine; it cannot be cancelled.
+private struct RejectedCall: CancellableCall {
+  func cancel() {}
 }

@@ -1,13 +1,15 @@
-// google.firestore.v1.ListenResponse from what the engine tells a stream. A changed document's bytes are those that
-// the engine encoded once for everyone; only the target ids around them differ.
+// Encodes watch responses of the engine as google.firestore.v1.ListenResponse.
+//
+// The engine encodes a changed document once. All streams share its bytes; only the target IDs around them differ.
 
 import FirestoreEngine
 import FirestoreModel
 import GRPCFraming
 import NIOCore
 
+/// Encoder of Listen responses.
 enum WatchEncoding {
-  /// All responses, framed, in one buffer.
+  /// Encodes responses as length-prefixed messages in one buffer.
   static func encode(_ responses: [WatchResponse]) throws -> ByteBuffer {
     var buffer = ByteBuffer()
     for response in responses {
@@ -22,24 +24,24 @@ enum WatchEncoding {
       buffer.writeMessage(2) { write(change, to: &$0) }
     case .documentChange(let document, let targets, let removed):
       let length =
-        ByteBuffer.fieldSize(document.encoded.count) + ByteBuffer.packedSize(targets)
-        + ByteBuffer.packedSize(removed)
+        ByteBuffer.fieldSize(document.encoded.count) + ByteBuffer.repeatedFieldSize(targets)
+        + ByteBuffer.repeatedFieldSize(removed)
       buffer.reserveCapacity(minimumWritableBytes: length + 8)
       buffer.writeVarint(3 << 3 | 2)
       buffer.writeVarint(UInt64(length))
       buffer.writeField(1, document.encoded)
-      buffer.writeField(5, packed: targets)
-      buffer.writeField(6, packed: removed)
+      buffer.writeField(5, repeated: targets)
+      buffer.writeField(6, repeated: removed)
     case .documentDelete(let name, let readTime, let removed):
       buffer.writeMessage(4) { buffer in
         buffer.writeField(1, name.description)
         buffer.writeField(4, readTime)
-        buffer.writeField(6, packed: removed)
+        buffer.writeField(6, repeated: removed)
       }
     case .documentRemove(let name, let readTime, let removed):
       buffer.writeMessage(6) { buffer in
         buffer.writeField(1, name.description)
-        buffer.writeField(2, packed: removed)
+        buffer.writeField(2, repeated: removed)
         buffer.writeField(4, readTime)
       }
     case .existenceFilter(let id, let count, let names):
@@ -51,9 +53,9 @@ enum WatchEncoding {
     }
   }
 
-  private static func write(_ change: TargetChange, to buffer: inout ByteBuffer) {
+  private static func write(_ change: WatchTargetChange, to buffer: inout ByteBuffer) {
     buffer.writeField(1, change.kind.rawValue)
-    buffer.writeField(2, packed: change.targetIDs)
+    buffer.writeField(2, repeated: change.targetIDs)
     if let cause = change.cause {
       buffer.writeMessage(3) { buffer in
         buffer.writeField(1, Int(cause.code.rawValue))

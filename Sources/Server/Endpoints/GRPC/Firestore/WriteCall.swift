@@ -1,11 +1,13 @@
-// One Write stream: a handshake, then one atomic commit for each message, answered in order.
+// A Write call: one Write stream. The first message is a handshake; each later message is one atomic commit, and
+// responses are sent in order.
 //
 // Invariants
-//   1. Messages are committed one after the other. A message that fails, or cannot be read, ends the stream with its
-//      error in its turn: those before it are answered, and none after it is applied.
-//   2. What waits is bounded in messages and bytes: beyond that the client is not read from until half of it is served.
-//   3. Without a commit under way the stream ends with OK after the client's goodbye, else with UNAVAILABLE: clients
-//      take a permanent error for the answer to their first pending batch.
+//   1. Messages are committed sequentially. A failed or malformed message ends the stream with its error, after the
+//      responses to all earlier messages. No later message is applied.
+//   2. Queued messages are bounded in number and bytes. Above a bound, reading pauses until half of the queue is
+//      served.
+//   3. An idle stream ends with OK after the client's half-close, and with UNAVAILABLE at shutdown. Clients would treat
+//      a permanent error as the response to their first pending batch.
 
 import FirestoreEngine
 import FirestoreModel
@@ -14,20 +16,25 @@ import GRPCFraming
 import NIOConcurrencyHelpers
 import NIOCore
 
+/// The server side of one Write stream.
 final class WriteCall: StreamCall, Sendable {
   private typealias Received = Result<ByteBuffer, GRPCStatus>
 
   private struct State {
-    var waiting = CircularBuffer<Received>()
-    /// Bytes of the messages that wait, and of the one that is being served.
-    var waitingBytes = 0
+    var pending = CircularBuffer<Received>()
+    /// Bytes of the queued messages.
+    var pendingBytes = 0
+    /// Bytes of the message that is being served.
     var servedBytes = 0
     var isServing = false
+    /// Whether reading from the client is paused.
     var isPaused = false
-    var halfClosed = false
-    var draining = false
-    var ended = false
+    var isHalfClosed = false
+    var isDraining = false
+    var hasEnded = false
+    /// The database that the handshake named.
     var database: DatabaseName?
+    /// The next stream token.
     var token = 0
   }
 
@@ -50,20 +57,20 @@ final class WriteCall: StreamCall, Sendable {
     self.streamID = String(UInt64.random(in: .min ... .max), radix: 36)
   }
 
-  func receive(_ message: ByteBuffer) { take(.success(message)) }
+  func receive(_ message: ByteBuffer) { enqueue(.success(message)) }
 
-  func receive(_ message: UnreadableMessage) { take(.failure(GRPCStatus(message.error))) }
+  func receive(_ message: MalformedMessage) { enqueue(.failure(GRPCStatus(message.error))) }
 
-  func receive(refusal: GRPCStatus) { take(.failure(refusal)) }
+  func receive(rejection: GRPCStatus) { enqueue(.failure(rejection)) }
 
-  private func take(_ message: Received) {
+  private func enqueue(_ message: Received) {
     let (mustServe, isFull) = state.withLockedValue { state in
-      state.waiting.append(message)
-      state.waitingBytes += Self.bytes(message)
+      state.pending.append(message)
+      state.pendingBytes += Self.bytes(message)
       defer { state.isServing = true }
       state.isPaused =
-        state.waiting.count >= FirestoreRequestLimits.waitingMessages
-        || state.waitingBytes >= FirestoreRequestLimits.waitingBytes
+        state.pending.count >= FirestoreRequestLimits.maximumPendingMessages
+        || state.pendingBytes >= FirestoreRequestLimits.maximumPendingBytes
       return (!state.isServing, state.isPaused)
     }
     if isFull { responder.setReading(false) }
@@ -72,7 +79,7 @@ final class WriteCall: StreamCall, Sendable {
 
   func halfClose() {
     let isIdle = state.withLockedValue { state in
-      state.halfClosed = true
+      state.isHalfClosed = true
       return !state.isServing
     }
     if isIdle { responder.finish(.ok) }
@@ -80,7 +87,7 @@ final class WriteCall: StreamCall, Sendable {
 
   func drain() {
     let isIdle = state.withLockedValue { state in
-      state.draining = true
+      state.isDraining = true
       return !state.isServing
     }
     if isIdle { responder.finish(Self.shuttingDown) }
@@ -88,13 +95,13 @@ final class WriteCall: StreamCall, Sendable {
 
   func end() {
     state.withLockedValue { state in
-      state.ended = true
-      state.waiting = []
-      state.waitingBytes = 0
+      state.hasEnded = true
+      state.pending = []
+      state.pendingBytes = 0
     }
   }
 
-  var heldBytes: Int { state.withLockedValue { $0.waitingBytes + $0.servedBytes } }
+  var heldBytes: Int { state.withLockedValue { $0.pendingBytes + $0.servedBytes } }
 
   private static func bytes(_ message: Received) -> Int {
     if case .success(let message) = message { message.readableBytes } else { 0 }
@@ -102,7 +109,7 @@ final class WriteCall: StreamCall, Sendable {
 
   private static let shuttingDown = GRPCStatus(.unavailable, "The server is shutting down.")
 
-  /// Serves what waits, until nothing does.
+  /// Serves queued messages until the queue is empty.
   private func serve() async {
     while true {
       switch next() {
@@ -117,31 +124,32 @@ final class WriteCall: StreamCall, Sendable {
           responder.finish(GRPCStatus(error))
           return
         } catch {
-          return  // The client is gone.
+          return  // The client disconnected.
         }
       }
     }
   }
 
+  /// Removes the next message from the queue, and resumes reading when the queue is half empty.
   private func next() -> Step {
     let (step, hasRoom, wasServed): (Step, Bool, Bool) = state.withLockedValue { state in
       let wasServed = state.servedBytes > 0
       state.servedBytes = 0
-      if state.ended { return (.wait, false, false) }
-      if state.draining { return (.finish(Self.shuttingDown), false, false) }
+      if state.hasEnded { return (.wait, false, false) }
+      if state.isDraining { return (.finish(Self.shuttingDown), false, false) }
       let message: ByteBuffer
-      switch state.waiting.popFirst() {
+      switch state.pending.popFirst() {
       case .success(let next): message = next
-      case .failure(let refusal): return (.finish(refusal), false, false)
+      case .failure(let error): return (.finish(error), false, false)
       case nil:
         state.isServing = false
-        return (state.halfClosed ? .finish(.ok) : .wait, false, wasServed)
+        return (state.isHalfClosed ? .finish(.ok) : .wait, false, wasServed)
       }
       state.servedBytes = message.readableBytes
-      state.waitingBytes -= state.servedBytes
+      state.pendingBytes -= state.servedBytes
       let hasRoom =
-        state.isPaused && state.waiting.count <= FirestoreRequestLimits.waitingMessages / 2
-        && state.waitingBytes <= FirestoreRequestLimits.waitingBytes / 2
+        state.isPaused && state.pending.count <= FirestoreRequestLimits.maximumPendingMessages / 2
+        && state.pendingBytes <= FirestoreRequestLimits.maximumPendingBytes / 2
       if hasRoom { state.isPaused = false }
       return (.serve(message), hasRoom, wasServed)
     }
@@ -151,22 +159,23 @@ final class WriteCall: StreamCall, Sendable {
   }
 
   private func serve(_ request: WriteStreamRequest) async throws {
-    guard let database = state.withLockedValue({ $0.database }) else { return try await shakeHands(request) }
+    guard let database = state.withLockedValue({ $0.database }) else { return try await handshake(request) }
     guard request.database.isEmpty || request.database == database.description else {
       throw FirestoreError.invalidArgument("A Write stream serves one database, here \(database).")
     }
     guard !request.writes.isEmpty else {
-      // The client says goodbye.
-      try await responder.send(try ResponseEncoding.write(streamID: "", token: takeToken(), nil))
+      // Clients close a Write stream by a request without writes.
+      try await responder.send(try ResponseEncoding.write(streamID: "", token: nextToken(), nil))
       responder.finish(.ok)
       return
     }
     let caller = try service.caller(head)
     let response = try await service.engine.commit(in: database, request.writes, as: caller)
-    try await responder.send(try ResponseEncoding.write(streamID: "", token: takeToken(), response))
+    try await responder.send(try ResponseEncoding.write(streamID: "", token: nextToken(), response))
   }
 
-  private func shakeHands(_ request: WriteStreamRequest) async throws {
+  /// Serves the first message, which names the database and has no writes.
+  private func handshake(_ request: WriteStreamRequest) async throws {
     guard !request.database.isEmpty else {
       throw FirestoreError.invalidArgument("'database' must be set on an initial write request.")
     }
@@ -183,10 +192,11 @@ final class WriteCall: StreamCall, Sendable {
     let database = try DatabaseName(parsing: request.database)
     _ = try service.caller(head)
     state.withLockedValue { $0.database = database }
-    try await responder.send(try ResponseEncoding.write(streamID: streamID, token: takeToken(), nil))
+    try await responder.send(try ResponseEncoding.write(streamID: streamID, token: nextToken(), nil))
   }
 
-  private func takeToken() -> Int {
+  /// Returns the next stream token: tokens count responses from 0.
+  private func nextToken() -> Int {
     state.withLockedValue { state in
       defer { state.token += 1 }
       return state.token

@@ -1,26 +1,25 @@
-// The writing side of one call, whatever carries it: gRPC, REST or WebChannel.
+// Sends the responses of one call, independent of its transport: gRPC, REST or WebChannel.
 //
-// Invariant: a sender waits while the client does not read, so what is queued for one call stays near its watermark,
-// whoever produces it.
+// Invariant: a sender waits while the client does not read, so that the queued bytes of a call stay near the watermark.
 
 public import GRPCFraming
 public import NIOCore
 
-/// Writes one call's answers; usable from any task or thread.
+/// Sends the responses of one call. Usable from any task or thread.
 public protocol CallResponder: Sendable {
-  /// Sends framed messages, and returns once the client can take more.
-  /// - Throws: `CancellationError` once the client is gone.
+  /// Sends framed messages. Returns when the client can accept more.
+  /// - Throws: `CancellationError` after the client has disconnected.
   func send(_ framed: ByteBuffer) async throws
 
-  /// Ends the call with a status; what comes later is ignored.
+  /// Ends the call with a status. Later calls have no effect.
   func finish(_ status: GRPCStatus)
 
-  /// Stops or resumes the delivery of request messages, so that a client cannot queue work without bound.
+  /// Pauses or resumes the delivery of request messages, so that a client cannot queue unlimited work.
   func setReading(_ enabled: Bool)
 
-  /// Accounts anew for the request bytes that the call keeps, after it has let go of some.
+  /// Updates the counted request bytes. A call reports by this method that it has released bytes.
   func updateHeldBytes()
 
-  /// Runs work of the call. It is not cancelled with the call: it ends by itself when sending fails.
+  /// Runs a task of the call. The end of the call does not cancel it: it ends when sending throws.
   func start(_ operation: @escaping @Sendable () async -> Void)
 }

@@ -1,24 +1,27 @@
-// What the gRPC streams of one HTTP/2 connection share: the methods, the task runner, the budget for requests that
-// have arrived in part, the queue of answers that the peer has not taken.
+// The state that the gRPC streams of one HTTP/2 connection share: the methods, the tasks, the limit of incomplete requests,
+// and the queue of unread responses.
+//
+// Invariant: the request bytes of all streams stay within the connection's limit and the server's memory.
 
 import GRPCFraming
 import Logging
 import NIOCore
 import NIOHTTP2
 
-/// The gRPC side of one HTTP/2 connection. Confined to its event loop but for its constants.
+/// One HTTP/2 connection that carries gRPC. Confined to its event loop, except for its constants.
 final class GRPCConnection {
   let methods: GRPCMethods
   let limits: HTTP2Limits
-  let memory: PeerMemoryAccount
+  let memory: MemoryReservation
   let tasks: LoopTasks
   let log: Logger
-  /// Installs handlers for a stream that is not gRPC.
+  /// Installs the handlers of a stream that does not carry gRPC.
   let fallback: @Sendable (any Channel) throws -> Void
-  private var bufferedBytes = 0
-  let answers: GRPCAnswerQueue
-  private(set) lazy var inflations = InflationQueue()
-  private var conversations: [ObjectIdentifier: GRPCStreamHandler] = [:]
+  /// The request bytes that all streams hold.
+  private var requestBytes = 0
+  let responses: GRPCResponseQueue
+  private(set) lazy var decompressions = DecompressionQueue()
+  private var duplexStreams: [ObjectIdentifier: GRPCStreamHandler] = [:]
   private var isDraining = false
 
   init(
@@ -27,48 +30,51 @@ final class GRPCConnection {
   ) {
     self.methods = methods
     self.limits = limits.http2
-    self.memory = PeerMemoryAccount(limits)
+    self.memory = MemoryReservation(limits)
     self.tasks = LoopTasks(channel.eventLoop)
-    self.answers = GRPCAnswerQueue(limits.http2, memory, channel)
+    self.responses = GRPCResponseQueue(limits.http2, memory, channel)
     self.log = log
     self.fallback = fallback
   }
 
-  /// Accounts for a stream that holds `new` bytes of requests instead of `old`. If that is more than may be held,
-  /// nothing is counted, and the status says why.
-  func hold(_ new: Int, insteadOf old: Int) -> GRPCStatus? {
-    let held = bufferedBytes + new - old
-    if new > old, held > limits.maximumBufferedRequestBytes {
+  /// Counts `new` request bytes of a stream instead of `old`. If they exceed a limit, changes nothing and returns the error.
+  func resizeRequest(from old: Int, to new: Int) -> GRPCStatus? {
+    let total = requestBytes + new - old
+    precondition(total >= 0, "invariant: a stream releases no more request bytes than it holds")
+    if new > old, total > limits.maximumBufferedRequestBytes {
       return GRPCStatus(
         .resourceExhausted,
         "This connection's requests under way exceed the limit of \(limits.maximumBufferedRequestBytes) bytes."
       )
     }
-    guard memory.hold(new, insteadOf: old) else { return noMemory }
-    bufferedBytes = held
+    guard memory.resize(from: old, to: new) else { return outOfMemory }
+    requestBytes = total
     return nil
   }
 
-  /// The answer where the server has no room for what is asked.
-  var noMemory: GRPCStatus { GRPCStatus(.resourceExhausted, memory.memory.refusal) }
+  /// The error of a call for which the server has no memory.
+  var outOfMemory: GRPCStatus { GRPCStatus(.resourceExhausted, memory.memory.refusal) }
 
-  /// Conversations never end by themselves: on drain they are asked to, and so are those that begin later.
+  /// Registers a duplex stream. Duplex streams do not end by themselves, so a drain asks each of them to finish. It also
+  /// asks streams that begin during the drain.
   func add(_ handler: GRPCStreamHandler) {
-    conversations[ObjectIdentifier(handler)] = handler
+    duplexStreams[ObjectIdentifier(handler)] = handler
     if isDraining { handler.drain() }
   }
 
+  /// Removes a duplex stream that has ended.
   func remove(_ handler: GRPCStreamHandler) {
-    conversations[ObjectIdentifier(handler)] = nil
+    duplexStreams[ObjectIdentifier(handler)] = nil
   }
 
+  /// The port drains.
   func drain() {
     isDraining = true
-    for handler in Array(conversations.values) { handler.drain() }
+    for handler in Array(duplexStreams.values) { handler.drain() }
   }
 }
 
-/// Hears on the connection that the port drains, or that the connection is gone.
+/// Reports the drain of the port and the end of the connection to a `GRPCConnection`.
 private final class GRPCDrainHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
 
@@ -79,7 +85,7 @@ private final class GRPCDrainHandler: ChannelInboundHandler {
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
-    connection.answers.stop()
+    connection.responses.stop()
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -89,8 +95,8 @@ private final class GRPCDrainHandler: ChannelInboundHandler {
 }
 
 extension PortProtocols {
-  /// The initializer of HTTP/2 connections that serve gRPC, and hand every other stream to what `fallback` makes for its
-  /// connection.
+  /// Returns a function that makes, for each HTTP/2 connection, the initializer of its streams.
+  /// - Parameter fallback: makes the initializer of streams that do not carry gRPC.
   static func grpcStreams(
     _ methods: GRPCMethods, limits: PortLimits, log: Logger,
     fallback: @escaping @Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void

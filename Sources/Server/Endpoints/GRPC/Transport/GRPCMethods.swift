@@ -1,46 +1,47 @@
-// The methods a port serves over gRPC, by path, and what a method is: one message in and one out, one in and a
-// stream out, or a conversation.
+// The gRPC methods of a port, found by path, and the kinds of methods: unary, server streaming and duplex.
 
+public import FirestoreEngine
 public import GRPCFraming
 public import NIOCore
 
 /// The gRPC methods of one port.
 public struct GRPCMethods: Sendable {
-  /// One way to serve a call. Messages in have no prefix; messages out are framed already
-  /// (`ByteBuffer.writeGRPCMessage`), so that bytes made for many streams are framed once.
+  /// A function that serves a call. Request messages have no length prefix. Response messages are already framed by
+  /// `ByteBuffer.writeGRPCMessage`, so that a message for many streams is framed once.
   ///
-  /// What is thrown ends the call: a ``GRPCStatus`` as it is, anything else as INTERNAL without detail.
+  /// An error that the function throws ends the call. A ``GRPCStatus`` is sent unchanged, any other error as INTERNAL without
+  /// details.
   public enum Method: Sendable {
-    /// One request that changes nothing, one answer, which may be as large as a document and `page` bytes: the call
-    /// starts once its connection has room.
+    /// A unary read. Its response may be as large as a document and `page` bytes. The call starts when its connection has
+    /// capacity for the response.
     case reading(page: Int, @Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
-    /// One request that changes something, one answer, which may be as large as a document: the call starts once its
-    /// connection has room, and the server has.
+    /// A unary write whose response may be as large as a document. The call starts when its connection has capacity for the
+    /// response. The server reserves memory for the response first.
     case updating(@Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
-    /// One request, one answer, which is small. A call that others may wait for must be served so.
+    /// A unary call with a small response. A call that other calls may wait for must be of this kind or of the next.
     case unary(@Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
-    /// One request, one answer, at first without a task of its own: the first closure tells the outcome once, from
-    /// any thread, or nil; then the second serves the call as ``unary(_:)`` does.
-    case attempted(
-      @Sendable (GRPCRequestHead, ByteBuffer, @escaping @Sendable (Result<ByteBuffer, any Error>?) -> Void) ->
-        Void, @Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
-    /// One request, any number of answers.
+    /// A unary call with a small response, without a task. The closure calls its callback exactly once, from any thread, and
+    /// returns a handle that cancels the call.
+    case unaryCallback(
+      @Sendable (GRPCRequestHead, ByteBuffer, @escaping @Sendable (Result<ByteBuffer, any Error>) -> Void) ->
+        any CancellableCall)
+    /// One request message and any number of response messages.
     case serverStreaming(@Sendable (GRPCRequestHead, ByteBuffer, any CallResponder) async throws -> Void)
-    /// A conversation; the closure runs on the stream's event loop.
+    /// Any number of messages in both directions. The closure runs on the stream's event loop.
     case duplex(@Sendable (GRPCRequestHead, any CallResponder) throws -> any GRPCCall)
   }
 
   private let methods: [String: Method]
   private let services: Set<String>
-  /// Refuses a call by its head alone, before anything of its body is kept.
+  /// Throws for a call that is rejected by its head, before any of its body is stored.
   let admit: @Sendable (GRPCRequestHead) throws(GRPCStatus) -> Void
-  /// The status of a message that is too large to be taken, given its bytes where they are known.
+  /// Returns the status of a message that exceeds the limit. The argument is its size in bytes, if known.
   let oversized: @Sendable (Int?) -> GRPCStatus
 
-  /// Names one service's methods.
+  /// Creates the methods of one service.
   /// - Parameters:
-  ///   - oversized: the status of a message that is too large to be taken, given its bytes where they are known.
-  ///   - admit: throws for calls that are refused whatever they say.
+  ///   - oversized: returns the status of a message that exceeds the limit. The argument is its size in bytes, if known.
+  ///   - admit: throws for a call that is rejected by its head.
   public init(
     service: String, _ methods: [String: Method], oversized: @escaping @Sendable (Int?) -> GRPCStatus,
     admit: @escaping @Sendable (GRPCRequestHead) throws(GRPCStatus) -> Void = { _ in }
@@ -51,8 +52,8 @@ public struct GRPCMethods: Sendable {
     self.services = [service]
   }
 
-  /// The method of a path.
-  /// - Throws: UNIMPLEMENTED that names what is missing, the service or the method.
+  /// Returns the method of a request.
+  /// - Throws: UNIMPLEMENTED with the name of the missing service or method.
   func method(of head: GRPCRequestHead) throws(GRPCStatus) -> Method {
     if let method = methods[head.path] { return method }
     guard services.contains(String(head.service)) else {
@@ -65,24 +66,25 @@ public struct GRPCMethods: Sendable {
   }
 }
 
-/// The server's side of a conversation, confined to the stream's event loop: every call arrives on it.
+/// The server's side of a duplex call. Every function is called on the stream's event loop.
 public protocol GRPCCall: AnyObject {
-  /// Takes the next request message.
+  /// Receives the next request message.
   func receive(_ message: ByteBuffer)
-  /// The next message is too large to be taken: the call ends with this status, in the message's turn. Nothing follows.
-  func receive(refusal: GRPCStatus)
-  /// The client will send nothing more. The call goes on until it is finished through its responder.
+  /// The next message exceeds the limit. The call ends with this status after it has served the earlier messages. No message
+  /// follows.
+  func receive(rejection: GRPCStatus)
+  /// The client sends no more messages. The call continues until its responder finishes it.
   func halfClose()
-  /// The server is about to stop: finish as soon as what is under way is answered.
+  /// The server is shutting down. The call should finish when its pending requests have responses.
   func drain()
-  /// The stream is gone, whoever ended it: release everything. Called exactly once, last.
+  /// The stream has ended, for any reason. The call releases everything. Called exactly once, as the last function.
   func end()
-  /// Bytes of request messages that the call has taken and still keeps: they count against what its connection may
-  /// hold. A call that keeps any says so with `CallResponder.updateHeldBytes` when it lets go of them.
+  /// The bytes of received request messages that the call holds. They count against the limit of the connection. A call that
+  /// holds bytes calls `CallResponder.updateHeldBytes` when it has released some.
   var heldBytes: Int { get }
 }
 
 extension GRPCCall {
-  /// By default a call keeps nothing.
+  /// By default a call holds no bytes.
   public var heldBytes: Int { 0 }
 }

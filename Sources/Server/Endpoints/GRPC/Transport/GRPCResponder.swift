@@ -1,9 +1,9 @@
-// The writing side of a call over gRPC. The work itself happens on the stream's event loop.
+// Sends the responses of a gRPC call from any task or thread. The stream's event loop does the work.
 
 public import GRPCFraming
 public import NIOCore
 
-/// Writes one call's answers to its stream.
+/// Sends the responses of one call to its stream.
 public final class GRPCResponder: CallResponder {
   /// The stream's event loop.
   public let eventLoop: any EventLoop
@@ -16,10 +16,10 @@ public final class GRPCResponder: CallResponder {
     self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
   }
 
-  /// Sends framed messages, and returns once the client can take more.
+  /// Sends framed messages. Returns when the client can accept more.
   public func send(_ framed: ByteBuffer) async throws {
     if eventLoop.inEventLoop {
-      // The common case on the loop: written, and there is room for more.
+      // The common case: the message is written, and the client can accept more.
       if try handler.value.send(framed) { return }
       try await withCheckedThrowingContinuation { handler.value.waitUntilWritable($0) }
     } else {
@@ -39,32 +39,32 @@ public final class GRPCResponder: CallResponder {
     }
   }
 
-  /// Ends the call with a status; what comes later is ignored.
+  /// Ends the call with a status. Later calls have no effect.
   public func finish(_ status: GRPCStatus) {
     onLoop { $0.finish(status) }
   }
 
-  /// Sends a last framed message and ends the call with OK.
-  func complete(_ framed: ByteBuffer, mayGiveWay: Bool) {
-    onLoop { $0.complete(framed, mayGiveWay: mayGiveWay) }
+  /// Sends the only message, framed, and ends the call with OK. See ``GRPCStreamHandler/complete(_:isRead:)``.
+  func complete(_ framed: ByteBuffer, isRead: Bool) {
+    onLoop { $0.complete(framed, isRead: isRead) }
   }
 
-  /// Stops or resumes the delivery of request messages.
+  /// Pauses or resumes the delivery of request messages.
   public func setReading(_ enabled: Bool) {
     onLoop { $0.setReading(enabled) }
   }
 
-  /// Accounts anew for the request bytes that the call keeps.
+  /// Updates the counted request bytes of the call.
   public func updateHeldBytes() {
-    onLoop { $0.account() }
+    onLoop { $0.updateHeldBytes() }
   }
 
-  /// Runs work on the stream's event loop, where the platform allows it.
+  /// Runs a task on the stream's event loop, if the platform supports it.
   public func start(_ operation: @escaping @Sendable () async -> Void) {
     _ = tasks.start(operation)
   }
 
-  /// Runs `body` with the stream's handler on its event loop: now if this is it.
+  /// Runs `body` with the stream's handler on its event loop: immediately if this is it.
   func onLoop(_ body: @escaping @Sendable (GRPCStreamHandler) -> Void) {
     if eventLoop.inEventLoop {
       body(handler.value)

@@ -1,4 +1,4 @@
-// When a call begins once its request is there, and how each kind of method is run.
+// Starts a call when its request is complete and its connection has capacity, and runs each kind of method.
 
 import FirestoreModel
 import GRPCFraming
@@ -6,38 +6,44 @@ import Logging
 import NIOCore
 
 extension GRPCStreamHandler {
-  /// Runs the method at once, or when the connection has room for its answer.
+  /// Runs a method when the connection has capacity for its response, now or later.
   func start(_ method: GRPCMethods.Method, _ head: GRPCRequestHead, _ message: ByteBuffer) {
     let bytes: Int
     switch method {
-    case .reading(let page, _): bytes = connection.limits.expectedAnswerBytes + page
+    case .reading(let page, _): bytes = connection.limits.expectedResponseBytes + page
     case .updating:
-      bytes = connection.limits.expectedAnswerBytes
-      // What it does cannot be taken back when its answer finds no room.
-      guard connection.memory.take(bytes) else { return finish(connection.noMemory) }
-      takenBytes += bytes
-    case .unary, .attempted: bytes = 0
+      bytes = connection.limits.expectedResponseBytes
+      // Its work cannot be undone if the server has no memory for its response.
+      guard connection.memory.reserve(bytes) else { return finish(connection.outOfMemory) }
+      reservedBytes += bytes
+    case .unary, .unaryCallback: bytes = 0
     case .serverStreaming, .duplex: return run(method, head, message)
     }
-    if connection.answers.expect(bytes) {
+    if connection.responses.reserve(bytes) {
       expectedBytes = bytes
       run(method, head, message)
     } else {
       phase = .waiting(method, head, message)
       requestDeadline?.cancel()
-      connection.answers.wait(self, for: bytes)
+      connection.responses.enqueue(self, expecting: bytes)
     }
   }
 
-  /// Runs the method that waited, now that its answer has been given room.
-  func startWaiting(expecting bytes: Int) {
+  /// Runs the method that waited. The queue has reserved `bytes` for its response.
+  func startQueued(expecting bytes: Int) {
     expectedBytes = bytes
-    if case .waiting(let method, let head, let message) = phase { run(method, head, message) }
+    guard case .waiting(let method, let head, let message) = phase else {
+      preconditionFailure("invariant: a call leaves the queue when it ends")
+    }
+    run(method, head, message)
   }
 
   private func run(_ method: GRPCMethods.Method, _ head: GRPCRequestHead, _ message: ByteBuffer) {
     guard let context else { return }
-    phase = .running
+    switch phase {
+    case .collecting, .waiting: phase = .running
+    default: preconditionFailure("invariant: a method runs once, before its call ends")
+    }
     requestDeadline?.cancel()
     let responder = GRPCResponder(self, on: context.eventLoop, tasks: connection.tasks)
     let log = connection.log
@@ -45,20 +51,21 @@ extension GRPCStreamHandler {
     case .reading(_, let body):
       task = serve(
         { head, message in
-          // A client that takes its calls back as fast as it makes them gets no work done for them.
+          // The server does no work for a client that cancels its calls as fast as it starts them.
           try Task.checkCancellation()
           return try await body(head, message)
-        }, head, message, responder, mayGiveWay: true)
+        }, head, message, responder, isRead: true)
     case .unary(let body), .updating(let body):
-      task = serve(body, head, message, responder, mayGiveWay: false)
-    case .attempted(let attempt, let otherwise):
-      attempt(head, message) { outcome in
+      task = serve(body, head, message, responder, isRead: false)
+    case .unaryCallback(let start):
+      let call = start(head, message) { outcome in
         switch outcome {
-        case .success(let answer): responder.complete(answer, mayGiveWay: false)
+        case .success(let response): responder.complete(response, isRead: false)
         case .failure(let error): responder.finish(GRPCStatus(of: error, log, head.path))
-        case nil: responder.onLoop { $0.retry(.unary(otherwise), head, message) }
         }
       }
+      // The callback may have ended the call already.
+      if case .running = phase { task = call }
     case .serverStreaming(let body):
       task = connection.tasks.start {
         do {
@@ -75,26 +82,21 @@ extension GRPCStreamHandler {
 
   private func serve(
     _ body: @escaping @Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer,
-    _ head: GRPCRequestHead, _ message: ByteBuffer, _ responder: GRPCResponder, mayGiveWay: Bool
+    _ head: GRPCRequestHead, _ message: ByteBuffer, _ responder: GRPCResponder, isRead: Bool
   ) -> Task<Void, Never> {
     let log = connection.log
     return connection.tasks.start {
       do {
-        responder.complete(try await body(head, message), mayGiveWay: mayGiveWay)
+        responder.complete(try await body(head, message), isRead: isRead)
       } catch {
         responder.finish(GRPCStatus(of: error, log, head.path))
       }
     }
   }
-
-  /// Serves a call in the way that may wait, unless it has ended meanwhile.
-  private func retry(_ method: GRPCMethods.Method, _ head: GRPCRequestHead, _ message: ByteBuffer) {
-    if case .running = phase { run(method, head, message) }
-  }
 }
 
 extension GRPCStatus {
-  /// The status of what a method threw; what is no status is the server's own failure, and goes to its log.
+  /// Returns the status of an error that a method threw. An unexpected error is logged, and the client receives INTERNAL.
   init(of error: any Error, _ log: Logger, _ path: String?) {
     if let status = error as? GRPCStatus {
       self = status

@@ -1,58 +1,76 @@
-// One gRPC stream: moves bytes between the HTTP/2 stream channel, the framing state machine and the method.
+// Serves one gRPC stream: passes bytes between the HTTP/2 stream, the framing state machine and the method.
+//
+// A call passes these files in this order:
+//   1. Port/HTTP2Connection accepts the stream, and GRPCConnection adds this handler to it.
+//   2. This file receives the head. A stream without gRPC goes to the fallback handlers. GRPCMethods finds the method.
+//   3. GRPCServerStream (module GRPCFraming) parses the messages. GRPCStreamHandler+Compression decompresses them.
+//   4. GRPCStreamHandler+Calls starts the method when GRPCResponseQueue has capacity. LoopTasks runs it on the event loop.
+//   5. The method, for example of Firestore/FirestoreService, responds through GRPCResponder.
+//   6. This file writes the responses and the status, and releases everything.
 //
 // Invariants
-//   1. A call ends exactly once, with one status; a call whose client is gone is cancelled.
+//   1. A call ends exactly once, with one status. The end of the stream cancels the call.
 //   2. A malformed or oversized request ends its own stream and no other.
 //   3. A unary method runs only when its request is complete: one message, then the half-close.
-//   4. A method with one answer runs only when its connection has room for that (see GRPCStreamHandler+Calls).
-//   5. Nothing here blocks; everything runs on the stream's event loop.
+//   4. A unary method runs only when its connection has capacity for the response.
+//   5. Nothing here blocks. All functions run on the stream's event loop.
 
+import FirestoreEngine
 import GRPCFraming
 import Logging
 import NIOCore
 import NIOHPACK
 import NIOHTTP2
 
+/// One gRPC stream. Confined to its event loop.
 final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTP2Frame.FramePayload
   typealias OutboundOut = HTTP2Frame.FramePayload
 
   enum Phase {
     case awaitingHead
+    /// The request of a method that takes one message is incomplete, or its message is being decompressed.
     case collecting(GRPCRequestHead, GRPCMethods.Method)
     case duplex(any GRPCCall)
+    /// The request is complete. The call waits for capacity.
     case waiting(GRPCMethods.Method, GRPCRequestHead, ByteBuffer)
     case running
     case ended
-    case handedOver
+    /// The stream does not carry gRPC: the fallback handlers serve it.
+    case delegated
   }
 
   let connection: GRPCConnection
   var phase = Phase.awaitingHead
   private var stream: GRPCServerStream
   private var request: ByteBuffer?
-  /// Whether the request is kept as it came, compressed, until it is whole.
-  private var requestIsPacked = false
-  /// How the call's messages are compressed that are.
-  private(set) var packing: Packing?
-  /// A message that is being unpacked elsewhere, and its size; what follows it waits.
-  var unpacking: InflationQueue.Job?
-  var packedBytes = 0
+  /// Whether `request` is compressed. It is decompressed when the request is complete.
+  private var isRequestCompressed = false
+  /// The algorithm of the call's compressed messages.
+  private(set) var compression: CompressionAlgorithm?
+  /// A message that another thread decompresses. Later messages wait.
+  var decompression: DecompressionQueue.Job?
+  /// The compressed size of that message.
+  var compressedBytes = 0
+  /// The request bytes that the connection counts for this stream.
   private var heldBytes = 0
-  /// Bytes of the answer that room was made for, in the connection's queue and in the server's memory.
+  /// The bytes reserved in the connection's response queue.
   var expectedBytes = 0
-  var takenBytes = 0
-  /// Bytes that were written since the last that are counted.
+  /// The bytes reserved in the server's memory.
+  var reservedBytes = 0
+  /// Bytes written since the last counted write.
   private var uncountedBytes = 0
-  private var requestEnded = false
-  private var reading = true
-  var task: Task<Void, Never>?
+  private var hasRequestEnded = false
+  private var isReading = true
+  /// The method in progress; cancelled when the call ends.
+  var task: (any CancellableCall)?
   private var deadline: Scheduled<Void>?
   var requestDeadline: Scheduled<Void>?
   private var waiters: [CheckedContinuation<Void, any Error>] = []
-  /// What came behind the answer, and until when more may.
+  /// Request bytes that arrived after the response.
   private var discardedBytes = 0
-  private var reset: Scheduled<Void>?
+  /// Resets a stream whose client does not end its request after the response.
+  private var resetDeadline: Scheduled<Void>?
   private(set) var context: ChannelHandlerContext?
 
   init(_ connection: GRPCConnection) {
@@ -69,54 +87,54 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
-    if case .handedOver = phase {} else { abandon() }
-    reset?.cancel()
+    if case .delegated = phase {} else { endCall() }
+    resetDeadline?.cancel()
     self.context = nil
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    if case .handedOver = phase { return context.fireChannelRead(data) }
+    if case .delegated = phase { return context.fireChannelRead(data) }
     if case .ended = phase { return discard(unwrapInboundIn(data)) }
     switch unwrapInboundIn(data) {
     case .headers(let block):
       if case .awaitingHead = phase {
         receive(head: block.headers, endStream: block.endStream, data: data, context: context)
       } else if block.endStream {
-        requestEnded = true
+        hasRequestEnded = true
         stream.receiveEnd()
         deliver()
       }
     case .data(let block):
       guard case .byteBuffer(let bytes) = block.data else { return }
-      if block.endStream { requestEnded = true }
+      if block.endStream { hasRequestEnded = true }
       stream.receive(data: bytes, endStream: block.endStream)
       deliver()
     case .rstStream:
-      abandon()
+      endCall()
     default:
       break
     }
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
-    // Only a request that did not come whole at once is worth a timer.
-    if case .collecting = phase, requestDeadline == nil, !requestEnded {
+    // A request that arrives in one read needs no timer.
+    if case .collecting = phase, requestDeadline == nil, !hasRequestEnded {
       let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
       requestDeadline = context.eventLoop.scheduleTask(in: connection.limits.requestTimeout) {
-        handler.value.requestIsLate()
+        handler.value.requestTimedOut()
       }
     }
     context.fireChannelReadComplete()
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    if case .handedOver = phase {} else { abandon() }
+    if case .delegated = phase {} else { endCall() }
     context.fireChannelInactive()
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    if case .handedOver = phase { return context.fireErrorCaught(error) }
-    abandon()
+    if case .delegated = phase { return context.fireErrorCaught(error) }
+    endCall()
     context.close(promise: nil)
   }
 
@@ -130,19 +148,19 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   private func receive(
     head headers: HPACKHeaders, endStream: Bool, data: NIOAny, context: ChannelHandlerContext
   ) {
-    guard GRPCRequestHead.isGRPC(headers) else { return handOver(data, context: context) }
-    requestEnded = endStream
+    guard GRPCRequestHead.isGRPC(headers) else { return delegate(data, context: context) }
+    hasRequestEnded = endStream
     do {
       let head = try stream.receive(headers: headers, endStream: endStream)
       if let timeout = head.timeout { start(timeout, on: context.eventLoop) }
-      if let encoding = head.encoding { packing = Packing(encoding) }
+      if let encoding = head.encoding { compression = CompressionAlgorithm(encoding) }
       do {
         let method = try connection.methods.method(of: head)
         try connection.methods.admit(head)
-        // Nothing is done for a deadline that has passed.
+        // The server does no work for a deadline that has passed.
         if head.timeout?.nanoseconds == 0 { throw GRPCStreamHandler.deadlinePassed }
-        guard connection.memory.take(connection.limits.streamBytes) else { throw connection.noMemory }
-        takenBytes = connection.limits.streamBytes
+        guard connection.memory.reserve(connection.limits.streamBytes) else { throw connection.outOfMemory }
+        reservedBytes = connection.limits.streamBytes
         switch method {
         case .duplex(let make):
           phase = .duplex(try make(head, GRPCResponder(self, on: context.eventLoop, tasks: connection.tasks)))
@@ -158,9 +176,9 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
   }
 
-  /// Gives a stream of another protocol to the handlers that speak it.
-  private func handOver(_ data: NIOAny, context: ChannelHandlerContext) {
-    phase = .handedOver
+  /// Passes a stream without gRPC to the fallback handlers.
+  private func delegate(_ data: NIOAny, context: ChannelHandlerContext) {
+    phase = .delegated
     do {
       try connection.fallback(context.channel)
     } catch {
@@ -171,30 +189,31 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     context.pipeline.syncOperations.removeHandler(self, promise: nil)
   }
 
-  /// Hands on what the framing has, until it has no more or the call does not want more now.
+  /// Passes the parsed messages to the call, until none remains or the call pauses.
   func deliver() {
     do {
-      while reading, unpacking == nil, let event = try stream.next() {
+      while isReading, decompression == nil, let event = try stream.next() {
         switch (phase, event) {
-        case (.duplex, .message(let message)), (.collecting, .message(let message)): try take(message)
-        case (.duplex, .packedMessage(let packed)):
-          if let message = try unpack(packed) { try takeUnpacked(message) }
-        case (.collecting, .packedMessage(let packed)):
-          try take(packed)
-          requestIsPacked = true
-        case (_, .oversizedMessage(let bytes)): try refuse(bytes)
+        case (.duplex, .message(let message)), (.collecting, .message(let message)): try accept(message)
+        case (.duplex, .compressedMessage(let compressed)):
+          if let message = try decompress(compressed) { try acceptDecompressed(message) }
+        case (.collecting, .compressedMessage(let compressed)):
+          try accept(compressed)
+          isRequestCompressed = true
+        case (_, .oversizedMessage(let bytes)): try rejectOversized(bytes)
         case (.duplex(let call), .halfClose): call.halfClose()
-        case (.collecting, .halfClose): try startWhole()
+        case (.collecting, .halfClose): try startIfCollected()
         default: return
         }
       }
     } catch {
       return fail(error)
     }
-    account()
+    updateHeldBytes()
   }
 
-  func take(_ message: ByteBuffer) throws(GRPCStatus) {
+  /// Accepts a message of the request.
+  func accept(_ message: ByteBuffer) throws(GRPCStatus) {
     if case .duplex(let call) = phase { return call.receive(message) }
     guard request == nil else {
       throw GRPCStatus(.internal, "The method takes one request message, and more arrived.")
@@ -202,36 +221,39 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     request = message
   }
 
-  /// Refuses a message above the limit, and drops the rest of the request as it comes. A conversation ends in the message's
-  /// turn: clients take its end for the answer to the first message that was not answered.
-  func refuse(_ bytes: Int?) throws(GRPCStatus) {
-    let refusal = connection.methods.oversized(bytes)
-    guard case .duplex(let call) = phase else { throw refusal }
-    stream.dropRest()
-    call.receive(refusal: refusal)
+  /// Rejects a message above the limit, and discards the rest of the request.
+  ///
+  /// A duplex call ends after it has served the earlier messages: clients attribute its status to the first message without
+  /// a response.
+  /// - Parameter bytes: the size of the message, if known.
+  func rejectOversized(_ bytes: Int?) throws(GRPCStatus) {
+    let rejection = connection.methods.oversized(bytes)
+    guard case .duplex(let call) = phase else { throw rejection }
+    stream.discardRequest()
+    call.receive(rejection: rejection)
   }
 
-  /// Runs the method on its request, which is whole, once that is unpacked.
-  func startWhole() throws(GRPCStatus) {
+  /// Starts the method of a complete request when its message is decompressed.
+  func startIfCollected() throws(GRPCStatus) {
     guard case .collecting(let head, let method) = phase else { return }
     guard let request else {
       throw GRPCStatus(.internal, "The method takes one request message, and none arrived.")
     }
-    guard requestIsPacked else { return start(method, head, request) }
+    guard isRequestCompressed else { return start(method, head, request) }
     self.request = nil
-    requestIsPacked = false
-    guard let message = try unpack(request) else { return }
-    try takeUnpacked(message)
-    try startWhole()
+    isRequestCompressed = false
+    guard let message = try decompress(request) else { return }
+    try acceptDecompressed(message)
+    try startIfCollected()
   }
 
-  /// Tells the connection how many bytes of requests this stream holds.
-  func account() {
+  /// Reports the request bytes that this stream holds to the connection. Ends the call if they exceed a limit.
+  func updateHeldBytes() {
     if case .ended = phase { return }
-    var held = stream.bufferedBytes + (request?.readableBytes ?? 0) + packedBytes
+    var held = stream.bufferedBytes + (request?.readableBytes ?? 0) + compressedBytes
     if case .duplex(let call) = phase { held += call.heldBytes }
     guard held != heldBytes else { return }
-    if let refusal = connection.hold(held, insteadOf: heldBytes) { return finish(refusal) }
+    if let refusal = connection.resizeRequest(from: heldBytes, to: held) { return finish(refusal) }
     heldBytes = held
   }
 
@@ -245,30 +267,31 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   private static let deadlinePassed = GRPCStatus(
     .deadlineExceeded, "The deadline passed before the call was done.")
 
-  private func requestIsLate() {
-    guard case .collecting = phase, !requestEnded else { return }
+  private func requestTimedOut() {
+    guard case .collecting = phase, !hasRequestEnded else { return }
     finish(GRPCStatus(.deadlineExceeded, "The request did not arrive whole in time."))
   }
 
   func setReading(_ enabled: Bool) {
-    guard reading != enabled, let context else { return }
-    reading = enabled
+    guard isReading != enabled, let context else { return }
+    isReading = enabled
     try? context.channel.syncOptions?.setOption(.autoRead, value: enabled)
     if enabled {
       deliver()
-      // A stream channel does not start to read by itself when automatic reading comes back.
+      // A stream channel does not resume reading by itself when automatic reading is enabled.
       context.read()
     }
   }
 
-  /// Asks a conversation to end soon.
+  /// Asks a duplex call to finish.
   func drain() {
     if case .duplex(let call) = phase { call.drain() }
   }
 
-  // MARK: The answer
+  // MARK: The response
 
-  /// Writes framed messages; false if the caller should wait before it writes more.
+  /// Writes framed messages. Returns false if the caller has to wait before it writes more.
+  /// - Throws: `CancellationError` after the end of the call.
   func send(_ framed: ByteBuffer) throws -> Bool {
     guard !stream.isFinished, let context else { throw CancellationError() }
     let written = try count(framed.readableBytes, context)
@@ -277,22 +300,22 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     return context.channel.isWritable
   }
 
-  /// From so many bytes on, what a stream has written is counted until it has gone out.
-  private static let countedBytes = 16 << 10
+  /// Written bytes that are counted together.
+  private static let countingStep = 16 << 10
 
-  /// Counts what is written now and then, and ends the call if there is no room for it. What a stream writes goes out in
-  /// order, so that the last write stands for those before it.
+  /// Counts written bytes in steps, and ends the call if the server has no memory for them. Returns a promise for the write if
+  /// it is counted. The writes of a stream complete in order, so one promise covers the earlier writes of its step.
   private func count(_ bytes: Int, _ context: ChannelHandlerContext) throws -> EventLoopPromise<Void>? {
     uncountedBytes += bytes
-    guard uncountedBytes >= Self.countedBytes else { return nil }
+    guard uncountedBytes >= Self.countingStep else { return nil }
     let (counted, memory) = (uncountedBytes, connection.memory)
     uncountedBytes = 0
-    guard memory.take(counted) else {
-      finish(connection.noMemory)
+    guard memory.reserve(counted) else {
+      finish(connection.outOfMemory)
       throw CancellationError()
     }
     let written = context.eventLoop.makePromise(of: Void.self)
-    written.futureResult.assumeIsolated().whenComplete { _ in memory.give(counted) }
+    written.futureResult.assumeIsolated().whenComplete { _ in memory.release(counted) }
     return written
   }
 
@@ -302,21 +325,23 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     waiters.append(continuation)
   }
 
-  /// Writes the only message and OK in one flush. An answer that only tells what there is gives way if there is no room
-  /// for it.
-  func complete(_ framed: ByteBuffer, mayGiveWay: Bool) {
+  /// Writes the only message and OK in one flush.
+  /// - Parameter isRead: whether the call changed nothing. Its response is then replaced by an error if the server has no
+  ///   memory for it. The response to a write reports completed work and is always sent.
+  func complete(_ framed: ByteBuffer, isRead: Bool) {
     guard !stream.isFinished, let context else { return }
-    if !mayGiveWay {
-      connection.memory.takeAnyway(framed.readableBytes)
-    } else if !connection.memory.take(framed.readableBytes) {
-      return finish(connection.noMemory)
+    if !isRead {
+      connection.memory.reserveUnchecked(framed.readableBytes)
+    } else if !connection.memory.reserve(framed.readableBytes) {
+      return finish(connection.outOfMemory)
     }
     writeStart(context)
-    let written = connection.answers.add(framed.readableBytes)
+    let written = connection.responses.track(framed.readableBytes)
     context.write(wrapOutboundOut(.data(.init(data: .byteBuffer(framed)))), promise: written)
     finish(.ok)
   }
 
+  /// Ends the call with a status. Later calls have no effect.
   func finish(_ status: GRPCStatus) {
     guard let trailers = stream.finish(status) else { return }
     write(final: trailers)
@@ -335,56 +360,57 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   private func write(final headers: HPACKHeaders) {
     guard let context else { return }
     let payload = wrapOutboundOut(.headers(.init(headers: headers, endStream: true)))
-    if requestEnded {
+    if hasRequestEnded {
       context.writeAndFlush(payload, promise: nil)
     } else {
-      // Not before the trailers have gone out: a reset drops what still waits for the client's window.
+      // After the trailers were written: a reset drops bytes that wait for the client's window.
       let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
-      context.writeAndFlush(payload).whenSuccess { handler.value.awaitEnd() }
+      context.writeAndFlush(payload).whenSuccess { handler.value.awaitRequestEnd() }
     }
-    abandon()
+    endCall()
   }
 
-  /// The client may still be sending. What is on its way is read, since what comes behind a reset is taken from the
-  /// connection's window for good; a client that goes on is told to stop, without calling that an error.
-  private func awaitEnd() {
-    guard !requestEnded, let context else { return }
-    if !reading {
-      reading = true
+  /// Reads the rest of a request after its response. A client that continues to send receives RST_STREAM without an error.
+  ///
+  /// Bytes that arrive after a reset would reduce the connection's window permanently.
+  private func awaitRequestEnd() {
+    guard !hasRequestEnded, let context else { return }
+    if !isReading {
+      isReading = true
       try? context.channel.syncOptions?.setOption(.autoRead, value: true)
       context.read()
     }
     let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
-    reset = context.eventLoop.scheduleTask(in: .seconds(1)) { handler.value.resetRequest() }
+    resetDeadline = context.eventLoop.scheduleTask(in: .seconds(1)) { handler.value.resetRequest() }
   }
 
   private func discard(_ frame: HTTP2Frame.FramePayload) {
     switch frame {
-    case .headers(let block): requestEnded = requestEnded || block.endStream
+    case .headers(let block): hasRequestEnded = hasRequestEnded || block.endStream
     case .data(let block):
-      requestEnded = requestEnded || block.endStream
+      hasRequestEnded = hasRequestEnded || block.endStream
       if case .byteBuffer(let bytes) = block.data { discardedBytes += bytes.readableBytes }
-    case .rstStream: requestEnded = true
+    case .rstStream: hasRequestEnded = true
     default: break
     }
-    if discardedBytes > Self.mostDiscardedBytes { resetRequest() }
+    if discardedBytes > Self.maximumDiscardedBytes { resetRequest() }
   }
 
-  /// What a client may have sent before it hears of the answer, and a little more.
-  private static let mostDiscardedBytes = 64 << 10
+  /// The bytes that a client may send before it receives the response, and some reserve.
+  private static let maximumDiscardedBytes = 64 << 10
 
   private func resetRequest() {
-    reset?.cancel()
-    reset = nil
-    guard !requestEnded, let context else { return }
-    requestEnded = true
+    resetDeadline?.cancel()
+    resetDeadline = nil
+    guard !hasRequestEnded, let context else { return }
+    hasRequestEnded = true
     context.channel.writeAndFlush(HTTP2Frame.FramePayload.rstStream(.noError), promise: nil)
   }
 
   /// Releases everything the call holds, however it ended.
-  private func abandon() {
+  private func endCall() {
     if case .ended = phase { return }
-    if case .waiting = phase { connection.answers.stopWaiting(self) }
+    if case .waiting = phase { connection.responses.remove(self) }
     let call: (any GRPCCall)? = if case .duplex(let call) = phase { call } else { nil }
     phase = .ended
     _ = stream.finish(.ok)
@@ -394,19 +420,21 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     task?.cancel()
     task = nil
     request = nil
-    // What may be on a thread is still held.
-    let packed = unpacking?.bytes ?? 0
-    _ = connection.hold(packed, insteadOf: heldBytes)
+    // A message that another thread decompresses is still held.
+    let held = decompression?.bytes ?? 0
+    _ = connection.resizeRequest(from: heldBytes, to: held)
     heldBytes = 0
-    if let unpacking {
-      self.unpacking = nil
-      connection.inflations.giveUp(unpacking) { [connection] in _ = connection.hold(0, insteadOf: packed) }
+    if let decompression {
+      self.decompression = nil
+      connection.decompressions.cancel(decompression) { [connection] in
+        _ = connection.resizeRequest(from: held, to: 0)
+      }
     }
-    connection.memory.give(takenBytes)
-    takenBytes = 0
+    connection.memory.release(reservedBytes)
+    reservedBytes = 0
     let expected = expectedBytes
     expectedBytes = 0
-    connection.answers.forget(expected)
+    connection.responses.release(expected)
     if let call {
       connection.remove(self)
       call.end()
@@ -418,9 +446,9 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     guard !waiters.isEmpty else { return }
     let resumed = waiters
     waiters = []
-    let gone = stream.isFinished
+    let hasEnded = stream.isFinished
     for waiter in resumed {
-      if gone { waiter.resume(throwing: CancellationError()) } else { waiter.resume() }
+      if hasEnded { waiter.resume(throwing: CancellationError()) } else { waiter.resume() }
     }
   }
 }

@@ -1,12 +1,13 @@
-// Tasks that run on an event loop, so that a request is served without leaving the thread that read it.
+// Runs the tasks of a connection on its event loop, so that a request is served on the thread that read it.
 
 import NIOCore
 
-/// Starts the tasks of one connection on its event loop, where the platform can; elsewhere on the default executor.
+/// Starts the tasks of one connection: on its event loop if the platform has task executors, otherwise on the default
+/// executor.
 struct LoopTasks: Sendable {
   private let executor: (any Sendable & AnyObject)?
 
-  /// Made on the event loop.
+  /// Creates the tasks of a connection. Call it on the event loop.
   init(_ eventLoop: any EventLoop) {
     if #available(macOS 15.0, iOS 18.0, tvOS 18.0, watchOS 11.0, *) {
       executor = LoopExecutor(eventLoop)
@@ -24,62 +25,65 @@ struct LoopTasks: Sendable {
   }
 }
 
+/// Runs the jobs of one connection's tasks on its event loop. Long work is divided into time slices.
+///
+/// An event loop polls its sockets only when no task is due. The pause between two slices lets it poll.
+///
+/// Invariant: jobs run in the order of their arrival.
 @available(macOS 15.0, iOS 18.0, tvOS 18.0, watchOS 11.0, *)
 private final class LoopExecutor: TaskExecutor {
+  private struct State {
+    var waiting = CircularBuffer<UnownedJob>(initialCapacity: 0)
+    /// The remaining nanoseconds of jobs that run immediately. Later jobs wait for a slice.
+    var allowance = LoopExecutor.slice
+    var refilled = NIODeadline.now()
+  }
+
+  /// Nanoseconds of a time slice, and the maximum allowance.
+  private static let slice: Int64 = 500_000
+  /// Without slices a connection may use one part in `share` of the loop's time.
+  private static let share: Int64 = 8
+  private static let pause = TimeAmount.microseconds(50)
+
   private let eventLoop: any EventLoop
-  private let jobs: NIOLoopBound<LoopJobs>
+  private let state: NIOLoopBoundBox<State>
 
   init(_ eventLoop: any EventLoop) {
     self.eventLoop = eventLoop
-    jobs = NIOLoopBound(LoopJobs(eventLoop), eventLoop: eventLoop)
+    state = NIOLoopBoundBox(State(), eventLoop: eventLoop)
   }
 
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
-    eventLoop.execute { self.jobs.value.run(job, on: self) }
+    eventLoop.execute { self.run(job) }
   }
-}
 
-/// The jobs of one connection's tasks. They run as they come while they take little of the event loop's time; where they
-/// take more, the connection waits for its turns, however many calls it makes.
-///
-/// Invariant: jobs run in the order in which they came.
-@available(macOS 15.0, iOS 18.0, tvOS 18.0, watchOS 11.0, *)
-private final class LoopJobs: TurnTaker {
-  /// What a connection that was idle may take at once.
-  private static let burst = LoopTurns.turn.nanoseconds
-  /// The share of the loop's time that it may take without turns is one of so many.
-  private static let share: Int64 = 8
-
-  private let eventLoop: any EventLoop
-  private var waiting = CircularBuffer<(UnownedJob, LoopExecutor)>(initialCapacity: 0)
-  /// Nanoseconds that may still be taken without turns; debts are not kept.
-  private var left = LoopJobs.burst
-  private var filled = NIODeadline.now()
-
-  init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
-
-  func run(_ job: UnownedJob, on executor: LoopExecutor) {
-    if waiting.isEmpty {
-      let turns = LoopTurns.current
+  private func run(_ job: UnownedJob) {
+    if state.value.waiting.isEmpty {
       let now = NIODeadline.now()
-      left = min(left + (now - filled).nanoseconds / Self.share, Self.burst)
-      filled = now
-      if left > 0, turns.hasTimeBesides(turns: 8) {
-        left = max(left - turns.besides { job.runSynchronously(on: executor.asUnownedTaskExecutor()) }, 0)
+      let earned = (now - state.value.refilled).nanoseconds / Self.share
+      state.value.allowance = min(state.value.allowance + earned, Self.slice)
+      state.value.refilled = now
+      if state.value.allowance > 0 {
+        job.runSynchronously(on: asUnownedTaskExecutor())
+        state.value.allowance = max(state.value.allowance - (.now() - now).nanoseconds, 0)
         return
       }
-      turns.add(self, on: eventLoop)
+      scheduleSlice()
     }
-    waiting.append((job, executor))
+    state.value.waiting.append(job)
   }
 
-  func takeTurn() {
-    let end = NIODeadline.now() + LoopTurns.turn
+  private func scheduleSlice() {
+    eventLoop.assumeIsolated().scheduleTask(in: Self.pause) { self.runSlice() }
+  }
+
+  private func runSlice() {
+    let end = NIODeadline.now() + .nanoseconds(Self.slice)
     repeat {
-      guard let (job, executor) = waiting.popFirst() else { return }
-      job.runSynchronously(on: executor.asUnownedTaskExecutor())
+      guard let job = state.value.waiting.popFirst() else { return }
+      job.runSynchronously(on: asUnownedTaskExecutor())
     } while .now() < end
-    if !waiting.isEmpty { LoopTurns.current.add(self, on: eventLoop) }
+    if !state.value.waiting.isEmpty { scheduleSlice() }
   }
 }

@@ -1,12 +1,12 @@
-// application/x-www-form-urlencoded text, as WebChannel uses it in query strings and bodies.
+// Form fields: parses application/x-www-form-urlencoded bodies of WebChannel requests.
 
 import NIOCore
 
-/// Name and value pairs in the order in which they came, decoded.
+/// The decoded name and value pairs of a form, in their original order.
 struct FormFields {
   private(set) var fields: [(name: String, value: ByteBuffer)] = []
 
-  /// Reads the pairs; nil for broken escapes, names that are not UTF-8, or more than `limit` pairs.
+  /// Parses the pairs; nil for invalid escapes, names that are not UTF-8, or more than `limit` pairs.
   init?(_ text: ByteBuffer, limit: Int) {
     var rest = text
     while rest.readableBytes > 0 {
@@ -19,10 +19,10 @@ struct FormFields {
     }
   }
 
-  /// The first value of a name, as text; nil if there is none or it is not UTF-8.
+  /// The first value of a name as a string; nil if it is absent or not UTF-8.
   subscript(name: String) -> String? {
     guard let value = fields.first(where: { $0.name == name })?.value else { return nil }
-    return Self.text(value)
+    return Self.string(value)
   }
 
   private static func field(_ pair: ByteBuffer) -> (name: String, value: ByteBuffer)? {
@@ -30,21 +30,22 @@ struct FormFields {
     let equals = bytes.firstIndex(of: UInt8(ascii: "=")) ?? bytes.endIndex
     guard let name = decode(bytes[..<equals]),
       let value = decode(bytes[min(equals + 1, bytes.endIndex)...]),
-      let text = text(name)
+      let string = string(name)
     else { return nil }
-    return (text, value)
+    return (string, value)
   }
 
-  private static func text(_ bytes: ByteBuffer) -> String? {
-    let text = String(decoding: bytes.readableBytesView, as: UTF8.self)
-    return text.utf8.elementsEqual(bytes.readableBytesView) ? text : nil
+  /// Returns the bytes as a string; nil if they are not UTF-8.
+  private static func string(_ bytes: ByteBuffer) -> String? {
+    let string = String(decoding: bytes.readableBytesView, as: UTF8.self)
+    return string.utf8.elementsEqual(bytes.readableBytesView) ? string : nil
   }
 
-  /// Undoes percent-encoding, and takes a plus sign for a space; nil for a broken escape.
+  /// Decodes percent escapes, and plus signs as spaces; nil for an invalid escape.
   private static func decode(_ encoded: ByteBufferView) -> ByteBuffer? {
     var decoded: [UInt8] = []
     decoded.reserveCapacity(encoded.count)
-    let isWhole = encoded.withUnsafeBytes { bytes in
+    let isValid = encoded.withUnsafeBytes { bytes in
       var rest = bytes.makeIterator()
       while let byte = rest.next() {
         if byte == UInt8(ascii: "%") {
@@ -58,7 +59,7 @@ struct FormFields {
       }
       return true
     }
-    return isWhole ? ByteBuffer(bytes: decoded) : nil
+    return isValid ? ByteBuffer(bytes: decoded) : nil
   }
 
   private static func digit(_ character: UInt8) -> UInt8? {

@@ -1,27 +1,27 @@
-// The body of a forward POST: messages with their numbers, and in the handshake the headers that a browser could not
-// send as such without asking for permission first.
+// The body of a forward POST: numbered messages, and in a handshake also HTTP headers. The body contains the headers
+// because a browser would need a CORS preflight request to send them.
 //
-// Message i of a body has the number `ofs` + i. Numbers count from 0 over the whole session, so a message that comes
-// again, or out of order, is known for what it is.
+// Message i of a body has the number `ofs` + i. Numbers count from 0 over the complete session. Thus the server
+// recognizes repeated and reordered messages.
 
 import NIOCore
 
-/// What one POST brings.
+/// The decoded body of one forward POST.
 struct ForwardBody: Equatable {
-  /// A message. Without bytes it only takes up its number: the client could not encode it.
+  /// A message. It has no bytes if the client could not encode it; its number is still used up.
   struct Message: Equatable {
     var number: Int
     var bytes: ByteBuffer?
   }
 
-  /// In the order of their numbers.
+  /// The messages, sorted by number.
   var messages: [Message] = []
-  /// The block of headers, lines of `Name:Value`; nil if there is none.
+  /// HTTP headers as lines of `Name:Value`; nil if absent.
   var headers: String?
 
-  /// Reads a body.
-  /// - Throws: a refusal with status 400 that says what is wrong.
-  init(_ body: ByteBuffer, limits: WebChannelLimits) throws(WebChannelRefusal) {
+  /// Parses a body.
+  /// - Throws: an error with status 400 that describes the defect.
+  init(_ body: ByteBuffer, limits: WebChannelLimits) throws(WebChannelError) {
     guard let form = FormFields(body, limit: 4 * limits.maximumMessages + 16) else {
       throw .malformed("The body is not a form of at most \(4 * limits.maximumMessages + 16) fields.")
     }
@@ -45,22 +45,22 @@ struct ForwardBody: Equatable {
     guard entries.count <= count else {
       throw .malformed("The request says that it brings \(count) messages, and brings \(entries.count).")
     }
-    // A message without any member leaves nothing in the body but its share of the count.
+    // A message without any member appears in the body only in the count.
     for index in 0..<count where entries.count < count && entries[index] == nil {
       entries[index] = .some(nil)
     }
     messages = entries.sorted { $0.key < $1.key }.map { Message(number: offset + $0.key, bytes: $0.value) }
   }
 
-  private static func number(_ text: String?, _ name: String) throws(WebChannelRefusal) -> Int? {
-    guard let text else { return nil }
-    guard let number = Int(text), (0...1 << 40).contains(number) else {
-      throw .malformed("'\(name)' must be a whole number from 0, not '\(text.prefix(40))'.")
+  private static func number(_ string: String?, _ name: String) throws(WebChannelError) -> Int? {
+    guard let string else { return nil }
+    guard let number = Int(string), (0...1 << 40).contains(number) else {
+      throw .malformed("'\(name)' must be a whole number from 0, not '\(string.prefix(40))'.")
     }
     return number
   }
 
-  /// The parts of a name such as `req12___data__`: 12 and `__data__`.
+  /// Splits a field name such as `req12___data__` into the index 12 and the key `__data__`.
   private static func entry(_ name: String) -> (index: Int, key: Substring)? {
     let rest = name.dropFirst(3)
     guard let underscore = rest.firstIndex(of: "_"), let index = Int(rest[..<underscore]),
@@ -70,16 +70,24 @@ struct ForwardBody: Equatable {
   }
 }
 
-/// Why a request is not served: the status, and a text for whoever looks at it.
-struct WebChannelRefusal: Error, Equatable {
+/// The error of a request that is rejected: an HTTP status, and a message for developers.
+struct WebChannelError: Error, Equatable {
+  /// The HTTP status code.
   var status: Int
-  var text: String
+  var message: String
 
-  /// A request that cannot be read.
-  static func malformed(_ text: String) -> WebChannelRefusal { WebChannelRefusal(status: 400, text: text) }
-  /// Clients look for these words, but not at the beginning: see closure's channelrequest.js.
-  static let unknownSession = WebChannelRefusal(
-    status: 400, text: "Error: Unknown SID. The session has ended or was never opened here.")
-  /// There is no room.
-  static func overloaded(_ text: String) -> WebChannelRefusal { WebChannelRefusal(status: 503, text: text) }
+  /// Returns the error of a malformed request.
+  static func malformed(_ message: String) -> WebChannelError {
+    WebChannelError(status: 400, message: message)
+  }
+  /// The error of a request that names no open session.
+  ///
+  /// Clients search for "Unknown SID" at an index above 0, so the message begins with other words: see closure-library,
+  /// channelrequest.js.
+  static let unknownSession = WebChannelError(
+    status: 400, message: "Error: Unknown SID. The session has ended or was never opened here.")
+  /// Returns the error of a request that exceeds the server's capacity.
+  static func overloaded(_ message: String) -> WebChannelError {
+    WebChannelError(status: 503, message: message)
+  }
 }

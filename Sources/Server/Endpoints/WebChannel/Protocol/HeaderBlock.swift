@@ -1,11 +1,11 @@
-// Headers that come in a handshake's body or query string, since a browser may not send them as such without asking
-// for permission first: lines of `Name:Value`.
+// A header block: HTTP headers in the body or query string of a handshake, as lines of `Name:Value`. A browser would
+// need a CORS preflight request to send them as headers.
 
-/// A block of headers.
+/// A block of HTTP headers.
 struct HeaderBlock: Equatable {
   private var values: [String: String] = [:]
 
-  /// Reads the lines; those without a colon are no headers.
+  /// Parses the lines. Ignores lines without a colon.
   init(_ text: String) {
     for line in text.split(whereSeparator: { $0 == "\r\n" || $0 == "\n" || $0 == "\r" }) {
       guard let colon = line.firstIndex(of: ":") else { continue }
@@ -15,6 +15,6 @@ struct HeaderBlock: Equatable {
     }
   }
 
-  /// The first value of a header, by its name in lower case.
+  /// The first value of a header. The name is in lower case.
   subscript(name: String) -> String? { values[name] }
 }

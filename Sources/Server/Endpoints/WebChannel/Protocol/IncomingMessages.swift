@@ -1,59 +1,64 @@
-// The forward channel's order: POSTs come in any order and more than once, and each message is handed on exactly once,
-// in the order of the numbers.
+// Incoming messages of a session: restores the order of the forward channel. POSTs arrive reordered and repeated; each
+// message is delivered exactly once, in the order of the numbers.
 //
 // Invariants
-//   1. What was made ready are the numbers below `missing`, each once, in order.
-//   2. `early` has numbers above `missing` only, within the gap that the limits allow.
+//   1. Every number below `nextNumber` was made deliverable once, in order.
+//   2. `early` contains only numbers above `nextNumber`, within `maximumGap`.
 
 import NIOCore
 
+/// The reorder buffer of a forward channel.
 struct IncomingMessages {
   private let limits: WebChannelLimits
-  private var missing = 0
+  /// The lowest number that has not arrived.
+  private var nextNumber = 0
+  /// Messages that arrived before a message with a lower number.
   private var early: [Int: ByteBuffer?] = [:]
-  private var ready = CircularBuffer<ByteBuffer>()
-  /// Bytes of messages that wait, for one before them or for the stream.
+  /// Messages that the stream can receive now.
+  private var deliverable = CircularBuffer<ByteBuffer>()
+  /// Bytes of all buffered messages, with their overhead.
   private(set) var heldBytes = 0
 
-  /// What a message that waits takes up beside its bytes, about: its buffer and its place. Without it the smallest
-  /// messages would hold a hundred times what they count.
-  private static let messageBytes = 160
+  /// The approximate memory of a buffered message in addition to its bytes: its buffer and its entry in a collection. A message
+  /// of one byte would otherwise take a hundred times the memory that it counts.
+  private static let overheadBytes = 160
 
   init(_ limits: WebChannelLimits) {
     self.limits = limits
   }
 
-  /// Takes the messages of one POST.
-  /// - Throws: a refusal for numbers that are too far ahead; nothing is taken then.
-  mutating func receive(_ messages: [ForwardBody.Message]) throws(WebChannelRefusal) {
+  /// Adds the messages of one POST.
+  /// - Throws: an error for numbers more than `maximumGap` ahead; no message is added then.
+  mutating func receive(_ messages: [ForwardBody.Message]) throws(WebChannelError) {
     let last = messages.map(\.number).max() ?? 0
-    guard last < missing + limits.maximumGap else {
+    guard last < nextNumber + limits.maximumGap else {
       throw .malformed(
-        "Message \(last) is more than \(limits.maximumGap) ahead of message \(missing), which has not come.")
+        "Message \(last) is more than \(limits.maximumGap) ahead of message \(nextNumber), which has not come."
+      )
     }
-    for message in messages where message.number >= missing && early[message.number] == nil {
+    for message in messages where message.number >= nextNumber && early[message.number] == nil {
       early[message.number] = .some(message.bytes)
       heldBytes += Self.size(message.bytes)
     }
-    while let message = early.removeValue(forKey: missing) {
-      missing += 1
-      if let message { ready.append(message) } else { heldBytes -= Self.size(nil) }
+    while let message = early.removeValue(forKey: nextNumber) {
+      nextNumber += 1
+      if let message { deliverable.append(message) } else { heldBytes -= Self.size(nil) }
     }
   }
 
-  /// Takes out the message whose turn it is.
+  /// Removes the next message in order; nil if it has not arrived.
   mutating func next() -> ByteBuffer? {
-    guard let message = ready.popFirst() else { return nil }
+    guard let message = deliverable.popFirst() else { return nil }
     heldBytes -= Self.size(message)
     return message
   }
 
-  private static func size(_ message: ByteBuffer?) -> Int { messageBytes + (message?.readableBytes ?? 0) }
+  private static func size(_ message: ByteBuffer?) -> Int { overheadBytes + (message?.readableBytes ?? 0) }
 
-  /// Forgets all messages, those to come too: nobody wants them.
+  /// Discards all messages.
   mutating func close() {
     early = [:]
-    ready = []
+    deliverable = []
     heldBytes = 0
   }
 }

@@ -1,15 +1,16 @@
-// The arrays of a session that its client has not acknowledged: each is encoded once, and kept for the back channel
-// that comes after one that was cut.
+// Outgoing arrays: the arrays of a session that the client has not acknowledged. Each array is encoded once and kept
+// until the acknowledgement, so that the next back channel can resend it after a disconnect.
 //
-// Invariant: numbers rise over the session and none is used again; the handshake has number 0.
+// Invariant: array numbers rise by one over the complete session. The handshake has number 0.
 
 import NIOCore
 
+/// The retransmission buffer of a session.
 struct OutgoingArrays {
   private var frames = CircularBuffer<ByteBuffer>()
   /// The highest number assigned.
   private(set) var last = 0
-  /// Bytes of the frames that are kept.
+  /// Bytes of all unacknowledged frames.
   private(set) var bytes = 0
 
   var isEmpty: Bool { frames.isEmpty }
@@ -24,16 +25,16 @@ struct OutgoingArrays {
     return frame
   }
 
-  /// Forgets what the client has.
-  /// - Throws: a refusal if it cannot have that.
-  mutating func acknowledge(_ id: Int) throws(WebChannelRefusal) {
+  /// Removes all arrays up to a number, which the client acknowledged.
+  /// - Throws: an error if no array with this number was sent.
+  mutating func acknowledge(_ id: Int) throws(WebChannelError) {
     guard id <= last else {
       throw .malformed("AID is \(id), but the last array of this session is \(last).")
     }
     while last - frames.count < id, let frame = frames.popFirst() { bytes -= frame.readableBytes }
   }
 
-  /// The frames after a number, in one piece.
+  /// Returns all frames after a number in one buffer.
   func frames(after id: Int) -> ByteBuffer {
     var all = ByteBuffer()
     let skipped = max(0, id - (last - frames.count))

@@ -1,12 +1,13 @@
-// Frames: a decimal length, a line feed, and so many UTF-16 code units of JSON.
+// WebChannel frames: a decimal length, a line feed, and JSON with this number of UTF-16 code units.
 //
-// Everything outside ASCII is written as an escape. Then units and bytes are the same number, and no write can end
-// within a character, which old clients do not survive.
+// Characters outside ASCII are written as JSON escapes. Thus the number of code units equals the number of bytes, and no
+// write ends inside a character. Old clients fail on incomplete characters.
 
 import NIOCore
 
+/// Encoders of WebChannel frames.
 enum WebChannelFrames {
-  /// A frame with one array: `[[id,payload]]`.
+  /// Returns a frame with one array: `[[id,payload]]`.
   /// - Parameter payload: one JSON value in UTF-8.
   static func array(_ id: Int, _ payload: ByteBuffer) -> ByteBuffer {
     var chunk = ByteBuffer()
@@ -17,14 +18,15 @@ enum WebChannelFrames {
     return frame(chunk)
   }
 
-  /// The answer to a handshake.
+  /// Returns the response to a handshake. Its numbers are the protocol version (8), the server version (12) and the
+  /// keep-alive interval in milliseconds.
   static func handshake(session: String, keepAlive: TimeAmount) -> ByteBuffer {
     frame(
       ByteBuffer(string: "[[0,[\"c\",\"\(session)\",\"\",8,12,\(keepAlive.nanoseconds / 1_000_000)]]]"))
   }
 
-  /// The answer to a forward POST: whether there is a back channel, the highest array assigned, and how many bytes of
-  /// arrays the client has not acknowledged.
+  /// Returns the response to a forward POST: whether a back channel is open, the number of the last array, and the bytes
+  /// of unacknowledged arrays.
   static func forward(hasBackChannel: Bool, lastArray: Int, outstandingBytes: Int) -> ByteBuffer {
     frame(ByteBuffer(string: "[\(hasBackChannel ? 1 : 0),\(lastArray),\(outstandingBytes)]"))
   }
@@ -32,7 +34,8 @@ enum WebChannelFrames {
   static let noop = ByteBuffer(string: "[\"noop\"]")
   static let close = ByteBuffer(string: "[\"close\"]")
 
-  /// - Parameter chunk: ASCII, so that its bytes are its UTF-16 code units.
+  /// Returns a frame with a chunk.
+  /// - Parameter chunk: ASCII, so its byte count equals its number of UTF-16 code units.
   private static func frame(_ chunk: ByteBuffer) -> ByteBuffer {
     var frame = ByteBuffer(string: "\(chunk.readableBytes)\n")
     frame.writeImmutableBuffer(chunk)
@@ -41,7 +44,8 @@ enum WebChannelFrames {
 }
 
 extension ByteBuffer {
-  /// Writes JSON with everything outside ASCII escaped; it can stand in strings only, where escapes mean the same.
+  /// Writes JSON with escapes for all characters outside ASCII. In valid JSON these appear only in strings, where an
+  /// escape has the same meaning.
   mutating func writeASCII(json: ByteBuffer) {
     let bytes = json.readableBytesView
     guard let first = bytes.firstIndex(where: { $0 >= 0x80 }) else {
@@ -65,7 +69,7 @@ extension ByteBuffer {
     writeBytes(escaped)
   }
 
-  /// The last four bits as a hexadecimal digit.
+  /// Returns the lowest four bits as a hexadecimal digit.
   private static func digit(_ bits: UInt16) -> UInt8 {
     let value = UInt8(truncatingIfNeeded: bits & 0xF)
     return value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10

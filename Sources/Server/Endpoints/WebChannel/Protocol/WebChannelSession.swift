@@ -1,44 +1,47 @@
-// One WebChannel session as a value: what a request, an answer of the stream or the passing of time lead to.
+// A WebChannel session: the state machine of one session, without I/O. Inputs are requests, responses of the stream and
+// the current time; outputs are actions.
 //
-// A session is a conversation over requests that may be lost, repeated or overtaken. Its client posts messages (the
-// forward channel) and waits for arrays in one GET after the other (the back channel).
+// A session is a bidirectional stream over HTTP requests that can be lost, repeated or reordered. The client posts
+// messages (the forward channel) and receives arrays in consecutive GET requests (the back channel).
 //
 // Invariants
-//   1. Each message reaches the stream once, in order; each array is kept until the client acknowledges it.
-//   2. There is at most one back channel; a newer one replaces it, and nothing is written to the older one any more.
-//   3. On a back channel no array is written twice, and none that its request acknowledges. It ends behind a whole
-//      frame, and never without one.
-//   4. When the stream waits for room, the back channel is about to end, so that the next one acknowledges.
+//   1. Each message reaches the stream exactly once, in order. Each array is kept until the client acknowledges it.
+//   2. At most one back channel is open. A new one replaces it, and nothing more is written to the old one.
+//   3. No array is written twice on one back channel, and none that its request acknowledged. A back channel ends after
+//      a complete frame, and has at least one frame.
+//   4. When the stream waits for acknowledgements, the back channel ends. The client's next request acknowledges.
 
 import NIOCore
 
+/// The state machine of one session.
 struct WebChannelSession {
-  /// Tells the back channels of a session apart.
+  /// Identifies a back channel within its session.
   typealias BackChannelID = Int
 
-  /// What is to be done, in this order.
-  struct Steps: Equatable {
-    /// For the back channel.
+  /// The actions that follow an input, in this order.
+  struct Actions: Equatable {
+    /// Frames to write to the back channel.
     var frames = ByteBuffer()
-    /// Whether the back channel ends behind the frames.
+    /// Whether the back channel ends after the frames.
     var endsBackChannel = false
-    /// Whether the session is over: nobody will hear of it any more.
+    /// Whether the session ends; later requests get `unknownSession`.
     var isOver = false
   }
 
   private struct BackChannel {
     let id: BackChannelID
     let isStreaming: Bool
-    /// When it ends, and when it is to break its silence.
+    /// The time at which the back channel ends.
     let end: NIODeadline
+    /// The time of the next keep-alive frame, unless another frame is written before.
     var noop: NIODeadline
-    /// Bytes written on it.
+    /// Bytes written to the back channel.
     var bytes = 0
   }
 
   private enum Phase {
     case open
-    /// The stream has ended, and its client has to hear of it.
+    /// The stream has ended, and the client has not acknowledged its end.
     case finished(until: NIODeadline)
     case over
   }
@@ -48,7 +51,7 @@ struct WebChannelSession {
   private var incoming: IncomingMessages
   private var outgoing = OutgoingArrays()
   private var back: BackChannel?
-  private var backChannels = 0
+  private var backChannelCount = 0
   private var lastRequest: NIODeadline
 
   init(_ limits: WebChannelLimits, now: NIODeadline) {
@@ -57,82 +60,86 @@ struct WebChannelSession {
     lastRequest = now
   }
 
-  /// The back channel that is open.
+  /// The open back channel.
   var backChannel: BackChannelID? { back?.id }
 
-  /// Bytes that the session keeps.
+  /// Bytes of all buffered messages and arrays.
   var heldBytes: Int { incoming.heldBytes + outgoing.bytes }
 
-  /// Whether more messages wait for the stream than the session may hold: it has to finish.
-  var isOverwhelmed: Bool { incoming.heldBytes > limits.maximumWaitingBytes }
+  /// Whether the queued messages exceed their limit. The owner then ends the stream with an error.
+  var exceedsPendingLimit: Bool { incoming.heldBytes > limits.maximumPendingBytes }
 
-  /// Whether the stream may go on.
-  var hasRoom: Bool { outgoing.bytes < limits.maximumRetainedBytes }
+  /// Whether the stream may send more arrays.
+  var canSend: Bool { outgoing.bytes < limits.maximumUnacknowledgedBytes }
 
-  /// The answer to a forward POST.
-  var forwardAnswer: ByteBuffer {
+  /// The response to a forward POST.
+  var forwardResponse: ByteBuffer {
     WebChannelFrames.forward(
       hasBackChannel: back != nil, lastArray: outgoing.last, outstandingBytes: outgoing.bytes)
   }
 
-  // MARK: The client
+  // MARK: Requests of the client
 
-  /// Takes the messages of a POST, the handshake's included.
+  /// Receives the messages of a POST, including the handshake.
+  /// - Throws: an error for an impossible acknowledgement or message number.
   mutating func receive(
     _ messages: [ForwardBody.Message], acknowledged: Int?, now: NIODeadline
-  ) throws(WebChannelRefusal) {
+  ) throws(WebChannelError) {
     try acknowledge(acknowledged)
     lastRequest = now
     if case .open = phase { try incoming.receive(messages) }
   }
 
-  /// Takes a request for answers, which replaces the one before it.
-  mutating func open(_ request: BackChannelRequest, now: NIODeadline) throws(WebChannelRefusal) -> Steps {
+  /// Opens a back channel, which replaces the previous one.
+  /// - Throws: an error for an impossible acknowledgement; `unknownSession` if the client has acknowledged everything
+  ///   and the stream has ended.
+  mutating func open(_ request: BackChannelRequest, now: NIODeadline) throws(WebChannelError) -> Actions {
     try acknowledge(request.acknowledged)
-    if hasNothingToSay { throw .unknownSession }
+    if hasDeliveredEnd { throw .unknownSession }
     lastRequest = now
-    backChannels += 1
+    backChannelCount += 1
     let wait = request.timeout.map { min($0, limits.keepAlive) } ?? limits.keepAlive
     back = BackChannel(
-      id: backChannels, isStreaming: request.isStreaming,
-      end: now + (request.isStreaming ? limits.backChannelLife : wait), noop: now + limits.keepAlive)
+      id: backChannelCount, isStreaming: request.isStreaming,
+      end: now + (request.isStreaming ? limits.maximumBackChannelLifetime : wait),
+      noop: now + limits.keepAlive)
     var frames = outgoing.frames(after: request.acknowledged)
     if frames.readableBytes == 0, request.isStreaming {
-      // Whoever waits for the first byte, to see whether a proxy withholds it, waits a few milliseconds.
+      // Clients wait only briefly for the first byte to detect proxies that buffer responses.
       frames = outgoing.append(WebChannelFrames.noop)
     }
     return write(frames, now)
   }
 
-  /// The back channel was cut.
-  mutating func lose(_ id: BackChannelID, now: NIODeadline) {
+  /// Records that a back channel disconnected.
+  mutating func disconnect(_ id: BackChannelID, now: NIODeadline) {
     guard back?.id == id else { return }
     back = nil
     lastRequest = now
   }
 
-  // MARK: The stream
+  // MARK: Messages of the stream
 
-  /// Takes out the next message for the stream.
+  /// Removes the next message for the stream.
   mutating func nextMessage() -> ByteBuffer? { incoming.next() }
 
-  /// Takes answers, each one JSON value.
-  mutating func send(_ payloads: [ByteBuffer], now: NIODeadline) -> Steps {
-    guard case .open = phase else { return Steps() }
+  /// Sends responses of the stream, each one JSON value.
+  mutating func send(_ payloads: [ByteBuffer], now: NIODeadline) -> Actions {
+    guard case .open = phase else { return Actions() }
     return append(payloads, now)
   }
 
-  /// Takes the last answer.
-  mutating func finish(_ payload: ByteBuffer, now: NIODeadline) -> Steps {
-    guard case .open = phase else { return Steps() }
-    phase = .finished(until: now + limits.farewellTimeout)
+  /// Sends the last response and ends the stream. Discards queued messages.
+  mutating func finish(_ payload: ByteBuffer, now: NIODeadline) -> Actions {
+    guard case .open = phase else { return Actions() }
+    phase = .finished(until: now + limits.endAcknowledgementTimeout)
     incoming.close()
     return append([payload], now)
   }
 
   // MARK: Time
 
-  /// When `tick` is to be called next.
+  /// The time of the next `tick`.
   var deadline: NIODeadline {
     var deadline =
       back.map { min($0.end, $0.isStreaming ? $0.noop : $0.end) } ?? lastRequest + limits.idleTimeout
@@ -140,63 +147,63 @@ struct WebChannelSession {
     return deadline
   }
 
-  /// What is due.
-  mutating func tick(now: NIODeadline) -> Steps {
+  /// Returns the actions that are due.
+  mutating func tick(now: NIODeadline) -> Actions {
     if case .finished(let end) = phase, end <= now { return over() }
-    guard let open = back else { return lastRequest + limits.idleTimeout <= now ? over() : Steps() }
+    guard let open = back else { return lastRequest + limits.idleTimeout <= now ? over() : Actions() }
     if open.end <= now {
-      // A request that waited in vain gets a word, since an empty answer is an error.
-      return open.isStreaming ? endBackChannel(Steps(), now) : append([WebChannelFrames.noop], now)
+      // A polling request gets a noop at its timeout, since clients treat an empty response as an error.
+      return open.isStreaming ? endBackChannel(Actions(), now) : append([WebChannelFrames.noop], now)
     }
-    return open.isStreaming && open.noop <= now ? append([WebChannelFrames.noop], now) : Steps()
+    return open.isStreaming && open.noop <= now ? append([WebChannelFrames.noop], now) : Actions()
   }
 
-  // MARK: Parts
+  // MARK: Transitions
 
-  /// Whether the stream has ended, and its client has heard of it.
-  private var hasNothingToSay: Bool {
+  /// Whether the stream has ended and the client has acknowledged its end.
+  private var hasDeliveredEnd: Bool {
     if case .open = phase { return false }
     return outgoing.isEmpty
   }
 
-  private mutating func acknowledge(_ id: Int?) throws(WebChannelRefusal) {
+  private mutating func acknowledge(_ id: Int?) throws(WebChannelError) {
     if let id { try outgoing.acknowledge(id) }
   }
 
-  private mutating func append(_ payloads: [ByteBuffer], _ now: NIODeadline) -> Steps {
+  private mutating func append(_ payloads: [ByteBuffer], _ now: NIODeadline) -> Actions {
     var frames = ByteBuffer()
     for payload in payloads { frames.writeImmutableBuffer(outgoing.append(payload)) }
     return write(frames, now)
   }
 
-  /// Writes frames, if there is somewhere to write them to.
-  private mutating func write(_ frames: ByteBuffer, _ now: NIODeadline) -> Steps {
-    guard var open = back, frames.readableBytes > 0 else { return Steps() }
+  /// Writes frames to the back channel, if one is open, and ends a back channel that is full or finished.
+  private mutating func write(_ frames: ByteBuffer, _ now: NIODeadline) -> Actions {
+    guard var open = back, frames.readableBytes > 0 else { return Actions() }
     open.bytes += frames.readableBytes
     open.noop = now + limits.keepAlive
     back = open
-    let steps = Steps(frames: frames)
-    let isFull = open.bytes >= limits.backChannelBytes || !hasRoom
+    let actions = Actions(frames: frames)
+    let isFull = open.bytes >= limits.maximumBackChannelBytes || !canSend
     var isFinished = false
     if case .finished = phase { isFinished = true }
-    return !open.isStreaming || isFull || isFinished ? endBackChannel(steps, now) : steps
+    return !open.isStreaming || isFull || isFinished ? endBackChannel(actions, now) : actions
   }
 
-  private mutating func endBackChannel(_ steps: Steps, _ now: NIODeadline) -> Steps {
+  private mutating func endBackChannel(_ actions: Actions, _ now: NIODeadline) -> Actions {
     back = nil
     lastRequest = now
-    var steps = steps
-    steps.endsBackChannel = true
-    return steps
+    var actions = actions
+    actions.endsBackChannel = true
+    return actions
   }
 
-  private mutating func over() -> Steps {
+  private mutating func over() -> Actions {
     phase = .over
-    var steps = Steps(isOver: true)
+    var actions = Actions(isOver: true)
     if back != nil {
       back = nil
-      steps.endsBackChannel = true
+      actions.endsBackChannel = true
     }
-    return steps
+    return actions
   }
 }

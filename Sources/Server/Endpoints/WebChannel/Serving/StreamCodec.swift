@@ -1,49 +1,52 @@
-// The messages of the two streams as proto3 JSON, which WebChannel carries, to and from the protobuf that the streams
-// themselves read and write.
+// The stream codec: converts messages between proto3 JSON, which WebChannel carries, and protobuf, which the streams
+// use.
 
 import FirestoreModel
 import GRPCFraming
+import JSON
 import NIOCore
 import RealtimeModel
 
-/// Reads and writes one stream's messages.
+/// Converts the messages of one stream.
 struct StreamCodec: Sendable {
   private let request: MessageName
-  private let answer: MessageName
+  private let response: MessageName
 
   init(_ stream: FirestoreRoute.Channel) {
     switch stream {
-    case .listen: (request, answer) = (.listenRequest, .listenResponse)
-    case .write: (request, answer) = (.writeRequest, .writeResponse)
+    case .listen: (request, response) = (.listenRequest, .listenResponse)
+    case .write: (request, response) = (.writeRequest, .writeResponse)
     }
   }
 
-  /// A request in protobuf; INVALID_ARGUMENT for text that is not the stream's message. A target of a kind that the
-  /// tables do not know is handed on without what it selects, which is refused as it is over gRPC.
-  func decode(_ json: ByteBuffer) -> Result<ByteBuffer, UnreadableMessage> {
+  /// Converts a request to protobuf.
+  ///
+  /// A malformed request yields an INVALID_ARGUMENT error. A target that selects by a pipeline is converted without its
+  /// selection, so that the stream rejects it as it does over gRPC.
+  func decode(_ json: ByteBuffer) -> Result<ByteBuffer, MalformedMessage> {
     do throws(FirestoreError) {
       return .success(try FirestoreJSON.message(json, as: request))
     } catch {
       guard case .listenRequest = request, let outline = TargetOutline(json) else {
-        return .failure(UnreadableMessage(error: error))
+        return .failure(MalformedMessage(error: error))
       }
       if outline.isPipeline { return .success(outline.message) }
-      return .failure(UnreadableMessage(error: error, rest: outline.message))
+      return .failure(MalformedMessage(error: error, rest: outline.message))
     }
   }
 
-  /// Framed answers, each as the only element of an array, which is the form that clients expect.
+  /// Converts length-prefixed responses to JSON. Clients expect each response as the only element of an array.
   @Sendable func encode(_ framed: ByteBuffer) throws -> [ByteBuffer] {
     var rest = framed
     var payloads: [ByteBuffer] = []
     while rest.readableBytes > 0 {
-      // A byte that says that the message is not compressed, then its length.
+      // The gRPC prefix: a compression flag of 0, then the message length.
       guard rest.readInteger(as: UInt8.self) == 0, let length = rest.readInteger(as: UInt32.self),
         let message = rest.readSlice(length: Int(length))
       else { throw GRPCStatus(.internal, "An answer is not framed as it has to be.") }
       var writer = JSONWriter(capacity: 2 * message.readableBytes)
       writer.beginArray()
-      try FirestoreJSON.write(message, as: answer, to: &writer)
+      try FirestoreJSON.write(message, as: response, to: &writer)
       writer.endArray()
       payloads.append(ByteBuffer(bytes: writer.bytes))
     }
@@ -52,7 +55,9 @@ struct StreamCodec: Sendable {
 }
 
 extension WebChannelFrames {
-  /// What tells a client that its stream has failed. Its message is never empty, which clients take for a broken answer.
+  /// Returns the payload that reports a stream error to the client.
+  ///
+  /// The message of `status` is never empty: clients treat an empty message as a malformed response.
   static func error(_ status: GRPCStatus) -> ByteBuffer {
     var writer = JSONWriter()
     writer.beginArray()

@@ -1,13 +1,16 @@
-// What a ListenRequest says for certain, although it cannot be read: which target it adds. Who hears that a target failed
-// gives it up; who loses the stream opens it again, and adds the same target for ever.
+// A target outline: the database and target ID of a malformed ListenRequest in JSON.
 //
-// Invariant: nothing is guessed. Text whose members are not JSON down to the target's own, that names no id or two, or that
-// adds and removes, has no outline.
+// With the ID, the server can end the target alone, and the client gives up the target. If the stream ended instead, the
+// client would reopen it and add the same target again, without end.
+//
+// Invariant: the outline is never guessed. A request has none if its outer members or the members of its target are not
+// valid JSON. It has none either without exactly one target ID, or if it also removes a target.
 
+import JSON
 import NIOCore
 import RealtimeModel
 
-/// The outline of a request that adds a target.
+/// The identifying fields of a request that adds a target.
 struct TargetOutline {
   /// The request's database and the target's id, in protobuf.
   let message: ByteBuffer
@@ -15,7 +18,7 @@ struct TargetOutline {
   let isPipeline: Bool
 
   init?(_ json: ByteBuffer) {
-    let members = Self.hollowed(json).withUnsafeBytes { bytes -> Members? in
+    let members = Self.blankingNestedValues(json).withUnsafeBytes { bytes -> Members? in
       do throws(JSONError) { return try Members(bytes) } catch { return nil }
     }
     guard let members, let id = members.id else { return nil }
@@ -34,7 +37,7 @@ struct TargetOutline {
     var hasSelection = false
     var hasPipeline = false
 
-    /// Nil for what adds no target, or not one alone.
+    /// Parses the members; nil if the request does not add exactly one target.
     init?(_ bytes: UnsafeRawBufferPointer) throws(JSONError) {
       var reader = try JSONReader(unsafeBytes: bytes)
       guard try reader.peekKind() == .object else { return nil }
@@ -54,7 +57,7 @@ struct TargetOutline {
       try reader.finish()
     }
 
-    /// Reads the target; false if it names two ids.
+    /// Reads the target; false if its ID is repeated or not a number or string.
     private mutating func readTarget(_ reader: inout JSONReader) throws(JSONError) -> Bool {
       try reader.beginObject()
       while let key = try reader.nextKey() {
@@ -79,23 +82,23 @@ struct TargetOutline {
     }
   }
 
-  /// The text with nothing in the objects and lists inside of a target, and with plain characters in a target's own texts:
-  /// whatever is wrong there, the rest can be read.
-  private static func hollowed(_ json: ByteBuffer) -> [UInt8] {
+  /// Returns the JSON with spaces in place of all values nested in a target, and with "?" for unusual characters in
+  /// strings of the target. Defects in those places then do not prevent parsing the rest.
+  private static func blankingNestedValues(_ json: ByteBuffer) -> [UInt8] {
     var bytes = Array(json.readableBytesView)
-    // The target's members are at the second level.
+    // The members of the target are at depth 2.
     var depth = 0
-    var isText = false
+    var isString = false
     var isEscaped = false
     for index in bytes.indices {
       let byte = bytes[index]
-      if isText {
+      if isString {
         let isEnd = byte == UInt8(ascii: "\"") && !isEscaped
         let isPlain = !isEscaped && byte != UInt8(ascii: "\\") && (0x20..<0x7F).contains(byte)
         if depth > 2 { bytes[index] = UInt8(ascii: " ") }
         if depth == 2, !isPlain { bytes[index] = UInt8(ascii: "?") }
         isEscaped = byte == UInt8(ascii: "\\") && !isEscaped
-        isText = !isEnd
+        isString = !isEnd
         continue
       }
       let opens = byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[")
@@ -103,7 +106,7 @@ struct TargetOutline {
       if depth > (closes ? 3 : 2) { bytes[index] = UInt8(ascii: " ") }
       if opens { depth += 1 }
       if closes { depth -= 1 }
-      isText = byte == UInt8(ascii: "\"")
+      isString = byte == UInt8(ascii: "\"")
     }
     return bytes
   }

@@ -1,8 +1,9 @@
-// One HTTP request of a channel and the answers that all of them have in common.
+// A WebChannel request: one HTTP request with the response headers that all WebChannel responses have.
 
 import NIOCore
 import NIOHTTP1
 
+/// One HTTP request and its response.
 struct WebChannelRequest: Sendable {
   let responder: HTTPResponder
   private let head: HTTPRequestHead
@@ -13,40 +14,40 @@ struct WebChannelRequest: Sendable {
     self.responder = responder
   }
 
-  /// A header's first value.
+  /// Returns the first value of a header.
   func header(_ name: String) -> String? { head.headers.first(name: name) }
 
-  /// The same request, whose answer names the session for the sake of whoever routes requests.
+  /// Returns the same request with a session ID for its response header, which load balancers use for routing.
   func withSession(_ id: String?) -> WebChannelRequest {
     var request = self
     request.session = id
     return request
   }
 
-  /// Answers with a whole body.
-  func answer(_ body: ByteBuffer) {
-    responder.answer(HTTPAnswer(status: .ok, headers: headers, body: body))
+  /// Sends a complete response.
+  func respond(_ body: ByteBuffer) {
+    responder.respond(HTTPResponse(status: .ok, headers: headers, body: body))
   }
 
-  /// Begins an answer whose parts follow.
+  /// Sends the head of a streaming response.
   func begin() { responder.begin(.ok, headers) }
 
-  /// Says why the request is not served.
-  func refuse(_ refusal: WebChannelRefusal) {
-    responder.answer(
-      HTTPAnswer(
-        status: HTTPResponseStatus(statusCode: refusal.status), headers: headers,
-        body: ByteBuffer(string: refusal.text)))
+  /// Rejects the request with an error.
+  func reject(_ error: WebChannelError) {
+    responder.respond(
+      HTTPResponse(
+        status: HTTPResponseStatus(statusCode: error.status), headers: headers,
+        body: ByteBuffer(string: error.message)))
   }
 
-  /// What every answer says: take it as it is, pass it on at once, keep it for nobody.
+  /// The headers of every response: they disable content sniffing, buffering by proxies, and caching.
   private var headers: HTTPHeaders {
     var headers: HTTPHeaders = [
       "content-type": "text/plain; charset=utf-8", "cache-control": "private, max-age=0",
       "x-content-type-options": "nosniff", "x-accel-buffering": "no",
     ]
     if let session { headers.add(name: "x-http-session-id", value: session) }
-    // Clients send several messages at once when they know that requests share a connection.
+    // Over HTTP/2 clients send several requests concurrently.
     if head.version.major >= 2 { headers.add(name: "x-client-wire-protocol", value: "h2") }
     if head.headers.contains(name: "origin") {
       headers.add(

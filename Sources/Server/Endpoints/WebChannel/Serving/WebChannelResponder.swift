@@ -1,23 +1,24 @@
-// A session as the client's end of a Listen or Write stream, and as what requests find by its id; usable from any task
-// or thread.
+// The responder of a WebChannel session: sends the responses of its Listen or Write stream. Usable from any thread.
+//
+// The registry of sessions also uses it as the handle of the session.
 
 import GRPCFraming
 import NIOCore
 
-/// One session's handle.
+/// The thread-safe handle of one session.
 final class WebChannelResponder: CallResponder {
   private let eventLoop: any EventLoop
-  private let conversation: NIOLoopBound<WebChannelConversation>
+  private let handler: NIOLoopBound<WebChannelSessionHandler>
   private let encode: @Sendable (ByteBuffer) throws -> [ByteBuffer]
   private let tasks: LoopTasks
 
-  /// - Parameter encode: makes JSON of framed messages.
+  /// - Parameter encode: converts length-prefixed protobuf messages to JSON payloads.
   init(
-    _ conversation: WebChannelConversation, on eventLoop: any EventLoop,
+    _ handler: WebChannelSessionHandler, on eventLoop: any EventLoop,
     encode: @escaping @Sendable (ByteBuffer) throws -> [ByteBuffer]
   ) {
     self.eventLoop = eventLoop
-    self.conversation = NIOLoopBound(conversation, eventLoop: eventLoop)
+    self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
     self.encode = encode
     tasks = LoopTasks(eventLoop)
   }
@@ -25,12 +26,12 @@ final class WebChannelResponder: CallResponder {
   func send(_ framed: ByteBuffer) async throws {
     let payloads = try encode(framed)
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-      onLoop { conversation in
+      onLoop { handler in
         do {
-          if try conversation.send(payloads) {
+          if try handler.send(payloads) {
             continuation.resume()
           } else {
-            conversation.waitForRoom(continuation)
+            handler.suspendSender(continuation)
           }
         } catch {
           continuation.resume(throwing: error)
@@ -47,12 +48,12 @@ final class WebChannelResponder: CallResponder {
 
   func start(_ operation: @escaping @Sendable () async -> Void) { _ = tasks.start(operation) }
 
-  /// Runs `body` with the session on its event loop: now if this is it.
-  func onLoop(_ body: @escaping @Sendable (WebChannelConversation) -> Void) {
+  /// Runs `body` with the session on its event loop: immediately if the caller is already on it.
+  func onLoop(_ body: @escaping @Sendable (WebChannelSessionHandler) -> Void) {
     if eventLoop.inEventLoop {
-      body(conversation.value)
+      body(handler.value)
     } else {
-      eventLoop.execute { [conversation] in body(conversation.value) }
+      eventLoop.execute { [handler] in body(handler.value) }
     }
   }
 }

@@ -1,4 +1,4 @@
-// WebChannel on the Firestore port: finds the session of each request, and opens sessions.
+// The WebChannel service of the Firestore port: opens sessions and dispatches each request to its session.
 
 import FirestoreModel
 import GRPCFraming
@@ -7,27 +7,30 @@ import NIOHPACK
 import NIOHTTP1
 import RealtimeModel
 
-/// Serves the channels of both streams.
+/// Serves the Listen and Write streams over WebChannel.
 struct WebChannelService: Sendable {
   private let firestore: FirestoreService
-  private let sessions: WebChannelSessions
+  private let sessions: WebChannelSessionRegistry
 
-  init(_ firestore: FirestoreService, _ limits: PortLimits) {
+  init(_ firestore: FirestoreService, _ port: PortLimits, _ limits: WebChannelLimits) {
     self.firestore = firestore
-    sessions = WebChannelSessions(limits)
+    sessions = WebChannelSessionRegistry(port, limits)
   }
 
-  /// Serves one request to a stream's channel. Called on the event loop of its connection.
+  /// The limits of the port's sessions.
+  var limits: WebChannelLimits { sessions.limits }
+
+  /// Serves one request. Called on the event loop of the request's connection.
   func serve(_ stream: FirestoreRoute.Channel, _ http: HTTPRequest, _ responder: HTTPResponder) {
     let request = WebChannelRequest(http, responder)
     guard http.head.method == .GET || http.head.method == .POST else {
-      return request.refuse(WebChannelRefusal(status: 405, text: "WebChannel knows GET and POST only."))
+      return request.reject(WebChannelError(status: 405, message: "WebChannel knows GET and POST only."))
     }
-    do throws(WebChannelRefusal) {
-      switch try WebChannelQuery(isPost: http.head.method == .POST, http.target) {
+    do throws(WebChannelError) {
+      switch try WebChannelOperation(isPost: http.head.method == .POST, http.target) {
       case .handshake(let headers, let wantsSessionHeader):
         let request = request.withSession(wantsSessionHeader ? Self.randomID() : nil)
-        read(http.body, request) { body throws(WebChannelRefusal) in
+        read(http.body, request) { body throws(WebChannelError) in
           try open(stream, body, HeaderBlock(body.headers ?? headers ?? ""), request)
         }
       case .forward(let id, let acknowledged):
@@ -35,29 +38,28 @@ struct WebChannelService: Sendable {
         read(http.body, request) { body in
           session.onLoop { $0.forward(body, acknowledged: acknowledged, request) }
         }
-      case .back(let id, let asked):
+      case .back(let id, let backChannel):
         let session = try session(id, stream)
         responder.endWithPeer()
-        session.onLoop { $0.open(asked, request) }
+        session.onLoop { $0.open(backChannel, request) }
       case .terminate(let id):
         sessions.responder(id, stream)?.onLoop { $0.close() }
-        request.answer(ByteBuffer())
+        request.respond(ByteBuffer())
       }
     } catch {
-      request.refuse(error)
+      request.reject(error)
     }
   }
 
-  /// Serves the test that clients of old made before their first handshake: is there a proxy that withholds the first
-  /// part of an answer until the rest has come?
+  /// Serves the test that old clients make before their first handshake, to detect a proxy that buffers responses.
   func serveTest(_ http: HTTPRequest, _ responder: HTTPResponder) {
     let request = WebChannelRequest(http, responder)
     if http.target["MODE"] == "init" {
-      // No prefix for the host of back channels, and none for hosts that are blocked.
-      return request.answer(ByteBuffer(string: "[\"\",\"\"]"))
+      // Two host prefixes, both empty: one for back channels, one for blocked hosts.
+      return request.respond(ByteBuffer(string: "[\"\",\"\"]"))
     }
     guard http.target["TYPE"] == "xmlhttp" else {
-      return request.refuse(.malformed("The test of a channel is asked for by MODE=init or by TYPE=xmlhttp."))
+      return request.reject(.malformed("The test of a channel is asked for by MODE=init or by TYPE=xmlhttp."))
     }
     request.begin()
     responder.write(ByteBuffer(string: "11111"))
@@ -67,24 +69,25 @@ struct WebChannelService: Sendable {
     }
   }
 
-  /// Reads a body, a large one beside the event loop, and goes on with it on the request's event loop. Bodies of one
-  /// session may overtake each other: what they bring has numbers.
+  /// Parses a body and continues on the request's event loop. Large bodies are parsed off the event loop.
+  ///
+  /// Bodies of one session may finish in any order, since their messages have numbers.
   private func read(
     _ body: ByteBuffer, _ request: WebChannelRequest,
-    then next: @escaping @Sendable (ForwardBody) throws(WebChannelRefusal) -> Void
+    then next: @escaping @Sendable (ForwardBody) throws(WebChannelError) -> Void
   ) {
     let limits = sessions.limits
-    let proceed = { @Sendable (body: Result<ForwardBody, WebChannelRefusal>) in
-      do throws(WebChannelRefusal) { try next(try body.get()) } catch { request.refuse(error) }
+    let proceed = { @Sendable (body: Result<ForwardBody, WebChannelError>) in
+      do throws(WebChannelError) { try next(try body.get()) } catch { request.reject(error) }
     }
-    let parse = { @Sendable () -> Result<ForwardBody, WebChannelRefusal> in
-      do throws(WebChannelRefusal) {
+    let parse = { @Sendable () -> Result<ForwardBody, WebChannelError> in
+      do throws(WebChannelError) {
         return .success(try ForwardBody(body, limits: limits))
       } catch {
         return .failure(error)
       }
     }
-    guard body.readableBytes > WebChannelConversation.largeBytes else { return proceed(parse()) }
+    guard body.readableBytes > WebChannelSessionHandler.largeBytes else { return proceed(parse()) }
     request.responder.start {
       let parsed = parse()
       request.responder.eventLoop.execute { proceed(parsed) }
@@ -93,19 +96,19 @@ struct WebChannelService: Sendable {
 
   private func session(
     _ id: String, _ stream: FirestoreRoute.Channel
-  ) throws(WebChannelRefusal) -> WebChannelResponder {
+  ) throws(WebChannelError) -> WebChannelResponder {
     guard let session = sessions.responder(id, stream) else { throw .unknownSession }
     return session
   }
 
   private func open(
     _ stream: FirestoreRoute.Channel, _ body: ForwardBody, _ block: HeaderBlock, _ request: WebChannelRequest
-  ) throws(WebChannelRefusal) {
+  ) throws(WebChannelError) {
     let loop = request.responder.eventLoop
     let codec = StreamCodec(stream)
-    let conversation = WebChannelConversation(Self.randomID(), codec, sessions, on: loop)
-    let responder = WebChannelResponder(conversation, on: loop, encode: codec.encode)
-    guard sessions.add(conversation.id, responder, stream) else {
+    let handler = WebChannelSessionHandler(Self.randomID(), codec, sessions, on: loop)
+    let responder = WebChannelResponder(handler, on: loop, encode: codec.encode)
+    guard sessions.add(handler.id, responder, stream) else {
       throw .overloaded(
         "This server has \(sessions.limits.maximumSessions) sessions open, and opens no more.")
     }
@@ -118,9 +121,9 @@ struct WebChannelService: Sendable {
       case .listen: ListenCall(firestore, head, responder)
       case .write: WriteCall(firestore, head, responder)
       }
-    conversation.begin(call, body, request)
+    handler.begin(call, body, request)
   }
 
-  /// Some 130 random bits.
+  /// Returns a random name with about 130 bits of entropy.
   private static func randomID() -> String { RandomName.make(22) }
 }

@@ -1,0 +1,47 @@
+// Exponential backoff: how long to wait before the next attempt.
+//
+// Invariant: the first attempt after a reset is immediate. Later delays grow by `factor` from `initial` up to
+// `maximum`. Each is multiplied by a random number from `jitter`, so that many clients do not return at once.
+
+/// Exponential backoff with jitter. Delays have the unit of ``initial``.
+package struct Backoff: Sendable {
+  private let initial: Double
+  private let maximum: Double
+  private let factor: Double
+  private let jitter: ClosedRange<Double>
+
+  /// The next delay before jitter.
+  private var base = 0.0
+  private var random: SplitMix
+
+  /// Creates a backoff whose first delay is zero.
+  ///
+  /// - Parameters:
+  ///   - initial: the second delay, before jitter.
+  ///   - maximum: the longest delay, before jitter.
+  ///   - factor: the ratio of one delay to the delay before.
+  ///   - jitter: the range of the random factors.
+  ///   - seed: the seed of these.
+  package init(
+    initial: Double, maximum: Double, factor: Double, jitter: ClosedRange<Double>, seed: UInt64
+  ) {
+    self.initial = initial
+    self.maximum = maximum
+    self.factor = factor
+    self.jitter = jitter
+    random = SplitMix(seed: seed)
+  }
+
+  /// Makes the next attempt immediate.
+  package mutating func reset() { base = 0 }
+
+  /// Makes the next delay the longest.
+  package mutating func useMaximum() { base = maximum }
+
+  /// Returns the delay before the next attempt.
+  package mutating func next() -> Double {
+    let delay = base * Double.random(in: jitter, using: &random)
+    base = min(max(base * factor, initial), maximum)
+    return delay
+  }
+}

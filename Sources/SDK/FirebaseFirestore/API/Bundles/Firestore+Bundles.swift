@@ -1,0 +1,82 @@
+// Loads bundles, and gets their named queries.
+
+import FirestoreModel
+public import Foundation
+
+extension Firestore {
+  /// Loads a bundle into the cache: documents and query results that a server put together in advance.
+  ///
+  /// Nothing of a bundle is used unless all of it can be read. A bundle that was loaded before, as new
+  /// or newer, succeeds at once. Errors: `dataLoss` for a damaged bundle or one for another database,
+  /// `invalidArgument` where its elements contradict each other.
+  @discardableResult
+  public func loadBundle(_ bundleData: Data) -> LoadBundleTask { loadBundle(bundleData, completion: nil) }
+
+  /// Loads a bundle into the cache. The completion is called at the end, on the settings' queue; with
+  /// an error it gets how far loading had come as well.
+  @discardableResult
+  public func loadBundle(
+    _ bundleData: Data, completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)? = nil
+  ) -> LoadBundleTask {
+    loadBundle(InputStream(data: bundleData), completion: completion)
+  }
+
+  /// Loads a bundle from a stream, which must not be touched any more.
+  @discardableResult
+  public func loadBundle(_ bundleStream: InputStream) -> LoadBundleTask {
+    loadBundle(bundleStream, completion: nil)
+  }
+
+  /// Loads a bundle from a stream, which must not be touched any more.
+  @discardableResult
+  public func loadBundle(
+    _ bundleStream: InputStream, completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)? = nil
+  ) -> LoadBundleTask {
+    let client = client
+    var atEnd: LoadBundleTask.Completion?
+    if let completion {
+      let app = AppClosure(call: completion)
+      atEnd = { progress, error in app.call(progress, error?.object) }
+    }
+    let task = LoadBundleTask(queue: client.callbackQueue, completion: atEnd)
+    client.loadBundle(BundleSource(stream: bundleStream), task: task)
+    return task
+  }
+
+  /// Loads a bundle into the cache; returns the last progress.
+  public func loadBundle(_ bundleData: Data) async throws -> LoadBundleTaskProgress {
+    try await loadBundle(InputStream(data: bundleData))
+  }
+
+  /// Loads a bundle from a stream, which must not be touched any more; returns the last progress.
+  public func loadBundle(_ bundleStream: InputStream) async throws -> LoadBundleTaskProgress {
+    let client = client
+    let source = BundleSource(stream: bundleStream)
+    return try await withCheckedThrowingContinuation { continuation in
+      let task = LoadBundleTask(queue: client.callbackQueue) { progress, error in
+        if let error {
+          continuation.resume(throwing: error.object)
+        } else {
+          continuation.resume(returning: progress)
+        }
+      }
+      client.loadBundle(source, task: task)
+    }
+  }
+
+  /// Finds a query by the name it has in a bundle that was loaded; nil where there is none. Listening
+  /// to it resumes from where the bundle's server read it.
+  @preconcurrency
+  public func getQuery(named name: String, completion: @escaping @Sendable (Query?) -> Void) {
+    client.namedQuery(name) { found in
+      completion(found.map { Query($0.query, isLimitToLast: $0.isLimitToLast, firestore: self) })
+    }
+  }
+
+  /// Finds a query by the name it has in a bundle that was loaded; nil where there is none.
+  public func getQuery(named name: String) async -> Query? {
+    await withCheckedContinuation { continuation in
+      getQuery(named: name) { continuation.resume(returning: $0) }
+    }
+  }
+}

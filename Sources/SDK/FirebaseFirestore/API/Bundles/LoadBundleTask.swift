@@ -1,0 +1,146 @@
+// The task of loading a bundle, which reports progress to the app.
+//
+// Invariant: observers receive every step on the settings' queue, in order, and nothing after the step that ends the
+// loading.
+
+import FirebaseCore
+import FirestoreModel
+public import Foundation
+import Locking
+
+/// How far loading a bundle has come.
+public enum LoadBundleTaskState: Int, Sendable {
+  /// It failed.
+  case error = 0
+  /// The bundle is being loaded.
+  case inProgress = 1
+  /// It is done.
+  case success = 2
+}
+
+/// How much of a bundle has been loaded.
+public final class LoadBundleTaskProgress: NSObject, Sendable {
+  /// Documents read so far.
+  public let documentsLoaded: Int
+  /// Documents in the bundle.
+  public let totalDocuments: Int
+  /// Bytes read so far, the bundle's metadata not counted.
+  public let bytesLoaded: Int
+  /// Bytes in the bundle, its metadata not counted.
+  public let totalBytes: Int
+  /// How far loading has come.
+  public let state: LoadBundleTaskState
+
+  init(
+    _ state: LoadBundleTaskState, documents: Int = 0, of totalDocuments: Int = 0, bytes: Int = 0,
+    of totalBytes: Int = 0
+  ) {
+    documentsLoaded = documents
+    self.totalDocuments = totalDocuments
+    bytesLoaded = bytes
+    self.totalBytes = totalBytes
+    self.state = state
+  }
+
+  private var numbers: [Int] { [documentsLoaded, totalDocuments, bytesLoaded, totalBytes, state.rawValue] }
+
+  /// Whether all numbers and the state are equal.
+  public override func isEqual(_ object: Any?) -> Bool {
+    (object as? LoadBundleTaskProgress)?.numbers == numbers
+  }
+
+  /// Hashes the numbers.
+  public override var hash: Int { numbers.hashValue }
+}
+
+/// Names an observer of a ``LoadBundleTask``.
+public typealias LoadBundleObserverHandle = Int
+
+/// The loading of a bundle.
+///
+/// ```swift
+/// let task = db.loadBundle(data)
+/// task.addObserver { print($0.documentsLoaded, "of", $0.totalDocuments) }
+/// ```
+public final class LoadBundleTask: NSObject, Sendable {
+  typealias Completion = @Sendable (LoadBundleTaskProgress, FirestoreError?) -> Void
+
+  private struct State {
+    var observers: [(handle: Int, app: AppClosure<(LoadBundleTaskProgress) -> Void>)] = []
+    var completion: Completion?
+    var nextHandle = 1
+    var progress = LoadBundleTaskProgress(.inProgress)
+  }
+
+  private let queue: DispatchQueue
+  private let state = Guarded(State())
+
+  init(queue: DispatchQueue, completion: Completion?) {
+    self.queue = queue
+    state.withLock { $0.completion = completion }
+  }
+
+  /// Adds an observer, which receives every further step on the settings' queue. The last step has the state `success`
+  /// or `error`.
+  @discardableResult
+  public func addObserver(
+    _ observer: @escaping (LoadBundleTaskProgress) -> Void
+  ) -> LoadBundleObserverHandle {
+    let app = AppClosure(call: observer)
+    return state.withLock { state in
+      let handle = state.nextHandle
+      state.nextHandle += 1
+      state.observers.append((handle, app))
+      return handle
+    }
+  }
+
+  /// Removes an observer.
+  public func removeObserverWith(handle: LoadBundleObserverHandle) {
+    state.withLock { $0.observers.removeAll { $0.handle == handle } }
+  }
+
+  /// Removes all observers, the completion of the call that made the task included.
+  public func removeAllObservers() {
+    state.withLock {
+      $0.observers = []
+      $0.completion = nil
+    }
+  }
+
+  // MARK: Steps
+
+  func progress(_ metadata: BundleMetadata, documents: Int, bytes: Int) {
+    tell(
+      LoadBundleTaskProgress(
+        .inProgress, documents: documents, of: metadata.totalDocuments, bytes: bytes, of: metadata.totalBytes)
+    )
+  }
+
+  func succeed(_ metadata: BundleMetadata) {
+    tell(
+      LoadBundleTaskProgress(
+        .success, documents: metadata.totalDocuments, of: metadata.totalDocuments, bytes: metadata.totalBytes,
+        of: metadata.totalBytes))
+  }
+
+  func fail(_ error: FirestoreError) {
+    let last = state.withLock { $0.progress }
+    tell(
+      LoadBundleTaskProgress(
+        .error, documents: last.documentsLoaded, of: last.totalDocuments, bytes: last.bytesLoaded,
+        of: last.totalBytes), error)
+  }
+
+  private func tell(_ progress: LoadBundleTaskProgress, _ error: FirestoreError? = nil) {
+    state.withLock { $0.progress = progress }
+    queue.async { [self] in
+      // The current observers are notified, since an app adds observers after the loading has started.
+      let (observers, completion) = state.withLock { state in
+        (state.observers, progress.state == .inProgress ? nil : state.completion)
+      }
+      for observer in observers { observer.app.call(progress) }
+      completion?(progress, error)
+    }
+  }
+}

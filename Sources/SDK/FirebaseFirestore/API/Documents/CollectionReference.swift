@@ -1,0 +1,88 @@
+// A reference to a collection: a query for all its documents, which also adds documents.
+
+import FirestoreModel
+import Foundation
+
+/// A collection of documents. It exists as soon as it holds one.
+public final class CollectionReference: Query, @unchecked Sendable {
+  // Safe to share: constants only, as its superclass.
+  private let name: CollectionName
+
+  init(_ name: CollectionName, _ firestore: Firestore) {
+    self.name = name
+    let query = ModelQuery(parent: name.parent, StructuredQuery(from: [.init(name.id)]))
+    super.init(query, firestore: firestore)
+  }
+
+  /// The collection's own ID.
+  public var collectionID: String { name.id }
+  /// The document above the collection, nil at the top.
+  public var parent: DocumentReference? {
+    name.parent.document.map { DocumentReference($0, firestore) }
+  }
+  /// The path below the database, `books`.
+  public var path: String { name.path.description }
+
+  /// A reference to a new document with an ID made by chance.
+  @discardableResult
+  public func document() -> DocumentReference {
+    var random = SystemRandomNumberGenerator()
+    return DocumentReference(name.document(AutoID.make(using: &random)), firestore)
+  }
+
+  /// A reference to a document of the collection, or deeper down. Stops the program for the path of
+  /// a collection.
+  @discardableResult
+  public func document(_ documentPath: String) -> DocumentReference {
+    firestore.document(name.path.appending(PathReader.parse(documentPath)), documentPath)
+  }
+
+  /// Adds a document with an ID made by chance. Works offline; the reference is there at once.
+  @discardableResult
+  public func addDocument(data: [String: Any]) -> DocumentReference {
+    addDocument(data: data, completion: nil)
+  }
+
+  /// Adds a document; the completion is called when the server has taken or refused it.
+  @discardableResult
+  public func addDocument(
+    data: [String: Any], completion: (((any Error)?) -> Void)? = nil
+  ) -> DocumentReference {
+    let reference = document()
+    reference.setData(data, completion: sendable(completion))
+    return reference
+  }
+
+  /// Adds a document; returns when the server has taken it.
+  @discardableResult
+  public func addDocument(data: [String: Any]) async throws -> DocumentReference {
+    let reference = document()
+    try await reference.setData(data)
+    return reference
+  }
+
+  /// Whether the paths and the instances are the same.
+  public override func isEqual(_ object: Any?) -> Bool {
+    guard let other = object as? CollectionReference else { return false }
+    return name == other.name && firestore === other.firestore
+  }
+
+  /// Hashes the path.
+  public override var hash: Int { name.hashValue }
+}
+
+/// Reads the paths that apps write.
+enum PathReader {
+  /// Splits at slashes; one at either end does no harm. Stops the program for empty paths and
+  /// empty parts.
+  static func parse(_ text: String) -> ResourcePath {
+    if text.isEmpty { refuse("Path must not be empty.") }
+    var names = ResourcePath(splitting: text).segments
+    if names.first?.isEmpty == true { names.removeFirst() }
+    if names.last?.isEmpty == true { names.removeLast() }
+    if names.isEmpty || names.contains(where: \.isEmpty) {
+      refuse("Invalid path (\(text)). Paths must not contain // in them.")
+    }
+    return ResourcePath(names)
+  }
+}

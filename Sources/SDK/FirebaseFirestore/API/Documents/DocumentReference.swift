@@ -1,0 +1,226 @@
+// A reference to a document: writes, reads and listens to it.
+
+import FirestoreModel
+public import Foundation
+
+/// The place of a document, which may or may not exist.
+public final class DocumentReference: NSObject, Sendable, Codable {
+  let name: DocumentName
+
+  /// The instance that the reference belongs to.
+  public let firestore: Firestore
+
+  init(_ name: DocumentName, _ firestore: Firestore) {
+    self.name = name
+    self.firestore = firestore
+  }
+
+  /// The document's ID within its collection.
+  public var documentID: String { name.id }
+  /// The collection that holds the document.
+  public var parent: CollectionReference { CollectionReference(name.collection, firestore) }
+  /// The path below the database, `books/b1`.
+  public var path: String { name.path.description }
+
+  /// A collection below this document. Stops the program for the path of a document.
+  @discardableResult
+  public func collection(_ collectionPath: String) -> CollectionReference {
+    firestore.collection(name.path.appending(PathReader.parse(collectionPath)), collectionPath)
+  }
+
+  // MARK: Writing
+
+  private func write(_ writes: [Write], _ completion: (@Sendable ((any Error)?) -> Void)?) {
+    firestore.write(writes, completion: completion)
+  }
+
+  private func write(_ write: Write) async throws { try await firestore.write([write]) }
+
+  /// Replaces the document, creating it where it does not exist.
+  public func setData(_ documentData: [String: Any]) { setData(documentData, completion: nil) }
+
+  /// Replaces the document, or merges the given fields into it; creates it where it does not exist.
+  public func setData(_ documentData: [String: Any], merge: Bool) {
+    setData(documentData, merge: merge, completion: nil)
+  }
+
+  /// Merges the named fields (dotted names or `FieldPath`s) into the document. Stops the program
+  /// when the data lacks one of them.
+  public func setData(_ documentData: [String: Any], mergeFields: [Any]) {
+    setData(documentData, mergeFields: mergeFields, completion: nil)
+  }
+
+  /// Replaces the document. The completion is called when the server has taken or refused the
+  /// write; not while the client is offline.
+  @preconcurrency
+  public func setData(
+    _ documentData: [String: Any], completion: (@Sendable ((any Error)?) -> Void)? = nil
+  ) {
+    write([.set(documentData, name)], completion)
+  }
+
+  /// Replaces the document; returns when the server has taken the write, which waits while offline.
+  public func setData(_ documentData: [String: Any]) async throws {
+    try await write(.set(documentData, name))
+  }
+
+  /// Replaces the document or merges into it.
+  @preconcurrency
+  public func setData(
+    _ documentData: [String: Any], merge: Bool, completion: (@Sendable ((any Error)?) -> Void)? = nil
+  ) {
+    write([merge ? .merge(documentData, nil, name) : .set(documentData, name)], completion)
+  }
+
+  /// Replaces the document or merges into it; returns when the server has taken the write.
+  public func setData(_ documentData: [String: Any], merge: Bool) async throws {
+    try await write(merge ? .merge(documentData, nil, name) : .set(documentData, name))
+  }
+
+  /// Merges the named fields into the document.
+  @preconcurrency
+  public func setData(
+    _ documentData: [String: Any], mergeFields: [Any],
+    completion: (@Sendable ((any Error)?) -> Void)? = nil
+  ) {
+    write([.merge(documentData, mergeFields, name)], completion)
+  }
+
+  /// Merges the named fields into the document; returns when the server has taken the write.
+  public func setData(_ documentData: [String: Any], mergeFields: [Any]) async throws {
+    try await write(.merge(documentData, mergeFields, name))
+  }
+
+  /// Changes the given fields (dotted names or `FieldPath`s) of an existing document.
+  public func updateData(_ fields: [AnyHashable: Any]) { updateData(fields, completion: nil) }
+
+  /// Changes the given fields of an existing document; fails with `notFound` if it does not exist.
+  @preconcurrency
+  public func updateData(
+    _ fields: [AnyHashable: Any], completion: (@Sendable ((any Error)?) -> Void)? = nil
+  ) {
+    write([.patch(fields, name)], completion)
+  }
+
+  /// Changes the given fields of an existing document; returns when the server has taken the write.
+  public func updateData(_ fields: [AnyHashable: Any]) async throws { try await write(.patch(fields, name)) }
+
+  /// Deletes the document; what lies below it stays.
+  public func delete() { delete(completion: nil) }
+
+  /// Deletes the document; the completion is called when the server has done so.
+  @preconcurrency
+  public func delete(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
+    write([Write(.delete(name))], completion)
+  }
+
+  /// Deletes the document; returns when the server has done so.
+  public func delete() async throws { try await write(Write(.delete(name))) }
+
+  // MARK: Reading
+
+  /// Reads the document from the server, or from the cache while offline.
+  @preconcurrency
+  public func getDocument(completion: @escaping @Sendable (DocumentSnapshot?, (any Error)?) -> Void) {
+    getDocument(source: .default, completion: completion)
+  }
+
+  /// Reads the document from the server, or from the cache while offline.
+  @discardableResult
+  public func getDocument() async throws -> DocumentSnapshot { try await getDocument(source: .default) }
+
+  /// Reads the document from where the source says; `unavailable` if it cannot be had there.
+  @preconcurrency
+  public func getDocument(
+    source: FirestoreSource, completion: @escaping @Sendable (DocumentSnapshot?, (any Error)?) -> Void
+  ) {
+    firestore.client.get(document: name, source: source) { [firestore, name] result in
+      switch result {
+      case .success(let (document, metadata)):
+        completion(
+          DocumentSnapshot(name: name, document: document, firestore: firestore, metadata: metadata), nil)
+      case .failure(let error): completion(nil, error.object)
+      }
+    }
+  }
+
+  /// Reads the document from where the source says; throws `unavailable` if it cannot be had there.
+  @discardableResult
+  public func getDocument(source: FirestoreSource) async throws -> DocumentSnapshot {
+    try await Continuations.value { done in getDocument(source: source, completion: done) }
+  }
+
+  // MARK: Listening
+
+  /// Listens to the document. The listener is called on the settings' queue, first with the current document. After an
+  /// error it receives no more events.
+  @discardableResult
+  public func addSnapshotListener(
+    _ listener: @escaping (DocumentSnapshot?, (any Error)?) -> Void
+  ) -> any ListenerRegistration {
+    addSnapshotListener(includeMetadataChanges: false, listener: listener)
+  }
+
+  /// Listens to the document, on request also to changes of metadata alone.
+  @discardableResult
+  public func addSnapshotListener(
+    includeMetadataChanges: Bool, listener: @escaping (DocumentSnapshot?, (any Error)?) -> Void
+  ) -> any ListenerRegistration {
+    let options = SnapshotListenOptions().withIncludeMetadataChanges(includeMetadataChanges)
+    return addSnapshotListener(options: options, listener: listener)
+  }
+
+  /// Listens to the document as the options say.
+  @discardableResult
+  public func addSnapshotListener(
+    options: SnapshotListenOptions, listener: @escaping (DocumentSnapshot?, (any Error)?) -> Void
+  ) -> any ListenerRegistration {
+    let app = AppClosure(call: listener)
+    return firestore.client.listen(
+      ClientQuery(document: name), options: options.internalOptions
+    ) { [firestore, name] result in
+      switch result {
+      case .success(let view):
+        let document = view.documents[name]
+        let metadata = SnapshotMetadata(
+          hasPendingWrites: view.mutated.contains(name), isFromCache: view.fromCache)
+        app.call(
+          DocumentSnapshot(name: name, document: document, firestore: firestore, metadata: metadata), nil)
+      case .failure(let error): app.call(nil, error.object)
+      }
+    }
+  }
+
+  // MARK: Identity
+
+  /// Whether the paths and the instances are the same.
+  public override func isEqual(_ object: Any?) -> Bool {
+    guard let other = object as? DocumentReference else { return false }
+    return name == other.name && firestore === other.firestore
+  }
+
+  /// Hashes the path.
+  public override var hash: Int { name.hashValue }
+
+  /// Always fails: only Firestore's own decoder can read a reference.
+  public init(from decoder: any Swift.Decoder) throws {
+    throw FirestoreDecodingError.decodingIsNotSupported(
+      "DocumentReference values can only be decoded with Firestore.Decoder")
+  }
+
+  /// Always fails: only Firestore's own encoder can store a reference.
+  public func encode(to encoder: any Swift.Encoder) throws {
+    throw FirestoreEncodingError.encodingIsNotSupported(
+      "DocumentReference values can only be encoded with Firestore.Encoder")
+  }
+}
+
+/// Where a read may be answered from.
+public enum FirestoreSource: UInt, Sendable {
+  /// From the server, or from the cache while offline.
+  case `default` = 0
+  /// From the server alone.
+  case server = 1
+  /// From the cache alone.
+  case cache = 2
+}

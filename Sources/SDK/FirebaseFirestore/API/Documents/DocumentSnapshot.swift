@@ -1,0 +1,114 @@
+// A snapshot of a document.
+
+import FirestoreModel
+public import Foundation
+
+/// How a server timestamp reads that the server has not set yet.
+public enum ServerTimestampBehavior: Int, Sendable {
+  /// As null.
+  case none = 0
+  /// As the local time of the write.
+  case estimate = 1
+  /// As the field's value before the write, null if there was none.
+  case previous = 2
+}
+
+/// A document's contents at one moment; it may not exist.
+///
+/// Numbers are `NSNumber`, so that they can be read as any Swift number type that holds them.
+public class DocumentSnapshot: NSObject, @unchecked Sendable {
+  // Safe to share: constants only.
+  private let name: DocumentName
+  let document: CachedDocument?
+  private let firestore: Firestore
+
+  /// Where the snapshot comes from.
+  public let metadata: SnapshotMetadata
+
+  init(name: DocumentName, document: CachedDocument?, firestore: Firestore, metadata: SnapshotMetadata) {
+    self.name = name
+    self.document = document.flatMap { $0.isFound ? $0 : nil }
+    self.firestore = firestore
+    self.metadata = metadata
+  }
+
+  /// Whether the document exists.
+  public var exists: Bool { document != nil }
+  /// The document's reference.
+  public var reference: DocumentReference { DocumentReference(name, firestore) }
+  /// The document's ID.
+  public var documentID: String { name.id }
+
+  /// All fields, nil if the document does not exist. Pending server timestamps read as null.
+  @discardableResult
+  public func data() -> [String: Any]? { fields(.none) }
+
+  /// All fields, nil if the document does not exist.
+  @discardableResult
+  public func data(with serverTimestampBehavior: ServerTimestampBehavior) -> [String: Any]? {
+    fields(serverTimestampBehavior)
+  }
+
+  func fields(_ behavior: ServerTimestampBehavior) -> [String: Any]? {
+    document.map { UserDataWriter(firestore: firestore, serverTimestamps: behavior).map($0.fields) }
+  }
+
+  /// One field by dotted name or `FieldPath`, nil if it is missing.
+  @discardableResult
+  public func get(_ field: Any) -> Any? { get(field, serverTimestampBehavior: .none) }
+
+  /// One field by dotted name or `FieldPath`, nil if it is missing.
+  @discardableResult
+  public func get(_ field: Any, serverTimestampBehavior: ServerTimestampBehavior) -> Any? {
+    let path = FieldPath.parse(field, in: "get(_:)")
+    if path.isDocumentID { return exists ? reference : nil }
+    let writer = UserDataWriter(firestore: firestore, serverTimestamps: serverTimestampBehavior)
+    return document?.fields.value(at: path).map { writer.value($0) }
+  }
+
+  /// One field by dotted name or `FieldPath`, nil if it is missing.
+  public subscript(key: Any) -> Any? { self.get(key) }
+
+  /// Decodes the document.
+  ///
+  /// A document that does not exist decodes as null: an optional type yields nil, any other throws
+  /// `DecodingError.valueNotFound`.
+  ///
+  /// - Throws: `DecodingError` where the fields do not fit the type.
+  public func data<T: Decodable>(
+    as type: T.Type, with serverTimestampBehavior: ServerTimestampBehavior = .none,
+    decoder: Firestore.Decoder = .init()
+  ) throws -> T {
+    try decoder.decode(type, from: fields(serverTimestampBehavior) ?? NSNull(), in: reference)
+  }
+
+  /// Whether document, contents and metadata are equal.
+  public override func isEqual(_ object: Any?) -> Bool {
+    guard let other = object as? DocumentSnapshot else { return false }
+    return name == other.name && document?.fields == other.document?.fields && metadata == other.metadata
+      && firestore === other.firestore
+  }
+
+  /// Hashes document and contents.
+  public override var hash: Int {
+    var hasher = Hasher()
+    hasher.combine(name)
+    hasher.combine(document?.fields)
+    return hasher.finalize()
+  }
+}
+
+/// A document that a query found; it exists.
+public class QueryDocumentSnapshot: DocumentSnapshot, @unchecked Sendable {
+  // Safe to share: adds nothing to its superclass.
+
+  /// All fields. Pending server timestamps read as null.
+  @discardableResult
+  public override func data() -> [String: Any] { fields(.none) ?? [:] }
+
+  /// All fields.
+  @discardableResult
+  public override func data(with serverTimestampBehavior: ServerTimestampBehavior) -> [String: Any] {
+    fields(serverTimestampBehavior) ?? [:]
+  }
+}

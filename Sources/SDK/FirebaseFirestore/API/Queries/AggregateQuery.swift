@@ -1,0 +1,113 @@
+// Aggregate queries, which the server computes over a query's result.
+
+import FirestoreModel
+public import Foundation
+
+/// One number to compute.
+public final class AggregateField: NSObject, Sendable {
+  let operation: AggregationQuery.Operator
+
+  private init(_ operation: AggregationQuery.Operator) { self.operation = operation }
+
+  /// The number of documents.
+  public class func count() -> AggregateField { AggregateField(.count(upTo: nil)) }
+  /// The sum of a field's numbers.
+  public class func sum(_ field: String) -> AggregateField { AggregateField(.sum(FieldPath.parse(field))) }
+  /// The sum of a field's numbers.
+  public class func sum(_ fieldPath: FieldPath) -> AggregateField { AggregateField(.sum(fieldPath.path)) }
+  /// The mean of a field's numbers.
+  public class func average(_ field: String) -> AggregateField {
+    AggregateField(.average(FieldPath.parse(field)))
+  }
+  /// The mean of a field's numbers.
+  public class func average(_ fieldPath: FieldPath) -> AggregateField {
+    AggregateField(.average(fieldPath.path))
+  }
+}
+
+/// Where aggregates are computed.
+public enum AggregateSource: UInt, Sendable {
+  /// On the server.
+  case server = 0
+}
+
+/// A query whose result is a few numbers.
+public final class AggregateQuery: NSObject, Sendable {
+  /// The query whose result is computed over.
+  public let query: Query
+  let fields: [AggregateField]
+
+  init(query: Query, fields: [AggregateField]) {
+    self.query = query
+    self.fields = fields
+  }
+
+  /// Requests the result from the server. Aggregates are not cached: offline the call fails with `unavailable`.
+  @preconcurrency
+  public func getAggregation(
+    source: AggregateSource, completion: @escaping @Sendable (AggregateQuerySnapshot?, (any Error)?) -> Void
+  ) {
+    var model = query.model
+    if query.isLimitToLast { model.structured = model.structured.reversed }
+    let aggregations = fields.enumerated().map { index, field in
+      AggregationQuery.Aggregation("aggregate_\(index)", field.operation)
+    }
+    let client = query.firestore.client
+    client.datastore.aggregate(model, aggregations) { [self] result in
+      client.callbackQueue.async { [self] in
+        switch result {
+        case .success(let values):
+          completion(
+            AggregateQuerySnapshot(query: self, values: fields.indices.map { values["aggregate_\($0)"] }), nil
+          )
+        case .failure(let error): completion(nil, error.object)
+        }
+      }
+    }
+  }
+
+  /// Requests the result from the server. Aggregates are not cached: offline the call fails with `unavailable`.
+  @discardableResult
+  public func getAggregation(source: AggregateSource) async throws -> AggregateQuerySnapshot {
+    try await Continuations.value { done in getAggregation(source: source, completion: done) }
+  }
+
+  /// Whether the queries and the numbers asked for are the same.
+  public override func isEqual(_ object: Any?) -> Bool {
+    guard let other = object as? AggregateQuery else { return false }
+    return query == other.query && fields.map(\.operation) == other.fields.map(\.operation)
+  }
+
+  /// Hashes the query.
+  public override var hash: Int { query.hash }
+}
+
+/// The numbers that the server computed.
+public final class AggregateQuerySnapshot: NSObject, Sendable {
+  /// The aggregate query.
+  public let query: AggregateQuery
+  private let values: [Value?]
+
+  init(query: AggregateQuery, values: [Value?]) {
+    self.query = query
+    self.values = values
+  }
+
+  private func value(of operation: AggregationQuery.Operator) -> Any {
+    guard let index = query.fields.firstIndex(where: { $0.operation == operation }) else {
+      refuse("The requested aggregate was not part of the query.")
+    }
+    switch values[index] {
+    case .integer(let number)?: return NSNumber(value: number)
+    case .double(let number)?: return NSNumber(value: number)
+    default: return NSNull()
+    }
+  }
+
+  /// The number of documents. Stops the program when it was not asked for.
+  public var count: NSNumber { value(of: .count(upTo: nil)) as? NSNumber ?? NSNumber(value: 0) }
+
+  /// One of the numbers, `NSNull` where there is none. Stops the program when it was not asked for.
+  @discardableResult
+  public func get(_ aggregateField: AggregateField) -> Any { value(of: aggregateField.operation) }
+}

@@ -1,0 +1,79 @@
+// The change of one document between two snapshots of a query.
+
+import FirestoreModel
+public import Foundation
+
+/// The kind of change of a document in a query's result.
+@frozen
+public enum DocumentChangeType: Int, Sendable {
+  /// It came into the result.
+  case added = 0
+  /// It changed, and may have moved.
+  case modified = 1
+  /// It left the result.
+  case removed = 2
+}
+
+/// One document's change between two snapshots.
+public final class DocumentChange: NSObject, Sendable {
+  /// The kind of change.
+  public let type: DocumentChangeType
+  /// The document, as it was if it has been removed.
+  public let document: QueryDocumentSnapshot
+  /// Its place before all changes that come earlier in the list are applied; `NSNotFound` if added.
+  public let oldIndex: UInt
+  /// Its place after this change; `NSNotFound` if removed.
+  public let newIndex: UInt
+
+  init(type: DocumentChangeType, document: QueryDocumentSnapshot, oldIndex: Int?, newIndex: Int?) {
+    self.type = type
+    self.document = document
+    self.oldIndex = UInt(oldIndex ?? NSNotFound)
+    self.newIndex = UInt(newIndex ?? NSNotFound)
+  }
+
+  /// Whether kind, document and places are equal.
+  public override func isEqual(_ object: Any?) -> Bool {
+    guard let other = object as? DocumentChange else { return false }
+    return type == other.type && document == other.document && oldIndex == other.oldIndex
+      && newIndex == other.newIndex
+  }
+
+  /// Hashes kind, document and places.
+  public override var hash: Int {
+    var hasher = Hasher()
+    hasher.combine(type)
+    hasher.combine(document)
+    hasher.combine(oldIndex)
+    hasher.combine(newIndex)
+    return hasher.finalize()
+  }
+
+  /// The changes of a snapshot. Their indexes assume that the changes are applied in order.
+  static func all(
+    of snapshot: ViewSnapshot, includeMetadataChanges: Bool, make: (CachedDocument) -> QueryDocumentSnapshot
+  ) -> [DocumentChange] {
+    if snapshot.oldDocuments.isEmpty {
+      // The first snapshot: everything is added in order.
+      return snapshot.changes.enumerated().map { index, change in
+        DocumentChange(type: .added, document: make(change.document), oldIndex: nil, newIndex: index)
+      }
+    }
+    var places = snapshot.oldDocuments
+    return snapshot.changes.compactMap { change in
+      if change.kind == .metadata && !includeMetadataChanges { return nil }
+      let name = change.document.name
+      let old = change.kind == .added ? nil : places.index(of: name)
+      if change.kind != .added { places.remove(name) }
+      if change.kind != .removed { places.insert(change.document) }
+      let new = change.kind == .removed ? nil : places.index(of: name)
+      let type: DocumentChangeType =
+        switch change.kind {
+        case .added: .added
+        case .removed: .removed
+        case .modified, .metadata: .modified
+        }
+      return DocumentChange(type: type, document: make(change.document), oldIndex: old, newIndex: new)
+    }
+  }
+}

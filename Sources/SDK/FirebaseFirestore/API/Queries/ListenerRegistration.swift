@@ -1,0 +1,79 @@
+// The registration of a listener, with which the app removes it.
+
+import FirebaseCore
+public import Foundation
+import Locking
+
+/// A listener that can be removed.
+public protocol ListenerRegistration: NSObjectProtocol {
+  /// Stops the listener: it receives no events after this returns. Removing it twice has no effect.
+  func remove()
+}
+
+/// The source of a listener's snapshots.
+public enum ListenSource: UInt, Sendable {
+  /// The cache first, then the server.
+  case `default` = 0
+  /// The cache alone.
+  case cache = 1
+}
+
+/// The options of a snapshot listener.
+public final class SnapshotListenOptions: NSObject, Sendable {
+  /// The source of the snapshots.
+  public let source: ListenSource
+  /// Whether the listener receives changes of metadata alone.
+  public let includeMetadataChanges: Bool
+
+  /// The defaults: from the server, without changes to metadata alone.
+  public override convenience init() { self.init(source: .default, includeMetadataChanges: false) }
+
+  private init(source: ListenSource, includeMetadataChanges: Bool) {
+    self.source = source
+    self.includeMetadataChanges = includeMetadataChanges
+  }
+
+  /// The same options with another choice about metadata.
+  @discardableResult
+  public func withIncludeMetadataChanges(_ includeMetadataChanges: Bool) -> SnapshotListenOptions {
+    SnapshotListenOptions(source: source, includeMetadataChanges: includeMetadataChanges)
+  }
+
+  /// The same options with another source.
+  @discardableResult
+  public func withSource(_ source: ListenSource) -> SnapshotListenOptions {
+    SnapshotListenOptions(source: source, includeMetadataChanges: includeMetadataChanges)
+  }
+
+  var internalOptions: ListenerOptions {
+    ListenerOptions(includeMetadataChanges: includeMetadataChanges, cacheOnly: source == .cache)
+  }
+}
+
+/// Whether a listener was removed. It is checked directly before each call, so that no event arrives after `remove()`.
+final class CancellationFlag: Sendable {
+  private let flag = Guarded(false)
+  var isCancelled: Bool { flag.withLock { $0 } }
+  func cancel() { flag.withLock { $0 = true } }
+}
+
+final class SnapshotListenerRegistration: NSObject, ListenerRegistration, Sendable {
+  private let cancellation: CancellationFlag
+  private let stop: @Sendable () -> Void
+
+  init(_ cancellation: CancellationFlag, stop: @escaping @Sendable () -> Void) {
+    self.cancellation = cancellation
+    self.stop = stop
+  }
+
+  func remove() {
+    cancellation.cancel()
+    stop()
+  }
+}
+
+/// A closure of the app that is not Sendable. Safe to carry about because it is called on the
+/// callback queue alone, and the callback queue is serial unless the app chose another.
+struct AppClosure<Function>: @unchecked Sendable {
+  let call: Function
+}

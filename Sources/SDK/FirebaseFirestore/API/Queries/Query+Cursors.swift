@@ -1,0 +1,101 @@
+// The cursors of a query: the start and the end of its result.
+
+import FirestoreModel
+import Foundation
+
+extension Query {
+  /// Starts at a document, which has to be in the query's order.
+  @discardableResult
+  public func start(atDocument document: DocumentSnapshot) -> Query { bounded(start: document, before: true) }
+
+  /// Starts at values of the fields that the query is ordered by.
+  @discardableResult
+  public func start(at fieldValues: [Any]) -> Query { bounded(start: fieldValues, before: true) }
+
+  /// Starts after a document.
+  @discardableResult
+  public func start(afterDocument document: DocumentSnapshot) -> Query {
+    bounded(start: document, before: false)
+  }
+
+  /// Starts after values of the fields that the query is ordered by.
+  @discardableResult
+  public func start(after fieldValues: [Any]) -> Query { bounded(start: fieldValues, before: false) }
+
+  /// Ends before a document.
+  @discardableResult
+  public func end(beforeDocument document: DocumentSnapshot) -> Query { bounded(end: document, before: true) }
+
+  /// Ends before values of the fields that the query is ordered by.
+  @discardableResult
+  public func end(before fieldValues: [Any]) -> Query { bounded(end: fieldValues, before: true) }
+
+  /// Ends at a document.
+  @discardableResult
+  public func end(atDocument document: DocumentSnapshot) -> Query { bounded(end: document, before: false) }
+
+  /// Ends at values of the fields that the query is ordered by.
+  @discardableResult
+  public func end(at fieldValues: [Any]) -> Query { bounded(end: fieldValues, before: false) }
+
+  private func bounded(start values: [Any], before: Bool) -> Query {
+    with { $0.startAt = Cursor(cursor(values), before: before) }
+  }
+
+  private func bounded(end values: [Any], before: Bool) -> Query {
+    with { $0.endAt = Cursor(cursor(values), before: before) }
+  }
+
+  private func bounded(start document: DocumentSnapshot, before: Bool) -> Query {
+    let (orders, values) = cursor(document)
+    return with {
+      $0.orderBy = orders
+      $0.startAt = Cursor(values, before: before)
+    }
+  }
+
+  private func bounded(end document: DocumentSnapshot, before: Bool) -> Query {
+    let (orders, values) = cursor(document)
+    return with {
+      $0.orderBy = orders
+      $0.endAt = Cursor(values, before: before)
+    }
+  }
+
+  private func cursor(_ raw: [Any]) -> [Value] {
+    let orders = model.structured.orderBy
+    if raw.count > orders.count {
+      refuse(
+        "Invalid query. You are trying to start or end a query using more values than were specified in"
+          + " the order by.")
+    }
+    let reader = FilterReader(firestore: firestore, query: model)
+    return zip(raw, orders).map { value, order in
+      order.field.isDocumentID
+        ? reader.reference(value)
+        : UserDataReader.argument(value, of: "A cursor", in: firestore.databaseName)
+    }
+  }
+
+  /// The whole order, also what of it is implied, and the document's place in it.
+  private func cursor(_ snapshot: DocumentSnapshot) -> ([StructuredQuery.Order], [Value]) {
+    guard let document = snapshot.document else {
+      refuse("Invalid query. You are trying to start or end a query using a document that doesn't exist.")
+    }
+    let orders = model.normalized.structured.orderBy
+    let values = orders.map { order in
+      guard let value = document.value(at: order.field) else {
+        refuse(
+          "Invalid query. You are trying to start or end a query using a document for which the field"
+            + " '\(order.field)' (used as the order by) does not exist.")
+      }
+      if case .pendingServerTimestamp = value {
+        refuse(
+          "Invalid query. You are trying to start or end a query using a document for which the field"
+            + " '\(order.field)' is an uncommitted server timestamp.")
+      }
+      return value
+    }
+    return (orders, values)
+  }
+}

@@ -1,0 +1,167 @@
+// A query: selects, orders and limits documents. Every method returns a new query.
+
+import FirestoreModel
+public import Foundation
+
+/// A query over a collection or over all collections of one ID.
+///
+/// ```swift
+/// let query = Firestore.firestore().collection("books")
+///   .whereField("genre", isEqualTo: "fiction").order(by: "title").limit(to: 10)
+/// ```
+/// Queries never change: each method answers with a new one.
+public class Query: NSObject, @unchecked Sendable {
+  // Safe to share: constants only.
+  let model: ModelQuery
+  let isLimitToLast: Bool
+
+  /// The instance that the query belongs to.
+  public let firestore: Firestore
+
+  init(_ model: ModelQuery, isLimitToLast: Bool = false, firestore: Firestore) {
+    self.model = model
+    self.isLimitToLast = isLimitToLast
+    self.firestore = firestore
+  }
+
+  func with(_ change: (inout StructuredQuery) -> Void) -> Query {
+    var model = model
+    change(&model.structured)
+    return Query(model, isLimitToLast: isLimitToLast, firestore: firestore)
+  }
+
+  /// The query as the engine takes it. Stops the program where it cannot be asked.
+  var clientQuery: ClientQuery {
+    if isLimitToLast && model.structured.orderBy.isEmpty {
+      refuse("limit(toLast:) queries require specifying at least one order(by:) clause.")
+    }
+    return ClientQuery(model, isLimitToLast: isLimitToLast)
+  }
+
+  // MARK: Order and limit
+
+  /// Orders by a field, least first. Documents without the field are left out.
+  @discardableResult
+  public func order(by field: String) -> Query { order(by: field, descending: false) }
+
+  /// Orders by a field, least first.
+  @discardableResult
+  public func order(by path: FieldPath) -> Query { order(by: path, descending: false) }
+
+  /// Orders by a field.
+  @discardableResult
+  public func order(by field: String, descending: Bool) -> Query {
+    order(by: FieldPath(FieldPath.parse(field)), descending: descending)
+  }
+
+  /// Orders by a field. Stops the program when a cursor has been set.
+  @discardableResult
+  public func order(by path: FieldPath, descending: Bool) -> Query {
+    if model.structured.startAt != nil || model.structured.endAt != nil {
+      refuse("Invalid query. You must specify cursors after all order(by:) clauses.")
+    }
+    return with { $0.orderBy.append(.init(path.path, descending ? .descending : .ascending)) }
+  }
+
+  /// Takes the first documents only. Stops the program unless the number is positive.
+  @discardableResult
+  public func limit(to limit: Int) -> Query { limited(limit, toLast: false) }
+
+  /// Takes the last documents only, which needs an order.
+  @discardableResult
+  public func limit(toLast limit: Int) -> Query { limited(limit, toLast: true) }
+
+  private func limited(_ limit: Int, toLast: Bool) -> Query {
+    if limit <= 0 { refuse("Invalid Query. Query limit (\(limit)) is invalid. Limit must be positive.") }
+    var model = model
+    model.structured.limit = limit
+    return Query(model, isLimitToLast: toLast, firestore: firestore)
+  }
+
+  // MARK: Reading
+
+  /// Reads the result from the server, or from the cache while offline.
+  @preconcurrency
+  public func getDocuments(completion: @escaping @Sendable (QuerySnapshot?, (any Error)?) -> Void) {
+    getDocuments(source: .default, completion: completion)
+  }
+
+  /// Reads the result from the server, or from the cache while offline.
+  @discardableResult
+  public func getDocuments() async throws -> QuerySnapshot { try await getDocuments(source: .default) }
+
+  /// Reads the result from where the source says; `unavailable` if it cannot be had there.
+  @preconcurrency
+  public func getDocuments(
+    source: FirestoreSource, completion: @escaping @Sendable (QuerySnapshot?, (any Error)?) -> Void
+  ) {
+    firestore.client.get(query: clientQuery, source: source) { result in
+      switch result {
+      case .success(let view): completion(QuerySnapshot(query: self, snapshot: view), nil)
+      case .failure(let error): completion(nil, error.object)
+      }
+    }
+  }
+
+  /// Reads the result from where the source says; throws `unavailable` if it cannot be had there.
+  @discardableResult
+  public func getDocuments(source: FirestoreSource) async throws -> QuerySnapshot {
+    try await Continuations.value { done in getDocuments(source: source, completion: done) }
+  }
+
+  // MARK: Listening
+
+  /// Listens to the result. The listener is called on the settings' queue, first with the current result. After an
+  /// error it receives no more events.
+  @discardableResult
+  public func addSnapshotListener(
+    _ listener: @escaping (QuerySnapshot?, (any Error)?) -> Void
+  ) -> any ListenerRegistration {
+    addSnapshotListener(includeMetadataChanges: false, listener: listener)
+  }
+
+  /// Listens to the result, on request also to changes of metadata alone.
+  @discardableResult
+  public func addSnapshotListener(
+    includeMetadataChanges: Bool, listener: @escaping (QuerySnapshot?, (any Error)?) -> Void
+  ) -> any ListenerRegistration {
+    let options = SnapshotListenOptions().withIncludeMetadataChanges(includeMetadataChanges)
+    return addSnapshotListener(options: options, listener: listener)
+  }
+
+  /// Listens to the result as the options say.
+  @discardableResult
+  public func addSnapshotListener(
+    options: SnapshotListenOptions, listener: @escaping (QuerySnapshot?, (any Error)?) -> Void
+  ) -> any ListenerRegistration {
+    let app = AppClosure(call: listener)
+    return firestore.client.listen(clientQuery, options: options.internalOptions) { result in
+      switch result {
+      case .success(let view): app.call(QuerySnapshot(query: self, snapshot: view), nil)
+      case .failure(let error): app.call(nil, error.object)
+      }
+    }
+  }
+
+  // MARK: Aggregates
+
+  /// The number of documents in the result, counted by the server.
+  public var count: AggregateQuery { aggregate([AggregateField.count()]) }
+
+  /// Numbers that the server computes over the result.
+  @discardableResult
+  public func aggregate(_ aggregateFields: [AggregateField]) -> AggregateQuery {
+    AggregateQuery(query: self, fields: aggregateFields)
+  }
+
+  // MARK: Identity
+
+  /// Whether both ask for the same documents of the same instance.
+  public override func isEqual(_ object: Any?) -> Bool {
+    guard let other = object as? Query else { return false }
+    return model == other.model && isLimitToLast == other.isLimitToLast && firestore === other.firestore
+  }
+
+  /// Hashes the query.
+  public override var hash: Int { model.hashValue }
+}

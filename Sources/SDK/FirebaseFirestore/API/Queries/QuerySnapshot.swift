@@ -1,0 +1,69 @@
+// A snapshot of a query's result.
+
+import FirestoreModel
+public import Foundation
+
+/// A query's result at one moment, and what changed since the snapshot before.
+public final class QuerySnapshot: NSObject, Sendable {
+  private let snapshot: ViewSnapshot
+  private let firestore: Firestore
+
+  /// The query.
+  public let query: Query
+  /// Where the snapshot comes from.
+  public let metadata: SnapshotMetadata
+
+  init(query: Query, snapshot: ViewSnapshot) {
+    self.query = query
+    self.snapshot = snapshot
+    firestore = query.firestore
+    metadata = SnapshotMetadata(
+      hasPendingWrites: snapshot.hasPendingWrites, isFromCache: snapshot.fromCache)
+  }
+
+  /// Whether there are no documents.
+  public var isEmpty: Bool { snapshot.documents.isEmpty }
+  /// The number of documents.
+  public var count: Int { snapshot.documents.count }
+  /// The documents in the query's order.
+  public var documents: [QueryDocumentSnapshot] { snapshot.documents.ordered.map(make) }
+
+  private func make(_ document: CachedDocument) -> QueryDocumentSnapshot {
+    QueryDocumentSnapshot(
+      name: document.name, document: document, firestore: firestore,
+      metadata: SnapshotMetadata(
+        hasPendingWrites: snapshot.mutated.contains(document.name), isFromCache: snapshot.fromCache))
+  }
+
+  /// The changes since the snapshot before: removed, then added, then modified documents. In the
+  /// first snapshot every document is added.
+  public var documentChanges: [DocumentChange] { documentChanges(includeMetadataChanges: false) }
+
+  /// The changes since the snapshot before, on request with those of metadata alone.
+  ///
+  /// Stops the program when metadata changes are asked for and the listener does not receive them.
+  @discardableResult
+  public func documentChanges(includeMetadataChanges: Bool) -> [DocumentChange] {
+    if includeMetadataChanges && snapshot.excludesMetadataChanges {
+      refuse(
+        "To include metadata changes with your document changes, you must call"
+          + " addSnapshotListener(includeMetadataChanges: true).")
+    }
+    return DocumentChange.all(of: snapshot, includeMetadataChanges: includeMetadataChanges, make: make)
+  }
+
+  /// Whether query, documents, changes and metadata are equal.
+  public override func isEqual(_ object: Any?) -> Bool {
+    guard let other = object as? QuerySnapshot else { return false }
+    return firestore === other.firestore && snapshot == other.snapshot
+  }
+
+  /// Hashes query, size and metadata.
+  public override var hash: Int {
+    var hasher = Hasher()
+    hasher.combine(query)
+    hasher.combine(count)
+    hasher.combine(metadata)
+    return hasher.finalize()
+  }
+}

@@ -1,0 +1,136 @@
+// The settings of an instance: its server and its callback queue.
+
+import FirebaseCore
+public import Foundation
+import Locking
+
+/// Settings of a ``Firestore`` instance. They must be complete before the instance is used.
+open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
+  // Safe to share: all state is behind one lock.
+  static let defaultHost = "firestore.googleapis.com"
+
+  struct Values: Sendable {
+    var host = FirestoreSettings.defaultHost
+    var isSSLEnabled = true
+    var dispatchQueue = DispatchQueue.main
+    /// The value of `cacheSettings`. If it is nil, the two older settings below apply.
+    var chosenCache: CacheKind?
+    var isPersistenceEnabled = true
+    var cacheSizeBytes = defaultCacheSize
+
+    /// The cache that is in effect.
+    var cache: CacheKind {
+      if let chosenCache { return chosenCache }
+      if !isPersistenceEnabled { return .memory(MemoryCacheSettings()) }
+      return .persistent(PersistentCacheSettings(sizeBytes: NSNumber(value: cacheSizeBytes)))
+    }
+
+    /// The older settings that were changed although `cacheSettings` says the same and more.
+    var contradictions: [String] {
+      guard chosenCache != nil else { return [] }
+      return [
+        isPersistenceEnabled ? nil : "isPersistenceEnabled",
+        cacheSizeBytes == defaultCacheSize ? nil : "cacheSizeBytes",
+      ].compactMap { $0 }
+    }
+  }
+
+  /// The kinds of cache that there are.
+  enum CacheKind: Sendable {
+    case persistent(PersistentCacheSettings)
+    case memory(MemoryCacheSettings)
+
+    var object: any LocalCacheSettings & NSObjectProtocol {
+      switch self {
+      case .persistent(let settings): settings
+      case .memory(let settings): settings
+      }
+    }
+  }
+
+  private let guarded: Guarded<Values>
+
+  /// The default settings: Google's servers, callbacks on the main queue.
+  public override init() { guarded = Guarded(Values()) }
+
+  init(_ values: Values) { guarded = Guarded(values) }
+
+  var values: Values { guarded.withLock { $0 } }
+
+  /// The server's host name, with a port after a colon if it is not the usual one. Stops the
+  /// program when empty.
+  open var host: String {
+    get { values.host }
+    set {
+      if newValue.isEmpty { refuse("host setting may not be empty.") }
+      guarded.withLock { $0.host = newValue }
+    }
+  }
+
+  /// Whether the connection is encrypted; true unless set.
+  open var isSSLEnabled: Bool {
+    get { values.isSSLEnabled }
+    set { guarded.withLock { $0.isSSLEnabled = newValue } }
+  }
+
+  /// The queue on which the app is called back; the main queue unless set.
+  open var dispatchQueue: DispatchQueue {
+    get { values.dispatchQueue }
+    set { guarded.withLock { $0.dispatchQueue = newValue } }
+  }
+
+  /// How the local cache is kept. The default asks for a cache on disk, which this version keeps in
+  /// memory instead, with a warning: see ``PersistentCacheSettings``. An instance refuses settings
+  /// that change ``isPersistenceEnabled`` or ``cacheSizeBytes`` too, by stopping the program.
+  open var cacheSettings: any LocalCacheSettings & NSObjectProtocol {
+    get { values.cache.object }
+    set {
+      switch newValue {
+      case let settings as PersistentCacheSettings:
+        guarded.withLock { $0.chosenCache = .persistent(settings) }
+      case let settings as MemoryCacheSettings: guarded.withLock { $0.chosenCache = .memory(settings) }
+      default: refuse("cacheSettings takes PersistentCacheSettings or MemoryCacheSettings")
+      }
+    }
+  }
+
+  /// Whether a cache on disk is asked for, which this version keeps in memory instead, with a warning:
+  /// see ``PersistentCacheSettings``. Without one, documents go as soon as nothing refers to them.
+  /// Deprecated: use ``cacheSettings``.
+  open var isPersistenceEnabled: Bool {
+    get { values.isPersistenceEnabled }
+    set { guarded.withLock { $0.isPersistenceEnabled = newValue } }
+  }
+
+  /// The size in bytes above which the least recently used documents go, at least 1 MiB, or
+  /// `FirestoreCacheSizeUnlimited`. It has no effect, and is warned of, where ``isPersistenceEnabled``
+  /// is false; ``MemoryLRUGCSettings`` give a cache in memory a size. Deprecated: use ``cacheSettings``.
+  open var cacheSizeBytes: Int64 {
+    get { values.cacheSizeBytes }
+    set {
+      let size = checkedCacheSize(newValue)
+      guarded.withLock { $0.cacheSizeBytes = size }
+    }
+  }
+
+  /// A copy that does not change with the original.
+  open func copy(with zone: NSZone? = nil) -> Any { FirestoreSettings(values) }
+
+  /// Whether all settings are equal.
+  open override func isEqual(_ object: Any?) -> Bool {
+    guard let other = (object as? FirestoreSettings)?.values else { return false }
+    let own = values
+    return own.host == other.host && own.isSSLEnabled == other.isSSLEnabled
+      && own.dispatchQueue === other.dispatchQueue && own.cacheSizeBytes == other.cacheSizeBytes
+      && own.cache.object.isEqual(other.cache.object)
+  }
+
+  /// Hashes host and encryption.
+  open override var hash: Int {
+    var hasher = Hasher()
+    let own = values
+    hasher.combine(own.host)
+    hasher.combine(own.isSSLEnabled)
+    return hasher.finalize()
+  }
+}

@@ -1,0 +1,268 @@
+// Reads the data of the app into the model's values.
+//
+// Invariant: the values can be stored: no nested arrays, no reserved names, no references to other databases. Other
+// data stops the program with a message that names the field, since the methods that take data do not throw.
+
+import FirebaseCore
+import FirebaseSharedSwift
+import FirestoreModel
+import Foundation
+
+/// Field values and transforms of one write.
+struct ParsedFields {
+  var fields = MapValue()
+  /// The fields the write touches, in the order met; transforms are not among them.
+  var mask: [ModelFieldPath] = []
+  var transforms: [FieldTransform] = []
+}
+
+struct UserDataReader {
+  /// The use of the data, which decides the permitted sentinels.
+  enum Purpose: Equatable {
+    case set
+    case mergeSet
+    case update
+    /// A query's operand or an array transform's element: no sentinels.
+    case argument(String)
+  }
+
+  let database: DatabaseName?
+  let purpose: Purpose
+  private var parsed = ParsedFields()
+
+  private init(_ database: DatabaseName?, _ purpose: Purpose) {
+    self.database = database
+    self.purpose = purpose
+  }
+
+  // MARK: Whole writes
+
+  static func set(_ data: [String: Any], in database: DatabaseName) -> ParsedFields {
+    var reader = UserDataReader(database, .set)
+    reader.parsed.fields = reader.map(data, at: nil, inArray: false)
+    return reader.parsed
+  }
+
+  /// Data to be merged; nil merges every field that is given.
+  static func merge(_ data: [String: Any], only fields: [Any]?, in database: DatabaseName) -> ParsedFields {
+    var reader = UserDataReader(database, .mergeSet)
+    reader.parsed.fields = reader.map(data, at: nil, inArray: false)
+    var parsed = reader.parsed
+    guard let fields else { return parsed }
+    let named = fields.map { FieldPath.parse($0, in: "setData(_:mergeFields:)") }
+    for path in named {
+      let isGiven =
+        parsed.fields.value(at: path) != nil || parsed.mask.contains { $0.hasPrefix(path) }
+        || parsed.transforms.contains { $0.field.hasPrefix(path) }
+      if !isGiven {
+        refuse("Field '\(path)' is specified in your field mask but missing from your input data.")
+      }
+    }
+    func isCovered(_ path: ModelFieldPath) -> Bool { named.contains { path.hasPrefix($0) } }
+    parsed.transforms = parsed.transforms.filter { isCovered($0.field) }
+    let transformed = Set(parsed.transforms.map(\.field))
+    parsed.mask = named.filter { !transformed.contains($0) }
+    parsed.fields = parsed.fields.projected(to: FieldMask(parsed.mask))
+    return parsed
+  }
+
+  static func update(_ data: [AnyHashable: Any], in database: DatabaseName) -> ParsedFields {
+    var reader = UserDataReader(database, .update)
+    var paths: [ModelFieldPath] = []
+    var entries: [(ModelFieldPath, Any)] = []
+    for (key, value) in data { entries.append((FieldPath.parse(key, in: "updateData(_:)"), value)) }
+    // Dictionaries are unordered; a fixed order makes the requests of equal calls equal.
+    entries.sort { $0.0 < $1.0 }
+    for (path, value) in entries {
+      if let clash = paths.first(where: { path.hasPrefix($0) }) {
+        refuse("Field path '\(path)' is given together with '\(clash)', which contains it.")
+      }
+      paths.append(path)
+      for name in path.segments { UserDataReader.check(name: name) }
+      if let sentinel = unwrapped(value) as? FieldValue {
+        reader.note(sentinel, at: path, inArray: false, isTopLevel: true)
+        continue
+      }
+      if let value = reader.value(value, at: path, inArray: false) {
+        reader.parsed.fields.set(value, at: path)
+        reader.parsed.mask.append(path)
+      }
+    }
+    return reader.parsed
+  }
+
+  /// A query's operand or cursor value.
+  static func argument(_ value: Any, of call: String, in database: DatabaseName) -> Value {
+    var reader = UserDataReader(database, .argument(call))
+    guard let value = reader.value(value, at: nil, inArray: false) else {
+      refuse("\(call) takes no FieldValue sentinels")
+    }
+    return value
+  }
+
+  /// The elements of an array transform.
+  static func elements(_ elements: [Any], of call: String) -> [Value] {
+    var reader = UserDataReader(nil, .argument(call))
+    return elements.map { element in
+      if unwrapped(element) is [Any] { refuse("Nested arrays are not supported") }
+      guard let value = reader.value(element, at: nil, inArray: true) else {
+        refuse("\(call) takes no FieldValue sentinels")
+      }
+      return value
+    }
+  }
+
+  // MARK: Parts
+
+  private static func check(name: String) {
+    if name.isEmpty { refuse("Document fields must not be empty") }
+    if ResourceID.isReserved(name) {
+      refuse("Document fields cannot begin and end with \"__\" (found in field \(name))")
+    }
+  }
+
+  private static func place(_ path: ModelFieldPath?) -> String {
+    path.map { " (found in field \($0))" } ?? ""
+  }
+
+  private mutating func map(_ data: [String: Any], at path: ModelFieldPath?, inArray: Bool) -> MapValue {
+    var entries: [MapValue.Entry] = []
+    for name in data.keys.sorted() {
+      guard let raw = data[name] else { continue }
+      UserDataReader.check(name: name)
+      let child = path?.appending(name) ?? ModelFieldPath(field: name)
+      if let value = value(raw, at: child, inArray: inArray) {
+        entries.append(MapValue.Entry(key: name, value: value))
+        if purpose == .mergeSet, !inArray {
+          if case .map(let map) = value {
+            // An empty map given as such is a leaf; one left empty by sentinels is none.
+            if map.isEmpty, UserDataReader.isEmptyMap(raw) { parsed.mask.append(child) }
+          } else {
+            parsed.mask.append(child)
+          }
+        }
+      }
+    }
+    return MapValue(unsorted: entries)
+  }
+
+  private static func isEmptyMap(_ raw: Any) -> Bool {
+    (unwrapped(raw) as? [AnyHashable: Any])?.isEmpty ?? false
+  }
+
+  /// Reads one value; nil for a sentinel, which has been noted.
+  private mutating func value(_ raw: Any, at path: ModelFieldPath?, inArray: Bool) -> Value? {
+    let raw = UserDataReader.unwrapped(raw)
+    if let scalar = scalar(raw, at: path) { return scalar }
+    switch raw {
+    case let sentinel as FieldValue:
+      note(sentinel, at: path, inArray: inArray, isTopLevel: path?.count == 1)
+      return nil
+    case let data as [String: Any]: return .map(map(data, at: path, inArray: inArray))
+    case let data as [AnyHashable: Any]:
+      var named: [String: Any] = [:]
+      for (key, value) in data {
+        guard let name = key.base as? String else {
+          refuse("Map keys must be Strings, not \(type(of: key.base))\(UserDataReader.place(path))")
+        }
+        named[name] = value
+      }
+      return .map(map(named, at: path, inArray: inArray))
+    case let set as Set<AnyHashable>: return array(Array(set), at: path, inArray)
+    case let list as [Any]: return array(list, at: path, inArray)
+    default:
+      refuse("Unsupported type: \(type(of: raw))\(UserDataReader.place(path))")
+    }
+  }
+
+  private mutating func array(_ list: [Any], at path: ModelFieldPath?, _ inArray: Bool) -> Value {
+    .array(
+      list.map { element in
+        let element = UserDataReader.unwrapped(element)
+        // Maps inside arrays may hold arrays again; the list of an `in` filter may hold arrays itself.
+        if element is [Any], !isOperandList(path, inArray) { refuse("Nested arrays are not supported") }
+        guard let value = value(element, at: path, inArray: true) else { return .null }
+        return value
+      })
+  }
+
+  private func isOperandList(_ path: ModelFieldPath?, _ inArray: Bool) -> Bool {
+    if case .argument = purpose { return path == nil && !inArray }
+    return false
+  }
+
+  private func scalar(_ raw: Any, at path: ModelFieldPath?) -> Value? {
+    switch raw {
+    case is NSNull: return .null
+    case let string as String: return .string(string)
+    case let number as NSNumber: return UserDataReader.number(number, at: path)
+    case let timestamp as Timestamp:
+      return .timestamp(
+        ModelTimestamp(seconds: timestamp.seconds, nanoseconds: timestamp.nanoseconds)
+          .truncatedToMicroseconds)
+    case let date as Date: return scalar(Timestamp(date: date), at: path)
+    case let data as Data: return .bytes([UInt8](data))
+    case let point as GeoPoint:
+      return .geoPoint(ModelGeoPoint(latitude: point.latitude, longitude: point.longitude))
+    case let vector as VectorValue: return .vector(vector.array)
+    case let reference as DocumentReference:
+      if let database, reference.name.database != database {
+        refuse(
+          "Document Reference is for database \(reference.name.database) but should be for database"
+            + " \(database)\(UserDataReader.place(path))")
+      }
+      return .reference(reference.name)
+    default: return nil
+    }
+  }
+
+  private static func number(_ number: NSNumber, at path: ModelFieldPath?) -> Value {
+    if number.isBoolean { return .boolean(number.boolValue) }
+    if number.holdsFloat { return .double(number.doubleValue) }
+    if number.holdsUnsigned64, number.uint64Value > UInt64(Int64.max) {
+      refuse("NSNumber (\(number)) is too large\(place(path))")
+    }
+    return .integer(number.int64Value)
+  }
+
+  private mutating func note(
+    _ sentinel: FieldValue, at path: ModelFieldPath?, inArray: Bool, isTopLevel: Bool
+  ) {
+    let name = sentinel.methodName
+    if case .argument(let call) = purpose { refuse("\(call): \(name) cannot be used here") }
+    guard let path, !inArray else {
+      refuse("\(name) is not currently supported inside arrays\(UserDataReader.place(path))")
+    }
+    switch sentinel.kind {
+    case .delete:
+      switch purpose {
+      case .mergeSet: parsed.mask.append(path)
+      case .update where isTopLevel: parsed.mask.append(path)
+      case .update:
+        refuse("FieldValue.delete() can only appear at the top level of your update data (\(path))")
+      default:
+        refuse(
+          "FieldValue.delete() can only be used with updateData() and setData() with merge: true (\(path))")
+      }
+    case .serverTimestamp: parsed.transforms.append(FieldTransform(path, .serverTimestamp))
+    case .number(let operation): parsed.transforms.append(FieldTransform(path, operation))
+    case .arrayUnion(let values): parsed.transforms.append(FieldTransform(path, .appendMissing(values)))
+    case .arrayRemove(let values): parsed.transforms.append(FieldTransform(path, .removeAll(values)))
+    }
+  }
+
+  /// The value inside an optional that is hidden in an `Any`; none is null.
+  static func unwrapped(_ value: Any) -> Any {
+    if let optional = value as? any HiddenOptional { return optional.content.map(unwrapped) ?? NSNull() }
+    return value
+  }
+}
+
+/// An optional that may be inside an `Any`, where `nil` does not mean null.
+private protocol HiddenOptional {
+  var content: Any? { get }
+}
+
+extension Optional: HiddenOptional {
+  fileprivate var content: Any? { self }
+}

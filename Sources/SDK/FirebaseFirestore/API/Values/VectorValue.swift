@@ -1,0 +1,39 @@
+// A vector value, for apps.
+
+public import Foundation
+
+/// A vector of at most 2,048 doubles.
+public final class VectorValue: NSObject, Sendable, Codable {
+  /// The numbers.
+  public let array: [Double]
+
+  /// Makes a vector.
+  public init(_ array: [Double]) { self.array = array }
+
+  private enum CodingKeys: String, CodingKey { case array }
+
+  /// Reads the key `array`, for coders other than Firestore's own.
+  public init(from decoder: any Swift.Decoder) throws {
+    array = try decoder.container(keyedBy: CodingKeys.self).decode([Double].self, forKey: .array)
+  }
+
+  /// Writes the key `array`, for coders other than Firestore's own.
+  public func encode(to encoder: any Swift.Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(array, forKey: .array)
+  }
+
+  /// Whether all numbers are equal.
+  public override func isEqual(_ object: Any?) -> Bool { (object as? VectorValue)?.array == array }
+
+  /// Hashes the numbers.
+  public override var hash: Int { array.hashValue }
+}
+
+extension FieldValue {
+  /// A vector of doubles.
+  public static func vector(_ array: [Double]) -> VectorValue { VectorValue(array) }
+
+  /// A vector of floats, stored as doubles.
+  public static func vector(_ array: [Float]) -> VectorValue { VectorValue(array.map(Double.init)) }
+}

@@ -1,0 +1,198 @@
+// A transaction for its block, and the runner that repeats it.
+
+import FirebaseCore
+import FirestoreModel
+public import Foundation
+import Locking
+
+/// Reads and writes that happen together, on data that nobody else changed in between.
+///
+/// All reads come before all writes. The block may run several times.
+public final class Transaction: NSObject, Sendable {
+  private let firestore: Firestore
+  /// Kept, because the instance may be ended while the block runs.
+  private let client: FirestoreClient
+  private let attempt = Guarded(TransactionAttempt())
+
+  init(_ firestore: Firestore, _ client: FirestoreClient) {
+    self.firestore = firestore
+    self.client = client
+  }
+
+  var state: TransactionAttempt { attempt.withLock { $0 } }
+
+  private func add(_ write: Write, _ document: DocumentReference) -> Transaction {
+    if document.firestore !== firestore {
+      refuse("Provided document reference is from a different Firestore instance.")
+    }
+    attempt.withLock { $0.add(write) }
+    return self
+  }
+
+  /// Replaces a document when the transaction commits.
+  @discardableResult
+  public func setData(_ data: [String: Any], forDocument document: DocumentReference) -> Transaction {
+    add(.set(data, document.name), document)
+  }
+
+  /// Replaces a document, or merges into it, when the transaction commits.
+  @discardableResult
+  public func setData(
+    _ data: [String: Any], forDocument document: DocumentReference, merge: Bool
+  ) -> Transaction {
+    add(merge ? .merge(data, nil, document.name) : .set(data, document.name), document)
+  }
+
+  /// Merges the named fields into a document when the transaction commits.
+  @discardableResult
+  public func setData(
+    _ data: [String: Any], forDocument document: DocumentReference, mergeFields: [Any]
+  ) -> Transaction {
+    add(.merge(data, mergeFields, document.name), document)
+  }
+
+  /// Changes fields of an existing document when the transaction commits.
+  @discardableResult
+  public func updateData(
+    _ fields: [AnyHashable: Any], forDocument document: DocumentReference
+  ) -> Transaction {
+    add(.patch(fields, document.name), document)
+  }
+
+  /// Deletes a document when the transaction commits.
+  @discardableResult
+  public func deleteDocument(_ document: DocumentReference) -> Transaction {
+    add(Write(.delete(document.name)), document)
+  }
+
+  /// Reads a document from the server, blocking the transaction's own thread.
+  ///
+  /// - Throws: `unavailable` while the server cannot be reached; `invalidArgument` after a write.
+  @discardableResult
+  public func getDocument(_ document: DocumentReference) throws -> DocumentSnapshot {
+    if document.firestore !== firestore {
+      refuse("Provided document reference is from a different Firestore instance.")
+    }
+    if let error = attempt.withLock({ $0.mayRead() }) { throw error.object }
+    let answer = Guarded<Result<[CachedDocument], FirestoreError>?>(nil)
+    let done = DispatchSemaphore(value: 0)
+    client.datastore.documents([document.name]) { result in
+      answer.withLock { $0 = result }
+      done.signal()
+    }
+    done.wait()
+    switch answer.withLock({ $0 }) {
+    case .success(let documents)?:
+      guard let read = documents.first else { throw FirestoreError.internalError("No answer.").object }
+      if let error = attempt.withLock({ $0.note(read) }) { throw error.object }
+      return DocumentSnapshot(
+        name: document.name, document: read, firestore: firestore,
+        metadata: SnapshotMetadata(hasPendingWrites: false, isFromCache: false))
+    case .failure(let error)?: throw error.object
+    case nil: throw FirestoreError.internalError("No answer.").object
+    }
+  }
+}
+
+/// How a transaction is attempted.
+open class TransactionOptions: NSObject, NSCopying, @unchecked Sendable {
+  // Safe to share: the state is behind a lock.
+  private let attempts = Guarded(5)
+
+  /// Five attempts.
+  public override init() {}
+
+  /// How often the transaction is attempted at most. Stops the program below 1.
+  open var maxAttempts: Int {
+    get { attempts.withLock { $0 } }
+    set {
+      if newValue < 1 { refuse("maxAttempts must be at least 1, but was \(newValue)") }
+      attempts.withLock { $0 = newValue }
+    }
+  }
+
+  /// A copy that does not change with the original.
+  open func copy(with zone: NSZone? = nil) -> Any {
+    let copy = TransactionOptions()
+    copy.maxAttempts = maxAttempts
+    return copy
+  }
+
+  /// Whether the number of attempts is the same.
+  open override func isEqual(_ object: Any?) -> Bool {
+    (object as? TransactionOptions)?.maxAttempts == maxAttempts
+  }
+
+  /// Hashes the number of attempts.
+  open override var hash: Int { maxAttempts }
+}
+
+/// Runs a transaction's block until it commits, fails for good, or has been tried often enough.
+final class TransactionRunner: Sendable {
+  typealias Block = (Transaction, NSErrorPointer) -> Any?
+
+  private static let queue = DispatchQueue(label: "firestore.transactions", attributes: .concurrent)
+
+  private let firestore: Firestore
+  /// Retained, since the instance may be terminated while a transaction is running.
+  private let client: FirestoreClient
+  private let block: AppClosure<Block>
+  private let completion: @Sendable (AppClosure<Any?>, (any Error)?) -> Void
+  private let backoff = Guarded(Backoff.firestore(seed: UInt64.random(in: 0...UInt64.max)))
+
+  init(
+    _ firestore: Firestore, block: @escaping Block,
+    completion: @escaping @Sendable (AppClosure<Any?>, (any Error)?) -> Void
+  ) {
+    self.firestore = firestore
+    client = firestore.client
+    self.block = AppClosure(call: block)
+    self.completion = completion
+  }
+
+  func run(attemptsLeft: Int) {
+    let delay = backoff.withLock { $0.next() }
+    TransactionRunner.queue.asyncAfter(deadline: .now() + delay) { [self] in
+      if hasEnded { return finish(nil, FirestoreClient.terminated.object) }
+      let transaction = Transaction(firestore, client)
+      var error: NSError?
+      let value = AppClosure(call: withUnsafeMutablePointer(to: &error) { block.call(transaction, $0) })
+      let state = transaction.state
+      if let failure = state.failure { return finish(nil, failure.object) }
+      if let error {
+        let own = error.domain == FirestoreErrorDomain
+        let code = StatusCode(rawValue: Int32(clamping: error.code))
+        let mayHelp = own && FirestoreError(code, "").allowsAnotherAttempt
+        return mayHelp ? again(attemptsLeft, error) : finish(nil, error)
+      }
+      client.datastore.commit(state.commit) { [self] failure in
+        guard let failure else { return finish(value, nil) }
+        if hasEnded, !failure.saysNothingHappened {
+          finish(nil, Continuations.unknownOutcome.object)
+        } else if failure.allowsAnotherAttempt {
+          again(attemptsLeft, failure.object)
+        } else {
+          finish(nil, failure.object)
+        }
+      }
+    }
+  }
+
+  private var hasEnded: Bool { client.hasEnded.withLock { $0 } }
+
+  private func again(_ attemptsLeft: Int, _ error: NSError) {
+    if hasEnded {
+      finish(nil, FirestoreClient.terminated.object)
+    } else if attemptsLeft > 1 {
+      run(attemptsLeft: attemptsLeft - 1)
+    } else {
+      finish(nil, error)
+    }
+  }
+
+  private func finish(_ value: AppClosure<Any?>?, _ error: NSError?) {
+    client.callbackQueue.async { [completion] in
+      completion(value ?? AppClosure(call: nil), error)
+    }
+  }
+}

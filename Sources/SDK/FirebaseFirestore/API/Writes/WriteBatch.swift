@@ -1,0 +1,87 @@
+// A batch of writes that apply atomically.
+
+import FirebaseCore
+import FirestoreModel
+public import Foundation
+import Locking
+
+/// Writes that happen together or not at all. Works offline, as single writes do.
+public final class WriteBatch: NSObject, Sendable {
+  private struct State {
+    var writes: [Write] = []
+    var isCommitted = false
+  }
+
+  private let firestore: Firestore
+  private let state = Guarded(State())
+
+  init(_ firestore: Firestore) { self.firestore = firestore }
+
+  private func add(_ write: Write, _ document: DocumentReference) -> WriteBatch {
+    if document.firestore !== firestore {
+      refuse("Provided document reference is from a different Firestore instance.")
+    }
+    let wasCommitted = state.withLock { state in
+      state.writes.append(write)
+      return state.isCommitted
+    }
+    if wasCommitted { refuseNow("A write batch can no longer be used after commit has been called.") }
+    return self
+  }
+
+  /// Replaces a document. Stops the program after `commit`.
+  @discardableResult
+  public func setData(_ data: [String: Any], forDocument document: DocumentReference) -> WriteBatch {
+    add(.set(data, document.name), document)
+  }
+
+  /// Replaces a document or merges into it.
+  @discardableResult
+  public func setData(
+    _ data: [String: Any], forDocument document: DocumentReference, merge: Bool
+  ) -> WriteBatch {
+    add(merge ? .merge(data, nil, document.name) : .set(data, document.name), document)
+  }
+
+  /// Merges the named fields into a document.
+  @discardableResult
+  public func setData(
+    _ data: [String: Any], forDocument document: DocumentReference, mergeFields: [Any]
+  ) -> WriteBatch {
+    add(.merge(data, mergeFields, document.name), document)
+  }
+
+  /// Changes fields of an existing document.
+  @discardableResult
+  public func updateData(_ fields: [AnyHashable: Any], forDocument document: DocumentReference) -> WriteBatch
+  {
+    add(.patch(fields, document.name), document)
+  }
+
+  /// Deletes a document.
+  @discardableResult
+  public func deleteDocument(_ document: DocumentReference) -> WriteBatch {
+    add(Write(.delete(document.name)), document)
+  }
+
+  private func take() -> [Write] {
+    let (writes, wasCommitted) = state.withLock { state in
+      defer { state.isCommitted = true }
+      return (state.writes, state.isCommitted)
+    }
+    if wasCommitted { refuseNow("A write batch can no longer be used after commit has been called.") }
+    return writes
+  }
+
+  /// Commits the batch. Stops the program when called twice.
+  public func commit() { commit(completion: nil) }
+
+  /// Commits the batch; the completion is called when the server has taken or refused all of it.
+  @preconcurrency
+  public func commit(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
+    firestore.write(take(), completion: completion)
+  }
+
+  /// Commits the batch; returns when the server has taken all of it.
+  public func commit() async throws { try await firestore.write(take()) }
+}

@@ -1,0 +1,156 @@
+// The view of one query: its documents, the documents confirmed by the server, and the snapshots for listeners.
+//
+// Invariant: a view is in sync only while its target is current, none of its documents is in limbo, and its target is
+// not being reset.
+
+import FirestoreModel
+
+/// A document that came into limbo or out of it.
+enum LimboChange: Equatable {
+  case entered(DocumentName)
+  case left(DocumentName)
+}
+
+/// Changes to a view that were computed and not yet applied.
+struct PendingViewChanges {
+  var documents: DocumentSet
+  var mutated: Set<DocumentName>
+  var changes = ViewChangeSet()
+  /// Whether a limit lost a document, so that the query has to be run again.
+  var needsRefill = false
+}
+
+struct ClientQueryView {
+  let query: ClientQuery
+  private var documents: DocumentSet
+  private var mutated: Set<DocumentName> = []
+  private var limbo: Set<DocumentName> = []
+  private(set) var isCurrent = false
+  private var hasCachedResults = false
+  /// Whether the last snapshot was in sync; nil before the first.
+  private var wasSynced: Bool?
+  /// The documents that the server counts to the target.
+  private(set) var synced: Set<DocumentName>
+
+  init(query: ClientQuery, remoteKeys: Set<DocumentName>) {
+    self.query = query
+    synced = remoteKeys
+    documents = DocumentSet(query: query)
+  }
+
+  // MARK: Computing
+
+  /// Computes the changes of the view for changed documents, without applying them.
+  func compute(_ changed: DocumentChanges, after previous: PendingViewChanges? = nil) -> PendingViewChanges {
+    var result = previous ?? PendingViewChanges(documents: documents, mutated: mutated)
+    result.needsRefill = false
+    let old = result.documents
+    let isFull = query.limit.map { old.count == $0 } ?? false
+    let lastInLimit = isFull && !query.isLimitToLast ? old.last : nil
+    let firstInLimit = isFull && query.isLimitToLast ? old.first : nil
+    var removed: Set<DocumentName> = []
+    var inserted: [CachedDocument] = []
+    for (name, document) in changed {
+      let before = old[name]
+      let after = query.matches(document) ? document : nil
+      let wasPending = before != nil && mutated.contains(name)
+      let isPending =
+        after.map { $0.hasLocalChanges || (mutated.contains(name) && $0.hasCommittedChanges) } ?? false
+      switch (before, after) {
+      case (nil, nil): continue
+      case (let before?, let after?):
+        if before.fields != after.fields {
+          // Acknowledged, but watch has yet to say so: the next snapshot does.
+          if before.hasLocalChanges, after.hasCommittedChanges { continue }
+          result.changes.track(.modified, after)
+          if let last = lastInLimit, query.compare(after, last) == .descending { result.needsRefill = true }
+          if let first = firstInLimit, query.compare(after, first) == .ascending { result.needsRefill = true }
+        } else if wasPending != isPending {
+          result.changes.track(.metadata, after)
+        } else {
+          continue
+        }
+        inserted.append(after)
+      case (nil, let after?):
+        result.changes.track(.added, after)
+        inserted.append(after)
+      case (let before?, nil):
+        result.changes.track(.removed, before)
+        removed.insert(name)
+        if isFull { result.needsRefill = true }
+      }
+      if isPending { result.mutated.insert(name) } else { result.mutated.remove(name) }
+    }
+    result.documents.apply(removed: removed, inserted: inserted)
+    if let limit = query.limit {
+      while result.documents.count > limit,
+        let surplus = query.isLimitToLast ? result.documents.first : result.documents.last
+      {
+        result.documents.remove(surplus.name)
+        result.mutated.remove(surplus.name)
+        result.changes.track(.removed, surplus)
+      }
+    }
+    return result
+  }
+
+  // MARK: Applying
+
+  /// Applies computed changes and what watch says about the target.
+  ///
+  /// - Returns: the snapshot to raise, nil where nothing changed, and what limbo gained and lost.
+  mutating func apply(
+    _ pending: PendingViewChanges, targetChange: TargetChange? = nil, isPendingReset: Bool = false,
+    resolvesLimbo: Bool = true
+  ) -> (snapshot: ViewSnapshot?, limbo: [LimboChange]) {
+    let old = documents
+    documents = pending.documents
+    mutated = pending.mutated
+    if let change = targetChange {
+      synced.formUnion(change.added)
+      synced.subtract(change.removed)
+      isCurrent = change.isCurrent
+      hasCachedResults = !change.resumeToken.isEmpty
+    }
+    let limboChanges = resolvesLimbo && !isPendingReset ? updateLimbo() : []
+    let isSynced = limbo.isEmpty && isCurrent && !isPendingReset
+    let syncStateChanged = isSynced != wasSynced
+    wasSynced = isSynced
+    let changes = pending.changes.sorted(by: query)
+    guard !changes.isEmpty || syncStateChanged else { return (nil, limboChanges) }
+    let snapshot = ViewSnapshot(
+      query: query, documents: documents, oldDocuments: old, changes: changes, mutated: mutated,
+      fromCache: !isSynced, syncStateChanged: syncStateChanged, excludesMetadataChanges: false,
+      hasCachedResults: targetChange.map { !$0.resumeToken.isEmpty } ?? false)
+    return (snapshot, limboChanges)
+  }
+
+  /// Applies a change of the online state. Going offline makes the view's result uncertain.
+  mutating func applyOnlineState(_ state: OnlineState) -> ViewSnapshot? {
+    guard isCurrent, state == .offline else { return nil }
+    isCurrent = false
+    let unchanged = PendingViewChanges(documents: documents, mutated: mutated)
+    return apply(unchanged, resolvesLimbo: false).snapshot
+  }
+
+  /// The first snapshot of a listener that is added later.
+  var initialSnapshot: ViewSnapshot {
+    .initial(
+      query: query, documents: documents, mutated: mutated, fromCache: wasSynced != true,
+      hasCachedResults: hasCachedResults)
+  }
+
+  // MARK: Limbo
+
+  private mutating func updateLimbo() -> [LimboChange] {
+    guard isCurrent else { return [] }
+    let old = limbo
+    limbo = []
+    for document in documents.ordered
+    where !synced.contains(document.name) && !document.hasLocalChanges {
+      limbo.insert(document.name)
+    }
+    let left = old.subtracting(limbo).sorted().map(LimboChange.left)
+    return left + limbo.subtracting(old).sorted().map(LimboChange.entered)
+  }
+}

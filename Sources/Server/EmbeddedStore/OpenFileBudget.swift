@@ -1,0 +1,53 @@
+// The budget of open files: divides the system's limit of the process between the store's files and connections. A store
+// that cannot open its next log stops writing until a restart. Idle connections must therefore never take its share.
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Glibc
+#endif
+
+/// The division of the process's open files.
+public struct OpenFileBudget: Sendable, Equatable {
+  /// The maximum number of open files of the process, as the system allows it.
+  public var limit: Int
+
+  /// Makes the division of a limit.
+  public init(limit: Int) { self.limit = limit }
+
+  /// The division of the current limit of the process.
+  public static var current: OpenFileBudget {
+    var limit = rlimit()
+    guard getrlimit(resource, &limit) == 0 else { return OpenFileBudget(limit: 1024) }
+    return OpenFileBudget(limit: Int(clamping: limit.rlim_cur))
+  }
+
+  /// Raises the limit as far as the process may. Shells and services often start it with 1,024.
+  public static func raiseLimit() {
+    var limit = rlimit()
+    guard getrlimit(resource, &limit) == 0 else { return }
+    #if canImport(Darwin)
+      limit.rlim_cur = min(limit.rlim_max, rlim_t(OPEN_MAX))
+    #else
+      limit.rlim_cur = limit.rlim_max
+    #endif
+    // If this is not permitted, the old limit applies.
+    _ = setrlimit(resource, &limit)
+  }
+
+  /// The maximum number of tables that the store keeps open. A closed table is opened when it is read.
+  ///
+  /// Enough for 6 GB on disk, or for 250 GB with the usual limit of a million files. Each open table costs one connection.
+  public var tables: Int { max(min(limit / 4, 768), limit / 32, 20) }
+
+  /// The maximum number of connections of all ports: the files that tables, logs and event loops leave.
+  public var connections: Int { max(limit - tables - 80, 1) }
+
+  #if canImport(Glibc)
+    private static var resource: __rlimit_resource_t { __rlimit_resource_t(RLIMIT_NOFILE.rawValue) }
+  #else
+    private static var resource: Int32 { RLIMIT_NOFILE }
+  #endif
+}

@@ -1,0 +1,108 @@
+// The progress of the requests of one HTTP/1.1 connection or HTTP/2 stream, as a value without I/O. It decides when a
+// request may be served, when the next one may follow, and when the connection ends.
+//
+// Invariants
+//   1. One request at a time. The next one begins only after the response to the last was flushed.
+//   2. After a response that is the last of its connection nothing follows.
+//   3. A request whose response began before its body was complete is never treated as complete.
+
+/// Tracks one request at a time.
+struct HTTPRequestState {
+  enum Request {
+    case none
+    /// The head arrived, the body is incomplete.
+    case receiving
+    case complete
+  }
+
+  enum Response {
+    case none
+    /// The service works on it, or it is being streamed.
+    case pending
+    /// It is written to its end, but not flushed. `hadRequest`: whether the request was complete before.
+    case flushing(hadRequest: Bool)
+    /// The last response was flushed. The connection waits for the client to stop sending.
+    case lingering
+  }
+
+  /// How the connection continues after a response.
+  enum Continuation {
+    case nextRequest
+    case close
+    /// The client may still be sending: the connection closes when it stops.
+    case linger
+  }
+
+  private(set) var request = Request.none
+  private(set) var response = Response.none
+  /// Whether no request follows the current one.
+  private(set) var isLast = false
+  private(set) var peerHasFinished = false
+
+  /// Whether a request is waiting for the beginning of its response, or its body is incomplete.
+  var hasRequest: Bool { if case .none = request { false } else { true } }
+
+  /// Whether body bytes belong to a request that has no response.
+  var acceptsBody: Bool { !isResponding }
+
+  /// Whether a response is pending or being written.
+  var isResponding: Bool { if case .none = response { false } else { true } }
+
+  /// Whether a request's body is incomplete.
+  var isReceiving: Bool { if case .receiving = request { true } else { false } }
+
+  mutating func beginRequest() {
+    precondition(!isResponding, "invariant: requests of a connection are served one at a time")
+    request = .receiving
+    response = .none
+  }
+
+  mutating func endRequest() { request = .complete }
+
+  /// The service works on the request.
+  mutating func serve() { response = .pending }
+
+  /// The head of a response is written. `closes`: whether the request's head demands the end of the connection.
+  mutating func beginResponse(closes: Bool) {
+    if closes || isReceiving { isLast = true }
+    response = .pending
+  }
+
+  /// The response is written to its end.
+  mutating func finishResponse() {
+    guard case .pending = response else {
+      preconditionFailure("invariant: a response ends once, after it began")
+    }
+    response = .flushing(hadRequest: !isReceiving)
+  }
+
+  /// The response was flushed.
+  mutating func flushedResponse() -> Continuation {
+    guard case .flushing(let hadRequest) = response else {
+      preconditionFailure("invariant: a response is flushed once, after it was written")
+    }
+    guard isLast else {
+      request = .none
+      response = .none
+      return .nextRequest
+    }
+    return hadRequest || peerHasFinished ? .close : .linger
+  }
+
+  /// The client was sent everything, and is given time to read it.
+  mutating func linger() { response = .lingering }
+
+  /// No request follows the current one.
+  mutating func setLast() { isLast = true }
+
+  /// The client half-closed the connection. Returns whether nothing remains to be sent.
+  /// - Parameter isAbandoned: whether no one waits for the pending response.
+  mutating func peerFinished(isAbandoned: Bool) -> Bool {
+    peerHasFinished = true
+    isLast = true
+    return switch response {
+    case .none, .lingering: true
+    case .pending, .flushing: isAbandoned
+    }
+  }
+}

@@ -1,0 +1,88 @@
+// Writes one response to its client in parts, and closes the stream or connection if the client stops reading.
+//
+// Invariant: counted bytes are released when their write completes, and not before. The bytes of a reset HTTP/2 stream may
+// remain in the queue of its connection.
+
+import NIOCore
+
+/// Counts the unread response bytes of one connection. Confined to its event loop.
+protocol ResponseAccounting: AnyObject {
+  /// Counts response bytes that wait for the client to read.
+  func addUnread(_ bytes: Int)
+  /// Releases response bytes whose write completed.
+  func removeUnread(_ bytes: Int)
+  /// Changes whenever a part of any response on the connection was written to the socket.
+  var progressCount: Int { get }
+  /// The time within which the client has to read a part of a response.
+  var responseTimeout: TimeAmount { get }
+}
+
+/// A response whose parts are being written. Confined to its event loop.
+final class ResponseDelivery {
+  /// Bytes of one part: small enough to notice the progress of a slow client.
+  private static let partBytes = 64 << 10
+
+  private let channel: any Channel
+  /// The channel of the connection if `channel` is an HTTP/2 stream.
+  private let parent: (any Channel)?
+  private let connection: any ResponseAccounting
+  private var pendingWriteCount = 0
+  private var hasProgressed = false
+  /// The connection's `progressCount` when the timeout started.
+  private var initialProgressCount = 0
+  private var timeout: Scheduled<Void>?
+
+  init(_ channel: any Channel, isStream: Bool, _ connection: any ResponseAccounting) {
+    self.channel = channel
+    // The parent of an accepted socket is the listening socket.
+    parent = isStream ? channel.parent : nil
+    self.connection = connection
+  }
+
+  /// Splits a body into the parts that are written.
+  static func parts(of body: ByteBuffer) -> [ByteBuffer] {
+    var (rest, parts) = (body, [ByteBuffer]())
+    while let part = rest.readSlice(length: min(partBytes, rest.readableBytes)), part.readableBytes > 0 {
+      parts.append(part)
+    }
+    return parts
+  }
+
+  /// Counts one write until it completes. Call it before the flush.
+  func track(_ bytes: Int, _ write: EventLoopFuture<Void>) {
+    pendingWriteCount += 1
+    connection.addUnread(bytes)
+    write.assumeIsolated().whenComplete { _ in
+      self.connection.removeUnread(bytes)
+      self.pendingWriteCount -= 1
+      precondition(self.pendingWriteCount >= 0, "invariant: a write completes once")
+      self.hasProgressed = true
+      guard self.pendingWriteCount == 0 else { return }
+      self.timeout?.cancel()
+      self.timeout = nil
+    }
+  }
+
+  /// Starts the timeout of the parts that the flush did not write, unless it runs already.
+  func startTimeout() {
+    guard pendingWriteCount > 0, timeout == nil else { return }
+    hasProgressed = false
+    initialProgressCount = connection.progressCount
+    let this = NIOLoopBound(self, eventLoop: channel.eventLoop)
+    timeout = channel.eventLoop.scheduleTask(in: connection.responseTimeout) { this.value.timedOut() }
+  }
+
+  private func timedOut() {
+    timeout = nil
+    guard pendingWriteCount > 0 else { return }
+    if hasProgressed { return startTimeout() }
+    guard let parent else { return channel.close(promise: nil) }
+    if channel.isActive, parent.isWritable {
+      // The window of this stream blocks the response: other streams of the connection are not affected.
+      channel.close(promise: nil)
+    } else if connection.progressCount == initialProgressCount {
+      return parent.close(promise: nil)
+    }
+    startTimeout()
+  }
+}

@@ -1,0 +1,161 @@
+// The keys of a database's rows.
+//
+//     documents   01 | parent path | collection id | document id           -> format, times, fields
+//     indexes     02 | parent path | collection id | field path | kind | value | document id   -> nothing
+//     groups      03 | collection id | complete path, segment by segment   -> nothing
+//     composites  04 | number of the index | …                             -> see CompositeIndex
+//     indexing    05                                                       -> the index state: see IndexState
+//
+// `IndexKeyEncoder` writes the parts. A path ends in 01, which sorts below every segment (02 a number, 03 a
+// string). Therefore the documents of one collection are adjacent in spite of the rows below them, and everything
+// below a document is one range.
+//
+// Example: `books/b1` at the root, and the index entry of its field `n` = 1:
+//
+//     01 | 01 | 03 "books" 00 01 | 03 "b1" 00 01
+//     02 | 01 | 03 "books" 00 01 | "n" 00 01 00 00 | 01 | 30 BF F0 00 00 00 00 00 00 | 03 "b1" 00 01
+//
+// Invariant: document rows of one collection, and group rows, sort by document name.
+
+import FirestoreModel
+import OrderedStore
+
+/// Encodes and decodes the keys of the engine's rows.
+enum FirestoreKeyLayout {
+  static let documents: UInt8 = 0x01
+  static let indexes: UInt8 = 0x02
+  static let groups: UInt8 = 0x03
+  static let composites: UInt8 = 0x04
+  /// The row with the index state.
+  static let indexing: Key = [0x05]
+
+  /// How an index entry holds a field's value.
+  enum EntryKind: UInt8 {
+    /// The value itself.
+    case value = 0x01
+    /// An element of an array value.
+    case element = 0x02
+  }
+
+  /// The key of a document's row.
+  static func document(_ path: ResourcePath) -> Key {
+    var encoder = IndexKeyEncoder(prefix: [documents])
+    appendCollection(of: path.segments.dropLast(), to: &encoder)
+    encoder.append(segment: path.segments.last ?? "")
+    return encoder.bytes
+  }
+
+  /// The prefix of all rows of documents directly in a collection.
+  static func collection(_ path: ResourcePath) -> Key { collection(path, in: documents) }
+
+  /// The prefix of all index entries of documents directly in a collection.
+  static func indexes(of collection: ResourcePath) -> Key { self.collection(collection, in: indexes) }
+
+  private static func collection(_ path: ResourcePath, in space: UInt8) -> Key {
+    var encoder = IndexKeyEncoder(prefix: [space])
+    appendCollection(of: path.segments[...], to: &encoder)
+    return encoder.bytes
+  }
+
+  private static func appendCollection(of segments: ArraySlice<String>, to encoder: inout IndexKeyEncoder) {
+    for segment in segments.dropLast() { encoder.append(segment: segment) }
+    encoder.append(raw: [pathEnd])
+    encoder.append(segment: segments.last ?? "")
+  }
+
+  /// The prefix of all rows of a composite index.
+  static func composite(_ number: UInt32) -> Key {
+    [composites] + withUnsafeBytes(of: number.bigEndian) { Array($0) }
+  }
+
+  /// The prefix of a composite index's rows for documents of one collection.
+  static func composite(_ number: UInt32, of collection: ResourcePath) -> Key {
+    var encoder = IndexKeyEncoder(prefix: composite(number))
+    appendCollection(of: collection.segments[...], to: &encoder)
+    return encoder.bytes
+  }
+
+  /// The prefix of all rows of documents directly under a parent, in any collection.
+  static func children(of parent: ResourcePath) -> Key {
+    var encoder = IndexKeyEncoder(prefix: [documents])
+    encoder.append(parent)
+    return encoder.bytes
+  }
+
+  /// The prefix of all rows of documents anywhere below a parent.
+  static func subtree(of parent: ResourcePath) -> Key {
+    var encoder = IndexKeyEncoder(prefix: [documents])
+    for segment in parent.segments { encoder.append(segment: segment) }
+    return encoder.bytes
+  }
+
+  /// The prefix of all index entries of one field in one collection.
+  static func index(_ field: FieldPath, _ kind: EntryKind, of collection: ResourcePath) -> Key {
+    var encoder = IndexKeyEncoder(prefix: indexes(of: collection))
+    encoder.append(field)
+    encoder.append(raw: [kind.rawValue])
+    return encoder.bytes
+  }
+
+  /// The key of a document's group row.
+  static func group(_ path: ResourcePath) -> Key {
+    var encoder = IndexKeyEncoder(prefix: [groups])
+    encoder.append(segment: path.segments.dropLast().last ?? "")
+    for segment in path.segments { encoder.append(segment: segment) }
+    return encoder.bytes
+  }
+
+  /// The prefix of all group rows of a collection id below a parent.
+  static func group(_ collectionID: String, below parent: ResourcePath) -> Key {
+    var encoder = IndexKeyEncoder(prefix: [groups])
+    encoder.append(segment: collectionID)
+    for segment in parent.segments { encoder.append(segment: segment) }
+    return encoder.bytes
+  }
+
+  /// The path in a document row's key; nil if the key is not one.
+  static func documentPath(ofRow key: Key) -> ResourcePath? {
+    guard key.first == documents else { return nil }
+    var decoder = IndexKeyDecoder(key, from: 1)
+    guard let parent = decoder.path(), let collection = decoder.segment(), let id = decoder.segment(),
+      decoder.isAtEnd
+    else { return nil }
+    return ResourcePath(parent.segments + [collection, id])
+  }
+
+  /// The path of the document that an automatic index entry belongs to; nil if the key is not one.
+  static func documentPath(ofIndexEntry key: Key) -> ResourcePath? {
+    guard key.first == indexes else { return nil }
+    var decoder = IndexKeyDecoder(key, from: 1)
+    guard let parent = decoder.path(), let collection = decoder.segment(), decoder.fieldPath() != nil,
+      let end = IndexValue.end(in: key, from: decoder.position + 1)
+    else { return nil }
+    var name = IndexKeyDecoder(key, from: end)
+    guard let id = name.segment(), name.isAtEnd else { return nil }
+    return ResourcePath(parent.segments + [collection, id])
+  }
+
+  /// The path in a group row's key; nil if the key is not one.
+  static func documentPath(ofGroupRow key: Key) -> ResourcePath? {
+    guard key.first == groups else { return nil }
+    var decoder = IndexKeyDecoder(key, from: 1)
+    guard decoder.segment() != nil else { return nil }
+    var segments: [String] = []
+    while !decoder.isAtEnd {
+      guard let segment = decoder.segment() else { return nil }
+      segments.append(segment)
+    }
+    return ResourcePath(segments)
+  }
+
+  /// The encoding of one document or collection id.
+  static func segment(_ id: String) -> [UInt8] {
+    var encoder = IndexKeyEncoder()
+    encoder.append(segment: id)
+    return encoder.bytes
+  }
+
+  private static let pathEnd: UInt8 = 0x01
+  /// The lower bound of all encoded segments, above the end of a path.
+  static let leastSegment: UInt8 = 0x02
+}

@@ -1,0 +1,64 @@
+// Executes nearest-neighbor queries: scans all candidates that the rest of the query matches, then reads the
+// nearest documents again at the same version.
+
+import FirestoreModel
+import OrderedStore
+
+extension FirestoreDatabase {
+  /// Executes a nearest-neighbor query in a read that has begun.
+  func findNearest(
+    _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession, as caller: Caller,
+    deliver: (QueryPage) async throws -> Void
+  ) async throws -> QueryReads {
+    guard let nearest = query.normalized.findNearest else { return QueryReads() }
+    let started = options.clock.now()
+    var candidates = query.unprojected
+    candidates.needsOrder = query.isWindow
+    var found = NearestMatches(nearest, orders: query.orders)
+    var skipped = 0
+    var explanation: QueryExplanation?
+    let reads = try await run(candidates, explain, &session, as: caller) { input in
+      for document in input.documents { try found.add(document) }
+      skipped += input.skippedResults
+      explanation = input.explanation
+    }
+    let matches = found.takeSorted()
+    var page = QueryPage(
+      transaction: session.newToken, skippedResults: skipped, documents: [],
+      readTime: session.version?.timestamp ?? .epoch, isLast: matches.isEmpty)
+    var rest = matches[...]
+    while !rest.isEmpty {
+      let names = rest.prefix(EngineLimits.maximumPageDocuments).map(\.name)
+      let documents = try await documents(
+        names[...], at: session.version, upTo: EngineLimits.maximumPageBytes)
+      page.documents = try zip(rest, documents).compactMap { match, document in
+        try document?.with(match.distance, at: nearest.distanceResultField).masked(query.projection)
+      }
+      rest = rest.dropFirst(documents.count)
+      if rest.isEmpty { break }
+      try await deliver(page)
+      page.transaction = nil
+      page.skippedResults = 0
+    }
+    page.isLast = true
+    if var statistics = explanation?.statistics {
+      statistics.resultsReturned = matches.count
+      statistics.documentsScanned += matches.count
+      statistics.microseconds = max(Int(clamping: options.clock.now() - started), 1)
+      explanation?.statistics = statistics
+    }
+    page.explanation = explanation
+    try await deliver(page)
+    return reads
+  }
+}
+
+extension StoredDocument {
+  /// The document with its distance in a field; itself without a field.
+  fileprivate func with(_ distance: Double, at field: FieldPath?) throws(FirestoreError) -> StoredDocument {
+    guard let field else { return self }
+    var fields = try fields()
+    fields.set(.double(distance), at: field)
+    return StoredDocument(name: name, createTime: createTime, updateTime: updateTime, fields: fields)
+  }
+}

@@ -1,0 +1,206 @@
+// Executes queries against a database: pages of results at one version, with locks for transactions that need
+// them.
+
+import FirestoreModel
+import OrderedStore
+
+extension FirestoreDatabase {
+  /// Executes a query and delivers pages.
+  func run(
+    _ query: PreparedQuery, _ consistency: ReadConsistency, explain: ExplainMode = .none, as caller: Caller,
+    deliver: (QueryPage) async throws -> Void
+  ) async throws {
+    var session = try await beginRead(consistency, as: caller)
+    do {
+      try await requireIndex(for: query, session, as: caller)
+      let read: QueryReads
+      if explain == .plan {
+        read = try await plan(query, &session, as: caller, deliver: deliver)
+      } else if query.normalized.findNearest != nil {
+        read = try await findNearest(query, explain, &session, as: caller, deliver: deliver)
+      } else {
+        read = try await run(query, explain, &session, as: caller, deliver: deliver)
+      }
+      endRead(session, ranges: read.ranges)
+    } catch {
+      failRead(session)
+      throw error
+    }
+  }
+
+  /// Rejects a query that lacks a required index, in strict mode; the caller's permission is checked first.
+  private func requireIndex(
+    for query: PreparedQuery, _ session: ReadSession, as caller: Caller
+  ) async throws {
+    guard options.requiresIndexes else { return }
+    try await rows.read(at: session.version) { view in
+      _ = try self.authorise(caller, .query(query.query), in: view)
+      try self.requireIndex(for: query, as: caller)
+    }
+  }
+
+  /// Delivers only the plan of a query.
+  private func plan(
+    _ query: PreparedQuery, _ session: inout ReadSession, as caller: Caller,
+    deliver: (QueryPage) async throws -> Void
+  ) async throws -> QueryReads {
+    let indexes = try await read(&session) { view in
+      _ = try self.authorise(caller, .query(query.query), in: view)
+      var run = QueryRun(query, self.indexes)
+      _ = try run.makePlan(view)
+      return run.used
+    }
+    try await deliver(
+      QueryPage(
+        transaction: session.newToken, skippedResults: 0, documents: [],
+        readTime: session.version?.timestamp ?? .epoch, isLast: true,
+        explanation: QueryExplanation(indexesUsed: indexes)))
+    return QueryReads()
+  }
+
+  /// Executes a query and delivers pages, in a read that has begun.
+  func run(
+    _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession, as caller: Caller,
+    deliver: (QueryPage) async throws -> Void
+  ) async throws -> QueryReads {
+    let started = options.clock.now()
+    var (run, ranges) = try await begin(query, counts: explain == .analyze, &session)
+    let memory = SortMemoryBudget.Reservation(sortMemory)
+    var isFirst = true
+    var skipped = 0
+    var tally = ResultTally()
+    while true {
+      // The client may be gone, or its deadline may have passed, while nothing matched.
+      try Task.checkCancellation()
+      let (next, page) = try await nextPage(run, &session, isFirst ? caller : nil, memory)
+      run = next
+      skipped += page.skipped
+      if page.documents.isEmpty, !page.isLast { continue }
+      tally.skipped += skipped
+      tally.returned += page.documents.count
+      var result = QueryPage(
+        transaction: isFirst ? session.newToken : nil, skippedResults: skipped, documents: page.documents,
+        readTime: session.version?.timestamp ?? .epoch, isLast: page.isLast)
+      if page.isLast, explain == .analyze {
+        result.explanation = tally.explanation(run, microseconds: options.clock.now() - started)
+      }
+      try await deliver(result)
+      isFirst = false
+      skipped = 0
+      if page.isLast {
+        advise(on: run)
+        // Release the part of the range beyond the limit.
+        let scanned = run.scanned
+        if let owner = session.transaction?.owner {
+          for (range, part) in zip(ranges, scanned) { locks.narrow(range, to: part, for: owner) }
+        }
+        return QueryReads(ranges: session.keepsReads ? scanned : [])
+      }
+    }
+  }
+
+  /// Starts a query in a read that has begun. For a transaction that may write, the ranges to scan are locked
+  /// before they are read. Returns these ranges.
+  func begin(
+    _ query: PreparedQuery, counts: Bool = false, _ session: inout ReadSession
+  ) async throws -> (run: QueryRun, ranges: [KeyRange]) {
+    let run = QueryRun(
+      query, indexes, recordsKeys: session.keepsReads, counts: counts,
+      maximumSortBytes: options.maximumSortBytes,
+      maximumScanRows: options.maximumScanRows)
+    guard session.keepsReads else { return (run, []) }
+    let (planned, plan) = try await rows.read(at: session.version) { view in
+      var run = run
+      let plan = try run.makePlan(view)
+      return (run, plan)
+    }
+    try await lock(&session, keys: plan.keys, ranges: plan.ranges)
+    return (planned, plan.ranges)
+  }
+
+  /// Reads a query's next page, records its reads with the transaction, and reserves memory for sorting.
+  /// - Parameter caller: the caller to authorize, for the first page; nil for later pages.
+  func nextPage(
+    _ run: QueryRun, _ session: inout ReadSession, _ caller: Caller?, _ memory: SortMemoryBudget.Reservation?
+  ) async throws -> (QueryRun, QueryRun.Page) {
+    let name = name
+    let (advanced, page) = try await read(&session) { view in
+      if let caller { _ = try self.authorise(caller, .query(run.query.query), in: view) }
+      var run = run
+      let page = try run.nextPage(view, name)
+      return (run, page)
+    }
+    var next = advanced
+    guard memory?.resize(to: next.reservedBytes) ?? true else { throw sortMemory.memoryError(of: run.query) }
+    let keys = next.takeKeys()
+    if let owner = session.transaction?.owner, let version = session.version, !keys.isEmpty {
+      try transactions.add(owner, ReadSet(version: version, keys: keys))
+    }
+    return (next, page)
+  }
+
+  /// Delivers a query's complete result at a version, for listeners. It reserves no shared memory, since a
+  /// stream must not fail because of other queries; one query's limit applies. A page may be empty.
+  func results(
+    of query: PreparedQuery, at version: Version, _ page: ([StoredDocument]) async throws -> Void
+  ) async throws {
+    var run = QueryRun(
+      query, indexes, maximumSortBytes: options.maximumSortBytes, maximumScanRows: options.maximumScanRows)
+    var session = ReadSession(version: version)
+    while true {
+      let (next, found) = try await nextPage(run, &session, nil, nil)
+      run = next
+      try await page(found.documents)
+      if found.isLast { return advise(on: run) }
+    }
+  }
+
+  /// The first of some documents at a version: at most `limit` bytes, but at least one document; nil for a
+  /// missing one.
+  func documents(
+    _ names: ArraySlice<DocumentName>, at version: Version?, upTo limit: Int
+  ) async throws -> [StoredDocument?] {
+    try await rows.read(at: version) { view in
+      var documents: [StoredDocument?] = []
+      var bytes = 0
+      for name in names {
+        let document = try view.document(name)?.decodedOnce()
+        documents.append(document)
+        bytes += document?.encoded.count ?? 0
+        if documents.count >= EngineLimits.maximumPageDocuments || bytes >= limit { break }
+      }
+      return documents
+    }
+  }
+}
+
+/// The ranges that a query scanned, for its transaction. The rows are recorded already.
+struct QueryReads {
+  var ranges: [KeyRange] = []
+}
+
+extension SortMemoryBudget {
+  /// The error of a query when the memory for sorting is exhausted.
+  fileprivate func memoryError(of query: PreparedQuery) -> FirestoreError {
+    .resourceExhausted(
+      "The server holds as many bytes of results to sort them as it may, \(limit) in all. Try again later; with an index "
+        + "of \(query.indexDescription) there would be nothing to sort.")
+  }
+}
+
+/// The number of results so far.
+private struct ResultTally {
+  var returned = 0
+  var skipped = 0
+
+  func explanation(_ run: QueryRun, microseconds: UInt64) -> QueryExplanation {
+    let billable = returned + skipped
+    return QueryExplanation(
+      indexesUsed: run.used,
+      statistics: .init(
+        resultsReturned: returned, microseconds: max(Int(clamping: microseconds), 1),
+        readOperations: max(billable, 1), entriesScanned: run.cost.entries,
+        documentsScanned: run.cost.documents, documentsBillable: billable,
+        minimumCost: billable == 0 ? 1 : 0))
+  }
+}

@@ -1,0 +1,275 @@
+// One execution of a query, page by page, with all pages at one version.
+//
+// Results that no index orders are held for sorting if their order is needed, up to
+// `EngineLimits.maximumSortBytes`. If an index gives the first order field, only the results with one value
+// of it are held. Rows that were read are not read again for the next page.
+//
+// Invariant: the concatenated pages are the query's result: all matching documents in order, then offset,
+// then limit. A page is bounded in documents, bytes and scanned rows, matching or not. Therefore a page may
+// be empty without being the last.
+
+import FirestoreModel
+import OrderedStore
+
+/// The state of a query's execution.
+struct QueryRun: Sendable {
+  /// The results of one read from the store.
+  struct Page: Sendable {
+    var documents: [StoredDocument] = []
+    /// Results that the offset skipped in this page.
+    var skipped = 0
+    var isLast = false
+    fileprivate var bytes = 0
+
+    /// Whether the page has reached its limits.
+    fileprivate var isFull: Bool {
+      documents.count >= EngineLimits.maximumPageDocuments || bytes >= EngineLimits.maximumPageBytes
+    }
+  }
+
+  let query: PreparedQuery
+  private let indexes: IndexMaintainer
+  private let maximumSortBytes: Int
+  private let recordsKeys: Bool
+  private let counts: Bool
+  private let maximumScanRows: Int
+  private var plan: QueryPlan?
+  /// Where the next page continues to scan.
+  private var position = ScanPosition.start
+  private var isExhausted = false
+  private var remainingOffset: Int
+  private var remaining: Int
+  /// Unsorted results, and the value of the first order field that they share.
+  private var unsorted: SortedMatches?
+  private var runValue: ArraySlice<UInt8> = []
+  /// Sorted results to deliver.
+  private var sorted: ArraySlice<StoredDocument> = []
+  private var sortedBytes = 0
+  /// Rows read since the last `takeKeys`, for validation.
+  private var keys: [Key] = []
+  /// The cost so far, if it is counted.
+  private(set) var cost = ReadCost()
+  /// Rows and index entries scanned so far, and results found, including skipped ones.
+  private(set) var rowsRead = 0
+  private(set) var resultsFound = 0
+  /// The part of the plan's range that was not read.
+  private var unread: KeyRange?
+
+  /// - Parameters:
+  ///   - recordsKeys: whether to record the rows that are read.
+  ///   - counts: whether to count `cost`.
+  ///   - maximumSortBytes: maximum bytes of results held for sorting.
+  ///   - maximumScanRows: maximum rows that one page scans.
+  init(
+    _ query: PreparedQuery, _ indexes: IndexMaintainer, recordsKeys: Bool = false, counts: Bool = false,
+    maximumSortBytes: Int = EngineLimits.maximumSortBytes, maximumScanRows: Int = EngineLimits.maximumScanRows
+  ) {
+    self.query = query
+    self.indexes = indexes
+    self.maximumScanRows = maximumScanRows
+    self.recordsKeys = recordsKeys
+    self.counts = counts
+    self.maximumSortBytes = maximumSortBytes
+    remainingOffset = query.normalized.offset
+    remaining = query.limit ?? .max
+  }
+
+  /// The bytes of results held because no index orders them.
+  var reservedBytes: Int { (unsorted?.bytes ?? 0) + sortedBytes }
+
+  /// Returns the rows that were read since the last call.
+  mutating func takeKeys() -> [Key] {
+    defer { keys = [] }
+    return keys
+  }
+
+  /// Makes the plan, on the first call.
+  mutating func makePlan(_ view: any ReadView) throws -> QueryPlan {
+    if let plan { return plan }
+    // Read after the view was made: the index set is that of the view's version or later, and checks
+    // versions.
+    let planner = Planner(query, indexes.current, at: view.version)
+    var plan = try planner.plan { prefix in
+      var count = 0
+      try view.scan(KeyRange(prefix: prefix), reverse: false) { _, _, _ in
+        count += 1
+        return count < QueryRun.commonEntries
+      }
+      return count >= QueryRun.commonEntries
+    }
+    if !query.needsOrder { plan.arrangement = .exact }
+    self.plan = plan
+    used = planner.indexes(of: plan)
+    return plan
+  }
+
+  /// The parts of the plan's ranges that were scanned.
+  var scanned: [KeyRange] {
+    guard let plan else { return [] }
+    // With a limit, the rest of the range was not read.
+    guard remaining == 0, plan.arrangement != .unordered, let unread, let range = plan.ranges.first,
+      plan.ranges.count == 1
+    else { return plan.ranges }
+    return plan.reverse
+      ? [KeyRange(start: unread.end ?? range.start, end: range.end)]
+      : [KeyRange(start: range.start, end: unread.start)]
+  }
+
+  /// With a limit, an index prefix with at least this many entries is not worth sorting.
+  private static let commonEntries = 1_000
+
+  /// Reads the next page.
+  mutating func nextPage(_ view: any ReadView, _ database: DatabaseName) throws -> Page {
+    guard counts else { return try readPage(view, database) }
+    let counting = CountingView(view)
+    let page = try readPage(counting, database)
+    cost += counting.cost
+    return page
+  }
+
+  /// The indexes that the plan reads; empty before there is a plan.
+  private(set) var used: [QueryExplanation.Index] = []
+
+  private mutating func readPage(_ view: any ReadView, _ database: DatabaseName) throws -> Page {
+    let plan = try makePlan(view)
+    var page = Page()
+    if remaining > 0, !(try deliverSorted(&page)), !isExhausted {
+      let budget = ScanBudget(rows: maximumScanRows)
+      var candidates = Candidates(
+        plan, database, view, from: position,
+        expecting: min(remainingOffset, EngineLimits.maximumPageDocuments)
+          + min(remaining, EngineLimits.maximumPageDocuments),
+        recordsKeys: recordsKeys, budget: budget)
+      defer {
+        keys += candidates.keys
+        rowsRead += budget.consumedRows
+      }
+      if plan.arrangement == .unordered {
+        try sortAll(&candidates)
+        _ = try deliverSorted(&page)
+      } else {
+        try readInOrder(&candidates, plan, &page)
+      }
+    }
+    page.isLast = remaining == 0 || (isExhausted && sorted.isEmpty)
+    return page
+  }
+
+  // MARK: Reading
+
+  /// Reads in the order of the source. Adjacent results that the source does not order are sorted in memory.
+  private mutating func readInOrder(_ candidates: inout Candidates, _ plan: QueryPlan, _ page: inout Page)
+    throws
+  {
+    var run = unsorted ?? sorter
+    unsorted = nil
+    while let candidate = try candidates.next() {
+      let isRun =
+        plan.arrangement == .runs
+        || (query.needsOrder && candidate.value.count >= IndexValue.truncationLength)
+      if !run.isEmpty, !isRun || candidate.value != runValue {
+        queueSorted(&run)
+        if try deliverSorted(&page) { return resumeLater(at: candidate, including: true, candidates, plan) }
+        run = sorter
+      }
+      let fields = try candidate.document.fields()
+      guard query.matches(candidate.document.name, fields) else { continue }
+      if isRun {
+        runValue = candidate.value
+        try run.append(candidate.document, fields)
+      } else {
+        if try deliver(candidate.document, &page) {
+          return resumeLater(at: candidate, including: false, candidates, plan)
+        }
+      }
+    }
+    if let pause = candidates.pause {
+      position = pause
+      unread = candidates.unread
+      unsorted = run
+      return
+    }
+    isExhausted = true
+    unread = nil
+    queueSorted(&run)
+    _ = try deliverSorted(&page)
+  }
+
+  /// Records where the next page continues.
+  private mutating func resumeLater(
+    at candidate: Candidate, including: Bool, _ candidates: Candidates, _ plan: QueryPlan
+  ) {
+    if case .composite(let scan) = plan.source {
+      let ranges = scan.remainder(after: candidate.entry, including: including, reverse: plan.reverse)
+      position = .ranges(ranges)
+      unread = ranges.count == 1 ? ranges.first : nil
+      return
+    }
+    guard case .index(_, _, let range) = plan.source else {
+      position = .after(candidate.document)
+      unread = candidates.unread
+      return
+    }
+    var rest = range.remainder(after: candidate.entry, reverse: plan.reverse)
+    if including {
+      if plan.reverse { rest.end = candidate.entry.successor } else { rest.start = candidate.entry }
+    }
+    position = .range(rest)
+    unread = rest
+  }
+
+  /// Reads all matches and sorts them.
+  private mutating func sortAll(_ candidates: inout Candidates) throws {
+    var matches = unsorted ?? sorter
+    unsorted = nil
+    while let candidate = try candidates.next() {
+      let fields = try candidate.document.fields()
+      guard query.matches(candidate.document.name, fields) else { continue }
+      try matches.append(candidate.document, fields)
+    }
+    if let pause = candidates.pause {
+      position = pause
+      unsorted = matches
+      return
+    }
+    isExhausted = true
+    queueSorted(&matches)
+  }
+
+  private var sorter: SortedMatches {
+    let (maximumCount, overflow) = remainingOffset.addingReportingOverflow(remaining)
+    return SortedMatches(query, maximumCount: overflow ? .max : maximumCount, limit: maximumSortBytes)
+  }
+
+  // MARK: Delivering
+
+  /// Queues sorted results for delivery.
+  private mutating func queueSorted(_ matches: inout SortedMatches) {
+    sortedBytes = matches.bytes
+    sorted = matches.takeSorted()
+  }
+
+  /// Moves queued results into a page. Returns whether the page is full or the last.
+  private mutating func deliverSorted(_ page: inout Page) throws -> Bool {
+    while let document = sorted.popFirst() {
+      if try deliver(document, &page) { return true }
+    }
+    sorted = []
+    sortedBytes = 0
+    return false
+  }
+
+  /// Moves a result into a page, or skips it. Returns whether the page is full or the last.
+  private mutating func deliver(_ document: StoredDocument, _ page: inout Page) throws -> Bool {
+    resultsFound += 1
+    if remainingOffset > 0 {
+      remainingOffset -= 1
+      page.skipped += 1
+      return false
+    }
+    page.documents.append(try document.masked(query.projection))
+    page.bytes += document.encoded.count
+    remaining -= 1
+    return remaining == 0 || page.isFull
+  }
+}

@@ -1,0 +1,211 @@
+// Lists documents directly under a parent, missing documents, and collections.
+//
+// All pages of a listing show one state while it is in history: see `PageToken`.
+
+import FirestoreModel
+import OrderedStore
+
+/// The documents of one page, bounded in number and in bytes; the last one may exceed the bytes.
+private struct ListedPage: Sendable {
+  let size: Int
+  private(set) var documents: [StoredDocument] = []
+  /// Whether more documents follow.
+  private(set) var hasMore = false
+  private var bytes = 0
+
+  init(size: Int) { self.size = size }
+
+  mutating func append(_ document: StoredDocument) {
+    guard documents.count < size, bytes < EngineLimits.maximumListPageBytes else {
+      hasMore = true
+      return
+    }
+    documents.append(document)
+    bytes += document.encoded.count
+  }
+}
+
+extension FirestoreDatabase {
+  /// Lists existing documents, in the request's order.
+  func list(_ request: ListDocumentsRequest, _ size: Int, as caller: Caller) async throws -> ListDocumentsPage
+  {
+    let from =
+      request.collectionID.isEmpty ? [] : [StructuredQuery.CollectionSelector(request.collectionID)]
+    let orders = request.orderBy.isEmpty ? [] : try [StructuredQuery.Order](parsing: request.orderBy)
+    var query = Query(parent: request.parent, StructuredQuery(from: from, orderBy: orders, limit: size + 1))
+    var session = try await beginRead(request.consistency, as: caller)
+    do {
+      if !request.pageToken.isEmpty {
+        let token = try PageToken(request.pageToken, of: request.binding)
+        if session.transaction == nil, session.version == nil { session.version = token.version }
+        query.structured.startAt = try await cursor(after: token, query, session)
+      }
+      let prepared = try PreparedQuery(query, options.limits.data)
+      let (run, ranges) = try await begin(prepared, &session)
+      let found = try await page(run, size, &session, as: caller)
+      let result = try listed(found, request, session)
+      endRead(session, ranges: ranges)
+      return result
+    } catch {
+      endRead(session)
+      throw error
+    }
+  }
+
+  /// Reads until the page is full, in bounded reads.
+  private func page(
+    _ begun: QueryRun, _ size: Int, _ session: inout ReadSession, as caller: Caller
+  ) async throws -> ListedPage {
+    var run = begun
+    var listed = ListedPage(size: size)
+    var isFirst = true
+    let memory = SortMemoryBudget.Reservation(sortMemory)
+    while true {
+      try Task.checkCancellation()
+      let (next, page) = try await nextPage(run, &session, isFirst ? caller : nil, memory)
+      run = next
+      isFirst = false
+      for document in page.documents { listed.append(document) }
+      if page.isLast || listed.hasMore { return listed }
+    }
+  }
+
+  private func listed(
+    _ page: ListedPage, _ request: ListDocumentsRequest, _ session: ReadSession
+  ) throws -> ListDocumentsPage {
+    var token = ""
+    if page.hasMore, let last = page.documents.last, let version = session.version {
+      token = PageToken(of: request.binding, version: version, last: last.name.path).text
+    }
+    return ListDocumentsPage(
+      documents: try page.documents.map { .found(try $0.masked(request.mask)) }, nextPageToken: token)
+  }
+
+  /// The cursor that continues after a token's document.
+  private func cursor(after token: PageToken, _ query: Query, _ session: ReadSession) async throws -> Cursor {
+    let invalid = FirestoreError.invalidArgument("The page token is not valid.")
+    guard let name = DocumentName(database: name, path: token.last) else { throw invalid }
+    let orders = query.structured.normalizedOrder
+    if orders.count == 1 { return Cursor([.reference(name)], before: false) }
+    guard let document = try await documents([name], at: token.version, upTo: 0).first ?? nil
+    else { throw invalid }
+    let fields = try document.fields()
+    let values = try orders.map { order -> Value in
+      if order.field.isDocumentID { return .reference(name) }
+      guard let value = fields.value(at: order.field) else { throw invalid }
+      return value
+    }
+    return Cursor(values, before: false)
+  }
+
+  /// Lists documents, and the names of missing documents that have documents below them.
+  func listWithMissing(
+    _ request: ListDocumentsRequest, _ size: Int, as caller: Caller
+  ) async throws -> ListDocumentsPage {
+    var session = try await beginRead(request.consistency, as: caller)
+    do {
+      let token = request.pageToken.isEmpty ? nil : try PageToken(request.pageToken, of: request.binding)
+      if let token, session.transaction == nil, session.version == nil { session.version = token.version }
+      let from =
+        request.collectionID.isEmpty ? [] : [StructuredQuery.CollectionSelector(request.collectionID)]
+      let query = Query(parent: request.parent, StructuredQuery(from: from))
+      let range = KeyRange(prefix: FirestoreKeyLayout.subtree(of: request.parent.path))
+      try await lock(&session, ranges: [range])
+      let name = name
+      let (entries, more) = try await read(&session) { view in
+        _ = try self.authorise(caller, .query(query), in: view)
+        return try FirestoreDatabase.entries(
+          request, after: token?.last, size, SubtreeWalk(view: view, database: name))
+      }
+      endRead(session, ranges: session.transaction == nil ? [] : [range])
+      var next = ""
+      if more, let last = entries.last, let version = session.version {
+        next = PageToken(of: request.binding, version: version, last: last.path).text
+      }
+      return ListDocumentsPage(documents: entries.map(\.document), nextPageToken: next)
+    } catch {
+      endRead(session)
+      throw error
+    }
+  }
+
+  /// One page of existing and missing documents, in name order.
+  private static func entries(
+    _ request: ListDocumentsRequest, after last: ResourcePath?, _ size: Int, _ walk: SubtreeWalk
+  ) throws -> ([(path: ResourcePath, document: ListedDocument)], more: Bool) {
+    var found: [(path: ResourcePath, document: ListedDocument)] = []
+    var bytes = 0
+    let parent = request.parent.path
+    func visit(_ collectionID: String, after id: String?) throws -> Bool {
+      let collection = parent.appending(collectionID)
+      var id = id
+      while true {
+        let document = try walk.nextDocument(in: collection, after: id)
+        let below = try walk.nextParent(in: collection, after: id)
+        guard let next = SubtreeWalk.least(document, below) else { return true }
+        if found.count == size || bytes >= EngineLimits.maximumListPageBytes { return false }
+        let path = collection.appending(next)
+        guard let name = DocumentName(database: walk.database, path: path) else { return true }
+        if let stored = try walk.view.document(name) {
+          bytes += stored.encoded.count
+          found.append((path, .found(try stored.masked(request.mask))))
+        } else {
+          bytes += name.description.utf8.count
+          found.append((path, .missing(name)))
+        }
+        id = next
+      }
+    }
+    let depth = parent.count
+    let resumed = last.flatMap { $0.count == depth + 2 && $0.hasPrefix(parent) ? $0 : nil }
+    if last != nil, resumed == nil { throw FirestoreError.invalidArgument("The page token is not valid.") }
+    if !request.collectionID.isEmpty {
+      let isComplete = try visit(request.collectionID, after: resumed?.id)
+      return (found, !isComplete)
+    }
+    if let resumed, try !visit(resumed.segments[depth], after: resumed.id) { return (found, true) }
+    var isComplete = true
+    try walk.collectionIDs(of: parent, after: resumed?.segments[depth]) { id in
+      isComplete = try visit(id, after: nil)
+      return isComplete
+    }
+    return (found, !isComplete)
+  }
+
+  /// Lists the ids of the collections under a parent.
+  func listCollectionIDs(
+    _ request: ListCollectionIDsRequest, _ size: Int, as caller: Caller
+  ) async throws -> ListCollectionIDsPage {
+    var session = try await beginRead(request.consistency, as: caller)
+    defer { endRead(session) }
+    var last: String?
+    if !request.pageToken.isEmpty {
+      let token = try PageToken(request.pageToken, of: request.binding)
+      last = token.last.id
+      if session.version == nil { session.version = token.version }
+    }
+    let name = name
+    let after = last
+    let (ids, hasMore) = try await read(&session) { view in
+      _ = try self.authorise(caller, .listCollections(request.parent), in: view)
+      var ids: [String] = []
+      var bytes = 0
+      var hasMore = false
+      try SubtreeWalk(view: view, database: name).collectionIDs(of: request.parent.path, after: after) { id in
+        guard ids.count < size, bytes < EngineLimits.maximumListPageBytes else {
+          hasMore = true
+          return false
+        }
+        ids.append(id)
+        bytes += id.utf8.count
+        return true
+      }
+      return (ids, hasMore)
+    }
+    var token = ""
+    if hasMore, let last = ids.last, let version = session.version {
+      token = PageToken(of: request.binding, version: version, last: ResourcePath([last])).text
+    }
+    return ListCollectionIDsPage(collectionIDs: ids, nextPageToken: token)
+  }
+}

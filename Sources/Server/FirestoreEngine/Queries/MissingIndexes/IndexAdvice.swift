@@ -1,0 +1,106 @@
+// Suggests indexes to the operator: for a query that scans many rows for few results, the element of
+// `firestore.indexes.json` that would help it.
+//
+// Invariant: each suggestion is reported once while a database is open, and their number is bounded, since
+// clients choose the queries. Suggestions contain field names, never values.
+
+import FirestoreModel
+import Locking
+import OrderedStore
+
+extension QueryRun {
+  /// Scanned rows above which an index may be suggested.
+  private static let manyRows = 1_000
+  /// Scanned rows per result above which an index is suggested.
+  private static let rowsForResult = 10
+
+  /// Whether the query scanned many more rows than it found results.
+  var isWasteful: Bool { rowsRead > Self.manyRows && rowsRead / Self.rowsForResult > resultsFound }
+}
+
+extension FirestoreDatabase {
+  /// Maximum number of suggestions, and maximum bytes of one.
+  private static let maximumReports = 1_000
+  private static let maximumReportBytes = 8_192
+
+  /// Suggests an index to the operator if a query scanned many rows for few results.
+  func advise(on run: QueryRun) {
+    guard run.isWasteful, !options.requiresIndexes,
+      let missing = Planner(run.query, indexes.current, at: Version(microseconds: .max)).missingIndex,
+      let element = missing.configuration, element.text.utf8.count <= Self.maximumReportBytes
+    else { return }
+    let key = element.text.hashValue
+    let isNew = reportedAdvice.withLock { $0.count < Self.maximumReports && $0.insert(key).inserted }
+    guard isNew else { return }
+    options.report(
+      "\(name): a query went over \(run.rowsRead) rows for \(run.resultsFound) results; an index would help it: add to "
+        + "\"\(element.list)\" in firestore.indexes.json \(element.text)")
+  }
+}
+
+extension MissingIndex {
+  /// The index as an element of a list in `firestore.indexes.json`; nil if it is configured already, or would
+  /// not help. The operator received the error of a failed build.
+  var configuration: (list: String, text: String)? {
+    switch self {
+    case .composite(_, .building), .composite(_, .failed), .vector: return nil
+    case .composite(let index, .unknown):
+      var fields = index.parts.map { Self.field($0.field.description, $0.mode) }
+      // `__name__` follows the direction of the last field unless it is listed.
+      if index.namesDescend != (index.parts.last?.mode == .descending) {
+        fields.append(Self.field("__name__", index.namesDescend ? .descending : .ascending))
+      }
+      return (
+        "indexes",
+        "{\"collectionGroup\":\(Self.quoted(index.collectionID)),\"queryScope\":\"\(index.scope.text)\",\"fields\":["
+          + fields.joined(separator: ",") + "]}"
+      )
+    case .single(let index):
+      guard let part = index.parts.first else { return nil }
+      var modes = ["\"queryScope\":\"\(index.scope.text)\",\(Self.mode(part.mode))"]
+      if index.scope == .collectionGroup {
+        // A listed override replaces the default indexes of the field.
+        modes =
+          [CompositeIndex.Mode.ascending, .descending, .contains].map {
+            "\"queryScope\":\"COLLECTION\",\(Self.mode($0))"
+          } + modes
+      }
+      return (
+        "fieldOverrides",
+        "{\"collectionGroup\":\(Self.quoted(index.collectionID)),\"fieldPath\":\(Self.quoted(part.field.description)),"
+          + "\"indexes\":[" + modes.map { "{\($0)}" }.joined(separator: ",") + "]}"
+      )
+    }
+  }
+
+  private static func field(_ path: String, _ mode: CompositeIndex.Mode) -> String {
+    "{\"fieldPath\":\(quoted(path)),\(self.mode(mode))}"
+  }
+
+  private static func mode(_ mode: CompositeIndex.Mode) -> String {
+    switch mode {
+    case .ascending: "\"order\":\"ASCENDING\""
+    case .descending: "\"order\":\"DESCENDING\""
+    case .contains: "\"arrayConfig\":\"CONTAINS\""
+    }
+  }
+
+  /// A JSON string without line breaks or other control characters.
+  private static func quoted(_ text: String) -> String {
+    var quoted = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"", "\\": quoted += "\\\(scalar)"
+      case _ where scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value):
+        let digits = String(scalar.value, radix: 16)
+        quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      default: quoted.unicodeScalars.append(scalar)
+      }
+    }
+    return quoted + "\""
+  }
+}
+
+extension DatabaseIndexConfiguration.Scope {
+  fileprivate var text: String { self == .collection ? "COLLECTION" : "COLLECTION_GROUP" }
+}

@@ -1,0 +1,219 @@
+// Chooses the composite index for a query, and the ranges to read in it.
+//
+// An index serves a query if its last fields are the query's order, in the same or in reversed directions,
+// `__name__` included. Equalities or array membership must fix the fields before, in every alternative. Order
+// fields that all alternatives fix to one value are ignored. Each alternative is one range of entries. The
+// entries sort alike after the fixed values in all ranges, so the ranges can be merged.
+
+import FirestoreModel
+import OrderedStore
+
+/// The entries of a composite index that a query reads.
+struct CompositeScan: Sendable {
+  /// The entries of one alternative.
+  struct Stream: Sendable {
+    /// The common prefix of these entries: the index, the collection and the fixed values.
+    var prefix: Key
+    var range: KeyRange
+  }
+
+  let index: NumberedIndex
+  /// The collection; nil for a collection group index.
+  let collection: ResourcePath?
+  /// The number of fixed fields.
+  let fixed: Int
+  var streams: [Stream]
+
+  /// The remaining ranges after an entry, or from it on if `including` is set. `suffix` is the part of the
+  /// entry's key after the prefix.
+  func remainder(after suffix: Key, including: Bool, reverse: Bool) -> [KeyRange] {
+    streams.map { stream in
+      let key = stream.prefix + suffix
+      var range = stream.range
+      if reverse {
+        range.narrow(to: including ? key.successor : key)
+      } else {
+        range.narrow(from: including ? key : key.successor)
+      }
+      return range
+    }
+  }
+}
+
+/// A composite index that serves a query.
+struct CompositeChoice {
+  var plan: QueryPlan
+  /// Whether it covers all equalities, so that almost every entry is a result.
+  var coversAllEqualities: Bool
+}
+
+extension Planner {
+  /// The best composite index for a query in a collection, or in a collection group for nil; nil if none
+  /// serves.
+  func composite(
+    in collection: ResourcePath?, _ id: String, _ alternatives: [[FilterTerm]]
+  ) -> CompositeChoice? {
+    let ready = indexes.ready(in: id, at: version).filter {
+      ($0.index.scope == .collection) == (collection != nil)
+    }
+    guard !ready.isEmpty else { return nil }
+    let fixed = alternatives.map(FixedFields.init)
+    let common = FixedFields(commonTo: fixed)
+    let orders = query.orders.filter { !$0.field.isDocumentID && common.values[$0.field] == nil }
+    let best = ready.compactMap { index in
+      use(index, fixed, orders).map { (index, $0) }
+    }.max { $0.1.fixed < $1.1.fixed }
+    guard let (index, use) = best else { return nil }
+    // Without an order, an intersection is as good as an index that omits fields.
+    let coversAllEqualities = fixed.allSatisfy { $0.count == use.fixed }
+    if orders.isEmpty, collection != nil, !coversAllEqualities || use.fixed < 2 { return nil }
+    var scan = CompositeScan(index: index, collection: collection, fixed: use.fixed, streams: [])
+    for (terms, fields) in zip(alternatives, fixed) {
+      let head = index.prefix(in: collection ?? ResourcePath([]))
+      let prefix = index.index.parts[..<use.fixed].reduce(head) { $0 + fields.bytes(of: $1) }
+      var range = KeyRange(prefix: prefix)
+      if let order = orders.first {
+        range.narrow(prefix, filterBounds(order, [terms]), index.index.parts[use.fixed].mode)
+      }
+      narrow(&range, after: prefix, scan, common, reverse: use.reverse)
+      if !range.isEmpty { scan.streams.append(.init(prefix: prefix, range: range)) }
+    }
+    let source: QueryPlan.Source = scan.streams.isEmpty ? .nothing : .composite(scan)
+    return CompositeChoice(
+      plan: QueryPlan(source: source, arrangement: .exact, reverse: use.reverse),
+      coversAllEqualities: coversAllEqualities)
+  }
+
+  /// The number of fixed fields and the direction in which an index serves; nil if it does not.
+  private func use(
+    _ numbered: NumberedIndex, _ alternatives: [FixedFields], _ orders: [StructuredQuery.Order]
+  ) -> (fixed: Int, reverse: Bool)? {
+    let index = numbered.index
+    let fixed = index.parts.count - orders.count
+    guard fixed >= 0, alternatives.allSatisfy({ fields in index.parts[..<fixed].allSatisfy(fields.fixes) })
+    else { return nil }
+    let reverse = (query.orders.last?.direction == .descending) != index.namesDescend
+    for (part, order) in zip(index.parts[fixed...], orders) {
+      let mode: CompositeIndex.Mode =
+        (order.direction == .descending) != reverse ? .descending : .ascending
+      guard part.field == order.field, part.mode == mode else { return nil }
+    }
+    return (fixed, reverse)
+  }
+
+  /// Narrows a range to the entries between the cursors, as far as their values are exact.
+  private func narrow(
+    _ range: inout KeyRange, after prefix: Key, _ scan: CompositeScan, _ common: FixedFields, reverse: Bool
+  ) {
+    for (cursor, isStart) in [(normalized.startAt, true), (normalized.endAt, false)] {
+      guard let cursor, let bytes = bytes(of: cursor, scan, common) else { continue }
+      let key = prefix + bytes
+      if isStart != reverse {
+        range.narrow(from: key)
+      } else {
+        range.narrow(to: KeyRange.successor(ofPrefix: key))
+      }
+    }
+  }
+
+  /// A cursor's encoded values after the fixed ones; nil if none can be used.
+  private func bytes(of cursor: Cursor, _ scan: CompositeScan, _ common: FixedFields) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    var part = scan.fixed
+    for (order, value) in zip(query.orders, cursor.values) {
+      if let known = common.values[order.field] {
+        // Documents with another value do not match, so the cursor's position among them does not matter.
+        guard known == IndexValue.encode(value), IndexValue.isExact(value) else { break }
+        continue
+      }
+      if order.field.isDocumentID {
+        guard case .reference(let name) = value, let more = nameBytes(name, scan) else { break }
+        bytes += more
+        break
+      }
+      guard part < scan.index.index.parts.count else { break }
+      bytes += NumberedIndex.encode(value, scan.index.index.parts[part].mode)
+      part += 1
+      if !IndexValue.isExact(value) { break }
+    }
+    return bytes.isEmpty ? nil : bytes
+  }
+
+  private func nameBytes(_ name: DocumentName, _ scan: CompositeScan) -> [UInt8]? {
+    guard name.database == normalized.parent.database else { return nil }
+    var encoder = IndexKeyEncoder()
+    if let collection = scan.collection {
+      guard name.path.parent == collection, let id = name.path.id else { return nil }
+      encoder.append(segment: id)
+    } else {
+      encoder.append(name.path)
+    }
+    return scan.index.index.namesDescend ? encoder.bytes.map { ~$0 } : encoder.bytes
+  }
+}
+
+/// The fields that one alternative of a filter fixes.
+struct FixedFields {
+  /// Fields that equal a value, by encoded value.
+  private(set) var values: [FieldPath: [UInt8]] = [:]
+  /// Arrays that contain an element, by encoded element.
+  private(set) var elements: [FieldPath: [UInt8]] = [:]
+
+  init(_ terms: [FilterTerm]) {
+    for term in terms where !term.field.isDocumentID {
+      switch term {
+      case .unary(let filter) where filter.op == .isNull: add(filter.field, .null)
+      case .unary(let filter) where filter.op == .isNaN: add(filter.field, .double(.nan))
+      case .field(let filter) where filter.op == .equal: add(filter.field, filter.value)
+      case .field(let filter) where filter.op == .arrayContains:
+        if elements[filter.field] == nil { elements[filter.field] = IndexValue.encode(filter.value) }
+      default: break
+      }
+    }
+  }
+
+  /// The fields that all alternatives fix to one value that the index represents exactly.
+  init(commonTo alternatives: [FixedFields]) {
+    for (field, bytes) in alternatives.first?.values ?? [:]
+    where bytes.count < IndexValue.truncationLength && alternatives.allSatisfy({ $0.values[field] == bytes })
+    {
+      values[field] = bytes
+    }
+  }
+
+  private mutating func add(_ field: FieldPath, _ value: Value) {
+    // A document cannot have two values of a field, so either one serves.
+    if values[field] == nil { values[field] = IndexValue.encode(value) }
+  }
+
+  var count: Int { values.count + elements.count }
+
+  func fixes(_ part: CompositeIndex.Part) -> Bool {
+    (part.mode == .contains ? elements : values)[part.field] != nil
+  }
+
+  /// A fixed field's encoded value in entries.
+  func bytes(of part: CompositeIndex.Part) -> [UInt8] {
+    let bytes = (part.mode == .contains ? elements : values)[part.field] ?? []
+    return part.mode == .descending ? bytes.map { ~$0 } : bytes
+  }
+}
+
+extension KeyRange {
+  /// Narrows a range after a prefix to values between bounds, which are given ascending.
+  fileprivate mutating func narrow(_ prefix: Key, _ bounds: KeyRange, _ mode: CompositeIndex.Mode) {
+    guard mode == .descending else {
+      narrow(from: prefix + bounds.start)
+      narrow(to: bounds.end.map { prefix + $0 })
+      return
+    }
+    // No encoding is a prefix of another. Therefore a value that is not below a bound is, inverted, not above
+    // it.
+    if !bounds.start.isEmpty {
+      narrow(to: KeyRange.successor(ofPrefix: prefix + bounds.start.map { ~$0 }))
+    }
+    if let end = bounds.end {
+      narrow(from: KeyRange.successor(ofPrefix: prefix + end.map { ~$0 }) ?? prefix)
+    }
+  }
+}

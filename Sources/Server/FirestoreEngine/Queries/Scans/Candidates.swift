@@ -1,0 +1,324 @@
+// Reads the candidates of a plan: documents that may match. Index entries are read a batch ahead, documents
+// one by one.
+//
+// Invariant: rows that are read are recorded for the transaction's validation. Entries without a document are
+// skipped; a snapshot has none.
+
+import FirestoreModel
+import OrderedStore
+
+/// A document that may match.
+struct Candidate {
+  var document: StoredDocument
+  /// The encoded first order field, for sources in its order.
+  var value: ArraySlice<UInt8> = []
+  /// The index entry that led to the document, for sources that are one index; of a composite index the part
+  /// after the fixed values.
+  var entry: Key = []
+}
+
+/// Where a scan continues.
+enum ScanPosition: Sendable {
+  case start
+  /// After a document, for sources in name order, and for names.
+  case after(StoredDocument)
+  /// In a range, for sources that are one range.
+  case range(KeyRange)
+  /// At the ids of each intersection; nil for one that has ended.
+  case ids([KeyRange?])
+  /// After a path, for walks over a subtree.
+  case path(ResourcePath)
+  /// In the ranges of a composite index.
+  case ranges([KeyRange])
+}
+
+/// Reads a plan's source.
+struct Candidates {
+  /// A candidate that was read ahead.
+  private enum ReadAhead {
+    case document(StoredDocument)
+    case row(DocumentName, Key, value: ArraySlice<UInt8>, entry: Key)
+  }
+
+  private let plan: QueryPlan
+  private let database: DatabaseName
+  private let view: any ReadView
+  private let recordsKeys: Bool
+  private let budget: ScanBudget
+  private var hasBegun = false
+  private var isPaused = false
+  private var readAhead: [ReadAhead] = []
+  private var position = 0
+  private var batch: Int
+  /// The rest of the range; nil at the end.
+  private var rest: KeyRange?
+  private var names: ArraySlice<ResourcePath> = []
+  private var ids: IDUnion
+  private var idBounds: [KeyRange?] = []
+  private var composite: CompositeUnion?
+  private var walked: ResourcePath?
+  private var isWalkDone = false
+  /// The document rows that were read, if they are recorded.
+  private(set) var keys: [Key] = []
+
+  /// - Parameter expected: the number of candidates that are likely to be needed.
+  init(
+    _ plan: QueryPlan, _ database: DatabaseName, _ view: any ReadView, from position: ScanPosition = .start,
+    expecting expected: Int, recordsKeys: Bool = false,
+    budget: ScanBudget = ScanBudget(rows: EngineLimits.maximumScanRows)
+  ) {
+    self.budget = budget
+    // One more, since a page that starts after a document reads that document first.
+    batch = min(max(expected + 1, 16), 256)
+    self.plan = plan
+    self.database = database
+    self.view = view
+    self.recordsKeys = recordsKeys
+    ids = IDUnion([], reverse: plan.reverse)
+    var last: StoredDocument?
+    if case .after(let document) = position { last = document }
+    switch plan.source {
+    case .nothing: break
+    case .names(let paths):
+      names = paths[...]
+      if let last, let index = paths.firstIndex(of: last.name.path) { names = paths[(index + 1)...] }
+    case .entries(_, let prefixes, var bounds):
+      if let last {
+        let id = FirestoreKeyLayout.segment(last.name.id)
+        bounds =
+          plan.reverse
+          ? KeyRange(start: bounds.start, end: id) : KeyRange(start: id.successor, end: bounds.end)
+      }
+      idBounds = prefixes.map { _ in bounds }
+      if case .ids(let ranges) = position { idBounds = ranges }
+      ids = IDUnion(
+        zip(prefixes, idBounds).map { prefixes, bounds in
+          IndexIntersection(
+            view, budget, prefixes: bounds == nil ? [] : prefixes,
+            ids: bounds ?? KeyRange(start: [], end: []),
+            reverse: plan.reverse)
+        }, reverse: plan.reverse)
+    case .index(_, _, let range):
+      rest = range
+      if case .range(let range) = position { rest = range }
+    case .composite(let scan):
+      var ranges = scan.streams.map(\.range)
+      if case .ranges(let rest) = position { ranges = rest }
+      composite = CompositeUnion(scan, ranges, view, budget, reverse: plan.reverse)
+    case .rows(let range):
+      rest = range
+      if case .range(let range) = position { rest = range }
+      if let last {
+        rest = range.remainder(after: FirestoreKeyLayout.document(last.name.path), reverse: plan.reverse)
+      }
+    case .group(let range):
+      rest = range
+      if case .range(let range) = position { rest = range }
+      if let last {
+        rest = range.remainder(after: FirestoreKeyLayout.group(last.name.path), reverse: plan.reverse)
+      }
+    case .subtree:
+      walked = last?.name.path
+      if case .path(let path) = position { walked = path }
+    }
+  }
+
+  /// The part of the plan's range that was not read; nil at the end.
+  var unread: KeyRange? { rest }
+
+  /// Where to continue after a pause; nil if the end was reached.
+  var pause: ScanPosition? {
+    guard isPaused else { return nil }
+    return switch plan.source {
+    case .nothing, .names: nil
+    case .entries: .ids(ids.bounds(within: idBounds))
+    case .index, .rows, .group: rest.map { .range($0) }
+    case .composite: composite.map { .ranges($0.remainders) }
+    case .subtree: walked.map { .path($0) }
+    }
+  }
+
+  /// Whether to pause: the budget is exhausted and rows remain.
+  private var mustPause: Bool {
+    guard hasBegun, budget.isExhausted else { return false }
+    return switch plan.source {
+    case .nothing, .names: false
+    case .entries: true
+    case .index, .rows, .group: hasRest
+    case .composite: composite?.remainders.contains { !$0.isEmpty } ?? false
+    case .subtree: !isWalkDone && walked != nil
+    }
+  }
+
+  /// The next candidate; nil at the end, or at a pause.
+  mutating func next() throws -> Candidate? {
+    while true {
+      while position >= readAhead.count {
+        readAhead.removeAll(keepingCapacity: true)
+        position = 0
+        guard try fill() else { return nil }
+      }
+      defer { position += 1 }
+      switch readAhead[position] {
+      case .document(let document): return Candidate(document: document)
+      case .row(let name, let key, let value, let entry):
+        if recordsKeys { keys.append(key) }
+        guard let row = try view.get(key) else { continue }
+        budget.consume(1, bytes: row.value.count)
+        return Candidate(document: try DocumentRow.decode(row.value, name), value: value, entry: entry)
+      }
+    }
+  }
+
+  /// Reads the next batch. Returns false at the end, or at a pause.
+  private mutating func fill() throws -> Bool {
+    if mustPause { isPaused = true }
+    if isPaused { return false }
+    hasBegun = true
+    defer { batch = min(batch * 2, 256) }
+    switch plan.source {
+    case .nothing: return false
+    case .names:
+      guard let path = names.popFirst() else { return false }
+      note(path)
+      return true
+    case .entries(let collection, _, _): return try fillFromEntries(collection)
+    case .index(let collection, let prefix, _): return try fillFromIndex(collection, prefix)
+    case .composite(let scan): return try fillFromComposite(scan)
+    case .rows: return try fillFromRows()
+    case .group: return try fillFromGroup()
+    case .subtree(let parent, let bounds): return try fillFromSubtree(parent, bounds)
+    }
+  }
+
+  private mutating func note(_ path: ResourcePath) {
+    guard let name = DocumentName(database: database, path: path) else { return }
+    readAhead.append(.row(name, FirestoreKeyLayout.document(path), value: [], entry: []))
+  }
+
+  private mutating func fillFromEntries(_ collection: ResourcePath) throws -> Bool {
+    let prefix = FirestoreKeyLayout.collection(collection)
+    var count = 0
+    while count < batch {
+      let step = try ids.next()
+      if case .paused = step { isPaused = true }
+      guard case .id(let id) = step else { break }
+      count += 1
+      var decoder = IndexKeyDecoder(id)
+      guard let idString = decoder.segment(),
+        let name = DocumentName(database: database, path: collection.appending(idString))
+      else { continue }
+      readAhead.append(.row(name, prefix + id, value: [], entry: []))
+    }
+    return count > 0
+  }
+
+  private mutating func fillFromIndex(_ collection: ResourcePath, _ prefix: Key) throws -> Bool {
+    let entries = try nextKeys()
+    let rows = FirestoreKeyLayout.collection(collection)
+    for key in entries {
+      guard let end = IndexValue.end(in: key, from: prefix.count) else { continue }
+      var decoder = IndexKeyDecoder(key, from: end)
+      guard let id = decoder.segment(),
+        let name = DocumentName(database: database, path: collection.appending(id))
+      else { continue }
+      readAhead.append(.row(name, rows + key[end...], value: key[prefix.count..<end], entry: key))
+    }
+    return !entries.isEmpty || hasRest
+  }
+
+  private mutating func fillFromComposite(_ scan: CompositeScan) throws -> Bool {
+    var count = 0
+    while count < batch {
+      let step = try composite?.next()
+      if case .paused? = step { isPaused = true }
+      guard case .entry(let next)? = step else { break }
+      count += 1
+      guard let path = scan.index.path(of: next.row, in: scan.collection),
+        let name = DocumentName(database: database, path: path)
+      else { continue }
+      let tie = next.row.tieEnd(from: scan.fixed).map { next.row.key[next.start..<$0] }
+      readAhead.append(
+        .row(
+          name, FirestoreKeyLayout.document(path), value: tie ?? [], entry: Array(next.row.key[next.start...])
+        ))
+    }
+    return count > 0
+  }
+
+  private mutating func fillFromGroup() throws -> Bool {
+    let entries = try nextKeys()
+    for key in entries {
+      guard let path = FirestoreKeyLayout.documentPath(ofGroupRow: key) else { continue }
+      note(path)
+    }
+    return !entries.isEmpty || hasRest
+  }
+
+  private mutating func fillFromSubtree(_ parent: ResourcePath, _ bounds: NameBounds) throws -> Bool {
+    guard !isWalkDone else { return false }
+    var paths: [ResourcePath] = []
+    let last = walked
+    let limit = batch
+    let walk = SubtreeWalk(view: view, database: database)
+    try walk.documents(below: parent, from: last ?? bounds.lower) { path in
+      if path == last { return true }
+      if let upper = bounds.upper, ResourcePath.compare(path, upper) == .descending { return false }
+      paths.append(path)
+      return paths.count < limit
+    }
+    budget.consume(paths.count + 1)
+    isWalkDone = paths.count < limit
+    walked = paths.last ?? last
+    for path in paths { note(path) }
+    return !paths.isEmpty
+  }
+
+  /// The next keys of the range.
+  private mutating func nextKeys() throws -> [Key] {
+    guard let range = rest, !range.isEmpty else { return [] }
+    var found: [Key] = []
+    let limit = batch
+    let hidden = try view.scan(range, reverse: plan.reverse, maximumHidden: budget.maximumHiddenKeys) {
+      key, _, _ in
+      found.append(Array(key))
+      return found.count < limit
+    }
+    budget.consume(found.count + hidden.count + 1)
+    let last = hidden.last ?? (found.count == limit ? found.last : nil)
+    rest = last.map { range.remainder(after: $0, reverse: plan.reverse) }
+    return found
+  }
+
+  private mutating func fillFromRows() throws -> Bool {
+    guard let range = rest, !range.isEmpty else { return false }
+    var found: [ReadAhead] = []
+    var last: Key = []
+    var bytes = 0
+    let limit = batch
+    let database = database
+    let hidden = try view.scan(range, reverse: plan.reverse, maximumHidden: budget.maximumHiddenKeys) {
+      key, value, _ in
+      last = Array(key)
+      guard let path = FirestoreKeyLayout.documentPath(ofRow: last),
+        let name = DocumentName(database: database, path: path)
+      else { return true }
+      found.append(.document(try DocumentRow.decode(value, name)))
+      bytes += value.count
+      return found.count < limit && bytes < EngineLimits.maximumPageBytes
+    }
+    budget.consume(found.count + hidden.count + 1, bytes: bytes)
+    let stopped = found.count >= limit || bytes >= EngineLimits.maximumPageBytes
+    rest = (hidden.last ?? (stopped ? last : nil)).map { range.remainder(after: $0, reverse: plan.reverse) }
+    readAhead = found
+    return !found.isEmpty || hasRest
+  }
+
+  /// Whether a part of the range remains.
+  private var hasRest: Bool { rest.map { !$0.isEmpty } ?? false }
+}
+
+extension KeyRange {
+  /// Whether the range contains no key.
+  var isEmpty: Bool { end.map { !start.lexicographicallyPrecedes($0) } ?? false }
+}

@@ -1,0 +1,74 @@
+// Reads the changes between two versions in batches, for delivery to a stream's targets.
+//
+// Invariant: only one batch of documents is in memory, however many changes are pending.
+
+import FirestoreModel
+import OrderedStore
+
+/// The changes between two versions.
+enum PendingChanges {
+  /// Merged changes with their documents.
+  case merged(SnapshotDelta)
+  /// The names of documents that may have changed since a version.
+  case names([ResourcePath], since: Version)
+
+  /// The changed documents that a target names.
+  func named(by target: ActiveTarget) -> [ResourcePath] {
+    switch self {
+    case .merged(let delta): delta.named.filter(target.names)
+    case .names(let paths, _): paths.filter(target.names)
+    }
+  }
+}
+
+/// Reads pending changes batch by batch.
+struct ChangeBatches {
+  private let database: FirestoreDatabase
+  private let targets: [ActiveTarget]
+  private let version: Version
+  private let limits: WatchBufferLimits
+  private var merged: SnapshotDelta?
+  private var rest: ArraySlice<DocumentName> = []
+  private var start = Version.zero
+
+  init(
+    _ changes: PendingChanges, for targets: [ActiveTarget], to version: Version, _ database: FirestoreDatabase
+  ) {
+    self.database = database
+    self.targets = targets
+    self.version = version
+    limits = database.options.watchBufferLimits
+    switch changes {
+    case .merged(let delta): merged = delta
+    case .names(let paths, let since):
+      rest = paths.compactMap { DocumentName(database: database.name, path: $0) }[...]
+      start = since
+    }
+  }
+
+  /// The next batch; nil after the last.
+  /// - Throws: ``StoreError/versionTooOld`` if history does not reach back to the start.
+  mutating func next() async throws -> SnapshotDelta? {
+    if let delta = merged {
+      merged = nil
+      return delta
+    }
+    guard !rest.isEmpty else { return nil }
+    let changes = try await Self.read(rest, from: start, to: version, upTo: limits.maximumReadBytes, database)
+    rest = rest.dropFirst(changes.count)
+    return try SnapshotDelta(changes, targets)
+  }
+
+  /// Reads the first of some documents at two versions: at most `limit` bytes at each version, but at least
+  /// one document.
+  static func read(
+    _ names: ArraySlice<DocumentName>, from start: Version, to version: Version, upTo limit: Int,
+    _ database: FirestoreDatabase
+  ) async throws -> [CommittedChange] {
+    let before = try await database.documents(names, at: start, upTo: limit)
+    let after = try await database.documents(names.prefix(before.count), at: version, upTo: limit)
+    return zip(names, zip(before, after)).map { name, documents in
+      CommittedChange(name: name, before: documents.0, after: documents.1)
+    }
+  }
+}

@@ -1,0 +1,73 @@
+// The keys under which a query target is indexed: properties that every matching document has.
+//
+// If each alternative of a query requires a value, an array element or a range of values, the query has one
+// key for each alternative. Otherwise its cursors may bound the first order field or the name. A query
+// without a key only requires that fields exist or differ, which most documents of its collection satisfy.
+
+import FirestoreModel
+import OrderedStore
+
+/// One key of a query target.
+enum TargetIndexKey: Hashable {
+  /// A field's encoded value; for `__name__`, an encoded name.
+  case value(FieldPath, [UInt8])
+  /// An element of an array field.
+  case element(FieldPath, [UInt8])
+  /// A range of a field's values; for `__name__`, of names.
+  case range(FieldPath, KeyRange)
+
+  /// The keys of a query: each matching document has at least one of them. Nil if the query has none.
+  static func keys(of query: PreparedQuery) -> Set<TargetIndexKey>? {
+    let alternatives = query.normalized.disjunctions
+    let found = alternatives.compactMap { key(of: $0) }
+    if found.count == alternatives.count { return Set(found) }
+    guard let order = query.orders.first else { return nil }
+    if order.field.isDocumentID || alternatives.count == 1 {
+      let range = names(query.nameBounds(alternatives))
+      if isBound(range) { return [.range(.documentID, range)] }
+    }
+    guard !order.field.isDocumentID else { return nil }
+    let range = query.valueBounds(order, alternatives)
+    return isBound(range) ? [.range(order.field, range)] : nil
+  }
+
+  /// The most selective key of documents that satisfy all terms; nil if there is none.
+  private static func key(of terms: [FilterTerm]) -> TargetIndexKey? {
+    for case .field(let filter) in terms where filter.field.isDocumentID && filter.op == .equal {
+      if case .reference(let name) = filter.value { return .value(.documentID, self.name(name.path)) }
+    }
+    let terms = terms.filter { !$0.field.isDocumentID }
+    for term in terms {
+      switch term {
+      case .field(let filter) where filter.op == .equal:
+        return .value(filter.field, IndexValue.encode(filter.value))
+      case .unary(let filter) where filter.op == .isNull:
+        return .value(filter.field, IndexValue.encode(.null))
+      case .unary(let filter) where filter.op == .isNaN:
+        return .value(filter.field, IndexValue.encode(.double(.nan)))
+      default: continue
+      }
+    }
+    for case .field(let filter) in terms where filter.op == .arrayContains {
+      return .element(filter.field, IndexValue.encode(filter.value))
+    }
+    for term in terms {
+      let range = KeyRange(ofValues: term.field, meeting: terms)
+      if isBound(range) { return .range(term.field, range) }
+    }
+    return nil
+  }
+
+  private static func isBound(_ range: KeyRange) -> Bool { !range.start.isEmpty || range.end != nil }
+
+  private static func names(_ bounds: NameBounds) -> KeyRange {
+    var range = KeyRange(start: [], end: nil)
+    range.narrow(from: bounds.lower.map(name), through: bounds.upper.map(name))
+    return range
+  }
+
+  /// The encoding of a name, in name order.
+  static func name(_ path: ResourcePath) -> [UInt8] {
+    path.segments.reduce(into: []) { $0 += FirestoreKeyLayout.segment($1) }
+  }
+}

@@ -1,0 +1,260 @@
+// The commit sequencer of one database: runs bodies one at a time in the order of the calls, on a thread of the store's
+// pool, over all sequenced commits. It passes each commit to the pipeline without waiting for its sync.
+//
+// The header of Commit/CommitPipeline.swift lists the files that one commit passes.
+//
+// Invariants
+//   1. Bodies of one database never run at the same time. Each body sees the writes of the bodies before it.
+//   2. Versions of commits and reservations strictly increase: max(clock, last + 1 µs).
+//   3. No outcome (result, error or conflict) is delivered before everything its body saw is durable and has been
+//      delivered to the log's followers.
+//   4. Every call gets exactly one outcome.
+
+import Locking
+
+/// The commit sequencer of one database.
+// SAFETY: every mutable field outside `queue` is only accessed by `drain`. `Queue.isScheduled` lets one drain run at a time,
+// and the lock of the queue orders one drain after the other.
+final class CommitSequencer: @unchecked Sendable {
+  typealias Job = @Sendable (CommitSequencer) -> Void
+
+  private struct Queue {
+    var jobs: [Job] = []
+    var isScheduled = false
+    var isClosed = false
+  }
+
+  /// The number of calls after which the sequencer yields its thread to other databases.
+  private static let callsPerTimeSlice = 128
+  /// The number of calls that at most share a group because they were queued together.
+  private static let maximumCallsPerRelease = 64
+  /// The time after which commits are released to the writer although more calls are queued, in microseconds.
+  private static let maximumReleaseDelay: UInt64 = 1000
+
+  let layout: StorageKeyLayout
+  let publishedState: PublishedState
+  let keepsHistory: Bool
+  /// The rows of commits that are not in the published snapshot, and of the running body.
+  var uncommitted = UncommittedRows()
+  private let pipeline: CommitPipeline
+  private let pool: ThreadPool
+  private let options: StoreOptions
+  private let queue = Guarded(Queue())
+  /// The newest version of a commit or reservation.
+  private var last: Version
+  /// The newest version of a commit.
+  private var newestCommit: Version
+  private var recentWrites: RecentWrites
+  private var isRunningBody = false
+  private var hasReportedClock = false
+
+  init(
+    _ layout: StorageKeyLayout, _ publishedState: PublishedState, keepsHistory: Bool,
+    _ pipeline: CommitPipeline, _ pool: ThreadPool, _ options: StoreOptions
+  ) {
+    self.layout = layout
+    self.publishedState = publishedState
+    self.keepsHistory = keepsHistory
+    self.pipeline = pipeline
+    self.pool = pool
+    self.options = options
+    last = publishedState.latestVersion
+    newestCommit = last
+    recentWrites = RecentWrites(horizon: last)
+  }
+
+  /// Queues a job.
+  /// - Throws: ``StoreError`` when the sequencer is closed or its queue is full. The job then never runs.
+  func enqueue(_ job: @escaping Job) throws {
+    let starts = try queue.withLock { queue in
+      guard !queue.isClosed else { throw PublishedState.closed }
+      guard queue.jobs.count < StoreLimits.maximumQueuedCalls else {
+        throw StoreError.unavailable("\(StoreLimits.maximumQueuedCalls) calls wait for this database already")
+      }
+      queue.jobs.append(job)
+      defer { queue.isScheduled = true }
+      return !queue.isScheduled
+    }
+    if starts { schedule() }
+  }
+
+  /// Rejects calls from now on. Queued calls still run.
+  func close() { queue.withLock { $0.isClosed = true } }
+
+  private func schedule() {
+    if !pool.submit({ self.drain() }) { drain() }
+  }
+
+  private func drain() {
+    var served = 0
+    while served < CommitSequencer.callsPerTimeSlice {
+      let jobs = queue.withLock { queue -> [Job] in
+        if queue.jobs.isEmpty { queue.isScheduled = false }
+        defer { queue.jobs = [] }
+        return queue.jobs
+      }
+      guard !jobs.isEmpty else { return }
+      run(jobs)
+      served += jobs.count
+    }
+    schedule()
+  }
+
+  /// Runs jobs that were queued together, and releases their commits to the writer together. It releases earlier when
+  /// the first commit has waited for a millisecond. Versions follow the clock, so they measure that time.
+  private func run(_ jobs: [Job]) {
+    var first: Version?
+    for (index, job) in jobs.enumerated() {
+      job(self)
+      let waitsTooLong = first.map {
+        last.microseconds - $0.microseconds > CommitSequencer.maximumReleaseDelay
+      }
+      let isLastOfRelease =
+        index % CommitSequencer.maximumCallsPerRelease
+        == CommitSequencer.maximumCallsPerRelease - 1
+      if let waitsTooLong, waitsTooLong || isLastOfRelease {
+        pipeline.release()
+        first = nil
+      } else if first == nil {
+        first = last
+      }
+    }
+    pipeline.release()
+  }
+
+  /// Runs one body and commits its writes.
+  func execute<Result: Sendable>(
+    validating reads: ReadSet?, _ body: (any SequencedTransaction) throws -> Result,
+    _ call: SequencedCall<Result>
+  ) {
+    if let failure = pipeline.failure { return call.complete(.failure(failure)) }
+    let state: SequencedState
+    let delivered: Version
+    do {
+      let published = try publishedState.publishedView()
+      delivered = published.delivered
+      precondition(published.latest <= last, "invariant: only sequenced versions are published")
+      uncommitted.removePublished(upTo: published.latest)
+      let reader = RowReader(
+        snapshot: published.snapshot, layout: layout, tier: .disk, newestVersion: published.latest)
+      if let reads, try hasChanged(since: reads, reader, published.floor) {
+        return whenDurable(delivered) { call.complete(.failure($0 ?? StoreError.conflict)) }
+      }
+      state = SequencedState(self, reader, nextVersion())
+    } catch {
+      return call.complete(.failure(error))
+    }
+    precondition(!isRunningBody, "invariant: bodies of one database run one at a time")
+    isRunningBody = true
+    defer { isRunningBody = false }
+    do {
+      let result = try body(state)
+      try state.finish(keepsHistory: keepsHistory)
+      if state.wrote {
+        let committed = Committed(result: result, version: state.commitVersion, wrote: true)
+        commit(state) { call.complete($0.map { .failure($0) } ?? .success(committed)) }
+      } else if state.reservesCommitVersion {
+        let committed = Committed(result: result, version: state.commitVersion, wrote: false)
+        reserve(state.commitVersion) { call.complete($0.map { .failure($0) } ?? .success(committed)) }
+      } else {
+        let committed = Committed(result: result, version: last, wrote: false)
+        whenDurable(delivered) { call.complete($0.map { .failure($0) } ?? .success(committed)) }
+      }
+    } catch {
+      state.rollBack()
+      whenDurable(delivered) { call.complete(.failure($0 ?? error)) }
+    }
+  }
+
+  /// Reserves a version. `completion` is called after all commits below it are durable.
+  func reserve(_ completion: @escaping @Sendable (Swift.Result<Version, any Error>) -> Void) {
+    if let failure = pipeline.failure { return completion(.failure(failure)) }
+    let version = nextVersion()
+    reserve(version) { completion($0.map { .failure($0) } ?? .success(version)) }
+  }
+
+  /// Reserves a version for a call that changes nothing. `completion` is called after all commits below the version are
+  /// durable and the version is below the durable ceiling, so that no later process assigns it again.
+  private func reserve(_ version: Version, _ completion: @escaping @Sendable (StoreError?) -> Void) {
+    advance(to: version)
+    pipeline.submit(
+      SequencedCommit(.reservation, of: publishedState, at: version, completion: completion))
+  }
+
+  /// Removes the database after all commits sequenced before. `write` adds the rows of the removal.
+  func remove(
+    _ write: @escaping @Sendable (any EngineBatch) -> Void,
+    _ completion: @escaping @Sendable (StoreError?) -> Void
+  ) {
+    publishedState.remove()
+    pipeline.submit(SequencedCommit(.barrier, of: publishedState, at: last, completion: completion), write)
+  }
+
+  private func commit(_ state: SequencedState, _ completion: @escaping @Sendable (StoreError?) -> Void) {
+    let version = state.commitVersion
+    let keys = state.changes.map(\.key)
+    advance(to: version)
+    newestCommit = version
+    uncommitted.add(keys, at: version)
+    recentWrites.add(keys, at: version)
+    let commit = SequencedCommit(
+      .commit, of: publishedState, at: version, record: state.record, completion: completion)
+    pipeline.submit(commit) { state.addRows(to: $0, keepsHistory: keepsHistory) }
+  }
+
+  /// Calls `completion` after everything sequenced so far is durable and delivered to followers.
+  private func whenDurable(_ delivered: Version, _ completion: @escaping @Sendable (StoreError?) -> Void) {
+    if last <= delivered { return completion(nil) }
+    pipeline.submit(SequencedCommit(.barrier, of: publishedState, at: last, completion: completion))
+  }
+
+  private func advance(to version: Version) {
+    precondition(version > last, "invariant: versions of commits and reservations strictly increase")
+    last = version
+  }
+
+  private func nextVersion() -> Version {
+    let now = options.clock.now()
+    let tolerance = CommitPipeline.ceilingLead * 2
+    if now + tolerance < last.microseconds {
+      if !hasReportedClock {
+        hasReportedClock = true
+        options.report(
+          "the clock was set back: it reads \(now) µs, below the assigned version \(last); versions do not follow it"
+        )
+      }
+    } else {
+      hasReportedClock = false
+    }
+    return Version(microseconds: max(now, last.microseconds + 1))
+  }
+
+  /// Whether any row of a read set has changed since it was read.
+  private func hasChanged(since reads: ReadSet, _ reader: RowReader, _ floor: Version) throws -> Bool {
+    if reads.version >= newestCommit { return false }
+    if let hasChanged = recentWrites.hasChanged(since: reads) { return hasChanged }
+    guard keepsHistory, reads.version >= floor else { return true }
+    return try ChangeSearch(reader, uncommitted).hasChanged(since: reads)
+  }
+}
+
+/// The completion of one call. Traps when it is called twice, or released without having been called.
+// SAFETY: `isCompleted` is only accessed by the thread that runs the call at that time: the caller's, the sequencer's and
+// the writer's, each of which hands the call on under a lock. The last reference is released after that.
+final class SequencedCall<Result: Sendable>: @unchecked Sendable {
+  typealias Outcome = Swift.Result<Committed<Result>, any Error>
+
+  private let completion: @Sendable (Outcome) -> Void
+  private var isCompleted = false
+
+  init(_ completion: @escaping @Sendable (Outcome) -> Void) { self.completion = completion }
+
+  deinit { precondition(isCompleted, "invariant: every execute is completed exactly once, not never") }
+
+  /// Completes the call.
+  func complete(_ outcome: Outcome) {
+    precondition(!isCompleted, "invariant: every execute is completed exactly once, not twice")
+    isCompleted = true
+    completion(outcome)
+  }
+}

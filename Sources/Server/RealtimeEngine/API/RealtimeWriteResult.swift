@@ -1,0 +1,21 @@
+// Defines the results of operations outside connections.
+
+public import RealtimeModel
+
+/// The result of a permitted write.
+public enum RealtimeWriteResult: Sendable {
+  /// The write is durable. Holds the value of a set with its server values resolved; empty for an update.
+  case written(Node)
+  /// Nothing was written: the existing value has another hash.
+  case stale(current: Node)
+}
+
+/// A location without the values of its children.
+public enum ShallowNode: Sendable, Equatable {
+  /// No value.
+  case empty
+  /// A leaf value.
+  case leaf(LeafValue)
+  /// The keys of the children, in key order.
+  case children([RealtimeModel.ChildKey])
+}

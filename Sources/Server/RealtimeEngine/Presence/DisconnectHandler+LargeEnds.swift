@@ -1,0 +1,102 @@
+// Ends sessions whose onDisconnect writes replace more rows than one commit can clear.
+//
+// The end takes several commits. The first settles the values, so that access and server values are decided
+// once even if the server stops in between. The next ones remove existing rows in chunks, and the last is the
+// usual one.
+
+import OrderedStore
+import RealtimeModel
+
+extension DisconnectHandler {
+  /// Maximum bytes of row keys that the last commit of a session clears.
+  static let maximumClearedBytes = 16 << 20
+  /// Approximate bytes of row keys in one chunk.
+  private static let chunkBytes = 4 << 20
+
+  /// Replaces a session's registered values by the permitted ones, with resolved server values.
+  func settleValues(of session: String) throws {
+    let writer = try batch.requireWriter()
+    let registered = try DisconnectRows(session: session, in: tree.view)
+    guard !registered.isEmpty else { return }
+    try writer.clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
+    // Settled values need no further access check; an administrator gets none.
+    try writer.set(RowKeys.caller(ofSession: session), CallerCoding.encode(.administrator))
+    for (path, value) in try decided(registered) {
+      try writer.set(RowKeys.disconnect(ofSession: session, at: path), NodeEncoder.encode(value))
+    }
+  }
+
+  /// Removes a chunk of the values that a settled session replaces.
+  ///
+  /// - Returns: false once one commit can clear the rest.
+  func clearChunk(for session: String) throws -> Bool {
+    let registered = try DisconnectRows(session: session, in: tree.view)
+    var bytes = 0
+    // Locations too large to be cleared in one commit, none inside another.
+    var large: [Path] = []
+    for (path, _) in registered.values where !path.isPriority {
+      var (rows, size) = (0, 0)
+      try tree.view.scan(RowKeys.range(of: path), reverse: false) { key, _, _ in
+        rows += 1
+        size += key.count
+        return bytes + size <= DisconnectHandler.maximumClearedBytes
+      }
+      bytes += size
+      if bytes > DisconnectHandler.maximumClearedBytes {
+        try batch.writes.apply(try chunk(of: path).map { (path: $0, value: .empty) })
+        return true
+      }
+      guard rows > staging.clearedRows || size > staging.clearedBytes, large.last?.contains(path) != true
+      else { continue }
+      large.append(path)
+      // Each takes two numbers: one for its generation, one for the garbage.
+      guard large.count >= max(1, staging.maximumNumbersPerCommit / 2) else { continue }
+      try batch.writes.apply(large.sorted().map { (path: $0, value: .empty) })
+      return true
+    }
+    return false
+  }
+
+  /// Complete locations below a path whose row keys have about `chunkBytes`.
+  private func chunk(of path: Path) throws -> [Path] {
+    let path = try commonPath(of: path)
+    let prefix = RowKeys.row(of: path)
+    var found: [Path] = []
+    var current: [UInt8] = []
+    var bytes = 0
+    var isComplete = true
+    try tree.view.scan(KeyRange(prefix: prefix), reverse: false) { key, _, _ in
+      let suffix = UnsafeRawBufferPointer(rebasing: key[prefix.count...])
+      // The location's own row and its priority are removed with it.
+      guard let first = suffix.first, first != RowKeys.priority else { return true }
+      let child = suffix.prefix { $0 != RowKeys.terminator }
+      if !child.elementsEqual(current) {
+        if !current.isEmpty { found.append(path.child(ChildKey(String(decoding: current, as: UTF8.self)))) }
+        current = Array(child)
+      }
+      bytes += key.count
+      isComplete = bytes <= DisconnectHandler.chunkBytes
+      return isComplete
+    }
+    guard !current.isEmpty else { return [path] }
+    let last = path.child(ChildKey(String(decoding: current, as: UTF8.self)))
+    if isComplete { found.append(last) }
+    // The first child alone may exceed the chunk.
+    return found.isEmpty ? try chunk(of: last) : found
+  }
+
+  /// The deepest location that contains every row of a location, which is not a leaf.
+  private func commonPath(of path: Path) throws -> Path {
+    let prefix = RowKeys.row(of: path)
+    var ends: [[ChildKey]] = []
+    for reverse in [false, true] {
+      try tree.view.scan(KeyRange(prefix: prefix), reverse: reverse) { key, _, _ in
+        ends.append(RowKeys.keys(in: UnsafeRawBufferPointer(rebasing: key[prefix.count...])))
+        return false
+      }
+    }
+    guard ends.count == 2 else { return path }
+    let shared = zip(ends[0].dropLast(), ends[1].dropLast()).prefix { $0 == $1 }.map(\.0)
+    return Path(keys: path.keys + shared)
+  }
+}

@@ -1,0 +1,140 @@
+// Handles onDisconnect writes: keeps them as rows, so that they survive the server, and performs them as one
+// write when the session ends.
+//
+// Invariant: an acknowledged onDisconnect write is performed, unless access is denied by then. The writes of
+// a session fit into one commit (`DisconnectCost`); the values that they replace may be of any size (see
+// DisconnectHandler+LargeEnds).
+
+import OrderedStore
+import RealtimeModel
+
+/// Registers, cancels and performs onDisconnect writes in a batch.
+struct DisconnectHandler: BatchHandler {
+  let batch: BatchExecution
+
+  /// Registers an onDisconnect write.
+  func register(_ write: RealtimeWrite, for connection: ConnectionState) throws {
+    let request = try WriteRequest(write, limits: limits, bytes: limits.socketWriteBytes)
+    var resolved = request
+    try resolved.resolve(in: tree, now: now)
+    try batch.mayWrite(resolved.changes, connection.session.caller)
+    var registered = connection.session.registered
+    for (path, value) in request.changes {
+      registered -= try DisconnectCost(session: connection.name, at: path, in: tree.view)
+      registered += DisconnectCost(path, value)
+    }
+    let rows = request.changes.map { (path: $0.path, bytes: NodeEncoder.encode($0.value)) }
+    try check(registered, rows.map(\.bytes))
+    let writer = try batch.requireWriter()
+    for (path, bytes) in rows {
+      let row = RowKeys.disconnect(ofSession: connection.name, at: path)
+      try writer.clear(KeyRange(prefix: row))
+      try writer.set(row, bytes)
+    }
+    if !connection.session.hasDisconnectRows { try storeCaller(connection.session.caller, of: connection) }
+    journal.change(connection, \.hasDisconnectRows, to: true)
+    journal.change(connection, \.registered, to: registered)
+  }
+
+  func storeCaller(_ caller: Caller, of connection: ConnectionState) throws {
+    try batch.writer?.set(RowKeys.caller(ofSession: connection.name), CallerCoding.encode(caller))
+  }
+
+  func cancel(_ path: Path, for connection: ConnectionState) throws {
+    guard connection.session.hasDisconnectRows else { return }
+    if let place = try registeredAncestor(of: path, for: connection) {
+      return try cancel(path, inValueAt: place, for: connection)
+    }
+    var registered = connection.session.registered
+    registered -= try DisconnectCost(session: connection.name, at: path, in: tree.view)
+    guard registered != connection.session.registered else { return }
+    try batch.requireWriter().clear(
+      KeyRange(prefix: RowKeys.disconnect(ofSession: connection.name, at: path)))
+    journal.change(connection, \.registered, to: registered)
+  }
+
+  /// The outermost location above a path at which a value is registered.
+  private func registeredAncestor(of path: Path, for connection: ConnectionState) throws -> Path? {
+    for count in 0..<path.count {
+      let place = Path(keys: Array(path.keys[..<count]))
+      let row = RowKeys.disconnect(ofSession: connection.name, at: place)
+      if try tree.view.get(row) != nil { return place }
+    }
+    return nil
+  }
+
+  /// Cancels a location inside a value that is registered above it.
+  ///
+  /// The siblings of the path become separate registered values. Values that the registered value
+  /// would have removed by not containing them stay, as clients expect.
+  private func cancel(
+    _ path: Path, inValueAt place: Path, for connection: ConnectionState
+  ) throws {
+    let way = path.keys[place.count...]
+    let outline = try DisconnectOutline(
+      session: connection.name, at: place, along: way,
+      atMost: 2 * limits.onDisconnectsPerConnection, in: tree.view)
+    guard let siblingCounts = outline.siblingCounts else { return }
+    // Checks the smallest possible result before it decodes the value, which may be large.
+    var least = connection.session.registered
+    least.count += siblingCounts - outline.rows
+    least.bytes = siblingCounts * (64 + 2 * RowWeight.path(place))
+    try check(least, [])
+    let values = try DisconnectRows.values(session: connection.name, at: place, in: tree.view)
+    guard let whole = FoldedChanges(values).changes.first, !whole.value.isLeaf else { return }
+    let rows = whole.value.siblings(along: Path(keys: Array(way))).map {
+      (path: place.appending($0.path), value: $0.value, bytes: NodeEncoder.encode($0.value))
+    }
+    var registered = connection.session.registered
+    for (path, value) in values { registered -= DisconnectCost(path, value) }
+    for row in rows { registered += DisconnectCost(row.path, row.value) }
+    try check(registered, rows.map(\.bytes))
+    let writer = try batch.requireWriter()
+    try writer.clear(KeyRange(prefix: RowKeys.disconnect(ofSession: connection.name, at: place)))
+    for row in rows {
+      try writer.set(RowKeys.disconnect(ofSession: connection.name, at: row.path), row.bytes)
+    }
+    journal.change(connection, \.registered, to: registered)
+  }
+
+  /// Rejects onDisconnect writes beyond the limits of a session.
+  private func check(_ registered: DisconnectCost, _ rows: [[UInt8]]) throws {
+    guard registered.count <= limits.onDisconnectsPerConnection else {
+      throw RealtimeError(
+        .failure,
+        "too many onDisconnect operations: a connection may hold \(limits.onDisconnectsPerConnection)")
+    }
+    guard registered.bytes <= limits.onDisconnectBytes,
+      rows.allSatisfy({ $0.count <= StoreLimits.maximumValueBytes })
+    else { throw RealtimeError.writeTooBig }
+  }
+
+  /// Performs the onDisconnect writes of sessions, each as one write, and removes their rows in the same
+  /// commit.
+  func performWrites(of sessions: some Sequence<String>) throws {
+    for session in sessions {
+      let registered = try DisconnectRows(session: session, in: tree.view)
+      guard !registered.isEmpty else { continue }
+      try batch.requireWriter().clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
+      try batch.writes.apply(FoldedChanges(try decided(registered)).changes)
+    }
+  }
+
+  /// The registered values to which access is still permitted, with their server values, in the order of the
+  /// rows.
+  func decided(_ registered: DisconnectRows) throws -> [(path: Path, value: Node)] {
+    var allowed: [(path: Path, value: Node)] = []
+    for (path, value) in registered.values {
+      do {
+        var request = try WriteRequest(.set(path, value), limits: limits, bytes: limits.restWriteBytes)
+        try request.resolve(in: tree, now: now)
+        try batch.mayWrite(request.changes, registered.caller)
+        allowed += request.changes
+      } catch is RealtimeError {
+        // A write that is denied at the end of the session is dropped: no client waits for an error.
+        continue
+      }
+    }
+    return allowed
+  }
+}

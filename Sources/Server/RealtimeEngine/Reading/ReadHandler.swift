@@ -1,0 +1,215 @@
+// Handles reads: values, query windows and key lists.
+//
+// Small values are read in the batch. Large ones are read in the background, and so is everything that takes
+// long to compute from a value: the operation is deferred. A query window is read by rows where their order
+// is that of the query, at the cost of the window and not of the location.
+
+import OrderedStore
+import RealtimeModel
+
+/// Executes reads in a batch.
+struct ReadHandler: BatchHandler {
+  let batch: BatchExecution
+
+  func get(_ path: Path, _ query: QuerySpec, for operation: RealtimeOperation) throws -> Node {
+    try batch.mayRead(path, query, operation.caller)
+    if operation.needsIndex(query), !(try batch.settings.hasIndex(query.ordering, path)) {
+      throw RealtimeError.indexNotDefined(query.ordering.wireText, path: path.absolute)
+    }
+    return try window(query, at: path, for: operation)
+  }
+
+  func getShallow(_ path: Path, _ query: QuerySpec, _ caller: Caller) throws -> ShallowNode {
+    try batch.mayRead(path, query, caller)
+    if !query.showsAll, query.ordering == .key || (query.start == nil && query.end == nil),
+      tree.cache?.node(at: path) == nil,
+      let keys = try tree.keysInOrder(
+        QuerySpec(ordering: .key, start: query.start, end: query.end, limit: query.limit), at: path)
+    {
+      return keys.isEmpty ? .empty : .children(keys)
+    }
+    return try tree.shallow(at: path).window(query)
+  }
+
+  /// Counts the values that a write would touch, up to a bound, for a caller who may perform it.
+  func estimate(_ write: RealtimeWrite, atMost maximum: Int, for caller: Caller) throws -> Int {
+    var request = try WriteRequest(
+      write, limits: limits, bytes: limits.restWriteBytes, mayNameItself: true)
+    try request.resolve(in: tree, now: now)
+    try batch.mayWrite(request.changes, caller)
+    var count = 0
+    for change in request.changes where count < maximum {
+      count += change.value.leafCount
+      try tree.view.scan(RowKeys.range(of: change.path.dataPath), reverse: false) { _, _, _ in
+        count += 1
+        return count < maximum
+      }
+    }
+    return min(count, maximum)
+  }
+
+  // MARK: Values
+
+  /// The value at a location, prepared for the operation.
+  ///
+  /// - Parameters:
+  ///   - query: the query whose window the operation needs; nil for the complete value.
+  ///   - isHashed: whether it needs the hash of the value, or of the window.
+  /// - Throws: ``Deferral`` before a large value is read, sorted or hashed.
+  func value(
+    at path: Path, for operation: RealtimeOperation, _ query: QuerySpec? = nil, isHashed: Bool = false
+  ) throws -> OrderedLocation {
+    switch operation.results.location {
+    case .success(let read)? where read.path == path:
+      guard let current = read.current(for: query) else { break }
+      guard current.node.estimatedSize <= tree.limits.responseBytes else { throw RealtimeError.tooBig }
+      if tree.cache?.node(at: path) == nil { tree.cache?.keep(current.node, at: path) }
+      guard let query, isCostly(current.node, query, isHashed) else { return current }
+      if current.index(by: query.ordering) != nil || current.view(of: query) != nil { return current }
+    case .failure(.tooBig)?:
+      if try awaitsIndex(query, path) { throw Deferral.indexBuild }
+      throw RealtimeError.tooBig
+    case .failure(let error)? where error == .abandoned:
+      // A write is decided in any case.
+      guard case .write = operation.action else { throw error }
+    default: break
+    }
+    guard batch.mayDefer, operation.results.locationReadCount < LocationRead.maximumAttempts else {
+      return OrderedLocation(try tree.node(at: path))
+    }
+    if operation.results.hasAwaitedIndex, try awaitsIndex(query, path) { throw Deferral.indexBuild }
+    guard let node = try tree.nodeIfSmall(at: path, staging) else {
+      throw Deferral.location(LocationRead(path: path, known: nil))
+    }
+    guard isCostly(node, query, isHashed), let cache = tree.cache else { return OrderedLocation(node) }
+    if let read = cache.backgroundReads.idle(at: path) {
+      throw Deferral.location(LocationRead(path: path, known: read))
+    }
+    let read = BackgroundRead(path, node)
+    cache.backgroundReads.add(read)
+    throw Deferral.location(LocationRead(path: path, known: read))
+  }
+
+  /// Whether an index of the query is being built: once it is complete, rows give the window.
+  private func awaitsIndex(_ query: QuerySpec?, _ path: Path) throws -> Bool {
+    guard batch.mayDefer, let query, !query.showsAll else { return false }
+    return try batch.settings.hasIndex(query.ordering, path) && batch.indexes.builds().mayAffect(path)
+  }
+
+  /// Whether the window of a query takes long to find in a value, or to hash. Without a query: whether the
+  /// value takes long to hash.
+  private func isCostly(_ node: Node, _ query: QuerySpec?, _ isHashed: Bool) -> Bool {
+    let maximum = staging.preparedBytes
+    guard node.estimatedSize > maximum else { return false }
+    guard let query else { return isHashed }
+    if query.isWide || !node.isKeyOrder(query.ordering) { return true }
+    return isHashed && node.estimatedSize(of: query) > maximum
+  }
+
+  // MARK: Windows
+
+  /// The window of a query.
+  ///
+  /// Reads outside connections run alongside the sequencer, and therefore read any window at once.
+  /// - Throws: ``Deferral`` before a connection's wide window is read.
+  private func window(_ query: QuerySpec, at path: Path, for operation: RealtimeOperation) throws -> Node {
+    if let read = operation.results.window { return try read.get() }
+    let isBounded = batch.mayDefer && operation.connection != nil
+    if !query.showsAll,
+      let keys = try windowKeys(isBounded ? query.limited(to: staging.readRows + 1) : query, at: path)
+    {
+      if !isBounded { return try window(keys, at: path) }
+      guard keys.count <= staging.readRows, let window = try windowIfSmall(keys, at: path) else {
+        throw Deferral.window(WindowRead(path: path, query: query, caller: operation.caller))
+      }
+      return window
+    }
+    let value = try value(at: path, for: operation, query.showsAll ? nil : query)
+    if query.showsAll { return value.node }
+    return value.view(of: query)?.content ?? value.index(by: query.ordering)?.window(query).content
+      ?? value.node.window(query)
+  }
+
+  /// The keys of a window by rows; nil where the value is in memory in that order, or rows do not give the
+  /// window.
+  private func windowKeys(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
+    let isByKey = query.ordering == .key || query.ordering == .priority
+    if isByKey, tree.cache?.node(at: path) != nil { return nil }
+    return try keysByRows(query, at: path)
+  }
+
+  /// The keys of a window by rows; nil where no rows have the query's order, or their index is incomplete.
+  func keysByRows(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
+    switch query.ordering {
+    case .key: return try tree.keysInOrder(query, at: path)
+    case .priority: return try tree.hasNoPriorities(at: path) ? tree.keysInOrder(query, at: path) : nil
+    case .value, .child:
+      guard try batch.settings.hasIndex(query.ordering, path), try !batch.indexes.builds().mayAffect(path)
+      else { return nil }
+      return try tree.indexedKeys(query, at: path)
+    }
+  }
+
+  private func window(_ keys: [ChildKey], at path: Path) throws -> Node {
+    var size = 0
+    var children: [(ChildKey, Node)] = []
+    for key in keys {
+      let child = try tree.node(at: path.child(key))
+      size += child.estimatedSize + key.text.utf8.count + 4
+      guard size <= limits.responseBytes else { throw RealtimeError.tooBig }
+      children.append((key, child))
+    }
+    return .object(children)
+  }
+
+  /// The children of a window; nil if too many bytes of them are not in memory.
+  private func windowIfSmall(_ keys: [ChildKey], at path: Path) throws -> Node? {
+    var remaining = staging
+    var size = 0
+    var children: [(ChildKey, Node)] = []
+    for key in keys {
+      let isKnown = tree.cache?.node(at: path.child(key)) != nil
+      guard let child = try tree.nodeIfSmall(at: path.child(key), remaining) else { return nil }
+      size += child.estimatedSize + key.text.utf8.count + 4
+      guard size <= limits.responseBytes else { throw RealtimeError.tooBig }
+      if !isKnown { remaining.readBytes -= child.estimatedSize }
+      guard remaining.readBytes >= 0 else { return nil }
+      children.append((key, child))
+    }
+    return .object(children)
+  }
+}
+
+extension RealtimeOperation {
+  /// Whether a single read fails without an index. Clients request complete locations in any order.
+  fileprivate func needsIndex(_ query: QuerySpec) -> Bool { connection == nil || !query.showsAll }
+}
+
+extension QuerySpec {
+  /// The query with a limit of at most `maximum` children.
+  fileprivate func limited(to maximum: Int) -> QuerySpec {
+    guard limit.map({ $0.count > maximum }) ?? true else { return self }
+    var query = self
+    if case .last = limit { query.limit = .last(maximum) } else { query.limit = .first(maximum) }
+    return query
+  }
+}
+
+extension Node {
+  /// The estimated bytes of a query's window, for children of average size.
+  func estimatedSize(of query: QuerySpec) -> Int {
+    guard let limit = query.limit, childCount > limit.count else { return estimatedSize }
+    return estimatedSize / childCount * limit.count
+  }
+
+  /// Number of leaves of the value.
+  fileprivate var leafCount: Int {
+    guard case .children = content else { return isEmpty ? 0 : 1 }
+    var count = 0
+    forEachChild { _, child in
+      count += child.leafCount
+      return true
+    }
+    return count
+  }
+}

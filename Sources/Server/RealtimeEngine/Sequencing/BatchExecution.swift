@@ -1,0 +1,310 @@
+// Executes the operations of one batch in the store's sequencer, and collects the steps for the fan-out
+// stage.
+//
+// The batch dispatches each operation to the handler of its action, and offers the handlers the tree, the
+// access checks and the writer.
+//
+// Invariant: each operation is answered once, or deferred, or ignored because its session has ended.
+
+import OrderedStore
+import RealtimeModel
+
+/// The execution of one batch.
+final class BatchExecution {
+  let tree: Tree
+  /// nil while the store cannot write.
+  let writer: BatchWriter?
+  /// The time of the batch in milliseconds since the Unix epoch: the value of its server timestamps.
+  let now: Int64
+  let executor: OperationExecutor
+  /// Whether operations may be deferred.
+  let mayDefer: Bool
+  /// Rolls back the sessions.
+  let journal: SessionJournal
+  /// The error of writes while the store cannot write.
+  private let failure: RealtimeError
+  /// Whether a permitted write failed for lack of a writer.
+  private(set) var missedWriter = false
+  private(set) var steps: [FanOutStep] = []
+  /// The operations that left the batch, deferred or blocked.
+  private(set) var deferred: [RealtimeOperation] = []
+  private var deferredConnections: Set<ObjectIdentifier> = []
+  private var answerCount = 0
+  /// The time that throttled operations have taken so far.
+  private var throttledTime = Duration.zero
+  /// The largest `timesSkipped` of the batch's throttled operations, until one of these executes.
+  var maximumTimesSkipped = 0
+  /// Number of listens that were authorized again for changed callers.
+  private(set) var reauthorizedListens = 0
+  private var logged: [(Path, Node?)] = []
+  /// The rules, once read.
+  var knownRules: RulesFile??
+  /// The pending index builds, once read.
+  var knownBuilds: IndexBuilds?
+
+  init(
+    tree: Tree, writer: BatchWriter?, now: Int64, executor: OperationExecutor, journal: SessionJournal,
+    mayDefer: Bool = false, failure: RealtimeError? = nil
+  ) {
+    self.tree = tree
+    self.writer = writer
+    self.now = now
+    self.executor = executor
+    self.journal = journal
+    self.mayDefer = mayDefer
+    self.failure = failure ?? RealtimeError(.unavailable, "the database cannot write now")
+  }
+
+  /// Executes one operation.
+  /// - Throws: errors of the store only; they fail the complete batch.
+  func run(_ operation: RealtimeOperation) throws {
+    // The connection may have been closed since the batch was formed.
+    if operation.isAbandoned { return }
+    if let connection = operation.connection {
+      if deferredConnections.contains(ObjectIdentifier(connection)) {
+        return deferred.append(operation.blocked)
+      }
+      if connection.session.hasEnded {
+        guard case .close = operation.action else { return }
+      }
+      executor.register(connection, journal)
+    }
+    let answersBefore = answerCount
+    do {
+      try performInTime(operation)
+    } catch let deferral as Deferral {
+      precondition(answerCount == answersBefore, "invariant: a deferred operation is not answered")
+      deferred.append(operation.deferred(deferral))
+      if let connection = operation.connection { deferredConnections.insert(ObjectIdentifier(connection)) }
+      return
+    } catch let error as RealtimeError {
+      answer(operation, .failure(error))
+    }
+    precondition(answerCount == answersBefore + 1, "invariant: each operation is answered exactly once")
+  }
+
+  /// Performs an operation, unless throttled operations have delayed the writes of this batch for long
+  /// enough.
+  ///
+  /// The operation that was skipped most often goes first and always, so that new ones cannot overtake it.
+  private func performInTime(_ operation: RealtimeOperation) throws {
+    guard mayDefer, operation.isThrottled else { return try perform(operation) }
+    if operation.timesSkipped < maximumTimesSkipped
+      || throttledTime > .zero && throttledTime >= executor.generations.limits.batchQuantum
+    {
+      throw Deferral.nextBatch
+    }
+    maximumTimesSkipped = 0
+    let start = ContinuousClock.now
+    defer { throttledTime += ContinuousClock.now - start }
+    try perform(operation)
+  }
+
+  private func perform(_ operation: RealtimeOperation) throws {
+    let caller = operation.caller
+    switch operation.action {
+    case .write(let write, let hash):
+      answer(operation, try writes.perform(write, ifHash: hash, for: operation))
+    case .get(let path, let query): answer(operation, .value(try reads.get(path, query, for: operation)))
+    case .getShallow(let path, let query):
+      answer(operation, .shallow(try reads.getShallow(path, query, caller)))
+    case .estimate(let write, let maximum):
+      answer(operation, .count(try reads.estimate(write, atMost: maximum, for: caller)))
+    case .listen(let listen):
+      let (connection, request) = operation.connectionAndRequest
+      try listens.start(listen, of: connection, request, for: operation)
+    case .unlisten(let path, let tag):
+      listens.stop(ListenName(path: path, tag: tag), of: operation.connectionAndRequest.connection)
+      answer(operation, .done)
+    case .followFullValue(let path):
+      try rowWindows.followFullValue(path, for: operation)
+      answer(operation, .done)
+    case .onDisconnect(let write):
+      try disconnects.register(write, for: operation.connectionAndRequest.connection)
+      answer(operation, .done)
+    case .cancelOnDisconnect(let path):
+      try disconnects.cancel(path, for: operation.connectionAndRequest.connection)
+      answer(operation, .done)
+    case .authenticate(let caller):
+      try sessions.authenticate(operation.connectionAndRequest.connection, as: caller)
+      answer(operation, .done)
+    case .close:
+      try sessions.end(operation.connectionAndRequest.connection)
+      answer(operation, .done)
+    case .takeOver(let session, let connection):
+      try sessions.takeOver(session, of: connection)
+      answer(operation, .done)
+    case .getSetting(let setting): answer(operation, .setting(try settings.string(of: setting, for: caller)))
+    case .setSetting(let setting, let string):
+      try settings.set(setting, to: string, for: caller)
+      answer(operation, .done)
+    case .getRules: answer(operation, .rules(try settings.rules()))
+    case .setRules(let rules):
+      try settings.set(rules, for: caller)
+      try settings.unlabelStable(unless: rules.text)
+      answer(operation, .done)
+    case .administer(_, let work):
+      guard caller.identity == .administrator else { throw RealtimeError.permissionDenied }
+      try work(self)
+      answer(operation, .done)
+    case .buildIndexes: answer(operation, .count(try indexBuilds.buildNext() ? 1 : 0))
+    case .installImport(let path, let imported):
+      try imports.install(imported, at: path, for: operation)
+      answer(operation, .written(.empty))
+    case .removeEmptyGenerations:
+      _ = try writer?.removeEmptyGenerations()
+      answer(operation, .done)
+    case .barrier: answer(operation, .done)
+    }
+  }
+
+  // MARK: Steps
+
+  /// Adds the answer to an operation.
+  private func answer(_ operation: RealtimeOperation, _ result: OperationResult) {
+    answerCount += 1
+    steps.append(.answer(operation.origin, result))
+  }
+
+  /// Adds a step for the fan-out stage. The start of a listen answers its operation.
+  func add(_ step: FanOutStep) {
+    switch step {
+    case .answer: preconditionFailure("invariant: the batch answers operations, handlers return results")
+    case .listen: answerCount += 1
+    case .write, .fullValue, .unlisten, .end: break
+    }
+    steps.append(step)
+  }
+
+  /// Adds a write for the fan-out stage, and follows the windows that it changes.
+  ///
+  /// - Parameter changes: in ascending order of paths, none inside another.
+  func notify(_ changes: [Change]) throws {
+    precondition(!changes.isEmpty, "invariant: a notified write has changes")
+    assert(
+      zip(changes, changes.dropFirst()).allSatisfy { $0.path < $1.path && !$0.path.contains($1.path) },
+      "the changes of a write are sorted, none inside another")
+    add(.write(changes, windows: try rowWindows.follow(changes)))
+  }
+
+  /// Counts listens that are authorized again. Only the first connection of a batch may exceed the limit.
+  ///
+  /// - Throws: ``Deferral`` if the next batch has to authorize them.
+  func countReauthorizedListens(_ count: Int) throws {
+    if mayDefer, count > 0, reauthorizedListens > 0,
+      reauthorizedListens + count > BatchExecution.maximumReauthorizedListens
+    {
+      throw Deferral.nextBatch
+    }
+    reauthorizedListens += count
+  }
+
+  /// Maximum number of listens that one batch authorizes again for changed callers.
+  static let maximumReauthorizedListens = 2_048
+
+  // MARK: Access
+
+  func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Caller) throws {
+    for key in path.keys {
+      guard ChildKey.isValid(key.text) || key.isPriority else { throw RealtimeError.invalidPath }
+    }
+    if executor.policy.allowsEverything(caller) { return }
+    let view = TreeAccessView(tree: tree, changes: [], now: now)
+    if let denial = try executor.policy.decide(caller, .read(path, query), view: view) { throw denial }
+  }
+
+  func mayWrite(_ changes: [(path: Path, value: Node)], _ caller: Caller) throws {
+    if executor.policy.allowsEverything(caller) { return }
+    let view = TreeAccessView(tree: tree, changes: changes, now: now)
+    if let denial = try executor.policy.decide(caller, .write(changes), view: view) { throw denial }
+  }
+
+  // MARK: Writing
+
+  /// The writer, requested once everything is checked and permitted.
+  /// - Throws: ``RealtimeError`` while the store cannot write.
+  func requireWriter() throws -> BatchWriter {
+    guard let writer else {
+      missedWriter = true
+      throw failure
+    }
+    return writer
+  }
+
+  /// Records changes of the tree for the commit log.
+  ///
+  /// - Parameter changes: a value is nil if it is too large for the log.
+  func logChanges(_ changes: [(Path, Node?)]) { logged += changes }
+
+  /// Writes the log record of the batch's changes.
+  func log() throws {
+    guard let writer, !logged.isEmpty else { return }
+    let record = ChangeLogRecord(logged).bytes
+    assert((try? ChangeLogRecord(bytes: record))?.changes.count == logged.count, "a log record decodes")
+    try writer.log(record, nil)
+  }
+
+  /// Marks an empty tree as one without priorities, once, before the first write to it.
+  func markIfEmpty() throws {
+    guard let writer, executor.mustMarkIfEmpty else { return }
+    executor.mustMarkIfEmpty = false
+    guard try tree.view.get(RowKeys.noPriorities) == nil else { return }
+    var isEmpty = true
+    try writer.scan(RowKeys.range(of: .root), reverse: false) { _, _, _ in
+      isEmpty = false
+      return false
+    }
+    if isEmpty { try writer.beginPriorities() }
+  }
+}
+
+extension RealtimeOperation {
+  /// The connection and request number of an action that only connections submit.
+  fileprivate var connectionAndRequest: (connection: ConnectionState, request: Int64?) {
+    guard case .connection(let connection, let request) = origin else {
+      preconditionFailure("invariant: only connections submit this action")
+    }
+    return (connection, request)
+  }
+}
+
+// MARK: Handlers
+
+/// A part of the execution that handles the operations of one kind.
+protocol BatchHandler {
+  var batch: BatchExecution { get }
+}
+
+extension BatchHandler {
+  var tree: Tree { batch.tree }
+  var now: Int64 { batch.now }
+  var executor: OperationExecutor { batch.executor }
+  var journal: SessionJournal { batch.journal }
+  var limits: RealtimeLimits { batch.executor.limits }
+  var staging: StagingLimits { batch.executor.generations.limits }
+}
+
+extension BatchExecution {
+  /// Puts, merges and conditional writes.
+  var writes: WriteHandler { WriteHandler(batch: self) }
+  /// Reads of values and query windows.
+  var reads: ReadHandler { ReadHandler(batch: self) }
+  /// Starts and ends of listens.
+  var listens: ListenHandler { ListenHandler(batch: self) }
+  /// Windows that are followed by rows.
+  var rowWindows: RowWindowHandler { RowWindowHandler(batch: self) }
+  /// Changes of callers, and ends of sessions.
+  var sessions: SessionHandler { SessionHandler(batch: self) }
+  /// onDisconnect writes.
+  var disconnects: DisconnectHandler { DisconnectHandler(batch: self) }
+  /// Imported values.
+  var imports: ImportHandler { ImportHandler(batch: self) }
+  /// Rules and other settings.
+  var settings: SettingsHandler { SettingsHandler(batch: self) }
+  /// Index rows of written values.
+  var indexes: IndexMaintenance { IndexMaintenance(batch: self) }
+  /// Builds of index rows in the background.
+  var indexBuilds: IndexBuildHandler { IndexBuildHandler(batch: self) }
+  /// The form in which listeners receive changes.
+  var notifications: NotificationBuilder { NotificationBuilder(batch: self) }
+}

@@ -1,0 +1,121 @@
+// Takes batches of operations from the queue to the store, and their results to the fan-out stage.
+//
+// The path of a put through this module:
+//
+//   1. API/RealtimeConnection, RealtimeDatabase       submit it (Sequencing/RealtimeOperation)
+//   2. Sequencing/OperationQueue                      orders it, and puts it into a batch
+//   3. Sequencing/BatchLoop, BatchRunner              run the batch as one commit of the store
+//   4. Sequencing/OperationExecutor, BatchExecution   execute it in the store's sequencer
+//   5. Sequencing/WriteHandler, WriteRequest          check it and apply it (Tree/Tree, Sequencing/BatchWriter)
+//      NotificationBuilder, ChangeLogRecord           describe it to listeners and to the commit log
+//   6. Listens/FanOut, WriteFanOut, ListenTrie        push it to listeners once durable, and answer the writer
+//
+// An operation that needs slow work leaves at step 4 and returns to step 2 with the result (Deferral/).
+//
+// Invariants
+//   1. Batches enter the store's sequencer one at a time, in queue order; a batch is sequenced while earlier
+//      ones sync.
+//   2. The fan-out stage receives the results of batches in that order, each after its commit is durable.
+//      After a failed commit every later batch in flight fails as well; all of them are rolled back and
+//      answered with the error.
+
+import OrderedStore
+
+/// The task that runs one database's batches.
+struct BatchLoop: Sendable {
+  /// Maximum number of batches in flight: one syncs, the next waits for the disk, one is sequenced. More
+  /// would make batches smaller and no sync faster (decision 0009).
+  static let maximumInFlight = 3
+
+  /// Heavier batches, in bytes, are released as soon as they are durable; lighter ones with the next batch.
+  private static let minimumStagedBytes = 64 << 10
+
+  let queue: OperationQueue
+  let runner: BatchRunner
+  let deferrals: DeferralRunner
+  let maximumInFlight: Int
+
+  /// Runs until the queue is closed and empty, and every result is delivered.
+  func run() async {
+    let (stream, stage) = AsyncStream.makeStream(of: BatchInFlight.self)
+    let fanOut = Task {
+      let fanOut = FanOut()
+      var published = 0
+      for await batch in stream {
+        let steps = await batch.steps.value()
+        published += 1
+        precondition(batch.number == published, "invariant: batches are published in their order")
+        precondition(batch.outcome.known != nil, "invariant: a batch is published after its commit ended")
+        fanOut.run(steps)
+      }
+    }
+    var number = 0
+    var first = await runBeforeFirstWrite(stage, &number)
+    var inFlight: [BatchInFlight] = []
+    while true {
+      if inFlight.count >= maximumInFlight { _ = await inFlight[0].outcome.value() }
+      await removeFinished(&inFlight)
+      guard let operations = first.isEmpty ? await queue.next() : first else { break }
+      first = []
+      if operations.isEmpty { continue }
+      let isHeavy =
+        operations.reduce(0) { $0 + $1.weight } > BatchLoop.minimumStagedBytes
+        || operations.contains { $0.results.location != nil || $0.results.window != nil }
+      number += 1
+      let batch = runner.start(number, operations) { [queue] hasFailed in
+        if hasFailed || isHeavy { queue.wake() }
+      }
+      inFlight.append(batch)
+      precondition(inFlight.count <= maximumInFlight, "invariant: batches in flight are bounded")
+      stage.yield(batch)
+      if let result = await batch.sequenced.value() {
+        deferrals.start(result.deferred)
+        if result.hasGarbage {
+          // The cleaner reads durable rows only.
+          Task { [deferrals] in
+            _ = await batch.outcome.value()
+            deferrals.cleaner.wake()
+          }
+        }
+      } else {
+        // No later batch may overtake operations that run again.
+        await runner.recover(inFlight)
+        inFlight = []
+      }
+    }
+    for batch in inFlight { _ = await batch.outcome.value() }
+    await removeFinished(&inFlight)
+    stage.finish()
+    await fanOut.value
+  }
+
+  /// Executes operations while the database has no rows.
+  ///
+  /// - Returns: the operations from the first write on, once rows exist; none at the end of the queue.
+  private func runBeforeFirstWrite(
+    _ stage: AsyncStream<BatchInFlight>.Continuation, _ number: inout Int
+  ) async -> [RealtimeOperation] {
+    while runner.rows.current == nil {
+      guard let operations = await queue.next() else { break }
+      let (steps, remaining) = await runner.runWithoutRows(operations)
+      number += 1
+      let batch = BatchInFlight(number, [])
+      batch.finish(.success(steps))
+      stage.yield(batch)
+      if !remaining.isEmpty { return remaining }
+    }
+    return []
+  }
+
+  /// Removes batches whose commits have ended, and recovers from a failed one.
+  private func removeFinished(_ inFlight: inout [BatchInFlight]) async {
+    while let first = inFlight.first, let outcome = first.outcome.known {
+      if case .failure = outcome {
+        await runner.recover(inFlight)
+        inFlight = []
+        return
+      }
+      inFlight.removeFirst()
+    }
+  }
+}

@@ -1,0 +1,195 @@
+// Writes the rows of a batch: translates keys of the tree to the rows of relocated subtrees, and marks
+// batches that cleared rows.
+//
+// After a batch has executed, the store still reads the rows that the batch cleared, and rejects the commit
+// if it cannot. The next batch executes before anyone learns of the rejection. A batch that cleared rows
+// therefore writes a mark with its version, and the next batch checks for the mark (see `OperationExecutor`).
+
+import OrderedStore
+
+/// The writer of one batch, over the store's sequenced transaction.
+final class BatchWriter: SequencedTransaction {
+  private let base: any SequencedTransaction
+  private let state: GenerationState
+  private let journal: SessionJournal
+  private var hasCleared = false
+  private var priorities = PriorityMarks()
+  /// Whether the batch left rows for the cleaner to remove.
+  private(set) var hasGarbage = false
+
+  init(_ base: any SequencedTransaction, _ state: GenerationState, _ journal: SessionJournal) {
+    self.base = base
+    self.state = state
+    self.journal = journal
+  }
+
+  var version: Version { base.version }
+  var commitVersion: Version { base.commitVersion }
+
+  private var view: GenerationView { GenerationView(base: base, generations: state.current) }
+
+  func get(_ key: [UInt8]) throws -> VersionedValue? { try base.get(state.current.physicalKey(key)) }
+
+  func scan(
+    _ range: KeyRange, reverse: Bool,
+    _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
+  ) throws {
+    try view.scan(range, reverse: reverse, visit)
+  }
+
+  func set(_ key: [UInt8], _ value: StoredValue) throws {
+    try note(key, value)
+    try base.set(state.current.physicalKey(key), value)
+  }
+
+  func insert(_ key: [UInt8], _ value: StoredValue) throws {
+    try note(key, value)
+    try base.insert(state.current.physicalKey(key), value)
+  }
+
+  /// Records a row that adds a priority to the tree.
+  private func note(_ key: [UInt8], _ value: StoredValue) throws {
+    guard key.first == RowKeys.tree, RowKeys.hasPriority(key, value), let parent = RowKeys.parent(key) else {
+      return
+    }
+    try priorities.mark(parent, .children, in: base)
+  }
+
+  /// Marks an empty tree as one without priorities.
+  func beginPriorities() throws { try priorities.begin(in: base) }
+
+  func clear(_ key: [UInt8]) throws {
+    hasCleared = true
+    try base.clear(state.current.physicalKey(key))
+  }
+
+  func clear(_ range: KeyRange) throws {
+    hasCleared = true
+    guard !state.current.isEmpty, range.start.first == RowKeys.tree else { return try base.clear(range) }
+    var rest: KeyRange? = range
+    while let current = rest {
+      let (run, next) = state.current.contiguousRange(current)
+      try base.clear(run.range)
+      rest = next.map { KeyRange(start: $0, end: range.end) }
+    }
+  }
+
+  func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws { try base.log(payload, attachment) }
+
+  func reserveCommitVersion() { base.reserveCommitVersion() }
+
+  /// Writes the mark if rows were cleared; returns whether it did.
+  func mark() throws -> Bool {
+    if hasCleared { try base.set(RowKeys.mark, []) }
+    return hasCleared
+  }
+}
+
+// MARK: Generations
+
+extension BatchWriter {
+  /// The keys of a location's rows; nil if they are too many for one commit to clear.
+  ///
+  /// - Parameter empty: learns which keys after them have no rows.
+  func rows(at prefix: [UInt8], _ gap: inout RowGap?) throws -> [[UInt8]]? {
+    var rows: [[UInt8]] = []
+    var bytes = 0
+    var isComplete = true
+    var next: [UInt8]?
+    var range = KeyRange(prefix: prefix)
+    if let limit = gap?.limit { range.end = limit }
+    try scan(range, reverse: false) { key, _, _ in
+      guard key.starts(with: prefix) else {
+        next = Array(key)
+        return false
+      }
+      bytes += key.count
+      isComplete = rows.count < state.limits.clearedRows && bytes <= state.limits.clearedBytes
+      if isComplete { rows.append(Array(key)) }
+      return isComplete
+    }
+    if isComplete, let limit = gap?.limit, let after = KeyRange.successor(ofPrefix: prefix) {
+      gap?.record(
+        from: rows.isEmpty ? prefix : after, to: next ?? limit, endsWithRow: next != nil)
+    } else {
+      gap?.forget()
+    }
+    return isComplete ? rows : nil
+  }
+
+  /// Removes every row of a location.
+  ///
+  /// - Parameter rows: its rows; nil if they are too many. The location then gets an empty generation, and
+  ///   the cleaner removes the rows.
+  func clearLocation(_ prefix: [UInt8], _ rows: [[UInt8]]?) throws {
+    guard let rows else { return try begin(state.nextNumber(commitVersion), at: prefix) }
+    for row in rows { try clear(row) }
+  }
+
+  /// Replaces a location's rows by those of a staged generation.
+  func place(_ generation: StagedGeneration, at prefix: [UInt8]) throws {
+    try clear(RowKeys.pendingDelete(generation.number))
+    if generation.hasPriority {
+      if let parent = RowKeys.parent(prefix) { try priorities.mark(parent, .children, in: base) }
+      try priorities.mark(prefix[...], .everything, in: base)
+    }
+    try begin(generation.number, at: prefix)
+  }
+
+  /// Maps a location to a generation, and leaves its earlier rows to the cleaner.
+  private func begin(_ number: UInt64, at prefix: [UInt8]) throws {
+    let replaced = Array(state.current.within(prefix))
+    for old in replaced {
+      try discard(KeyRange(prefix: old.physicalPrefix), old.number)
+      if old.prefix != prefix { try clear(RowKeys.generation(of: old.prefix)) }
+    }
+    // If the location had a generation, the rows under its own keys are garbage already.
+    if replaced.first?.prefix != prefix { try discard(KeyRange(prefix: state.current.physicalKey(prefix))) }
+    try base.set(RowKeys.generation(of: prefix), RowKeys.bigEndian(number))
+    try base.set(RowKeys.generationStamp, RowKeys.bigEndian(number))
+    state.change(journal) { $0.install(SubtreeGeneration(prefix: prefix, number: number)) }
+  }
+
+  /// Leaves rows to the cleaner, if there are any.
+  ///
+  /// - Parameter number: the number of their generation; nil for rows outside generations.
+  private func discard(_ range: KeyRange, _ number: UInt64? = nil) throws {
+    var isEmpty = true
+    try base.scan(range, reverse: false) { _, _, _ in
+      isEmpty = false
+      return false
+    }
+    guard !isEmpty else { return }
+    hasGarbage = true
+    let number = try number ?? state.nextNumber(commitVersion)
+    try base.set(RowKeys.pendingDelete(number), GenerationRows.encode(range))
+  }
+
+  /// Removes the entries of generations without rows, while the cleaner has nothing left to remove.
+  ///
+  /// - Returns: whether there may be more of them.
+  func removeEmptyGenerations(atMost maximum: Int = 256) throws -> Bool {
+    var isIdle = true
+    try base.scan(RowKeys.pendingDeletes, reverse: false) { _, _, _ in
+      isIdle = false
+      return false
+    }
+    guard isIdle else { return false }
+    var forgotten = 0
+    for generation in state.current.all where forgotten < maximum {
+      var isEmpty = true
+      try scan(KeyRange(prefix: generation.prefix), reverse: false) { _, _, _ in
+        isEmpty = false
+        return false
+      }
+      guard isEmpty else { continue }
+      forgotten += 1
+      try clear(RowKeys.generation(of: generation.prefix))
+      state.change(journal) { $0.remove(generation.prefix) }
+    }
+    if forgotten > 0 {
+      try base.set(RowKeys.generationStamp, RowKeys.bigEndian(try state.nextNumber(commitVersion)))
+    }
+    return forgotten == maximum
+  }
+}

@@ -1,0 +1,85 @@
+// Handles the start and the end of listens: access, the limits of a connection and of a location, and the
+// first value.
+
+import OrderedStore
+import RealtimeModel
+
+/// Starts and ends listens in a batch.
+struct ListenHandler: BatchHandler {
+  let batch: BatchExecution
+
+  func start(
+    _ listen: RealtimeOperation.Listen, of connection: ConnectionState, _ request: Int64?,
+    for operation: RealtimeOperation
+  ) throws {
+    try batch.mayRead(listen.path, listen.query, connection.session.caller)
+    let name = ListenName(path: listen.path, tag: listen.tag)
+    guard
+      connection.session.listens[name] != nil
+        || connection.session.listens.count < limits.listensPerConnection
+    else {
+      throw RealtimeError(
+        .failure, "too many listens: a connection may hold \(limits.listensPerConnection)")
+    }
+    if !listen.isDefault { try checkOrderLimit(listen) }
+    if let shown = try batch.rowWindows.start(listen, for: operation) {
+      change(connection, listen: name, to: listen.query)
+      return batch.add(
+        .listen(connection, listen, shown, PreparedListen(isPartial: true), warnings: [], request: request))
+    }
+    let value =
+      if !listen.isDefault, !listen.query.isWide,
+        executor.orders.has(listen.query.ordering, at: listen.path),
+        let node = try tree.nodeIfSmall(at: listen.path, staging),
+        !listen.isHashed || node.estimatedSize(of: listen.query) <= staging.preparedBytes
+      {
+        // The fan-out stage has the children in this order already, for another listen.
+        OrderedLocation(node)
+      } else {
+        try batch.reads.value(
+          at: listen.path, for: operation, listen.isDefault ? nil : listen.query, isHashed: listen.isHashed)
+      }
+    // From now on the fan-out stage follows the complete value.
+    if !listen.isDefault { executor.windows.remove(listen.path, journal) }
+    change(connection, listen: name, to: listen.query)
+    let warnings = try batch.settings.hasIndex(listen.query.ordering, listen.path) ? [] : ["no_index"]
+    batch.add(
+      .listen(
+        connection, listen, value.node,
+        .init(location: listen.isDefault ? nil : value, firstPush: operation.results.firstPush),
+        warnings: warnings, request: request))
+  }
+
+  /// Rejects a listen that needs one sort order too many. The fan-out stage keeps the children of a location
+  /// in each order with a limit, and every write updates all of them. Order by key needs no second copy.
+  private func checkOrderLimit(_ listen: RealtimeOperation.Listen) throws {
+    let (orders, maximum) = (executor.orders, limits.ordersPerLocation)
+    guard listen.query.limit != nil, listen.query.ordering != .key,
+      !orders.has(listen.query.ordering, at: listen.path),
+      orders.count(at: listen.path) >= maximum
+    else { return }
+    throw RealtimeError(
+      .failure,
+      "too many orders: a location may be listened to with limits in \(maximum) at a time (ordersPerLocation)"
+    )
+  }
+
+  func stop(_ name: ListenName, of connection: ConnectionState) {
+    change(connection, listen: name, to: nil)
+    batch.add(.unlisten(connection, name, revoked: nil))
+  }
+
+  /// Ends a listen with an error.
+  func revoke(_ name: ListenName, of connection: ConnectionState, _ error: RealtimeError) {
+    change(connection, listen: name, to: nil)
+    batch.add(.unlisten(connection, name, revoked: error))
+  }
+
+  /// Adds, replaces or removes a listen in the executor's state.
+  private func change(_ connection: ConnectionState, listen name: ListenName, to query: QuerySpec?) {
+    let before = connection.session.listens[name]
+    journal.change(connection, listen: name, to: query)
+    executor.orders.change(name, from: before, to: query, journal)
+    if let before { executor.windows.removeListen(name.path, before, journal) }
+  }
+}

@@ -1,0 +1,163 @@
+// Builds the notifications of a write: the changes in the form in which listeners receive them.
+//
+// Clients apply the paths of one message one by one, in a fixed order: at the listened location paths
+// with a value first, elsewhere in the order of their keys as strings, priorities among them. A client drops
+// the priority of a location that is empty in between. A location with a priority that keeps no child over
+// the write is therefore sent as one complete value. That value comes entirely from the write. Only the
+// priorities of the locations above it are read.
+//
+// Writes without a removal, and without a priority among several paths, are sent unchanged and need no reads.
+
+import OrderedStore
+import RealtimeModel
+
+/// Builds the notifications of a write.
+struct NotificationBuilder: BatchHandler {
+  let batch: BatchExecution
+
+  /// The changes as listeners receive them.
+  ///
+  /// - Parameters:
+  ///   - changes: in ascending order of paths, none inside another, and already in the tree.
+  ///   - emptied: the locations that lost their last child.
+  func notifications(for changes: [Change], emptied: [Path]) throws -> [Change] {
+    guard changes.count > 1, changes.contains(where: { $0.isRemoval || $0.path.isPriority }),
+      try mayHavePriorities()
+    else { return changes }
+    return try widened(changes, emptied)
+  }
+
+  /// Replaces the changes inside a location by one of the complete location, where its priority would get
+  /// lost.
+  private func widened(_ changes: [Change], _ emptied: [Path]) throws -> [Change] {
+    var locations: Set<Path> = []
+    var known: [Path: Bool] = [:]
+    for change in changes where change.isRemoval {
+      locations.formUnion(try prioritizedLocations(above: change.path, &known))
+    }
+    for change in changes where change.path.isPriority { locations.insert(change.path.dataPath) }
+    locations.formUnion(emptied)
+    var replacements: [(inside: Range<Int>, change: Change)] = []
+    var chosen: Set<Path> = []
+    for location in locations.sorted(by: { $0.count < $1.count }) {
+      if isBelow(location, chosen) { continue }
+      let inside = range(of: location, in: changes)
+      let candidates = changes[inside]
+      guard candidates.contains(where: { !$0.value.isEmpty && !$0.path.isPriority && $0.path != location }),
+        candidates.reduce(0, { $0 + $1.value.estimatedSize }) < limits.responseBytes / 2,
+        try !hasOtherValue(location, besides: candidates)
+      else { continue }
+      replacements.append(
+        (inside, Change(path: location, value: try value(of: location, from: candidates), before: nil)))
+      chosen.insert(location)
+    }
+    // Built in one pass: single replacements would each move the rest of the array.
+    var widened: [Change] = []
+    var next = 0
+    for (inside, change) in replacements.sorted(by: { $0.inside.lowerBound < $1.inside.lowerBound }) {
+      widened += changes[next..<inside.lowerBound]
+      widened.append(change)
+      next = inside.upperBound
+    }
+    return widened + changes[next...]
+  }
+
+  /// The value of a location whose content comes entirely from these changes.
+  private func value(of location: Path, from changes: ArraySlice<Change>) throws -> Node {
+    if let known = tree.cache?.node(at: location) { return known }
+    var value = Node.empty
+    // The locations from `location` down to the parent of the last change: they may have priorities.
+    var ancestors: [Path] = []
+    for change in changes where !change.value.isEmpty && !change.path.isPriority {
+      value = value.setting(Path(keys: Array(change.path.keys.dropFirst(location.count))), to: change.value)
+      while let last = ancestors.last, !last.contains(change.path) { ancestors.removeLast() }
+      for count in location.count..<change.path.count where count >= location.count + ancestors.count {
+        ancestors.append(Path(keys: Array(change.path.keys.prefix(count))))
+        guard let ancestor = ancestors.last, let priority = try tree.objectPriority(at: ancestor) else {
+          continue
+        }
+        let relative = Path(keys: Array(ancestor.keys.dropFirst(location.count)))
+        // The ancestor has a value by now: `value` keeps its priority.
+        value = value.setting(relative, to: value.descendant(relative).with(priority: priority))
+      }
+    }
+    return value
+  }
+
+  /// Whether a location lies below one of several.
+  private func isBelow(_ location: Path, _ others: Set<Path>) -> Bool {
+    guard !others.isEmpty else { return false }
+    var above = location.parent
+    while let location = above {
+      if others.contains(location) { return true }
+      above = location.parent
+    }
+    return false
+  }
+
+  /// The range of the changes at or below a location.
+  private func range(of location: Path, in changes: [Change]) -> Range<Int> {
+    var (low, high) = (0, changes.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if changes[middle].path < location { low = middle + 1 } else { high = middle }
+    }
+    var end = low
+    while end < changes.count, location.contains(changes[end].path) { end += 1 }
+    return low..<end
+  }
+
+  /// Whether a location has a value that none of these changes wrote.
+  private func hasOtherValue(_ location: Path, besides changes: ArraySlice<Change>) throws -> Bool {
+    let rows = changes.filter { !$0.path.isPriority }.map { RowKeys.row(of: $0.path) }
+    var start = RowKeys.row(of: location)
+    let end = KeyRange.successor(ofPrefix: start)
+    for row in rows.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+      if start.lexicographicallyPrecedes(row), try hasValue(KeyRange(start: start, end: row)) { return true }
+      guard let next = KeyRange.successor(ofPrefix: row) else { return false }
+      start = next
+    }
+    if let end, !start.lexicographicallyPrecedes(end) { return false }
+    return try hasValue(KeyRange(start: start, end: end))
+  }
+
+  /// Whether a range has a row that is not a priority.
+  private func hasValue(_ range: KeyRange) throws -> Bool {
+    var found = false
+    try tree.view.scan(range, reverse: false) { key, _, _ in
+      found = key.last != RowKeys.priority
+      return !found
+    }
+    return found
+  }
+
+  /// The locations above a path that have priorities, from the root down.
+  private func prioritizedLocations(above path: Path, _ known: inout [Path: Bool]) throws -> [Path] {
+    var found: [Path] = []
+    for count in 0..<path.count {
+      let location = Path(keys: Array(path.keys.prefix(count)))
+      // A value was removed below it: the location is, or was, an object.
+      let has = try known[location] ?? (tree.objectPriority(at: location) != nil)
+      known[location] = has
+      if has { found.append(location) }
+    }
+    return found
+  }
+
+  /// Whether the tree may have a priority.
+  private func mayHavePriorities() throws -> Bool {
+    guard try tree.view.get(RowKeys.noPriorities) != nil else { return true }
+    if try tree.view.get(RowKeys.row(of: Path.root.child(.priority))) != nil { return true }
+    var found = false
+    try tree.view.scan(KeyRange(prefix: RowKeys.prioritized([0])), reverse: false) { _, _, _ in
+      found = true
+      return false
+    }
+    return found
+  }
+}
+
+extension Change {
+  /// Whether a value, not only a priority, was removed.
+  var isRemoval: Bool { value.isEmpty && !path.isPriority }
+}

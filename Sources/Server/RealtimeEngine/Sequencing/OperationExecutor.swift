@@ -1,0 +1,219 @@
+// Executes operations of one database in the store's sequencer, and owns the in-memory state that belongs to
+// the sequenced order: sessions, cached subtrees, relocated subtrees, and windows that are followed by rows.
+//
+// Invariants
+//   1. Batches execute one at a time, on durable plus in-flight rows. Their results leave the executor only;
+//      the batch loop publishes them once the rows are durable.
+//   2. A failed operation leaves nothing but its error.
+//   3. A batch whose commit failed leaves nothing in memory: its journal rolls sessions back, and the cache
+//      is emptied, before anything else executes.
+
+import OrderedStore
+import RealtimeModel
+
+/// The result of one batch.
+struct BatchResult: Sendable {
+  var steps: [FanOutStep]
+  /// The operations that left the batch, deferred or blocked, in batch order.
+  var deferred: [RealtimeOperation] = []
+  /// The other operations.
+  var executed: [RealtimeOperation] = []
+  /// Whether the batch left rows for the cleaner to remove.
+  var hasGarbage = false
+}
+
+/// The sequenced side of one database.
+///
+/// `@unchecked Sendable`: batches touch it, which the store executes one at a time, and between batches the
+/// one task that issues them.
+final class OperationExecutor: @unchecked Sendable {
+  let policy: any AccessPolicy
+  let limits: RealtimeLimits
+  let rules = RulesCache()
+  let generations: GenerationState
+  let orders = ListenedOrders()
+  let windows = WindowedLocations()
+  /// Receives the events of index builds and row windows, inside the batch that causes them.
+  let events: ExecutorEvents
+  /// Whether the next write checks for an empty tree: see ``BatchExecution/markIfEmpty()``.
+  var mustMarkIfEmpty = true
+  private let cache: TreeCache
+  private var sessions: [String: ConnectionState] = [:]
+  /// The last batch, if its commit may have been rejected after its execution: see ``BatchWriter``.
+  private var unconfirmed: (version: Version, journal: SessionJournal)?
+
+  init(
+    policy: any AccessPolicy, limits: RealtimeLimits, cacheBytes: Int, staging: StagingLimits = .standard,
+    events: ExecutorEvents = ExecutorEvents()
+  ) {
+    self.events = events
+    generations = GenerationState(staging)
+    self.policy = policy
+    self.limits = limits
+    cache = TreeCache(budget: cacheBytes)
+  }
+
+  /// Executes operations in order as one batch, and logs their changes.
+  ///
+  /// - Parameter mayDefer: whether operations that need slow work may leave the batch.
+  /// - Throws: errors of the store, which fail the complete batch. The executor's state is as before, then.
+  func run(
+    _ operations: [RealtimeOperation], in writer: any SequencedTransaction, _ journal: SessionJournal,
+    mayDefer: Bool
+  ) throws -> BatchResult {
+    var deferred: Set<Int> = []
+    var result = try run(in: writer, journal, mayDefer: mayDefer) { batch in
+      batch.maximumTimesSkipped = operations.lazy.filter(\.isThrottled).map(\.timesSkipped).max() ?? 0
+      for (position, operation) in operations.enumerated() {
+        let before = batch.deferred.count
+        try batch.run(operation)
+        if batch.deferred.count > before { deferred.insert(position) }
+      }
+    }
+    result.executed =
+      deferred.isEmpty
+      ? operations : operations.indices.filter { !deferred.contains($0) }.map { operations[$0] }
+    precondition(
+      result.executed.count + result.deferred.count == operations.count,
+      "invariant: a batch executes or defers each operation once")
+    return result
+  }
+
+  /// Runs work as one batch, and logs its changes.
+  func run(
+    in writer: any SequencedTransaction, _ journal: SessionJournal, mayDefer: Bool = false,
+    _ work: (BatchExecution) throws -> Void
+  ) throws -> BatchResult {
+    try confirmLast(in: writer)
+    let writer = BatchWriter(writer, generations, journal)
+    let batch = BatchExecution(
+      tree: Tree(view: writer, cache: cache, limits: limits), writer: writer,
+      now: Int64(writer.commitVersion.microseconds / 1000), executor: self, journal: journal,
+      mayDefer: mayDefer)
+    do {
+      try work(batch)
+      try batch.log()
+      unconfirmed = try writer.mark() ? (writer.commitVersion, journal) : nil
+    } catch {
+      rollBack([journal])
+      throw error
+    }
+    return BatchResult(steps: batch.steps, deferred: batch.deferred, hasGarbage: writer.hasGarbage)
+  }
+
+  /// Checks whether the last batch was committed, and rolls it back if not.
+  private func confirmLast(in view: any ReadView) throws {
+    guard let last = unconfirmed else { return }
+    if try view.get(RowKeys.mark)?.writtenAt != last.version { rollBack([last.journal]) }
+    unconfirmed = nil
+  }
+
+  // MARK: Alongside the sequencer
+
+  /// Executes a read outside any connection, on durable rows. Uses the policy and the limits only.
+  ///
+  /// - Returns: no steps if the read is too large for one call of the store.
+  func read(_ operation: RealtimeOperation, in view: any ReadView) throws -> [FanOutStep] {
+    let batch = try readOnly(view, mayDefer: true)
+    try batch.run(operation)
+    return batch.steps
+  }
+
+  /// Checks that a caller may read a location.
+  /// - Throws: ``RealtimeError``, or an error of the view.
+  func mayRead(_ path: Path, _ caller: Caller, _ query: QuerySpec = .default, in view: any ReadView) throws {
+    try readOnly(view).mayRead(path, query, caller)
+  }
+
+  // MARK: Without a writer
+
+  /// Executes operations while the store cannot write: writes fail with its error.
+  ///
+  /// - Parameter journal: the journal of an earlier attempt: reads may run again from the start.
+  func run(
+    _ operations: [RealtimeOperation], reading view: any ReadView, failure: RealtimeError,
+    _ journal: SessionJournal
+  ) throws -> [FanOutStep] {
+    journal.rollBack()
+    let batch = try readOnly(view, journal, failure: failure)
+    for operation in operations { try batch.run(operation) }
+    return batch.steps
+  }
+
+  /// Executes one operation on a database without rows; returns nil for a permitted write, which needs them.
+  func attempt(_ operation: RealtimeOperation, on view: any ReadView) throws -> [FanOutStep]? {
+    let journal = SessionJournal()
+    let batch = try readOnly(view, journal)
+    try batch.run(operation)
+    guard batch.missedWriter else { return batch.steps }
+    journal.rollBack()
+    return nil
+  }
+
+  private func readOnly(
+    _ view: any ReadView, _ journal: SessionJournal = SessionJournal(), mayDefer: Bool = false,
+    failure: RealtimeError? = nil
+  ) throws -> BatchExecution {
+    BatchExecution(
+      tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
+      now: Int64(view.version.microseconds / 1000), executor: self, journal: journal, mayDefer: mayDefer,
+      failure: failure)
+  }
+
+  // MARK: State
+
+  /// Rolls back batches whose commits failed, given from first to last. No other batch may be executing.
+  func rollBack(_ journals: [SessionJournal]) {
+    for journal in journals.reversed() { journal.rollBack() }
+    cache.removeAll()
+  }
+
+  /// The background reads that receive every change.
+  var backgroundReads: BackgroundReads { cache.backgroundReads }
+
+  /// The listens that a write at a path concerns.
+  struct Audience {
+    /// The listens at and above the path.
+    var above: [(connection: ConnectionState, name: ListenName)] = []
+    /// The listens below it.
+    var below: [(connection: ConnectionState, name: ListenName)] = []
+  }
+
+  /// Finds the listens at, above and below a path. Visits every listen of the database: for rare, large
+  /// writes only.
+  func audience(of path: Path) -> Audience {
+    var audience = Audience()
+    for connection in sessions.values {
+      for name in connection.session.listens.keys {
+        if name.path.contains(path) {
+          audience.above.append((connection, name))
+        } else if path.contains(name.path) {
+          audience.below.append((connection, name))
+        }
+      }
+    }
+    return audience
+  }
+
+  func register(_ connection: ConnectionState, _ journal: SessionJournal) {
+    guard sessions[connection.name] !== connection else { return }
+    sessions[connection.name] = connection
+    journal.record { self.sessions[connection.name] = nil }
+  }
+
+  func unregister(_ session: String, _ journal: SessionJournal) -> ConnectionState? {
+    guard let connection = sessions.removeValue(forKey: session) else { return nil }
+    journal.record { self.sessions[session] = connection }
+    return connection
+  }
+}
+
+/// Callbacks for work that follows from a batch, called inside the batch.
+struct ExecutorEvents: Sendable {
+  /// Index rows have to be built.
+  var indexesPending: @Sendable () -> Void = {}
+  /// An index build is complete, or the rules have changed.
+  var indexesChanged: @Sendable () -> Void = {}
+  /// A location can no longer be followed by rows, and has to be followed as one value.
+  var rowWindowsEnded: @Sendable (Path) -> Void = { _ in }
+}

@@ -1,0 +1,117 @@
+// Handles puts, merges and conditional writes: checks the write, changes the tree, and notifies listeners.
+
+import OrderedStore
+import RealtimeModel
+
+/// Executes writes in a batch.
+struct WriteHandler: BatchHandler {
+  let batch: BatchExecution
+
+  /// Executes a write.
+  ///
+  /// - Parameter hash: the hash that the existing value must have, `""` for no value; nil to write
+  ///   unconditionally.
+  func perform(
+    _ write: RealtimeWrite, ifHash hash: String?, for operation: RealtimeOperation
+  ) throws -> OperationResult {
+    let submitted =
+      try operation.validated?.get()
+      ?? WriteRequest(write, limits: limits, bytes: operation.maximumBytes(limits))
+    var request = submitted
+    try request.resolve(in: tree, now: now)
+    try batch.mayWrite(request.changes, operation.caller)
+    let staged = try staged(submitted, of: operation)
+    if let hash, let target = request.changes.first {
+      let current = try batch.reads.value(at: target.path, for: operation).node
+      guard try matches(current, hash, operation) else { return .stale(current) }
+    }
+    try apply(request.changes, staged)
+    if case .set = write { return .written(request.changes.first?.value ?? .empty) }
+    return .written(.empty)
+  }
+
+  /// The part of a heavy write that was stored in the background.
+  /// - Throws: ``Deferral`` before it is stored.
+  private func staged(_ request: WriteRequest, of operation: RealtimeOperation) throws -> StagedWrite {
+    if let staged = operation.results.staged {
+      let staged = try staged.get()
+      guard operation.weight(without: staged) <= RowWeight.maximumCommitBytes else {
+        throw RealtimeError.writeTooBig
+      }
+      return staged
+    }
+    if operation.weight > staging.minimumStagedBytes {
+      _ = try batch.requireWriter()
+      if batch.mayDefer { throw Deferral.staging(WriteStaging(request: request)) }
+    }
+    guard operation.weight <= RowWeight.maximumCommitBytes else { throw RealtimeError.writeTooBig }
+    return StagedWrite()
+  }
+
+  /// Whether a value has the hash of a conditional write.
+  ///
+  /// A large value is hashed in the background. If the value is another one after that, the write is stale:
+  /// its client cannot have known the new value when it sent the hash.
+  /// - Throws: ``Deferral`` before a large value is hashed.
+  private func matches(_ current: Node, _ hash: String, _ operation: RealtimeOperation) throws -> Bool {
+    if let result = operation.results.hash { return result.matches && result.node == current }
+    if batch.mayDefer, !hash.isEmpty, current.estimatedSize > staging.preparedBytes {
+      throw Deferral.hash(HashComparison(node: current, hash: hash))
+    }
+    return current.matches(hash: hash)
+  }
+
+  /// Changes the tree, its index rows and the log, and notifies listeners.
+  ///
+  /// - Parameter changes: in ascending order of paths, none inside another.
+  func apply(_ changes: [(path: Path, value: Node)], _ staged: StagedWrite = StagedWrite()) throws {
+    let writer = try batch.requireWriter()
+    try batch.markIfEmpty()
+    var effective: [Change] = []
+    var emptied: [Path] = []
+    // Many changes may have one parent. Two facts about it are looked up once: whether a leaf has to make
+    // room for children, and, after the last removal, whether any child remains.
+    var object: Path?
+    var removed: Path?
+    var gap = RowGap(around: changes, minimumChanges: staging.minimumGapChanges)
+    // Priorities last: the location of one may be created by another change.
+    for priorities in [false, true] {
+      for (position, change) in changes.enumerated() where change.path.isPriority == priorities {
+        let parent = priorities ? nil : change.path.parent
+        if let place = removed, priorities || !change.value.isEmpty || place.parent != parent {
+          let orphaned = try tree.clearOrphanedPriorities(above: place, in: writer)
+          if !orphaned.isEmpty { gap?.forget() }
+          emptied += orphaned
+          removed = nil
+        }
+        let indexed = try batch.indexes.indexes(around: change.path)
+        let isStaged = staged.changes[position] != nil
+        let outcome =
+          if let (generation, deferred) = staged.changes[position] {
+            (
+              changed: true,
+              before: try tree.place(generation, at: change.path, change.value, deferred, in: writer)
+            )
+          } else {
+            try tree.set(change.path, to: change.value, inside: object, &gap, in: writer)
+          }
+        if isStaged { gap?.forget() }
+        if !priorities, !change.value.isEmpty { object = parent }
+        if outcome.changed {
+          if !priorities, change.value.isEmpty { removed = change.path }
+          if let indexed {
+            try batch.indexes.update(
+              indexed, at: change.path, isStaged ? nil : change.value,
+              hadChildren: outcome.before.map { !$0.isEmpty && !$0.isLeaf } ?? true, in: writer)
+          }
+          effective.append(Change(path: change.path, value: change.value, before: outcome.before))
+        }
+      }
+    }
+    if let removed { emptied += try tree.clearOrphanedPriorities(above: removed, in: writer) }
+    guard !effective.isEmpty else { return }
+    effective.sort { $0.path < $1.path }
+    batch.logChanges(effective.map { ($0.path, $0.value) })
+    try batch.notify(batch.notifications.notifications(for: effective, emptied: emptied))
+  }
+}

@@ -1,0 +1,46 @@
+// Handles rules and other settings. They share the order of all operations: a write after a change of rules
+// uses the new ones.
+
+import OrderedStore
+import RealtimeModel
+
+/// Reads and changes settings in a batch.
+struct SettingsHandler: BatchHandler {
+  let batch: BatchExecution
+
+  /// The current rules; nil if there are none.
+  func rules() throws -> RulesFile? {
+    if let known = batch.knownRules { return known }
+    let rules = try executor.rules.rules(in: tree.view)
+    batch.knownRules = .some(rules)
+    return rules
+  }
+
+  /// Whether a location's children are indexed in an order. The orders by key and by priority need no rules.
+  func hasIndex(_ ordering: Ordering, _ path: Path) throws -> Bool {
+    switch ordering {
+    case .key, .priority: true
+    case .value, .child: try rules()?.hasIndex(on: ordering, at: path) ?? false
+    }
+  }
+
+  func string(of setting: Setting, for caller: Caller) throws -> String? {
+    guard caller.identity == .administrator else { throw RealtimeError.permissionDenied }
+    return try tree.view.get(RowKeys.setting(setting)).map { String(decoding: $0.value, as: UTF8.self) }
+  }
+
+  func set(_ setting: Setting, to string: String, for caller: Caller) throws {
+    guard caller.identity == .administrator else { throw RealtimeError.permissionDenied }
+    try batch.requireWriter().set(RowKeys.setting(setting), Array(string.utf8))
+  }
+
+  func set(_ rules: RulesFile, for caller: Caller) throws {
+    let before = try self.rules()
+    try set(.rules, to: rules.text, for: caller)
+    batch.knownRules = .some(rules)
+    guard !rules.root.hasSameIndexes(as: before?.root) else { return }
+    try batch.indexes.build(.root, in: try batch.requireWriter())
+    // An operation may wait for an index that the new rules do not have.
+    executor.events.indexesChanged()
+  }
+}

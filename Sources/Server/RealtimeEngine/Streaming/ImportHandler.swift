@@ -1,0 +1,134 @@
+// Handles imports: moves an imported value, whose rows are durable already, to its location, and notifies the
+// listeners whose parts of it are small enough.
+
+import OrderedStore
+import RealtimeModel
+
+/// Executes imports in a batch.
+struct ImportHandler: BatchHandler {
+  let batch: BatchExecution
+
+  /// Moves an imported value to its location.
+  func install(_ imported: ImportedTree, at path: Path, for operation: RealtimeOperation) throws {
+    guard executor.policy.allowsEverything(operation.caller) else { throw RealtimeError.permissionDenied }
+    var request = try WriteRequest(
+      .update(path, imported.summary.deferred.map { (Path(keys: $0.path), $0.value) }),
+      limits: limits, bytes: limits.socketWriteBytes, mayNameItself: true)
+    try request.resolve(in: tree, now: now)
+    if imported.summary.isEmpty {
+      return try batch.writes.apply([(path: path, value: .empty)])
+    }
+    if let failure = imported.known.failure { throw failure }
+    let audience = executor.audience(of: path)
+    var places = Set(audience.below.map(\.name.path)).sorted()
+    if !audience.above.isEmpty, imported.summary.size <= limits.responseBytes {
+      places.insert(path, at: 0)
+    }
+    var known = imported.known
+    if !known.has(places), batch.mayDefer, known.reads < LocationRead.maximumAttempts {
+      throw Deferral.importedValues(ImportedValueRead(imported: imported, path: path, locations: places))
+    }
+    // Everything that may fail precedes the first row: a rejected import leaves nothing.
+    let writer = try batch.requireWriter()
+    if !known.has(places) {
+      try known.read(places, in: imported.generation.view(writer, at: path), limits)
+    }
+    let notified = known.outermost(places)
+    let changes = notified.map { place in
+      var value = known.values[place] ?? .empty
+      for change in request.changes {
+        if let relative = change.path.relative(to: place) {
+          value = value.setting(relative, to: change.value)
+        }
+      }
+      return Change(path: place, value: value, before: nil)
+    }
+    try batch.markIfEmpty()
+    let indexed = try batch.indexes.indexes(around: path)
+    try tree.place(imported.generation, at: path, in: writer)
+    for (place, value) in request.changes {
+      try writer.set(RowKeys.row(of: place), NodeEncoder.encode(value))
+    }
+    if let indexed { try batch.indexes.update(indexed, at: path, nil, hadChildren: true, in: writer) }
+    if notified.first != path {
+      for (connection, name) in audience.above { batch.listens.revoke(name, of: connection, .tooBig) }
+    }
+    for (connection, name) in audience.below where known.tooLarge.contains(name.path) {
+      batch.listens.revoke(name, of: connection, .tooBig)
+    }
+    batch.logChanges([(path, nil)])
+    if !changes.isEmpty { try batch.notify(changes) }
+  }
+}
+
+/// The parts of an imported value that clients listen to.
+///
+/// Invariant: all parts together stay within the size limit of an answer. Larger ones are not sent: their
+/// listens end with `too_big`, and listens on smaller parts inside them continue.
+struct ImportedValues: Sendable {
+  private(set) var values: [Path: Node] = [:]
+  private(set) var tooLarge: Set<Path> = []
+  private var size = 0
+  /// Number of reads in the background.
+  private(set) var reads = 0
+  /// The error of the last read.
+  var failure: RealtimeError?
+
+  /// The locations whose values are sent, none inside another.
+  ///
+  /// - Parameter places: in ascending order.
+  func outermost(_ places: [Path]) -> [Path] {
+    var found: [Path] = []
+    for place in places where !tooLarge.contains(place) && found.last?.contains(place) != true {
+      found.append(place)
+    }
+    return found
+  }
+
+  /// Whether the values of all locations are known.
+  func has(_ places: [Path]) -> Bool { outermost(places).allSatisfy { values[$0] != nil } }
+
+  /// Reads the missing values of locations, which are in ascending order.
+  mutating func read(_ places: [Path], in view: any ReadView, _ limits: RealtimeLimits) throws {
+    reads += 1
+    var last: Path?
+    for place in places where !tooLarge.contains(place) && last?.contains(place) != true {
+      if values[place] == nil {
+        var limits = limits
+        limits.responseBytes -= size
+        do {
+          let node = try Tree(view: view, cache: nil, limits: limits).node(at: place)
+          size += node.estimatedSize
+          values[place] = node
+        } catch let error as RealtimeError where error == .tooBig {
+          tooLarge.insert(place)
+          continue
+        }
+      }
+      last = place
+    }
+  }
+}
+
+extension ImportedTree {
+  /// The import with its values at locations that clients listen to, at and below its own.
+  func reading(_ places: [Path], of path: Path, _ limits: RealtimeLimits) async -> ImportedTree {
+    var read = self
+    do {
+      read.known = try await generation.read(as: RowKeys.row(of: path)) { [known] view in
+        var known = known
+        try known.read(places, in: view, limits)
+        return known
+      }
+    } catch { read.known.failure = RealtimeError(storeError: error) }
+    return read
+  }
+}
+
+extension StagedGeneration {
+  /// Its rows under the keys that they will have at a location.
+  fileprivate func view(_ base: any ReadView, at path: Path) -> any ReadView {
+    let placed = SubtreeGeneration(prefix: RowKeys.row(of: path), number: number)
+    return GenerationView(base: base, generations: SubtreeGenerations(sorted: [placed]))
+  }
+}

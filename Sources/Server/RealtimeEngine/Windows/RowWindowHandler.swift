@@ -1,0 +1,230 @@
+// Handles filtered listens on locations too large for memory: reads their windows by rows, and updates them
+// with every write. The cost depends on the window, not on the location (decision 0015).
+//
+// The fan-out stage follows such a location like any other, but on a filtered value: one with only the
+// children that some window shows. The first children of a filtered value are the first children of the
+// location. A batch therefore reports each child that enters a window, with its value, and each child that
+// leaves every window. It omits changes of other children.
+//
+// Invariant: at every step, the filtered value has exactly the children in the windows here.
+//
+// Rows give the children beyond a window's boundary while its order has rows. When an index is removed, or
+// children get priorities, the location is read in the background and followed as one value from then on. If
+// it is too large for that, its listens end with `too_big`.
+
+import OrderedStore
+import RealtimeModel
+
+/// Starts and updates windows that are followed by rows.
+struct RowWindowHandler: BatchHandler {
+  let batch: BatchExecution
+
+  /// Starts a filtered listen by rows, if its location is large and its order has rows.
+  ///
+  /// - Returns: the children that the fan-out stage needs for it; nil if the listen needs the complete value.
+  func start(_ listen: RealtimeOperation.Listen, for operation: RealtimeOperation) throws -> Node? {
+    let (path, query) = (listen.path, listen.query)
+    guard !listen.isDefault, !query.showsAll, !path.isPriority else { return nil }
+    switch operation.results.location {
+    // An index may have been completed while the background read found the value too large.
+    case nil, .failure(.tooBig)?: break
+    default: return nil
+    }
+    let windows = executor.windows
+    if let known = windows[path] {
+      if known.windows[query] != nil {
+        windows.addListen(path, query, nil, journal)
+        return .empty
+      }
+      // A window may lack children now. Those of a new window would appear in it without a notification.
+      if known.isReadingFullValue { return nil }
+    } else {
+      guard !executor.orders.has(path), tree.cache?.node(at: path) == nil,
+        try tree.nodeIfSmall(at: path, staging) == nil
+      else { return nil }
+    }
+    guard let keys = try keysByRows(query, at: path, atMost: staging.maximumWindowChildren) else {
+      return nil
+    }
+    var bytes = 0
+    var children: [(key: ChildKey, node: Node)] = []
+    for key in keys {
+      guard let child = try smallChild(key, at: path) else { return nil }
+      bytes += child.estimatedSize
+      guard bytes <= staging.maximumWindowBytes else { return nil }
+      children.append((key, child))
+    }
+    let sortKeys = children.map { SortKey(of: $0.key, $0.node, in: query.ordering) }
+    windows.addListen(path, query, RowWindow(query, sortKeys), journal)
+    return .object(children)
+  }
+
+  /// The keys of a window by rows; nil where rows do not give it, or it has more than `maximum` children.
+  private func keysByRows(_ query: QuerySpec, at path: Path, atMost maximum: Int) throws -> [ChildKey]? {
+    var query = query
+    if query.limit.map({ $0.count > maximum }) ?? true {
+      if case .last = query.limit {
+        query.limit = .last(maximum + 1)
+      } else {
+        query.limit = .first(maximum + 1)
+      }
+    }
+    return try batch.reads.keysByRows(query, at: path).flatMap { $0.count <= maximum ? $0 : nil }
+  }
+
+  /// A child that is small enough to be read in the batch; nil for a large one.
+  private func smallChild(_ key: ChildKey, at path: Path) throws -> Node? {
+    do {
+      return try tree.nodeIfSmall(at: path.child(key), staging)
+    } catch let error as RealtimeError where error == .tooBig {
+      return nil
+    }
+  }
+
+  // MARK: Writes
+
+  /// Updates the windows that changes concern, after the changes are in the tree.
+  ///
+  /// - Parameter changes: the changes as listeners receive them.
+  /// - Returns: the changes of the filtered value, for each followed location above a change.
+  func follow(_ changes: [Change]) throws -> [Path: [WindowChange]] {
+    let windows = executor.windows
+    guard !windows.isEmpty else { return [:] }
+    var touched: [Path: [Change]] = [:]
+    for change in changes {
+      for count in 0..<change.path.count {
+        let above = Path(keys: Array(change.path.keys.prefix(count)))
+        if windows[above] != nil { touched[above, default: []].append(change) }
+      }
+      for path in windows.inside(change.path) {
+        // Listeners receive the complete new value of the location, and follow it from then on.
+        if let before = change.before, let relative = path.relative(to: change.path),
+          before.descendant(relative) == change.value.descendant(relative)
+        {
+          continue
+        }
+        windows.remove(path, journal)
+      }
+    }
+    var notified: [Path: [WindowChange]] = [:]
+    for (path, changes) in touched { notified[path] = try follow(changes, at: path) }
+    return notified
+  }
+
+  private func follow(_ changes: [Change], at path: Path) throws -> [WindowChange] {
+    let windows = executor.windows
+    guard let before = windows[path] else { return [] }
+    var inside: [ChildKey: [WindowChange]] = [:]
+    for change in changes {
+      guard let relative = change.path.relative(to: path), let key = relative.first, !key.isPriority else {
+        continue
+      }
+      inside[key, default: []].append((relative, change.value))
+    }
+    var sortKeys: [Ordering: [ChildKey: SortKey]] = [:]
+    for query in before.windows.keys where sortKeys[query.ordering] == nil {
+      sortKeys[query.ordering] = [:]
+      for key in inside.keys {
+        sortKeys[query.ordering]?[key] = try tree.sortKey(of: key, in: path, by: query.ordering)
+      }
+    }
+    var concerned = Set(inside.keys)
+    var wasShown: [ChildKey: Bool] = [:]
+    for key in inside.keys { wasShown[key] = before.shows(key) }
+    for (query, window) in before.windows {
+      let now = sortKeys[query.ordering] ?? [:]
+      let moved = inside.keys.filter { key in
+        let sortKey = now[key].flatMap { window.isInside($0) ? $0 : nil }
+        return window.sortKeys[key] != sortKey
+      }
+      if moved.isEmpty { continue }
+      let removed: [ChildKey] =
+        windows.change(path, query, journal) { window, undo in
+          for key in moved { _ = window.move(key, to: now[key], &undo) }
+          return window.trim(&undo)
+        } ?? []
+      for key in removed where wasShown[key] == nil { wasShown[key] = before.shows(key) }
+      concerned.formUnion(removed)
+      guard windows[path]?.windows[query]?.isShort == true else { continue }
+      guard let filling = try sortKeysByRows(query, at: path) else {
+        leaveRows(path)
+        continue
+      }
+      let added: [ChildKey] = windows.change(path, query, journal) { $0.fill(filling, &$1) } ?? []
+      for key in added where wasShown[key] == nil { wasShown[key] = before.shows(key) }
+      concerned.formUnion(added)
+    }
+    guard let now = windows[path] else { return [] }
+    var notified: [WindowChange] = []
+    for key in concerned {
+      switch (wasShown[key] ?? false, now.shows(key)) {
+      case (true, true): notified += inside[key] ?? []
+      case (true, false): notified.append((Path(keys: [key]), .empty))
+      case (false, true):
+        if let child = try smallChild(key, at: path) {
+          notified.append((Path(keys: [key]), child))
+        } else if let complete = inside[key]?.first, complete.path.count == 1 {
+          // The write contains the complete child, however large it is.
+          notified.append(complete)
+        } else {
+          // The child is too large to be read here. It appears once the complete location is read.
+          for query in now.windows.keys where now.windows[query]?.sortKeys[key] != nil {
+            windows.change(path, query, journal) { _ = $0.move(key, to: nil, &$1) }
+          }
+          leaveRows(path)
+        }
+      case (false, false): break
+      }
+    }
+    return notified.sorted { $0.path < $1.path }
+  }
+
+  /// The sort keys of a window's children by rows; nil where rows do not give them.
+  private func sortKeysByRows(_ query: QuerySpec, at path: Path) throws -> [SortKey]? {
+    guard let keys = try keysByRows(query, at: path, atMost: query.limit?.count ?? .max) else { return nil }
+    return try keys.compactMap { try tree.sortKey(of: $0, in: path, by: query.ordering) }
+  }
+
+  /// Requests the complete value of a location, which is followed from then on.
+  private func leaveRows(_ path: Path) {
+    if executor.windows.beginReadingFullValue(path, journal) { executor.events.rowWindowsEnded(path) }
+  }
+
+  /// Follows a location as one value from now on, or ends its listens if the value is too large.
+  func followFullValue(_ path: Path, for operation: RealtimeOperation) throws {
+    guard executor.windows[path]?.isReadingFullValue == true else { return }
+    do {
+      let value = try batch.reads.value(at: path, for: operation)
+      executor.windows.remove(path, journal)
+      batch.add(.fullValue(path, value.node))
+    } catch let error as RealtimeError {
+      if error == .abandoned { return }
+      for (connection, name) in executor.audience(of: path).above where name.path == path {
+        guard let query = connection.session.listens[name], name.tag != nil || !query.showsAll else {
+          continue
+        }
+        batch.listens.revoke(name, of: connection, error)
+      }
+      executor.windows.remove(path, journal)
+    }
+  }
+}
+
+extension Tree {
+  /// The sort key of a child in an order; nil if the child does not exist. Reads one or two rows.
+  func sortKey(of key: ChildKey, in location: Path, by ordering: Ordering) throws -> SortKey? {
+    let path = location.child(key)
+    let itself = try orderingValue(at: path)
+    if itself == .null { return nil }
+    let value: OrderingValue
+    switch ordering {
+    case .key: value = .null
+    case .value: value = itself
+    case .child(let inner): value = itself == .object ? try orderingValue(at: path.appending(inner)) : .null
+    case .priority:
+      let priority = itself == .object ? try objectPriority(at: path) : try node(at: path).priority
+      value = priority.map { .leaf($0.leafValue) } ?? .null
+    }
+    return SortKey(value: value, key: key)
+  }
+}

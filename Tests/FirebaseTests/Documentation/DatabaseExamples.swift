@@ -1,0 +1,51 @@
+// The examples of FirebaseDatabase's documentation, compiled. DocumentationTests compares them with the catalogue.
+
+import FirebaseCore
+import FirebaseDatabase
+
+private func openDatabase() -> DatabaseReference {
+  let database = Database.database()
+  database.useEmulator(withHost: "127.0.0.1", port: 9000)
+  let stock = database.reference(withPath: "shop/tea/stock")
+  return stock
+}
+
+private func write(_ database: Database, _ stock: DatabaseReference) async throws {
+  try await stock.setValue(12)
+  try await database.reference(withPath: "shop/tea").updateChildValues([
+    "name": "Assam", "changed": ServerValue.timestamp(),
+  ])
+}
+
+private func increment(_ stock: DatabaseReference) async throws -> DataSnapshot? {
+  let (committed, snapshot) = try await stock.runTransactionBlock { data in
+    data.value = (data.value as? Int ?? 0) + 1
+    return .success(withValue: data)
+  }
+  return committed ? snapshot : nil
+}
+
+private func readOnce(_ stock: DatabaseReference) async throws -> Int {
+  let snapshot = try await stock.getData()
+  let count = snapshot.value as? Int ?? 0
+  return count
+}
+
+private func observe(_ stock: DatabaseReference) {
+  let handle = stock.observe(.value) { snapshot in
+    print(snapshot.key, snapshot.value ?? "none")
+  }
+  stock.removeObserver(withHandle: handle)
+}
+
+private func queryNewest(_ database: Database) async throws -> DataSnapshot {
+  let newest = database.reference(withPath: "orders").queryOrdered(byChild: "placed").queryLimited(toLast: 10)
+  let orders = try await newest.getData()
+  return orders
+}
+
+private func presence(_ database: Database) async throws {
+  let presence = database.reference(withPath: "presence/alice")
+  try await presence.onDisconnectRemoveValue()
+  try await presence.setValue(true)
+}

@@ -1,0 +1,31 @@
+// Tests that the examples in the documentation catalogues are those that this target compiles.
+
+import Foundation
+import Testing
+
+@Suite("Documentation") struct DocumentationTests {
+  /// The lines of a file below the repository, without indentation.
+  private func lines(_ path: String) throws -> [Substring] {
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent()
+    let text = try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
+    return text.split(separator: "\n").map { $0.drop { $0 == " " } }
+  }
+
+  @Test(
+    "Every example in a documentation catalogue is compiled",
+    arguments: [
+      ("FirebaseCore", "Core"), ("FirebaseDatabase", "Database"), ("FirebaseFirestore", "Firestore"),
+      ("Firebase", "Umbrella"),
+    ])
+  func examplesAreCompiled(library: String, file: String) throws {
+    let compiled = try lines("Tests/FirebaseTests/Documentation/\(file)Examples.swift")
+    let blocks = try lines("Sources/SDK/\(library)/\(library).docc/\(library).md")
+      .split(separator: "```swift").dropFirst().map { $0.prefix { $0 != "```" } }
+    #expect(!blocks.isEmpty)
+    for block in blocks {
+      let isCompiled = compiled.indices.contains { compiled[$0...].starts(with: block) }
+      #expect(isCompiled, "not compiled: \(block.first ?? "")")
+    }
+  }
+}

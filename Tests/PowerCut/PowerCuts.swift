@@ -1,0 +1,143 @@
+// Power cuts: a child writes until the shim ends it at a random change of the disk. A copy of the shim's image
+// is opened and verified. The next child continues with the image itself, so that recoveries are cut too. Each
+// child's clock is one hour behind the clock of the child before.
+
+import Glibc
+
+/// The simulated disk: the compiled shim and its directories.
+struct SimulatedDisk {
+  let scratch: Scratch
+  private let shim: String
+
+  init() throws {
+    scratch = try Scratch()
+    shim = scratch.path + "/shim.so"
+    let source = #filePath.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/shim.c"
+    for compiler in ["clang", "cc", "gcc"] {
+      let exitStatus = try? Child.run(
+        compiler, ["-O1", "-shared", "-fPIC", "-o", shim, source, "-ldl", "-lpthread"])
+      if exitStatus == .exited(0) { return }
+    }
+    throw CrashError("no C compiler made \(source): clang comes with Swift")
+  }
+
+  /// The data directory of the next child.
+  var data: String { scratch.path + "/data" }
+  /// The acknowledgements of the children since the last ``startAnew()``.
+  var childLogPath: String { scratch.path + "/notes" }
+
+  /// Removes all data.
+  func reset() throws {
+    _ = try scratch.empty("data")
+    unlink(childLogPath)
+  }
+
+  /// A copy of the data directory, which may be opened and changed.
+  func copy() throws -> String {
+    let path = try scratch.empty("copy")
+    try Scratch.copy(data, to: path)
+    return path
+  }
+
+  /// Runs a child on the directory. Afterwards the directory contains only the data that the disk retained.
+  func run(
+    first: Int, count: Int, workers: Int, syncs: Bool, hoursBehind: Int = 0, _ shimSettings: [String: String]
+  ) throws -> ExitStatus {
+    let image = try scratch.empty("image")
+    var environment = shimSettings
+    environment["LD_PRELOAD"] = shim
+    environment["POWERCUT_DIR"] = data
+    environment["POWERCUT_IMAGE"] = image
+    environment["POWERCUT_OBJECTS"] = try scratch.empty("objects")
+    let exitStatus = try Child.run(
+      Child.ownPath,
+      [
+        "write", data, childLogPath, "\(first)", "\(count)", "\(workers)", syncs ? "sync" : "nosync",
+        "\(hoursBehind)",
+      ], environment)
+    try Scratch.move(image, to: data)
+    return exitStatus
+  }
+}
+
+/// A run of power cuts.
+struct PowerCuts {
+  let count: Int
+  let seed: UInt64
+  let syncs: Bool
+  /// The number of children that continue with one directory before the run starts with an empty one.
+  private static let childrenPerDirectory = 8
+  private static let transactions = 240
+
+  /// The findings so far.
+  private struct Tally {
+    var acknowledged = 0
+    var lost = 0
+    var torn = 0
+    var problems: [String] = []
+  }
+
+  func run() async throws -> Report {
+    let disk = try SimulatedDisk()
+    var dice = SeededRandom(seed: seed)
+    var tally = Tally()
+    var (cuts, children) = (0, 0)
+    try disk.reset()
+    while cuts < count {
+      // Sometimes the cut happens while the store opens, mostly while it writes. A child that ends before does
+      // not count as a cut.
+      let at = Int.random(in: 1...(children % 4 == 0 ? 60 : 450), using: &dice)
+      let mode = children % 2 == 0 ? "drop" : "tear"
+      let position = children % PowerCuts.childrenPerDirectory
+      children += 1
+      guard children < 8 * count + 40 else { throw CrashError("\(children) children, only \(cuts) cuts") }
+      let exitStatus = try disk.run(
+        first: 1 + position * PowerCuts.transactions, count: PowerCuts.transactions, workers: 8, syncs: syncs,
+        hoursBehind: position,
+        ["POWERCUT_AT": "\(at)", "POWERCUT_MODE": mode, "POWERCUT_SEED": "\(dice.next() >> 8)"])
+      guard exitStatus == .killed(SIGKILL) || exitStatus == .exited(0) else {
+        throw CrashError("the child of cut \(cuts) ended as \(exitStatus)")
+      }
+      if exitStatus == .killed(SIGKILL) { cuts += 1 }
+      let childLog = try ChildLog(disk.childLogPath)
+      let isIntact = await verify(disk, childLog, "cut \(cuts) (change \(at), \(mode))", &tally)
+      if !isIntact || position == PowerCuts.childrenPerDirectory - 1 || cuts == count {
+        tally.acknowledged += childLog.acknowledged.count
+        if cuts < count {
+          try disk.reset()
+          children += PowerCuts.childrenPerDirectory - 1 - position
+        }
+      }
+    }
+    return report(tally)
+  }
+
+  /// Opens a copy of the image and verifies it against the acknowledgements.
+  /// - Returns: whether nothing is wrong.
+  private func verify(_ disk: SimulatedDisk, _ childLog: ChildLog, _ name: String, _ tally: inout Tally) async
+    -> Bool
+  {
+    do {
+      let findings = try await Findings.check(try disk.copy(), childLog)
+      tally.lost += findings.lost.count
+      tally.torn += findings.torn.count + childLog.wrong.count
+      let found = findings.lost.prefix(3) + findings.torn.prefix(3) + childLog.wrong.prefix(3)
+      tally.problems += found.map { "\(name): \($0)" }
+      return found.isEmpty
+    } catch {
+      tally.lost += childLog.acknowledged.count
+      tally.torn += 1
+      tally.problems.append("\(name): the store does not open: \(error)")
+      return false
+    }
+  }
+
+  private func report(_ tally: Tally) -> Report {
+    let summary =
+      "\(count) power cuts, \(tally.acknowledged) acknowledged transactions, sync \(syncs ? "on" : "off"), "
+      + "seed \(seed): \(tally.lost) lost, \(tally.torn) torn"
+    return Report(
+      text: (tally.problems.prefix(20) + [summary]).joined(separator: "\n"),
+      passed: tally.lost == 0 && tally.torn == 0)
+  }
+}

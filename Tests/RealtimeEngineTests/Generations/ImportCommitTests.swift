@@ -1,0 +1,114 @@
+// Tests imports with several commits in flight: after a crash or a failed sync nothing of the import is
+// visible or remains.
+
+import EmbeddedStore
+import Foundation
+import OrderedStore
+import RealtimeModel
+import StoreFixture
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Commits of imports in flight", .timeLimit(.minutes(10)))
+struct ImportCommitTests {
+  private static func text(_ count: Int) -> [UInt8] {
+    Array("{\((0..<count).map { "\"k\($0)\":\($0)" }.joined(separator: ","))}".utf8)
+  }
+
+  private func open(_ store: any OrderedStore, _ staging: StagingLimits = .tiny) async throws
+    -> RealtimeDatabase
+  {
+    try await RealtimeEngine(
+      store: store, policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20, staging: staging
+    ).database("flights")
+  }
+
+  @Test("As many commits as allowed are in flight, and the end waits for all of them")
+  func commitsInFlight() async throws {
+    let gated = GatedEngine()
+    let database = try await open(try EngineStore(gated, StoreOptions()))
+    _ = try await database.set("old", to: 1, as: .anonymous)
+    let writing = try await database.beginImport(at: "new", maximumBytes: 1 << 20, as: .anonymous)
+    gated.blockCommits()
+    // With one row a commit, four are accepted before any is durable, including the end of the JSON.
+    try await writing.add(Self.text(StagingLimits.tiny.maximumCommitsInFlight))
+    #expect(try await database.get("/", as: .anonymous) == ["old": 1])
+    async let finished: Void = writing.finish()
+    await gated.waitUntilBlocked()
+    #expect(try await database.get("/", as: .anonymous) == ["old": 1])
+    gated.unblock()
+    try await finished
+    #expect(
+      try await database.get("new", as: .anonymous)
+        == Node(json: Self.text(StagingLimits.tiny.maximumCommitsInFlight)))
+  }
+
+  @Test("The last of repeated keys counts, with any number of commits in flight")
+  func repeatedKeys() async throws {
+    for staging in [StagingLimits.tiny, StagingLimits()] {
+      let database = try await open(try MemoryStore(), staging)
+      let text = #"{"a":{"x":1,"y":2,"z":{"q":1}},"b":1,"a":{"y":3},"c":{"d":1},"c":5,"b":{"e":{"f":6}}}"#
+      let writing = try await database.beginImport(at: "n", maximumBytes: 1 << 20, as: .anonymous)
+      for byte in text.utf8 { try await writing.add([byte]) }
+      try await writing.finish()
+      #expect(try await database.get("n", as: .anonymous) == ["a": ["y": 3], "b": ["e": ["f": 6]], "c": 5])
+    }
+  }
+
+  @Test("A failed sync fails the import, and nothing of it is visible")
+  func failedSync() async throws {
+    let gated = GatedEngine()
+    let database = try await open(try EngineStore(gated, StoreOptions()))
+    _ = try await database.set("old", to: 1, as: .anonymous)
+    let writing = try await database.beginImport(at: "old", maximumBytes: 1 << 20, as: .anonymous)
+    gated.blockCommits()
+    let adding = Task {
+      try await writing.add(Self.text(200))
+      try await writing.finish()
+    }
+    await gated.waitUntilBlocked()
+    gated.unblock(failing: .unavailable("the disk is gone"))
+    await #expect(throws: RealtimeError.self) { try await adding.value }
+    await #expect(throws: RealtimeError.self) { try await writing.finish() }
+    #expect(try await database.get("/", as: .anonymous) == ["old": 1])
+  }
+
+  @Test(
+    "After a crash during an import, the old or the new value remains and no garbage", arguments: 0..<8)
+  func crash(seed: Int) async throws {
+    let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
+      .path
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let options = EmbeddedOptions(blockCacheBytes: 1 << 20)
+    let count = 400
+    let text = Self.text(count)
+    var store = try await EmbeddedStore.open(directory: path, options)
+    var database = try await open(store)
+    _ = try await database.set("n", to: ["old": 1], as: .anonymous)
+    let writing = try await database.beginImport(at: "n", maximumBytes: 1 << 20, as: .anonymous)
+    // Each seed crashes a little later; the last one just before the end.
+    let whole = text.count * (seed + 1) / 8
+    try await writing.add(Array(text[..<whole]))
+    let going = Task {
+      try await writing.add(Array(text[whole...]))
+      try await writing.finish()
+    }
+    if seed % 2 == 1 { await Task.yield() }
+    // Closing only the store leaves what a crashed process leaves.
+    try await store.close()
+    let isAcknowledged = (try? await going.value) != nil
+    store = try await EmbeddedStore.open(directory: path, options)
+    database = try await open(store)
+    let found = try await database.get("n", as: .anonymous)
+    let isNew = try found == Node(json: text)
+    #expect(isNew || found == ["old": 1])
+    if isAcknowledged { #expect(isNew) }
+    #expect(
+      try await eventually {
+        let counts = try await rowCounts(store, "flights")
+        return counts["x"] == nil && (counts["t"] ?? 0) + (counts["n"] ?? 0) == (isNew ? count : 1)
+      })
+    try await store.close()
+  }
+}

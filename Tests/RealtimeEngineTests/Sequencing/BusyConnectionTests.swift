@@ -1,0 +1,92 @@
+// Many requests of one connection do not delay the others: neither requests left when it closes, nor the
+// authorization of its listens.
+
+import Locking
+import OrderedStore
+import RealtimeModel
+import StoreFixture
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Connections with many requests", .timeLimit(.minutes(5)))
+struct BusyConnectionTests {
+  /// Denies `l/1` to the last user, and records the order of decisions on writes and on `l/0`.
+  private final class RecordingPolicy: AccessPolicy {
+    let decisions = Guarded<[String]>([])
+
+    func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
+      switch operation {
+      case .read(let path, _):
+        guard case .user(let id, _) = caller.identity else { return nil }
+        if path == "l/0" { decisions.withLock { $0.append(id) } }
+        return path == "l/1" && id == "u20" ? .permissionDenied : nil
+      case .write(let changes):
+        decisions.withLock { decisions in for change in changes { decisions.append("\(change.path)") } }
+        return nil
+      }
+    }
+
+    /// Waits until access to a write was decided.
+    func decided(_ path: String) async throws -> Bool {
+      try await eventually { decisions.withLock { $0.contains(path) } }
+    }
+  }
+
+  @Test("A write waits for one caller change of a connection with many listens, however many are queued")
+  func reauthorization() async throws {
+    let (engine, policy) = (GatedEngine(), RecordingPolicy())
+    let store = try EngineStore(engine, StoreOptions())
+    let database = try await RealtimeEngine(store: store, policy: policy).database("callers")
+    let (a, b) = (Client(database), Client(database))
+    _ = await b.set("born", 1)
+    let many = BatchExecution.maximumReauthorizedListens + 100
+    for number in 0..<many {
+      _ = await a.send { $0.listen(Path("l/\(number)"), hash: "", request: $1) }
+    }
+    await a.call { $0.get("l", request: $1) }
+    // The maximum number of batches is in flight: every later operation waits.
+    engine.blockCommits()
+    var writes: [Int64] = []
+    for number in 0..<BatchLoop.maximumInFlight {
+      writes.append(await b.send { $0.set(Path("n\(number)"), to: 1, request: $1) })
+      #expect(try await policy.decided("n\(number)"))
+    }
+    policy.decisions.withLock { $0 = [] }
+    var changes: [Int64] = []
+    for number in 1...20 {
+      let caller = Caller(.user(id: "u\(number)", claims: .empty))
+      changes.append(await a.send { $0.authenticate(caller, request: $1) })
+    }
+    writes.append(await b.send { $0.set("w", to: 1, request: $1) })
+    engine.unblock()
+    for request in writes { #expect(await b.answer(to: request).text == "ok") }
+    for request in changes { #expect(await a.answer(to: request).text == "ok") }
+    #expect(policy.decisions.withLock { $0 } == ["u1", "w"] + (2...20).map { "u\($0)" })
+    #expect(await a.drain().contains("c l/1 permission_denied"))
+  }
+
+  @Test("A closed connection's writes and onDisconnect writes are performed, and its listens end")
+  func closedConnection() async throws {
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("gone")
+    let group = RecordingGroup()
+    let connection = database.connect(as: .anonymous, to: RecordingSink(group))
+    for number in 0..<500 {
+      connection.listen(Path("l/\(number)"), hash: "", request: nil)
+      connection.unlisten(Path("l/\(number / 2)"), request: nil)
+      connection.get("l", request: 1)
+      connection.set(Path("w/k\(number)"), to: 1, request: nil)
+    }
+    connection.onDisconnectSet("end", to: 2, request: nil)
+    connection.listen("/", hash: "", request: nil)
+    connection.close()
+    _ = try await database.set("after", to: 3, as: .anonymous)
+    #expect(try await database.get("w", as: .anonymous).childCount == 500)
+    #expect(try await database.get("end", as: .anonymous) == 2)
+    #expect(connection.state.session.listens.isEmpty)
+    #expect(connection.state.output.listeners.isEmpty)
+    _ = group.take()
+    _ = try await database.set("l", to: 4, as: .anonymous)
+    #expect(group.take().isEmpty)
+  }
+}
