@@ -40,6 +40,15 @@ func tests(of name: String, _ dependencies: [Target.Dependency]) -> Target {
     swiftSettings: strict)
 }
 
+/// The dependencies of every test that serves a port.
+let endpointModules: [Target.Dependency] = [
+  "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "HearthServer",
+  "FirestoreEngine", "RealtimeEngine", "FirestoreProtobuf", "JSON", "Locking",
+  "FirestoreWire", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
+  "OrderedStore", "EmbeddedStore", "RandomModels", "CZlib", nio("NIOCore"), nio("NIOPosix"),
+  nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"), http2, hpack, tls, protobuf, log,
+]
+
 let package = Package(
   name: "hearth",
   platforms: [.macOS(.v14), .iOS(.v15)],
@@ -91,17 +100,37 @@ let package = Package(
     module(
       "RealtimeEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
     module(
-      "Endpoints", in: "Server",
+      "Ports", in: "Server",
       [
-        "FirestoreEngine", "RealtimeEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
-        "JSON", "RealtimeModel", "RealtimeWire", "GRPCFraming", "BlockLog", "CZlib", nio("NIOCore"), nio("NIOPosix"),
-        nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), http2, hpack, tls,
-        protobuf, crypto, log,
+        "GRPCFraming", "CZlib", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
+        nio("NIOConcurrencyHelpers"),
+        http2, hpack, tls, log,
+      ]),
+    module(
+      "FirestoreEndpoints", in: "Server",
+      [
+        "Ports", "FirestoreEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "JSON",
+        "RealtimeModel", "GRPCFraming", nio("NIOCore"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), http2,
+        hpack, protobuf, log,
+      ]),
+    module(
+      "RealtimeEndpoints", in: "Server",
+      [
+        "Ports", "RealtimeEngine", "FirestoreModel", "JSON", "RealtimeModel", "RealtimeWire", nio("NIOCore"),
+        nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
+      ]),
+    module(
+      "EmulatorSuite", in: "Server",
+      [
+        "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
+        "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
+        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ]),
     module(
       "HearthServer", in: "Server",
       [
-        "Endpoints", "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
+        "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports",
+        "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
         "EmbeddedStore", "JSON", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOPosix"), tls, log,
       ]),
     .executableTarget(
@@ -145,6 +174,10 @@ let package = Package(
       dependencies: [nio("NIOCore"), nio("NIOPosix"), nio("NIOConcurrencyHelpers")],
       path: "Tests/Support/ServerFixture", swiftSettings: strict),
 
+    .target(
+      name: "EndpointFixture", dependencies: endpointModules, path: "Tests/Support/EndpointFixture",
+      swiftSettings: strict),
+
     // The tests, one target per module.
     tests(of: "JSON", ["JSON", "RandomModels"]),
     tests(of: "FirestoreModel", ["FirestoreModel", "RandomModels"]),
@@ -172,19 +205,15 @@ let package = Package(
         "RealtimeEngine", "JSON", "Locking", "RealtimeModel", "RealtimeWire", "OrderedStore",
         "EmbeddedStore", "RandomModels", "StoreFixture",
       ]),
-    tests(
-      of: "Endpoints",
-      [
-        "Endpoints", "HearthServer", "FirestoreEngine", "RealtimeEngine", "FirestoreProtobuf",
-        "JSON", "Locking",
-        "FirestoreWire", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
-        "OrderedStore", "EmbeddedStore", "RandomModels", "CZlib", nio("NIOCore"), nio("NIOPosix"),
-        nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"), http2, hpack, tls, protobuf, log,
-      ]),
+    tests(of: "Ports", endpointModules + ["EndpointFixture"]),
+    tests(of: "FirestoreEndpoints", endpointModules + ["EndpointFixture"]),
+    tests(of: "RealtimeEndpoints", endpointModules + ["EndpointFixture"]),
+    tests(of: "EmulatorSuite", endpointModules + ["EndpointFixture"]),
     tests(
       of: "Fuzz",
       [
-        "Endpoints", "FirestoreEngine", "RealtimeEngine", "OrderedStore", "FirestoreProtobuf",
+        "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
+        "RealtimeEngine", "OrderedStore", "FirestoreProtobuf",
         "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),
         nio("NIOConcurrencyHelpers"), hpack, protobuf, log,

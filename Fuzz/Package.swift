@@ -27,6 +27,9 @@ func module(
   .target(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: strict + more)
 }
 
+// The fuzzers reach parsers that are internal.
+let testable: [SwiftSetting] = [.unsafeFlags(["-enable-testing"])]
+
 let package = Package(
   name: "Fuzz",
   platforms: [.macOS(.v14)],
@@ -50,25 +53,45 @@ let package = Package(
     module("RealtimeWire", ["JSON", "RealtimeModel"]),
     module("GRPCFraming", ["JSON", nio("NIOCore"), hpack]),
     .systemLibrary(name: "CZlib"),
+    module("BlockLog"),
     module("OrderedStore", ["Locking"]),
     module("FirestoreEngine", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
     module("RealtimeEngine", ["JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
-    // Without the port itself, which alone needs TLS.
+    // Without the listening port, the only part that needs TLS.
     module(
-      "Endpoints", exclude: ["Port/ListeningPort.swift", "Port/PortTLS.swift"],
+      "Ports", exclude: ["Listening/ListeningPort.swift", "Listening/PortTLS.swift"],
       [
-        "FirestoreEngine", "RealtimeEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
-        "JSON", "RealtimeModel", "RealtimeWire", "GRPCFraming", "CZlib", nio("NIOCore"), nio("NIOPosix"),
-        nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), http2, hpack, protobuf, crypto,
-        log,
-      ],
-      // The parsers are internal, except for tests.
-      [.unsafeFlags(["-enable-testing"])]),
+        "GRPCFraming", "CZlib", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
+        nio("NIOConcurrencyHelpers"),
+        http2, hpack, log,
+      ], testable),
+    module(
+      "FirestoreEndpoints",
+      [
+        "Ports", "FirestoreEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "JSON",
+        "RealtimeModel", "GRPCFraming", nio("NIOCore"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), http2,
+        hpack, protobuf, log,
+      ], testable),
+    module(
+      "RealtimeEndpoints",
+      [
+        "Ports", "RealtimeEngine", "FirestoreModel", "JSON", "RealtimeModel", "RealtimeWire", nio("NIOCore"),
+        nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
+      ], testable),
+    module(
+      "EmulatorSuite",
+      [
+        "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
+        "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
+        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
+      ], testable),
     .executableTarget(
       name: "fuzz",
       dependencies: [
         "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "FirestoreEngine", "JSON",
-        "RealtimeModel", "RealtimeWire", "RealtimeEngine", "GRPCFraming", "OrderedStore", "Endpoints",
+        "RealtimeModel", "RealtimeWire", "RealtimeEngine", "GRPCFraming", "OrderedStore", "Ports",
+        "FirestoreEndpoints",
+        "RealtimeEndpoints", "EmulatorSuite",
         protobuf, hpack, log,
         nio("NIOCore"), nio("NIOEmbedded"), nio("NIOHTTP1"), nio("NIOWebSocket"),
         nio("NIOConcurrencyHelpers"),

@@ -30,7 +30,7 @@ case "$proof" in
     ;;
   kills)
     export HEARTH_KILLS=$count HEARTH_KILLS_SEED=$seed
-    tests='EndpointsTests.CrashLoopTests'
+    tests='RealtimeEndpointsTests.CrashLoopTests'
     ;;
   *)
     echo "proofs.sh: there is no proof '$proof': differential, listeners, serializability, replay or kills" >&2

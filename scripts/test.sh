@@ -13,7 +13,7 @@ mkdir -p "$results"
 
 # The first process runs these tests and the second all others, so that each test runs exactly once. These tests use
 # sockets and take half of the suite's time; the tests that need the processor are in the other half.
-socket_tests='^EndpointsTests\.'
+socket_tests='^(Ports|FirestoreEndpoints|RealtimeEndpoints|EmulatorSuite)Tests\.'
 
 # Passes on the end of each suite, failures with their details, and the summary; shortens nothing in the log.
 progress() { grep --line-buffered -aE '^(✔ Suite|✘|[✔✘] Test run with)|↳ |: Fatal error' || true; }

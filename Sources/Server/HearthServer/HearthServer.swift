@@ -6,7 +6,8 @@
 //      store and releases the directory. Every acknowledged write is on disk before.
 
 import EmbeddedStore
-import Endpoints
+import EmulatorSuite
+import FirestoreEndpoints
 import FirestoreEngine
 import Foundation
 public import Logging
@@ -14,6 +15,7 @@ import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 import OrderedStore
+import Ports
 
 /// A Hearth server in this process.
 public final class HearthServer: Sendable {
@@ -40,7 +42,7 @@ public final class HearthServer: Sendable {
     var store: any OrderedStore
     var firestore: FirestoreEngine
     var realtime: RealtimeAssembly
-    var suite: EmulatorSuite?
+    var suite: EmulatorDataDirectory?
     var locator: HubLocator?
     var ports: [(listener: Listener, port: ListeningPort)] = []
   }
@@ -200,7 +202,7 @@ public final class HearthServer: Sendable {
       try await engine.setIndexes(indexes)
       try Self.checkCancellation()
       if configuration.emulator {
-        let suite = EmulatorSuite(
+        let suite = EmulatorDataDirectory(
           firestore: engine, realtime: configuration.database == nil ? nil : realtime.engine,
           project: configuration.project, version: Self.version, log: log)
         running.suite = suite
@@ -252,14 +254,14 @@ public final class HearthServer: Sendable {
 
   /// Imports a directory. It may be missing if the export at exit creates it, so that the first start needs no
   /// other options.
-  private func load(_ path: String, _ suite: EmulatorSuite) async throws(HearthError) {
+  private func load(_ path: String, _ suite: EmulatorDataDirectory) async throws(HearthError) {
     let isCreatedAtExit = path == configuration.exportOnExit
     do { try await suite.load(from: path, mayBeMissing: isCreatedAtExit) } catch {
       throw HearthError("\(error) (--import)")
     }
   }
 
-  private func checkExport(to path: String, _ suite: EmulatorSuite) async throws(HearthError) {
+  private func checkExport(to path: String, _ suite: EmulatorDataDirectory) async throws(HearthError) {
     do { try await suite.checkExport(to: path) } catch { throw HearthError("\(error) (--export-on-exit)") }
   }
 

@@ -100,6 +100,9 @@ public struct JSONWriter: Sendable {
     }
   }
 
+  /// Whether the last key has no value yet.
+  public var needsValue: Bool { afterKey }
+
   // MARK: Arrays and objects
 
   /// Opens an object.

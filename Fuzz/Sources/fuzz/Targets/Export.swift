@@ -4,7 +4,8 @@
 import BlockLog
 import FirestoreModel
 
-@testable import Endpoints
+@testable import EmulatorSuite
+
 
 /// The first two bytes are the position of the record in its block. The rest is an entity, a log, and the other
 /// files of an export.

@@ -1,9 +1,10 @@
 // The endpoint that parses fuzzed requests: without a port, over an engine in memory that receives no calls.
 
-import Endpoints
 import Logging
 import OrderedStore
 import RealtimeEngine
+
+@testable import RealtimeEndpoints
 
 enum FuzzedEndpoint {
   static let realtime: RealtimeEndpoint = {

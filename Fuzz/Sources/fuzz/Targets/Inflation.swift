@@ -3,7 +3,8 @@
 
 import NIOCore
 
-@testable import Endpoints
+@testable import Ports
+
 
 func fuzzInflation(_ input: UnsafeRawBufferPointer) throws {
   let compressed = ByteBuffer(bytes: input)

@@ -4,7 +4,9 @@
 import NIOHTTP1
 import RealtimeWire
 
-@testable import Endpoints
+@testable import Ports
+@testable import RealtimeEndpoints
+
 
 func fuzzLongPolling(_ input: UnsafeRawBufferPointer) throws {
   let uri = "/.lp?" + String(decoding: input, as: UTF8.self)

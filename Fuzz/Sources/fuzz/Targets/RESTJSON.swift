@@ -9,7 +9,9 @@ import NIOCore
 import RealtimeModel
 import SwiftProtobuf
 
-@testable import Endpoints
+@testable import FirestoreEndpoints
+@testable import Ports
+
 
 /// The first byte selects the message; the rest is its JSON, and the parameters of a query.
 func fuzzRESTJSON(_ input: UnsafeRawBufferPointer) throws {

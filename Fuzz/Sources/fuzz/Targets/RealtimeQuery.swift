@@ -5,7 +5,9 @@ import NIOHTTP1
 import RealtimeModel
 import RealtimeWire
 
-@testable import Endpoints
+@testable import Ports
+@testable import RealtimeEndpoints
+
 
 /// The first byte selects the request method; the rest is its parameters, or a query in wire format.
 func fuzzRealtimeQuery(_ input: UnsafeRawBufferPointer) throws {

@@ -4,7 +4,8 @@
 import JSON
 import RealtimeModel
 
-@testable import Endpoints
+@testable import EmulatorSuite
+
 
 func fuzzRules(_ input: UnsafeRawBufferPointer) throws {
   try readRealtimeRules(Array(input))

@@ -4,7 +4,9 @@
 
 import NIOCore
 
-@testable import Endpoints
+@testable import FirestoreEndpoints
+@testable import Ports
+
 
 func fuzzWebChannel(_ input: UnsafeRawBufferPointer) throws {
   let text = String(decoding: input, as: UTF8.self)

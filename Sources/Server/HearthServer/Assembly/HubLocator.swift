@@ -3,7 +3,7 @@
 //
 // Invariant: the file of another running process is neither replaced nor removed.
 
-import Endpoints
+import EmulatorSuite
 import Foundation
 import Logging
 

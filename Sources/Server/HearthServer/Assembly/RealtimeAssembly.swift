@@ -1,8 +1,9 @@
 // Assembles the Realtime Database of a server: its engine, its access policy and its endpoint.
 
-import Endpoints
 import Logging
 import OrderedStore
+import Ports
+import RealtimeEndpoints
 import RealtimeEngine
 
 /// The Realtime Database of a server.

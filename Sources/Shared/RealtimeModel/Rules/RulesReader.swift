@@ -182,6 +182,8 @@ struct RulesReader {
       try input.skipSpace()
       try input.expect(UInt8(ascii: ":"))
       try body(&self, name, offset)
+      // A rejected value was skipped. The text is discarded then, but must stay well formed.
+      if strict.needsValue { strict.null() }
     }
     strict.endObject()
   }

@@ -1,0 +1,44 @@
+// Writes the log with an export's documents.
+//
+// Invariant: one copy of a document's record is in memory, and a bounded part of the log.
+
+import BlockLog
+import FirestoreEndpoints
+import FirestoreEngine
+import FirestoreModel
+
+/// A log that is being written. All functions block.
+struct ExportOutput: Sendable {
+  /// Log bytes that are buffered before a write.
+  private static let batchBytes = 1 << 20
+
+  let file: Int32
+  let path: String
+  private(set) var log = BlockLogWriter()
+  /// The number of documents so far.
+  private(set) var count = 0
+  private var waiting: [UInt8] = []
+
+  init(file: Int32, path: String) {
+    self.file = file
+    self.path = path
+  }
+
+  /// Appends a document.
+  /// - Throws: FAILED_PRECONDITION for a document without a record, ``ExportFiles/Failure``.
+  mutating func add(_ document: StoredDocument) throws {
+    let record = try ExportEntity.record(of: document.name, try document.fields())
+    var open = log.begin(record.count)
+    try record.forEachChunk { piece in
+      log.append(piece, to: &open, &waiting)
+      if waiting.count >= Self.batchBytes { try flush() }
+    }
+    count += 1
+  }
+
+  /// Writes the buffer.
+  mutating func flush() throws(ExportFiles.Failure) {
+    try ExportFiles.append(waiting, to: file, path)
+    waiting.removeAll(keepingCapacity: true)
+  }
+}

@@ -1,0 +1,189 @@
+// Serves the emulator's own HTTP paths: clearing databases, security rules, export and import. They need no credentials, so
+// only a server that runs as an emulator registers this handler.
+
+import FirestoreEndpoints
+import JSON
+package import FirestoreEngine
+import FirestoreModel
+package import Logging
+import NIOCore
+import NIOHTTP1
+package import Ports
+import RealtimeModel
+
+/// Serves the emulator's paths on the Firestore port.
+package struct FirestoreEmulator: FirestoreRouteHandler {
+  private let engine: FirestoreEngine
+  private let exports: EmulatorExports
+  private let rules = RulesSources()
+  private let log: Logger
+
+  /// Creates the handler of one engine's port.
+  package init(_ engine: FirestoreEngine, log: Logger) {
+    self.engine = engine
+    exports = EmulatorExports(engine: engine)
+    self.log = log
+  }
+
+  /// Serves `/reset` and paths below `/emulator/v1/`.
+  package func serve(_ request: HTTPRequest, _ responder: HTTPResponder) -> Bool {
+    let path = request.target.rawPath
+    guard path == "/reset" || path.hasPrefix("/emulator/v1/") else { return false }
+    responder.start {
+      do throws(FirestoreError) {
+        responder.respond(try await answer(request))
+      } catch {
+        responder.respond(.error(error))
+      }
+    }
+    return true
+  }
+
+  private func answer(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPResponse {
+    guard let path = EmulatorPath(request.target.rawPath) else {
+      throw .invalidArgument("The path is no valid percent-encoding.")
+    }
+    switch (request.head.method, path.target, path.verb) {
+    case (.POST, .reset, nil): return try await reset()
+    case (.DELETE, .documents(let database, let documents), nil):
+      try await engine.clear(DatabaseName(parsing: database), at: Self.path(documents), as: .administrator)
+      return .json(.ok, "{}\n")
+    case (.PUT, .project(let project), "securityRules"?): return try setRules(of: project, request.body)
+    case (.GET, .project(let project), "securityRules"?): return rules.answer(of: project, isReport: false)
+    case (.GET, .project(let project), "ruleCoverage"?): return rules.answer(of: project, isReport: true)
+    case (.POST, .project, "export"?), (.POST, .database, "export"?): return try await export(request)
+    case (.POST, .project, "import"?), (.POST, .database, "import"?): return try await importDatabase(request)
+    default: return .notFound
+    }
+  }
+
+  private func export(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPResponse {
+    let body = try ExportRequest(request)
+    try await exports.export(
+      try DatabaseName(parsing: body.database), to: body.directory,
+      as: body.name.isEmpty ? "firestore_export_\(ExportFiles.microseconds / 1_000_000)" : body.name)
+    return .json(.ok, "{}\n")
+  }
+
+  private func importDatabase(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPResponse {
+    let body = try ExportRequest(request)
+    try await exports.importDatabase(body.directory, into: try DatabaseName(parsing: body.database))
+    return .json(.ok, "{}\n")
+  }
+
+  private func reset() async throws(FirestoreError) -> HTTPResponse {
+    for name in try await engine.databaseNames() { try await engine.clear(name, as: .administrator) }
+    return .text(.ok, "Resetting...\n")
+  }
+
+  /// The path below `documents`. Document ids may contain anything that a name allows.
+  private static func path(_ segments: [String]) throws(FirestoreError) -> ResourcePath {
+    for (index, segment) in segments.enumerated() {
+      if index.isMultiple(of: 2) {
+        try ResourceID.validate(collectionID: segment)
+      } else {
+        try ResourceID.validate(documentID: segment)
+      }
+    }
+    return ResourcePath(segments)
+  }
+
+  private func setRules(of project: String, _ body: ByteBuffer) throws(FirestoreError) -> HTTPResponse {
+    let request = try RulesRequest(body)
+    for file in request.files {
+      guard let fault = RulesForm.fault(in: file.content) else { continue }
+      guard request.ignoresErrors else {
+        throw .invalidArgument("Error compiling rules: L\(fault.line):\(fault.column) \(fault.message)")
+      }
+      return .json(.ok, RulesIssue(fault, in: file.name, severity: "ERROR").body)
+    }
+    rules.set(request.files, of: project)
+    log.warning(
+      "security rules were loaded, but are not enforced by this server yet: every request is allowed",
+      metadata: ["project": "\(project)"])
+    let notice = RulesForm.Fault(
+      line: 1, column: 1, offset: 0,
+      message: "Security rules are not enforced by this server yet: every request is allowed.")
+    return .json(.ok, RulesIssue(notice, in: request.files.first?.name ?? "", severity: "WARNING").body)
+  }
+}
+
+/// A parsed path below `/emulator/v1/`.
+private struct EmulatorPath {
+  enum Target {
+    case reset
+    case project(String)
+    case database(String)
+    /// The database, and the segments after `documents`.
+    case documents(String, [String])
+    case unknown
+  }
+
+  var target: Target
+  var verb: String?
+
+  /// Returns nil for a path that cannot be decoded.
+  init?(_ path: String) {
+    target = .unknown
+    if path == "/reset" {
+      target = .reset
+      return
+    }
+    var raw = path.pathSegments.dropFirst(3)
+    if raw.count == 2 || raw.count == 4, let last = raw.last,
+      let colon = last.utf8.lastIndex(of: UInt8(ascii: ":"))
+    {
+      verb = String(last[last.utf8.index(after: colon)...])
+      raw[raw.index(before: raw.endIndex)] = last[..<colon]
+    }
+    var segments: [String] = []
+    for segment in raw {
+      guard let text = RequestTarget.decode(segment, plusIsSpace: false) else { return nil }
+      segments.append(text)
+    }
+    guard segments.count >= 2, segments[0] == "projects" else { return }
+    if segments.count == 2 {
+      target = .project(segments[1])
+    } else if segments.count == 4, segments[2] == "databases" {
+      target = .database(segments.joined(separator: "/"))
+    } else if segments.count >= 5, segments[2] == "databases", segments[4] == "documents" {
+      target = .documents(segments[..<4].joined(separator: "/"), Array(segments[5...]))
+    }
+  }
+}
+
+/// The body of `:export` and `:import`.
+private struct ExportRequest {
+  private(set) var database = ""
+  private(set) var directory = ""
+  private(set) var name = ""
+
+  init(_ request: HTTPRequest) throws(FirestoreError) {
+    // A web page must not cause files to be written or read. Browsers send such a request without a preflight.
+    guard request.head.headers.first(name: "origin") == nil else {
+      throw .permissionDenied("Exports and imports cannot be asked for by pages of another origin.")
+    }
+    if request.body.readableBytes == 0 { return }
+    let json: JSONValue
+    do {
+      json = try JSONValue(
+        json: Array(request.body.readableBytesView), limits: JSONLimits(depth: 4, bytes: 64 << 10))
+    } catch {
+      throw .invalidArgument("Payload isn't valid for request. It is no valid JSON: \(error).")
+    }
+    guard let object = json.object else { throw .invalidArgument("Payload isn't valid for request.") }
+    for member in object.members {
+      guard let text = member.value == .null ? "" : member.value.string else {
+        throw .invalidArgument(
+          "Payload isn't valid for request. '\(member.key.prefix(100))' must be a string.")
+      }
+      switch member.key {
+      case "database": database = text
+      case "export_directory", "exportDirectory": directory = text
+      case "export_name", "exportName": name = text
+      default:
+        throw .invalidArgument("Payload isn't valid for request. Unknown name '\(member.key.prefix(100))'.")
+      }
+    }
+  }
+}

@@ -1,0 +1,25 @@
+// Sends the responses of one call, independent of its transport: gRPC, REST or WebChannel.
+//
+// Invariant: a sender waits while the client does not read, so that the queued bytes of a call stay near the watermark.
+
+package import GRPCFraming
+package import NIOCore
+
+/// Sends the responses of one call. Usable from any task or thread.
+package protocol CallResponder: Sendable {
+  /// Sends framed messages. Returns when the client can accept more.
+  /// - Throws: `CancellationError` after the client has disconnected.
+  func send(_ framed: ByteBuffer) async throws
+
+  /// Ends the call with a status. Later calls have no effect.
+  func finish(_ status: GRPCStatus)
+
+  /// Pauses or resumes the delivery of request messages, so that a client cannot queue unlimited work.
+  func setReading(_ enabled: Bool)
+
+  /// Updates the counted request bytes. A call reports by this method that it has released bytes.
+  func updateHeldBytes()
+
+  /// Runs a task of the call. The end of the call does not cancel it: it ends when sending throws.
+  func start(_ operation: @escaping @Sendable () async -> Void)
+}

@@ -1,0 +1,116 @@
+// Queues the unary calls of one HTTP/2 connection until there is capacity for their responses, and counts unread responses.
+//
+// The limit bounds the responses that a client requests and does not read. A streaming call can pause when its stream is
+// full. A unary call cannot, so it waits before it starts.
+//
+// Invariants
+//   1. Expected and queued bytes stay within the limit, except for responses that exceed their expected size.
+//   2. The connection is always read: the client's WINDOW_UPDATE or SETTINGS frames create capacity.
+//   3. A call that other calls may wait for, such as the end of a transaction, expects 0 bytes. It waits for a client that
+//      does not read, and never for other calls.
+
+import NIOCore
+import Ports
+
+/// The unary responses of one HTTP/2 connection. Confined to its event loop.
+final class GRPCResponseQueue {
+  private let limit: Int
+  private let timeout: TimeAmount
+  private let memory: MemoryReservation
+  private let channel: any Channel
+  /// Expected bytes of the responses of running calls.
+  private var expectedBytes = 0
+  /// Bytes of responses that were not written to the socket.
+  private var queuedBytes = 0
+  private var waiting: [(handler: GRPCStreamHandler, bytes: Int)] = []
+  private var lastProgress = NIODeadline.now()
+  private var timer: Scheduled<Void>?
+  private var isStopped = false
+
+  init(_ limits: HTTP2Limits, _ memory: MemoryReservation, _ channel: any Channel) {
+    self.memory = memory
+    self.limit = limits.maximumQueuedResponseBytes
+    self.timeout = limits.unreadResponseTimeout
+    self.channel = channel
+  }
+
+  /// Reserves capacity for a response of `bytes` bytes; 0 for a small one. Returns false if there is none.
+  func reserve(_ bytes: Int) -> Bool {
+    guard hasCapacity(for: bytes) else { return false }
+    expectedBytes += bytes
+    return true
+  }
+
+  /// Queues a stream. It is started by `startQueued` when there is capacity for its response.
+  func enqueue(_ handler: GRPCStreamHandler, expecting bytes: Int) {
+    waiting.append((handler, bytes))
+  }
+
+  /// Removes a stream that has not started.
+  func remove(_ handler: GRPCStreamHandler) {
+    waiting.removeAll { $0.handler === handler }
+  }
+
+  /// Releases reserved capacity: the response is written, or there will be none.
+  func release(_ bytes: Int) {
+    guard bytes > 0 else { return }
+    expectedBytes -= bytes
+    precondition(expectedBytes >= 0, "invariant: a call releases the capacity of its response once")
+    startNext()
+  }
+
+  /// Counts a response until its write completes or its stream ends, then releases its memory, which the caller reserved.
+  func track(_ bytes: Int) -> EventLoopPromise<Void> {
+    if queuedBytes == 0 { lastProgress = .now() }
+    queuedBytes += bytes
+    startTimer(timeout)
+    let written = channel.eventLoop.makePromise(of: Void.self)
+    let queue = NIOLoopBound(self, eventLoop: channel.eventLoop)
+    written.futureResult.whenComplete { _ in
+      let queue = queue.value
+      queue.queuedBytes -= bytes
+      precondition(queue.queuedBytes >= 0, "invariant: a response is written once")
+      queue.memory.release(bytes)
+      queue.lastProgress = .now()
+      queue.startNext()
+    }
+    return written
+  }
+
+  /// The connection is closed.
+  func stop() {
+    isStopped = true
+    timer?.cancel()
+    timer = nil
+    waiting = []
+  }
+
+  /// A response that is expected to exceed the limit has capacity if no other response is expected or queued.
+  private func hasCapacity(for bytes: Int) -> Bool {
+    if bytes == 0 { return queuedBytes < limit }
+    let used = expectedBytes + queuedBytes
+    return used == 0 || used + bytes <= limit
+  }
+
+  private func startNext() {
+    while let index = waiting.firstIndex(where: { hasCapacity(for: $0.bytes) }) {
+      let next = waiting.remove(at: index)
+      expectedBytes += next.bytes
+      next.handler.startQueued(expecting: next.bytes)
+    }
+  }
+
+  private func startTimer(_ time: TimeAmount) {
+    guard timer == nil, !isStopped else { return }
+    let queue = NIOLoopBound(self, eventLoop: channel.eventLoop)
+    timer = channel.eventLoop.scheduleTask(in: time) { queue.value.checkProgress() }
+  }
+
+  /// Closes the connection if no response was written within the timeout.
+  private func checkProgress() {
+    timer = nil
+    guard queuedBytes > 0 else { return }
+    let remaining = lastProgress + timeout - .now()
+    if remaining > .zero { startTimer(remaining) } else { channel.close(promise: nil) }
+  }
+}

@@ -1,0 +1,121 @@
+// Routes the plain HTTP requests of the Firestore port by method and path.
+
+import FirestoreModel
+import NIOCore
+package import NIOHTTP1
+package import Ports
+
+/// The destination of a request to the Firestore port.
+enum FirestoreRoute: Equatable {
+  /// A stream over WebChannel.
+  enum Channel: String {
+    case listen = "Listen"
+    case write = "Write"
+  }
+
+  /// A CORS preflight, of any path.
+  case preflight
+  /// The health check that tools poll at the start.
+  case health
+  /// The REST interface.
+  case rest
+  /// WebChannel.
+  case channel(Channel)
+  /// The connection test that old WebChannel clients make first.
+  case channelTest
+  /// A path that this module does not serve.
+  case unknown
+
+  init(_ method: HTTPMethod, path: String) {
+    if method == .OPTIONS {
+      self = .preflight
+    } else if path == "/" {
+      self = method == .GET || method == .HEAD ? .health : .unknown
+    } else if path.hasPrefix("/v1/") || path.hasPrefix("/v1beta1/") {
+      self = .rest
+    } else if path == "/google.firestore.v1.Firestore/Listen/channel" {
+      self = .channel(.listen)
+    } else if path == "/google.firestore.v1.Firestore/Write/channel" {
+      self = .channel(.write)
+    } else if path == "/google.firestore.v1.Firestore/Listen/channel/test"
+      || path == "/google.firestore.v1.Firestore/Write/channel/test"
+    {
+      self = .channelTest
+    } else {
+      self = .unknown
+    }
+  }
+}
+
+/// Serves further paths of the Firestore port, for a module that registers them.
+package protocol FirestoreRouteHandler: Sendable {
+  /// Serves a request that no other part of the port knows. Returns false if this handler does not know its path either.
+  func serve(_ request: HTTPRequest, _ responder: HTTPResponder) -> Bool
+}
+
+/// Serves plain HTTP on the Firestore port.
+package struct FirestoreHTTPService: GoogleHTTPService {
+  package let rest: FirestoreREST
+  /// Handlers of further paths, in the order in which they are tried.
+  package let handlers: [any FirestoreRouteHandler]
+  /// The streams over WebChannel; nil on a port without any.
+  package var webChannel: WebChannelService?
+
+  /// Creates the value from its parts.
+  package init(rest: FirestoreREST, handlers: [any FirestoreRouteHandler], webChannel: WebChannelService? = nil) {
+    self.rest = rest
+    self.handlers = handlers
+    self.webChannel = webChannel
+  }
+
+  package func serve(_ request: HTTPRequest, _ responder: HTTPResponder, on connection: HTTPConnection) {
+    switch FirestoreRoute(request.head.method, path: request.target.rawPath) {
+    case .preflight: responder.respond(HTTPResponse(status: .ok))
+    case .health: responder.respond(.text(.ok, "Ok\n"))
+    case .rest: serveREST(request, responder, on: connection)
+    case .channel(let stream):
+      guard let webChannel else { return responder.respond(.notFound) }
+      webChannel.serve(stream, request, responder)
+    case .channelTest:
+      guard let webChannel else { return responder.respond(.notFound) }
+      webChannel.serveTest(request, responder)
+    case .unknown:
+      if !handlers.contains(where: { $0.serve(request, responder) }) { responder.respond(.notFound) }
+    }
+  }
+
+  package func rejection(of head: HTTPRequestHead) -> HTTPResponse? {
+    let path = String(head.uri.prefix { $0 != "?" })
+    guard case .rest = FirestoreRoute(head.method, path: path) else { return nil }
+    return rest.rejection(of: head)
+  }
+
+  /// A WebChannel request may carry several messages.
+  package func bodyLimit(of uri: String, _ limits: PortLimits) -> Int {
+    if let webChannel, case .channel = FirestoreRoute(.POST, path: String(uri.prefix { $0 != "?" })) {
+      return webChannel.limits.maximumRequestBody
+    }
+    return limits.maximumRequestBody
+  }
+
+  private func serveREST(
+    _ request: HTTPRequest, _ responder: HTTPResponder, on connection: HTTPConnection
+  ) {
+    do throws(FirestoreError) {
+      guard let call = try rest.call(request) else { return responder.respond(.notFound) }
+      let bound = NIOLoopBound(connection, eventLoop: responder.eventLoop)
+      responder.onLoop { exchange in
+        bound.value.largeResponses.start(exchange, expectedBytes: rest.expectedBytes(of: call.method)) {
+          rest.serve(call, request, responder)
+        }
+      }
+    } catch {
+      responder.respond(.error(error))
+    }
+  }
+}
+
+extension HTTPResponse {
+  /// The response of a path that nothing serves.
+  package static let notFound = HTTPResponse.text(.notFound, "Not Found\n")
+}

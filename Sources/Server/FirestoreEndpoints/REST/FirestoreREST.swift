@@ -1,0 +1,145 @@
+// Serves Firestore's REST interface. A request is converted to the message of the gRPC method, the method runs, and
+// its response is written as JSON.
+
+import FirestoreEngine
+import JSON
+import FirestoreModel
+package import GRPCFraming
+package import Logging
+package import NIOCore
+import NIOHPACK
+package import NIOHTTP1
+package import Ports
+import RealtimeModel
+
+package struct FirestoreREST: Sendable {
+  package let methods: GRPCMethods
+  package let log: Logger
+  /// Maximum size of a document, in bytes.
+  package var documentBytes = FirestoreLimits.standard.documentBytes
+  /// Ends the transaction of a Commit whose other fields cannot be read.
+  package var endTransaction: @Sendable (ByteBuffer, GRPCRequestHead) -> Void = { _, _ in }
+
+  /// Creates the value from its parts.
+  package init(methods: GRPCMethods, log: Logger, documentBytes: Int = FirestoreLimits.standard.documentBytes, endTransaction: @escaping @Sendable (ByteBuffer, GRPCRequestHead) -> Void = { _, _ in }) {
+    self.methods = methods
+    self.log = log
+    self.documentBytes = documentBytes
+    self.endTransaction = endTransaction
+  }
+
+  /// Returns the call of a request; nil if no method has its verb and path.
+  func call(_ request: HTTPRequest) throws(FirestoreError) -> FirestoreRESTCall? {
+    try FirestoreRESTCall(request)
+  }
+
+  /// The estimated size of a method's response in bytes: a document in JSON takes up to twice its size.
+  func expectedBytes(of method: FirestoreRESTMethod) -> Int {
+    method.expectedBytes == 0 ? 0 : max(method.expectedBytes, 2 * documentBytes)
+  }
+
+  /// Serves a call off the event loop. The end of the exchange cancels it.
+  func serve(_ call: FirestoreRESTCall, _ request: HTTPRequest, _ responder: HTTPResponder) {
+    responder.start {
+      // A cancelled call reads nothing: some clients cancel calls as fast as they make them.
+      let head = Self.head(call.method.name, request.head, request.target)
+      if Task.isCancelled, onlyReads(head) { return }
+      do {
+        try await run(call, head, try message(of: call, request.body, head), responder)
+      } catch {
+        let status = GRPCStatus(of: error, log, call.method.name)
+        // A call that is rejected before its method is known gets a plain error.
+        let isInArray = call.method.isStream && call.formatError == nil
+        responder.respond(.error(FirestoreError(status), inArray: isInArray))
+      }
+    }
+  }
+
+  private func onlyReads(_ head: GRPCRequestHead) -> Bool {
+    switch try? methods.method(of: head) {
+    case .reading, .serverStreaming: true
+    default: false
+    }
+  }
+
+  private func message(
+    of call: FirestoreRESTCall, _ body: ByteBuffer, _ head: GRPCRequestHead
+  ) throws(FirestoreError) -> ByteBuffer {
+    do throws(FirestoreError) {
+      return try call.message(body)
+    } catch {
+      if let named = call.transaction(in: body) { endTransaction(named, head) }
+      throw error
+    }
+  }
+
+  private func run(
+    _ call: FirestoreRESTCall, _ head: GRPCRequestHead, _ message: ByteBuffer, _ responder: HTTPResponder
+  ) async throws {
+    switch try methods.method(of: head) {
+    case .unary(let body), .reading(_, let body), .updating(let body):
+      try respond(try await body(head, message), call, responder)
+    case .unaryCallback(let start):
+      try respond(try await outcome { start(head, message, $0) }.get(), call, responder)
+    case .serverStreaming(let body):
+      guard let answer = call.method.answer else { return responder.respond(.json(.ok, "{}\n")) }
+      let stream = FirestoreRESTStream(responder, of: answer)
+      do {
+        try await body(head, message, stream)
+        stream.finish(.ok)
+      } catch {
+        stream.finish(GRPCStatus(of: error, log, head.path))
+      }
+    case .duplex:
+      // Firebase binds both bidirectional streams to a path, and responds with 400 to every request.
+      throw FirestoreError.invalidArgument("This method is only available via gRPC or WebChannel (not REST).")
+    }
+  }
+
+  private func respond(_ framed: ByteBuffer, _ call: FirestoreRESTCall, _ responder: HTTPResponder) throws {
+    // A cancelled task has no client that would read the response.
+    try Task.checkCancellation()
+    responder.respond(try Self.answer(framed, call.method.answer))
+  }
+
+  private static func answer(_ framed: ByteBuffer, _ name: MessageName?) throws -> HTTPResponse {
+    var framed = framed
+    guard let name, let message = framed.readGRPCMessage() else { return .json(.ok, "{}\n") }
+    var writer = JSONWriter(capacity: message.readableBytes * 2 + 64)
+    try FirestoreJSON.write(message, as: name, to: &writer)
+    writer.lineFeed()
+    return .json(.ok, ByteBuffer(bytes: writer.bytes))
+  }
+
+  /// Returns the response to a request that is rejected by its head, before its body is stored.
+  func rejection(of head: HTTPRequestHead) -> HTTPResponse? {
+    do throws(GRPCStatus) {
+      try methods.admit(Self.head("", head, try? RequestTarget(head.uri)))
+      return nil
+    } catch {
+      return .error(FirestoreError(error))
+    }
+  }
+
+  /// Returns the parts of a request's head that methods need: the caller's credential.
+  private static func head(
+    _ method: String, _ request: HTTPRequestHead, _ target: RequestTarget?
+  ) -> GRPCRequestHead {
+    var headers = HPACKHeaders()
+    if let authorization = request.headers.first(name: "authorization") {
+      headers.add(name: "authorization", value: authorization)
+    } else if let token = target?["access_token"] ?? target?["oauth_token"] {
+      headers.add(name: "authorization", value: "Bearer \(token)")
+    }
+    return GRPCRequestHead(path: "/\(FirestoreService.name)/\(method)", headers: headers)
+  }
+}
+
+extension HTTPResponse {
+  static let jsonHeaders: HTTPHeaders = ["content-type": "application/json; charset=utf-8"]
+
+  /// A short JSON response.
+  package static func json(_ status: HTTPResponseStatus, _ text: String) -> HTTPResponse {
+    .json(status, ByteBuffer(string: text))
+  }
+}

@@ -1,0 +1,145 @@
+// Writes the response of a streaming method as one JSON array.
+//
+// Invariant: nothing is sent before the method ends or the response exceeds `maximumHeldBytes`. An error until then sets the
+// HTTP status, which is all that many clients read. A later error is the last element of the array.
+
+import JSON
+import FirestoreModel
+import GRPCFraming
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOHTTP1
+import Ports
+import RealtimeModel
+
+final class FirestoreRESTStream: CallResponder {
+  /// Response bytes that are held until the method ends.
+  static let maximumHeldBytes = 4 << 20
+
+  private struct State {
+    var held = ByteBuffer()
+    var isEmpty = true
+    var hasBegun = false
+    var isOver = false
+  }
+
+  private enum Step {
+    case hold
+    case send(ByteBuffer, isFirst: Bool)
+  }
+
+  private let responder: HTTPResponder
+  private let message: MessageName
+  private let state = NIOLockedValueBox(State())
+
+  init(_ responder: HTTPResponder, of message: MessageName) {
+    self.responder = responder
+    self.message = message
+  }
+
+  func send(_ framed: ByteBuffer) async throws {
+    switch try hold(framed) {
+    case .hold: break
+    case .send(let bytes, let isFirst):
+      if isFirst { responder.begin(.ok, HTTPResponse.jsonHeaders) }
+      try await responder.send(bytes)
+    }
+  }
+
+  func finish(_ status: GRPCStatus) {
+    let (rest, hasBegun, wasOver) = state.withLockedValue { state in
+      defer {
+        state.isOver = true
+        state.held = ByteBuffer()
+      }
+      return (state.held, state.hasBegun, state.isOver)
+    }
+    if wasOver { return }
+    let error = status.code == .ok ? nil : FirestoreError(status)
+    if hasBegun {
+      var rest = rest
+      rest.writeImmutableBuffer(end(error))
+      let last = rest
+      responder.start { [responder] in
+        guard (try? await responder.send(last)) != nil else { return }
+        responder.finish()
+      }
+    } else if let error {
+      responder.respond(.error(error, inArray: true))
+    } else {
+      var body = rest
+      if body.readableBytes == 0 { body.writeString("[") }
+      body.writeString("]\n")
+      responder.respond(HTTPResponse(status: .ok, headers: HTTPResponse.jsonHeaders, body: body))
+    }
+  }
+
+  /// The only request message was read before.
+  func setReading(_ enabled: Bool) {}
+
+  /// The connection counts the request's bytes.
+  func updateHeldBytes() {}
+
+  func start(_ operation: @escaping @Sendable () async -> Void) { responder.start(operation) }
+
+  private func hold(_ framed: ByteBuffer) throws -> Step {
+    let elements = try elements(framed)
+    return try state.withLockedValue { state in
+      guard !state.isOver else { throw CancellationError() }
+      for element in elements {
+        state.held.writeString(state.isEmpty ? "[" : "\n,\r\n")
+        state.isEmpty = false
+        state.held.writeBytes(element)
+      }
+      guard state.held.readableBytes > Self.maximumHeldBytes || state.hasBegun else { return .hold }
+      defer {
+        state.held = ByteBuffer()
+        state.hasBegun = true
+      }
+      return .send(state.held, isFirst: !state.hasBegun)
+    }
+  }
+
+  /// Converts framed messages to JSON.
+  private func elements(_ framed: ByteBuffer) throws -> [[UInt8]] {
+    var framed = framed
+    var elements: [[UInt8]] = []
+    while let message = framed.readGRPCMessage() {
+      var writer = JSONWriter(capacity: message.readableBytes * 2)
+      try FirestoreJSON.write(message, as: self.message, to: &writer)
+      elements.append(writer.bytes)
+    }
+    return elements
+  }
+
+  private func end(_ error: FirestoreError?) -> ByteBuffer {
+    var bytes = ByteBuffer()
+    if let error {
+      var writer = JSONWriter()
+      writer.error(GRPCStatus(error), code: error.code.httpStatus)
+      bytes.writeString("\n,\r\n")
+      bytes.writeBytes(writer.bytes)
+    }
+    bytes.writeString("]\n")
+    return bytes
+  }
+}
+
+extension ByteBuffer {
+  /// Reads the next message of this server from its gRPC frame; nil at the end.
+  mutating func readGRPCMessage() -> ByteBuffer? {
+    guard readInteger(as: UInt8.self) != nil, let length = readInteger(as: UInt32.self) else { return nil }
+    return readSlice(length: Int(length))
+  }
+}
+
+extension FirestoreError {
+  /// Converts the status of a call.
+  init(_ status: GRPCStatus) {
+    self.init(StatusCode(rawValue: Int32(clamping: status.code.rawValue)), status.message)
+    fieldViolations = status.details.fieldViolations.map {
+      .init(field: $0.field, description: $0.description)
+    }
+    reason = status.details.reason
+  }
+}

@@ -1,0 +1,121 @@
+// Decompresses the bodies and messages of clients: gzip (RFC 1952), and zlib's format (RFC 1950), which HTTP and gRPC call
+// deflate.
+//
+// Invariants
+//   1. The output never exceeds its limit by more than a byte: a kilobyte of input may claim a megabyte of output.
+//   2. Input that is truncated, does not match its checksum, or has trailing bytes is an error. A gzip member may follow
+//      another one, as the format allows.
+//   3. An event loop decompresses only small inputs: a large message that was made for it takes a second.
+
+import CZlib
+package import NIOCore
+
+/// A compression format.
+package enum CompressionAlgorithm: Equatable {
+  case gzip
+  case deflate
+
+  /// Reads the name of a header; nil for an unsupported format.
+  package init?(_ name: String) {
+    switch name {
+    case "gzip", "x-gzip": self = .gzip
+    case "deflate": self = .deflate
+    default: return nil
+    }
+  }
+
+  /// zlib's parameter: the largest window (15), and 16 more for the header and checksum of gzip.
+  fileprivate var windowBits: Int32 { self == .gzip ? 15 + 16 : 15 }
+}
+
+package enum Decompression {
+  /// Why input was not decompressed.
+  package enum Failure: Error, Equatable {
+    /// The output exceeds its limit.
+    case tooLarge
+    /// The input is corrupt. The reason is the end of a sentence.
+    case corrupt(String)
+  }
+
+  /// Maximum input and output that an event loop decompresses.
+  private static let smallInputBytes = 4 << 10
+  private static let smallOutputBytes = 64 << 10
+
+  /// The first growth of the output buffer.
+  private static let firstGrowthBytes = 4 << 10
+
+  /// Decompresses a small input. Returns nil if the input or the output may be large.
+  package static func decompressIfSmall(
+    _ input: ByteBuffer, _ algorithm: CompressionAlgorithm, limit: Int
+  ) throws(Failure) -> ByteBuffer? {
+    guard input.readableBytes <= smallInputBytes else { return nil }
+    do throws(Failure) {
+      return try decompress(input, algorithm, limit: min(limit, smallOutputBytes))
+    } catch {
+      if error == .tooLarge, limit > smallOutputBytes { return nil }
+      throw error
+    }
+  }
+
+  /// Decompresses an input of any size. Takes up to a second for some megabytes.
+  /// - Parameter limit: the maximum output, in bytes.
+  static func decompress(
+    _ input: ByteBuffer, _ algorithm: CompressionAlgorithm, limit: Int
+  ) throws(Failure) -> ByteBuffer {
+    // SAFETY: zlib keeps a pointer to the stream, so the stream is allocated and does not move.
+    let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
+    stream.initialize(to: z_stream())
+    defer { stream.deallocate() }
+    let size = Int32(MemoryLayout<z_stream>.size)
+    guard inflateInit2_(stream, algorithm.windowBits, ZLIB_VERSION, size) == Z_OK else {
+      throw .corrupt("there is no memory to unpack it")
+    }
+    defer { inflateEnd(stream) }
+    var output = ByteBuffer()
+    let failure = input.withUnsafeReadableBytes { raw in
+      raw.withMemoryRebound(to: UInt8.self) { bytes in
+        stream.pointee.next_in = UnsafeMutablePointer(mutating: bytes.baseAddress)
+        stream.pointee.avail_in = UInt32(clamping: bytes.count)
+        return fill(&output, from: stream, algorithm, limit)
+      }
+    }
+    if let failure { throw failure }
+    precondition(output.readableBytes <= limit, "invariant: decompressed bytes stay within their limit")
+    // Memory is counted by length: a small output must not keep a large buffer.
+    let isLoose = output.storageCapacity > 2 * output.readableBytes
+    return isLoose ? ByteBuffer(bytes: output.readableBytesView) : output
+  }
+
+  private static func fill(
+    _ output: inout ByteBuffer, from stream: UnsafeMutablePointer<z_stream>,
+    _ algorithm: CompressionAlgorithm, _ limit: Int
+  ) -> Failure? {
+    while true {
+      var status = Z_OK
+      // One byte beyond the limit shows that there is more.
+      let maximum = limit + 1 - output.readableBytes
+      let growth = min(maximum, max(firstGrowthBytes, output.readableBytes))
+      output.writeWithUnsafeMutableBytes(minimumWritableBytes: growth) { raw in
+        raw.withMemoryRebound(to: UInt8.self) { space in
+          let count = min(maximum, space.count)
+          stream.pointee.next_out = space.baseAddress
+          stream.pointee.avail_out = UInt32(clamping: count)
+          status = inflate(stream, Z_NO_FLUSH)
+          return count - Int(stream.pointee.avail_out)
+        }
+      }
+      guard output.readableBytes <= limit else { return .tooLarge }
+      switch status {
+      case Z_STREAM_END:
+        if stream.pointee.avail_in == 0 { return nil }
+        guard algorithm == .gzip, inflateReset(stream) == Z_OK else {
+          return .corrupt("bytes follow its end")
+        }
+      case Z_OK where stream.pointee.avail_in > 0 || stream.pointee.avail_out == 0: continue
+      case Z_OK, Z_BUF_ERROR: return .corrupt("it ends too early")
+      default:
+        return .corrupt(stream.pointee.msg.map { String(cString: $0) } ?? "it cannot be unpacked")
+      }
+    }
+  }
+}

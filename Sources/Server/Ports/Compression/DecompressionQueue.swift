@@ -1,0 +1,116 @@
+// Decompresses the large bodies and messages of one connection on threads, in order.
+//
+// Invariants
+//   1. A connection occupies one thread at most: a connection with many jobs delays another one's job by one.
+//   2. Compressed bytes are held until they are released: at once if a job is cancelled before it starts, otherwise after
+//      its thread is done.
+//   3. A job that is cancelled before it starts is not decompressed. A cancelled job has no completion.
+
+import NIOConcurrencyHelpers
+package import NIOCore
+package import NIOPosix
+
+/// The decompression jobs of one connection. Confined to its event loop.
+package final class DecompressionQueue {
+  /// The threads of all connections. They start with the first job and run until the process ends. They are few, since each
+  /// may hold an uncounted message, and do nothing else, since clients can keep them busy.
+  package static let threads: NIOThreadPool = {
+    let threads = NIOThreadPool(numberOfThreads: threadCount)
+    threads.start()
+    return threads
+  }()
+
+  package static let threadCount = 2
+
+  /// One input.
+  package final class Job {
+    /// The size of the input, in bytes.
+    package let bytes: Int
+    fileprivate let eventLoop: any EventLoop
+    /// The input; nil after a thread took it, or after the job was cancelled.
+    fileprivate let input: NIOLockedValueBox<ByteBuffer?>
+    fileprivate let algorithm: CompressionAlgorithm
+    fileprivate let limit: Int
+    fileprivate var completion: ((Result<ByteBuffer, Decompression.Failure>) -> Void)?
+    fileprivate var release: (() -> Void)?
+
+    /// - Parameter completion: called with the output on the event loop, unless the job is cancelled.
+    package init(
+      _ input: ByteBuffer, _ algorithm: CompressionAlgorithm, limit: Int, on eventLoop: any EventLoop,
+      _ completion: @escaping (Result<ByteBuffer, Decompression.Failure>) -> Void
+    ) {
+      bytes = input.readableBytes
+      self.input = NIOLockedValueBox(input)
+      self.algorithm = algorithm
+      self.limit = limit
+      self.eventLoop = eventLoop
+      self.completion = completion
+    }
+
+    /// Whether a thread took the input, or the job was cancelled.
+    var isTaken: Bool { input.withLockedValue { $0 == nil } }
+  }
+
+  private let threads: NIOThreadPool
+  private var waiting = CircularBuffer<Job>(initialCapacity: 0)
+  private var isBusy = false
+
+  package init(_ threads: NIOThreadPool = DecompressionQueue.threads) { self.threads = threads }
+
+  /// Adds a job.
+  package func add(_ job: Job) {
+    waiting.append(job)
+    startNext()
+  }
+
+  /// Cancels a job without a completion so far.
+  /// - Parameter release: called when the input is no longer held, now or later on the event loop.
+  package func cancel(_ job: Job, _ release: @escaping () -> Void) {
+    job.completion = nil
+    let isDropped = job.input.withLockedValue { input in
+      defer { input = nil }
+      return input != nil
+    }
+    guard isDropped else {
+      precondition(job.release == nil, "invariant: a job is cancelled once")
+      job.release = release
+      return
+    }
+    waiting.removeAll { $0 === job }
+    release()
+  }
+
+  private func startNext() {
+    guard !isBusy, let job = waiting.popFirst() else { return }
+    isBusy = true
+    // The thread holds nothing else of the job.
+    let (box, algorithm, limit) = (job.input, job.algorithm, job.limit)
+    let output = threads.runIfActive(eventLoop: job.eventLoop) {
+      () -> Result<ByteBuffer, Decompression.Failure> in
+      let input = box.withLockedValue { input in
+        defer { input = nil }
+        return input
+      }
+      // A cancelled job has no completion.
+      guard let input else { return .success(ByteBuffer()) }
+      do throws(Decompression.Failure) {
+        return .success(try Decompression.decompress(input, algorithm, limit: limit))
+      } catch {
+        return .failure(error)
+      }
+    }
+    output.assumeIsolated().whenComplete { result in
+      self.end(job, (try? result.get()) ?? .failure(.corrupt("there is no thread to unpack it")))
+    }
+  }
+
+  private func end(_ job: Job, _ result: Result<ByteBuffer, Decompression.Failure>) {
+    isBusy = false
+    let (release, completion) = (job.release, job.completion)
+    job.release = nil
+    job.completion = nil
+    startNext()
+    release?()
+    completion?(result)
+  }
+}

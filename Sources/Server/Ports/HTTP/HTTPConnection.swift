@@ -1,0 +1,96 @@
+// The state that the requests of one HTTP connection share, one after another (HTTP/1.1) or concurrently
+// (HTTP/2): limits of requests and responses, decompression, and the drain of the port.
+//
+// Invariant: the bodies of all requests without a response stay within the connection's limit and the server's memory.
+
+import NIOCore
+import NIOHTTP1
+
+/// One HTTP connection. Confined to its event loop, except for its constants.
+package final class HTTPConnection: ResponseAccounting {
+  let service: any HTTPService
+  package let port: PortLimits
+  package let memory: MemoryReservation
+  private(set) lazy var decompressions = DecompressionQueue()
+  package private(set) lazy var largeResponses = LargeResponseQueue(self)
+  package private(set) var isDraining = false
+  private(set) var progressCount = 0
+  /// Response bytes that were not flushed.
+  private(set) var unreadBytes = 0
+  private let limits: HTTPConnectionLimits
+  private var requestBytes = 0
+  private var handlers: [ObjectIdentifier: HTTPRequestHandler] = [:]
+
+  init(_ service: any HTTPService, _ port: PortLimits) {
+    self.service = service
+    self.port = port
+    limits = service.connectionLimits(port)
+    memory = MemoryReservation(port)
+  }
+
+  // MARK: Requests
+
+  /// Counts `new` request bytes instead of `old`. Changes nothing if it throws.
+  func resizeRequest(from old: Int, to new: Int) throws(HTTPRequestFailure) {
+    let total = requestBytes + new - old
+    if new > old, total > limits.maximumRequestBytes {
+      throw .tooManyRequestBytes(limit: limits.maximumRequestBytes)
+    }
+    guard memory.resize(from: old, to: new) else { throw .outOfMemory(memory.memory.refusal) }
+    requestBytes = total
+  }
+
+  /// Releases bytes of a request.
+  func releaseRequest(_ bytes: Int) {
+    precondition(
+      bytes <= requestBytes, "invariant: a connection releases no more request bytes than it holds")
+    requestBytes -= bytes
+    memory.release(bytes)
+  }
+
+  // MARK: Responses
+
+  var responseTimeout: TimeAmount { port.responseTimeout }
+
+  func addUnread(_ bytes: Int) { unreadBytes += bytes }
+
+  func removeUnread(_ bytes: Int) {
+    unreadBytes -= bytes
+    precondition(unreadBytes >= 0, "invariant: unread response bytes are released once")
+    progressCount &+= 1
+    largeResponses.startNext()
+  }
+
+  /// The limit of unread response bytes, if it is exceeded.
+  package var exceededUnreadLimit: Int? {
+    limits.maximumUnreadResponseBytes.flatMap { unreadBytes >= $0 ? $0 : nil }
+  }
+
+  // MARK: Drain
+
+  func add(_ handler: HTTPRequestHandler) { handlers[ObjectIdentifier(handler)] = handler }
+
+  func remove(_ handler: HTTPRequestHandler) { handlers[ObjectIdentifier(handler)] = nil }
+
+  /// The port drains.
+  func drain() {
+    guard !isDraining else { return }
+    isDraining = true
+    for handler in Array(handlers.values) { handler.drain() }
+  }
+}
+
+/// Passes the start of a drain to the connection. Handlers further in may hold the event back until their requests have
+/// responses.
+final class HTTPDrainHandler: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = NIOAny
+
+  private let connection: HTTPConnection
+
+  init(_ connection: HTTPConnection) { self.connection = connection }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    context.fireUserInboundEventTriggered(event)
+    if event is ChannelShouldQuiesceEvent { connection.drain() }
+  }
+}

@@ -1,0 +1,68 @@
+// Queues the calls of one connection until there is capacity for their responses.
+//
+// Invariants
+//   1. No call starts while the connection's unread responses exceed their limit.
+//   2. The number of running calls with large responses stays within its limit. Their expected bytes are reserved.
+
+import NIOCore
+
+/// The calls of one connection that wait for capacity. Confined to its event loop.
+package final class LargeResponseQueue {
+  private final class Call {
+    let exchange: HTTPExchange
+    let expectedBytes: Int
+    let start: () -> Void
+    var hasStarted = false
+
+    init(_ exchange: HTTPExchange, _ expectedBytes: Int, _ start: @escaping () -> Void) {
+      self.exchange = exchange
+      self.expectedBytes = expectedBytes
+      self.start = start
+    }
+  }
+
+  private unowned let connection: HTTPConnection
+  private var runningCount = 0
+  private var waiting: [Call] = []
+
+  init(_ connection: HTTPConnection) { self.connection = connection }
+
+  /// Starts a call when there is capacity for its response, now or later. The end of the exchange removes it.
+  /// - Parameter expectedBytes: the estimated size of the response; 0 for a small one. A call that other calls may wait for
+  ///   must be small: it then waits for a client that does not read, and for nothing else.
+  package func start(_ exchange: HTTPExchange, expectedBytes: Int, _ start: @escaping () -> Void) {
+    let call = Call(exchange, expectedBytes, start)
+    waiting.append(call)
+    startNext()
+    exchange.onEnd { self.end(call) }
+  }
+
+  /// Starts the calls for which there is capacity.
+  func startNext() {
+    while let index = waiting.firstIndex(where: hasCapacity) {
+      let call = waiting.remove(at: index)
+      guard connection.memory.reserve(call.expectedBytes) else {
+        call.exchange.respond(
+          connection.service.response(to: .outOfMemory(connection.memory.memory.refusal)))
+        continue
+      }
+      call.hasStarted = true
+      if call.expectedBytes > 0 { runningCount += 1 }
+      call.start()
+    }
+  }
+
+  private func hasCapacity(for call: Call) -> Bool {
+    let limits = connection.port.http2
+    return connection.unreadBytes < limits.maximumQueuedResponseBytes
+      && (call.expectedBytes == 0 || runningCount < limits.maximumLargeReads)
+  }
+
+  private func end(_ call: Call) {
+    guard call.hasStarted else { return waiting.removeAll { $0 === call } }
+    if call.expectedBytes > 0 { runningCount -= 1 }
+    precondition(runningCount >= 0, "invariant: a call ends once")
+    connection.memory.release(call.expectedBytes)
+    startNext()
+  }
+}

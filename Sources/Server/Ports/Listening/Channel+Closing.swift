@@ -1,0 +1,30 @@
+// Closes connections: immediately, or after the peer had time to read. Also configures half-closure.
+
+package import NIOCore
+
+extension Channel {
+  /// Closes a connection immediately on its event loop. Under TLS it sends and awaits no close alerts.
+  func disconnect() {
+    if let encryption = try? pipeline.syncOperations.context(name: PortProtocols.encryption) {
+      encryption.close(promise: nil)
+    } else {
+      close(promise: nil)
+    }
+  }
+
+  /// Ends the output, then closes when the peer closes, or after `grace`. The pipeline has to drop further input.
+  ///
+  /// An HTTP/1.1 connection ends this way if its client may still be sending. After an immediate close the kernel would
+  /// answer further bytes with a reset, which can destroy a response that the client has not read.
+  package func closeLingering(_ grace: TimeAmount) {
+    let closing = eventLoop.scheduleTask(in: grace) { self.close(promise: nil) }
+    closeFuture.whenComplete { _ in closing.cancel() }
+    close(mode: .output).whenFailure { _ in self.close(promise: nil) }
+  }
+
+  /// Sets whether the peer may end its output and still receive responses. If so, handlers receive
+  /// `ChannelEvent.inputClosed`, and have to close a connection without a pending response.
+  func allowHalfClosure(_ allowed: Bool) throws {
+    try syncOptions?.setOption(.allowRemoteHalfClosure, value: allowed)
+  }
+}

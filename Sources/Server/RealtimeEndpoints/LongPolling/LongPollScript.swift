@@ -1,0 +1,75 @@
+// Builds the scripts and the page of long polling, which browsers load into an iframe of the client's page.
+
+import NIOCore
+import NIOHTTP1
+import Ports
+
+enum LongPollScript {
+  /// The script that ends the client's session.
+  static let close = ByteBuffer(string: "pLPCommand('close');\n")
+
+  /// Returns the functions that all later scripts in the iframe call. They forward to the functions of the
+  /// client's page, whose names end in its number. After the page has removed those, they do nothing.
+  ///
+  /// - Parameter callback: the number; digits only.
+  static func functions(callback: String) -> ByteBuffer {
+    var script = ByteBuffer()
+    for name in ["pLPCommand", "pRTLPCB"] {
+      script.writeString(
+        """
+        function \(name)() {
+          var target = parent.window["\(name)\(callback)"];
+          if (target) target.apply(null, arguments);
+        }
+
+        """)
+    }
+    return script
+  }
+
+  /// Returns the page that notifies the server when the browser unloads it, and the client with it.
+  static func disconnectFrame(id: String, password: String) -> ByteBuffer {
+    ByteBuffer(
+      string: """
+        <!DOCTYPE html>
+        <html><body><script>
+        var told = false;
+        function leave() {
+          if (told) return;
+          told = true;
+          var address = "/.lp?disconn=t&id=\(id)&pw=\(password)";
+          if (window.fetch) {
+            window.fetch(address, { keepalive: true });
+          } else {
+            var request = new XMLHttpRequest();
+            request.open("GET", address, false);
+            request.send();
+          }
+        }
+        window.addEventListener("pagehide", leave);
+        window.addEventListener("unload", leave);
+        </script></body></html>
+
+        """)
+  }
+}
+
+extension HTTPResponse {
+  /// A script of long polling. The status is always 200: a script element does not see it.
+  static func script(_ text: ByteBuffer) -> HTTPResponse {
+    HTTPResponse(text, contentType: "application/javascript; charset=utf-8")
+  }
+
+  /// A page of long polling.
+  static func page(_ text: ByteBuffer) -> HTTPResponse {
+    HTTPResponse(text, contentType: "text/html; charset=utf-8")
+  }
+
+  private init(_ text: ByteBuffer, contentType: String) {
+    self.init(.ok)
+    headers.replaceOrAdd(name: "cache-control", value: "no-cache, no-store")
+    headers.add(name: "content-type", value: contentType)
+    headers.add(name: "x-content-type-options", value: "nosniff")
+    body = text
+  }
+}

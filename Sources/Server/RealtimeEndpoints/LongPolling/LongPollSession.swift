@@ -1,0 +1,284 @@
+// Runs a session over long polling, for a browser without a WebSocket. Scripts that it loads carry messages
+// both ways.
+//
+// A poll is held until there is a message; a newer poll releases it. Once the client has opened a WebSocket,
+// the session moves there (see LongPollSession+Upgrade).
+//
+// Invariants
+//   1. The session is confined to one event loop.
+//   2. Queued messages are bounded. Polls are held while too many requests are unanswered; a client that
+//      sends more is rejected.
+//   3. A client that stops polling is disconnected.
+//   4. After its end a session is in no registry.
+
+import Logging
+import NIOCore
+import Ports
+import RealtimeEngine
+import RealtimeModel
+import RealtimeWire
+
+final class LongPollSession {
+  /// A poll without a response.
+  private struct HeldPoll {
+    let serial: Int
+    let answer: LongPollAnswer
+    let deadline: Scheduled<Void>
+  }
+
+  let id = LongPollName.make()
+  let password = LongPollName.make()
+  /// The session's name in the engine, by which a WebSocket may continue it.
+  private(set) var name = ""
+  let endpoint: RealtimeEndpoint
+  let eventLoop: any EventLoop
+  let session: RealtimeSession
+  private var segments: SegmentAssembler
+  private var queue = BatchQueue()
+  private let memory: MemoryReservation
+  /// The bytes reserved in the server's memory budget.
+  private var heldBytes = 0
+  private var heldPolls: [HeldPoll] = []
+  private var lastSeen = NIODeadline.now()
+  /// Whether the session accepts no more input. The client's next poll reports it.
+  private(set) var isClosing = false
+  private(set) var hasEnded = false
+  var upgrade = Upgrade.none
+
+  init(_ endpoint: RealtimeEndpoint, _ port: PortLimits, on eventLoop: any EventLoop) {
+    self.endpoint = endpoint
+    memory = MemoryReservation(port)
+    self.eventLoop = eventLoop
+    session = RealtimeSession(endpoint, form: .text)
+    segments = SegmentAssembler(
+      maximumBytes: endpoint.limits.messageBytes, window: endpoint.limits.longPollSegments)
+  }
+
+  // MARK: Lifecycle
+
+  /// Opens the session. Returns the script for the first response; nil if the limit of sessions is reached.
+  func open(_ database: RealtimeDatabase, _ start: LongPollRequest.Start) -> ByteBuffer? {
+    name = session.open(database, lastSession: start.lastSession, on: eventLoop, over: self)
+    guard endpoint.longPolls.add(self) else {
+      session.end()
+      return nil
+    }
+    let hello = ServerHello(timestamp: endpoint.now(), host: start.host, sessionID: name)
+    queue.append(ByteBuffer(bytes: ServerControl.hello(hello).json()))
+    var script = LongPollScript.functions(callback: start.callback)
+    script.writeString("pLPCommand('start','\(id)','\(password)');\n")
+    script.writeImmutableBuffer(queue.batch(limit: endpoint.limits.longPollBatchBytes))
+    watch()
+    return script
+  }
+
+  /// Ends the session, for any reason.
+  func end() {
+    guard !hasEnded else { return }
+    hasEnded = true
+    endpoint.longPolls.remove(self)
+    session.end()
+    upgrade.socket?.close()
+    upgrade = .none
+    while !heldPolls.isEmpty { answer(LongPollScript.close) }
+    queue = BatchQueue()
+    memory.release(heldBytes)
+    heldBytes = 0
+  }
+
+  /// Updates the memory reservation for queued messages, segments and unanswered requests.
+  private func updateReservation() {
+    let holds = queue.bytes + segments.heldBytes + session.outstandingBytes
+    if memory.resize(from: heldBytes, to: holds) {
+      heldBytes = holds
+    } else {
+      endpoint.log.info("session ended: the memory budget of the server is exhausted")
+      end()
+    }
+  }
+
+  /// Ends the session for a shutdown, unless it has moved to a WebSocket.
+  func drain() {
+    if case .done = upgrade { return }
+    end()
+  }
+
+  /// Ends the session because the client is gone, unless it has moved to a WebSocket.
+  func disconnect(password: String) {
+    guard password == self.password else { return }
+    if case .done = upgrade { return }
+    end()
+  }
+
+  /// Ends the session, which the client's next poll reports after all queued messages.
+  private func close() {
+    isClosing = true
+    session.end()
+    answerReadyPolls()
+  }
+
+  /// Ends the session when its client stops polling.
+  private func watch() {
+    let bound = NIOLoopBound(self, eventLoop: eventLoop)
+    eventLoop.scheduleTask(deadline: lastSeen + endpoint.limits.lostAfter) {
+      let this = bound.value
+      if this.hasEnded { return }
+      if case .done = this.upgrade { return }
+      if !this.heldPolls.isEmpty { this.lastSeen = .now() }
+      if NIODeadline.now() - this.lastSeen >= this.endpoint.limits.lostAfter { return this.end() }
+      this.watch()
+    }
+  }
+
+  // MARK: Polls
+
+  /// Accepts the segments of a poll, and holds the poll until there is a message.
+  func poll(_ request: LongPollRequest.Poll, _ answer: LongPollAnswer) {
+    guard !hasEnded, password == request.password else { return answer.give(LongPollScript.close) }
+    lastSeen = .now()
+    let isOutOfOrder = heldPolls.contains { $0.serial > request.serial }
+    let bound = NIOLoopBound(self, eventLoop: eventLoop)
+    let deadline = eventLoop.scheduleTask(in: endpoint.limits.longPollHold) {
+      bound.value.expire(request.serial)
+    }
+    heldPolls.append(HeldPoll(serial: request.serial, answer: answer, deadline: deadline))
+    for segment in request.segments where !isClosing && !hasEnded { receive(segment) }
+    answerReadyPolls()
+    // Some browsers run scripts in the order of the requests.
+    if isOutOfOrder, case .none = upgrade {
+      while !heldPolls.isEmpty { answerBatch() }
+    }
+  }
+
+  /// Drops a poll whose connection has ended.
+  func abandon(_ serial: Int) {
+    guard let index = heldPolls.firstIndex(where: { $0.serial == serial }) else { return }
+    heldPolls.remove(at: index).deadline.cancel()
+    lastSeen = .now()
+  }
+
+  /// Responds to a poll that was held for the maximum time.
+  private func expire(_ serial: Int) {
+    guard heldPolls.contains(where: { $0.serial == serial }) else { return }
+    if case .done = upgrade { return answer(LongPollScript.close) }
+    answerBatch()
+  }
+
+  /// Responds to polls for which there is a message, and to replaced polls.
+  private func answerReadyPolls() {
+    guard !hasEnded else { return }
+    if case .done = upgrade { return }
+    if isClosing {
+      if !heldPolls.isEmpty {
+        answerWithLastBatch()
+        end()
+      }
+      return
+    }
+    let limits = endpoint.limits
+    // The client sends more after each response. Empty responses therefore wait while too many requests are
+    // unanswered.
+    while heldPolls.count > 2
+      || heldPolls.count > 1 && (!queue.isEmpty || !session.isFull(limits, half: false))
+    {
+      answerBatch()
+    }
+    while !heldPolls.isEmpty, !queue.isEmpty { answerBatch() }
+    updateReservation()
+    if !hasEnded, queue.bytes > limits.data.queuedOutputBytes, queue.count > 1 {
+      endpoint.log.info("session ended: the client does not poll for its queued output")
+      end()
+    }
+  }
+
+  private func answerBatch() { answer(queue.batch(limit: endpoint.limits.longPollBatchBytes)) }
+
+  /// Responds to the oldest poll with all queued messages and the announcement that none follow.
+  func answerWithLastBatch() {
+    var script = ByteBuffer()
+    if !queue.isEmpty { script.writeImmutableBuffer(queue.batch(limit: .max)) }
+    script.writeImmutableBuffer(queue.close())
+    answer(script)
+  }
+
+  /// Responds to the oldest poll.
+  private func answer(_ script: ByteBuffer) {
+    guard !heldPolls.isEmpty else { return }
+    let poll = heldPolls.removeFirst()
+    poll.deadline.cancel()
+    lastSeen = .now()
+    poll.answer.give(script)
+  }
+
+  /// Whether the client sends requests although its polls are held. A client with two polls in flight stays
+  /// far below this.
+  private var isFlooded: Bool {
+    session.reachesLimits(requests: 2 * endpoint.limits.outstandingRequests, bytes: .max)
+  }
+
+  private func receive(_ segment: Segment) {
+    let messages: [MessageAssembler.Received]
+    do throws(SegmentAssembler.Fault) {
+      messages = try segments.receive(segment)
+    } catch {
+      return reject(error.reason, code: 1002)
+    }
+    for message in messages where !isClosing && !hasEnded {
+      guard !isFlooded else {
+        let limit = endpoint.limits.outstandingRequests
+        return reject(
+          "More than \(2 * limit) requests wait for answers; send no more while \(limit) do.", code: 1008)
+      }
+      switch message {
+      case .assembled(let bytes):
+        if let control = bytes.withUnsafeBytes({ session.receive($0) }) { receive(control) }
+      case .oversized(let request): session.receiveOversized(request: request)
+      case .nothing, .message: break
+      }
+    }
+  }
+
+  private func receive(_ control: ClientControl) {
+    switch control {
+    case .ping: write(ByteBuffer(bytes: ServerControl.pong.json()), counted: false)
+    case .endOfTransmission: completeUpgrade()
+    case .switchAcknowledged, .unknown: break
+    }
+  }
+}
+
+extension LongPollSession: SessionTransport {
+  func write(_ message: ByteBuffer, counted: Bool) {
+    if case .done = upgrade {
+      socketWrite(message)
+    } else {
+      queue.append(message)
+    }
+  }
+
+  func canSend(_ message: ByteBuffer) -> Bool {
+    guard case .done = upgrade else { return true }
+    return message.withUnsafeReadableBytes { MessageSplitter.fits($0, maximum: endpoint.limits.socketPieces) }
+  }
+
+  func flush() {
+    if case .done = upgrade { socketFlush() } else { answerReadyPolls() }
+  }
+
+  func requestsWereAnswered() {
+    if case .done = upgrade { acknowledge() } else { answerReadyPolls() }
+  }
+
+  func sessionWasReplaced() {
+    if case .none = upgrade { close() } else { end() }
+  }
+
+  func reject(_ reason: String, code: UInt16) {
+    if case .done(let moved) = upgrade {
+      moved.socket.reject(reason, code: code)
+      return end()
+    }
+    write(ByteBuffer(bytes: ServerControl.error(reason).json()), counted: false)
+    close()
+  }
+}

@@ -1,0 +1,91 @@
+// Serves the Realtime Database on a port: holds the engine, authentication and limits that all its
+// connections share.
+//
+// Invariant: no state here changes per message.
+
+package import Logging
+import NIOConcurrencyHelpers
+import NIOCore
+package import Ports
+package import RealtimeEngine
+import RealtimeModel
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// The Realtime Database as a port serves it: WebSocket, REST and event streams.
+package final class RealtimeEndpoint: Sendable {
+  let engine: RealtimeEngine
+  let authentication: RealtimeAuthentication
+  let limits: RealtimeEndpointLimits
+  let defaultNamespace: String
+  let log: Logger
+  /// The wall clock, in milliseconds since 1970.
+  let now: @Sendable () -> Int64
+
+  /// The long-polling sessions.
+  let longPolls: LongPollSessions
+
+  private let groups = NIOLockedValueBox<[ObjectIdentifier: LoopSinkGroup]>([:])
+
+  /// Creates the endpoint.
+  ///
+  /// - Parameters:
+  ///   - defaultNamespace: the database of requests that name none, neither by `ns` nor by host.
+  ///   - limits: the limits of one connection.
+  ///   - now: the wall clock sent to clients, in milliseconds since 1970.
+  package init(
+    engine: RealtimeEngine, authentication: RealtimeAuthentication, defaultNamespace: String,
+    limits: RealtimeEndpointLimits = .standard, log: Logger,
+    now: @escaping @Sendable () -> Int64 = RealtimeEndpoint.systemTime
+  ) {
+    self.now = now
+    self.engine = engine
+    self.authentication = authentication
+    self.defaultNamespace = defaultNamespace
+    self.limits = limits
+    self.log = log
+    longPolls = LongPollSessions(limit: limits.longPollSessions)
+  }
+
+  /// Returns the system's clock in milliseconds since 1970.
+  package static func systemTime() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+  }
+
+  /// The protocols of the Realtime Database's port: HTTP/1.1 with WebSockets, and HTTP/2.
+  package func protocols(_ port: PortLimits = PortLimits()) -> PortProtocols {
+    let service = RealtimeHTTPService(endpoint: self)
+    return PortProtocols(http1: service.http1(port), http2: service.http2(port))
+  }
+
+  /// Returns the group of the connections of an event loop.
+  func sinkGroup(of eventLoop: any EventLoop) -> LoopSinkGroup {
+    groups.withLockedValue { groups in
+      let id = ObjectIdentifier(eventLoop)
+      if let group = groups[id] { return group }
+      let group = LoopSinkGroup(eventLoop)
+      groups[id] = group
+      return group
+    }
+  }
+
+  /// Returns the namespace of a request: the parameter, the first label of a host with three or more labels,
+  /// or the default.
+  func namespace(parameter: String?, host: String?) -> String {
+    if let parameter, !parameter.isEmpty { return parameter }
+    if let host {
+      let name = host.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)[0]
+      let labels = name.split(separator: ".")
+      if labels.count >= 3, let first = labels.first { return first.lowercased() }
+    }
+    return defaultNamespace
+  }
+}

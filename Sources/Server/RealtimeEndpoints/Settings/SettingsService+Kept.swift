@@ -1,0 +1,136 @@
+// Reads and changes rulesets, their labels, and function triggers, for administrators and the Firebase command line
+// tool.
+
+import FirestoreModel
+import JSON
+import NIOCore
+import NIOHTTP1
+import Ports
+import RealtimeEngine
+import RealtimeModel
+
+extension SettingsService {
+  /// Returns stored data.
+  func read(
+    _ kept: SettingsRequest.Kept, _ database: RealtimeDatabase, _ caller: Caller
+  ) async throws -> HTTPResponse {
+    switch kept {
+    case .rulesets:
+      let rulesets = try await database.rulesets(as: caller)
+      return answer(.object(["rulesets": .array(rulesets.map(\.json))]))
+    case .ruleset(let id):
+      guard let ruleset = try await database.ruleset(id, as: caller) else {
+        throw RESTError(.notFound, "There is no ruleset '\(id)'.")
+      }
+      return answer(ruleset.json)
+    case .labels:
+      let labels = try await database.rulesetLabels(as: caller)
+      var object = JSONObject()
+      if let id = labels.stable { object["stable"] = .string(id) }
+      if let id = labels.canary { object["canary"] = .string(id) }
+      return answer(.object(object))
+    case .triggers:
+      return answer(.array(try await database.functionTriggers(as: caller).map(\.json)))
+    }
+  }
+
+  /// Stores a ruleset, moves labels, or registers a function trigger.
+  func change(
+    _ kept: SettingsRequest.Kept, _ body: ByteBuffer, _ database: RealtimeDatabase, _ caller: Caller
+  ) async throws -> HTTPResponse {
+    switch kept {
+    case .rulesets:
+      let id = try await database.addRuleset(try RulesFile(Array(body.readableBytesView)), as: caller)
+      return answer(.object(["id": .string(id)]))
+    case .labels:
+      let labels = try Self.labels(Self.object(body))
+      let stable = try await database.setRulesetLabels(labels, as: caller)
+      var warnings: [String] = []
+      if let stable, !stable.isOpen { warnings.append(RealtimeEndpoint.unenforcedRules) }
+      if labels.canary != nil { warnings.append(RealtimeEndpoint.unusedCanary) }
+      for warning in warnings { warn(warning, database) }
+      return ok(warnings: warnings)
+    case .triggers:
+      try await database.add(try Self.trigger(Self.object(body)), as: caller)
+      warn(RealtimeEndpoint.unrunFunctions, database)
+      return ok(warnings: [RealtimeEndpoint.unrunFunctions])
+    case .ruleset: throw RESTError(.methodNotAllowed, "A ruleset stays as it is.")
+    }
+  }
+
+  private func answer(_ value: JSONValue) -> HTTPResponse { HTTPResponse(.ok, json: value.json()) }
+
+  private static func object(_ body: ByteBuffer) throws(RESTError) -> JSONObject {
+    let value = body.withUnsafeReadableBytes { raw in try? JSONValue(json: raw) }
+    guard let object = value?.object else {
+      throw RESTError(.badRequest, "Invalid data; couldn't parse JSON object, array, or value.")
+    }
+    return object
+  }
+
+  private static func labels(_ object: JSONObject) throws(RESTError) -> RulesetLabels {
+    var labels = RulesetLabels()
+    for member in object.members {
+      guard member.key == "stable" || member.key == "canary" else {
+        throw RESTError(.badRequest, "There is no label '\(member.key)'; there are stable and canary.")
+      }
+      if member.value.isNull { continue }
+      guard let id = member.value.string else {
+        throw RESTError(.badRequest, "The label \(member.key) must be given to the id of a ruleset.")
+      }
+      if member.key == "stable" { labels.stable = id } else { labels.canary = id }
+    }
+    return labels
+  }
+
+  /// The event types of functions, of both generations.
+  private static let eventKinds = [
+    "create", "update", "delete", "write", "created", "updated", "deleted", "written",
+  ]
+
+  private static func trigger(_ object: JSONObject) throws(RESTError) -> FunctionTrigger {
+    func text(_ name: String) throws(RESTError) -> String {
+      guard let text = object[name]?.string, !text.isEmpty else {
+        throw RESTError(.badRequest, "A function trigger needs a \(name), a text.")
+      }
+      return text
+    }
+    let event = try text("event")
+    guard let kind = event.split(separator: ".").last, eventKinds.contains(String(kind)) else {
+      throw RESTError(.badRequest, "'\(event)' is no event of this database.")
+    }
+    var pattern: String?
+    if let value = object["namespacePattern"], !value.isNull { pattern = try text("namespacePattern") }
+    return FunctionTrigger(
+      name: try text("name"), path: try text("path"), event: event, topic: try text("topic"),
+      namespacePattern: pattern)
+  }
+}
+
+extension RealtimeEndpoint {
+  /// The warning about a label without effect.
+  static let unusedCanary =
+    "The ruleset labelled canary is kept and used for no request: this version of the server knows one ruleset at a time."
+
+  /// The warning about functions.
+  static let unrunFunctions =
+    "The function trigger is kept and nothing runs it: this version of the server calls no functions."
+}
+
+extension Ruleset {
+  fileprivate var json: JSONValue {
+    let (seconds, rest) = createdAt.quotientAndRemainder(dividingBy: 1_000)
+    let created = Timestamp(seconds: seconds, nanoseconds: Int32(rest) * 1_000_000)
+    return .object(["id": .string(id), "createdAt": .string(created.rfc3339), "source": .string(source)])
+  }
+}
+
+extension FunctionTrigger {
+  fileprivate var json: JSONValue {
+    var object: JSONObject = [
+      "name": .string(name), "path": .string(path), "event": .string(event), "topic": .string(topic),
+    ]
+    if let namespacePattern { object["namespacePattern"] = .string(namespacePattern) }
+    return .object(object)
+  }
+}

@@ -1,0 +1,295 @@
+// Tests of the lifetime of WebChannel sessions over sockets: their begin, end and limits, and the response headers.
+
+import Foundation
+import JSON
+import NIOCore
+import NIOHTTP1
+import OrderedStore
+import RealtimeModel
+import Testing
+
+@testable import EndpointFixture
+@testable import FirestoreEndpoints
+@testable import Ports
+
+
+@Suite("WebChannel session lifetime", .timeLimit(.minutes(10)))
+struct WebChannelSessionLifeTests {
+  private typealias Client = WebChannelTestClient
+
+  private func port(
+    _ change: (inout WebChannelLimits) -> Void = { _ in }, _ body: (FirestoreTestPort) async throws -> Void
+  ) async throws {
+    var limits = WebChannelLimits()
+    change(&limits)
+    try await FirestoreTestPort.with(store: try MemoryStore(), webChannel: limits, body)
+  }
+
+  private func opened(_ running: FirestoreTestPort) async throws -> WebChannelTestClient {
+    try await Client.handshake(running.port.port, "Listen", [Client.listen(to: "a/b", 2)]).client
+  }
+
+  @Test("A request for an unknown session gets status 400 and \"Unknown SID\"")
+  func unknownSession() async throws {
+    try await port { running in
+      var client = Client(port: running.port.port)
+      client.sid = "nobody"
+      for reply in [try await client.post([], from: 0), try await client.open(after: 0).complete()] {
+        #expect(reply.status == 400)
+        let words = try #require(reply.text.range(of: "Unknown SID"))
+        #expect(words.lowerBound > reply.text.startIndex, "clients do not find it at index 0")
+      }
+      // A session of the Listen stream is unknown to the Write stream.
+      var other = try await opened(running)
+      other.stream = "Write"
+      #expect(try await other.post([], from: 1).status == 400)
+    }
+  }
+
+  @Test("A terminate request ends the session, and may be repeated", arguments: ["POST", "GET"])
+  func terminate(_ method: String) async throws {
+    try await port { running in
+      let client = try await opened(running)
+      let back = try await client.open(after: 0)
+      _ = try await back.arrays(until: "CURRENT")
+      let query = "VER=8&SID=\(client.sid)&RID=102&TYPE=terminate"
+      for _ in 0..<2 {
+        let reply = try await BackChannel(try await client.request(method, query)).complete()
+        #expect(reply.status == 200)
+        #expect(reply.text.isEmpty)
+      }
+      while try await back.next() != nil {}
+      #expect(try await client.post([], from: 1).status == 400)
+      await back.close()
+    }
+  }
+
+  @Test("Malformed requests are rejected and do not affect the session")
+  func malformedRequests() async throws {
+    try await port { running in
+      let client = try await opened(running)
+      #expect(try await client.post("VER=9&RID=1", "count=0").status == 400)
+      #expect(try await client.post("VER=8&RID=1", "count=zz").status == 400)
+      #expect(try await client.post("VER=8&SID=\(client.sid)&RID=1&AID=99", "count=0").status == 400)
+      #expect(try await BackChannel(try await client.request("PUT", "VER=8&RID=1")).complete().status == 405)
+      // The session is still usable.
+      #expect(try await client.post([], from: 1).status == 200)
+    }
+  }
+
+  @Test("Responses have the CORS, caching and session headers that browsers need")
+  func browserHeaders() async throws {
+    try await port { running in
+      let (client, reply) = try await Client.handshake(
+        running.port.port, "Listen", [], query: "&X-HTTP-Session-Id=gsessionid")
+      #expect(reply.headers["access-control-allow-origin"] == "http://localhost:5000")
+      #expect(reply.headers["access-control-allow-credentials"] == "true")
+      #expect(
+        reply.headers["access-control-expose-headers"]
+          == "x-client-wire-protocol, x-http-session-id, x-http-initial-response")
+      #expect(reply.headers["x-content-type-options"] == "nosniff")
+      #expect(reply.headers["cache-control"] == "private, max-age=0")
+      let session = try #require(reply.headers["x-http-session-id"])
+      let query = "VER=8&SID=\(client.sid)&RID=101"
+      #expect(try await client.post("gsessionid=\(session)&" + query, "count=0").status == 200)
+      #expect(try await client.post(query, "count=0").status == 200)
+      let plain = try await Client.handshake(running.port.port, "Listen", []).reply
+      #expect(plain.headers["x-http-session-id"] == nil)
+      let back = try await client.open(after: 0)
+      #expect(try await back.start().headers["access-control-expose-headers"] != nil)
+      await back.close()
+      var unknown = client
+      unknown.sid = "nobody"
+      #expect(try await unknown.post([], from: 0).headers["access-control-allow-origin"] != nil)
+    }
+  }
+
+  @Test("A session works over HTTP/2, and a stream reset disconnects the back channel")
+  func overHTTP2() async throws {
+    try await port { running in
+      let client = try await HTTP2Client.open(running.port.port)
+      let path = "/google.firestore.v1.Firestore/Listen/channel"
+      let exchange = try await client.request(
+        .POST, path + "?VER=8&RID=1&CVER=22", body: Client.body([Client.listen(to: "a/b", 2)], from: 0))
+      let (status, body) = try await exchange.answer()
+      #expect(status == "200")
+      let sid = ReceivedArray.all(ByteBuffer(string: body)).first?.payload.array?[1].string ?? ""
+      let back = try await client.request(.GET, path + "?VER=8&RID=rpc&SID=\(sid)&AID=0&CI=0")
+      #expect(try await back.next() == "200")
+      var text = ""
+      while !text.contains("CURRENT") { text += try await back.next() }
+      // A reset of the HTTP/2 stream disconnects the back channel.
+      back.stream.close(promise: nil)
+      let again = try await client.request(.GET, path + "?VER=8&RID=rpc&SID=\(sid)&AID=0&CI=0")
+      #expect(try await again.next() == "200")
+      var replayed = ""
+      while !replayed.contains("CURRENT") { replayed += try await again.next() }
+      await client.close()
+    }
+  }
+
+  @Test("The proxy test of old clients is served")
+  func proxyTest() async throws {
+    try await port({ $0.proxyTestPause = .milliseconds(50) }) { running in
+      let client = Client(port: running.port.port, stream: "Listen")
+      func test(_ query: String) async throws -> ChannelReply {
+        let connection = try await RawConnection.connect(port: client.port)
+        try await connection.send(
+          "GET /google.firestore.v1.Firestore/Listen/channel/test?\(query) HTTP/1.1\r\nHost: x\r\n\r\n")
+        return try await BackChannel(connection).complete()
+      }
+      let prefixes = try JSONValue(json: try await test("VER=8&MODE=init").text)
+      #expect(prefixes.array?.count == 2)
+      #expect(try await test("VER=8&TYPE=xmlhttp").text == "111112")
+      #expect(try await test("VER=8").status == 400)
+    }
+  }
+
+  @Test("A back channel sends noops until its lifetime ends")
+  func keepAliveAndLifetime() async throws {
+    try await port({
+      $0.keepAlive = .milliseconds(200)
+      $0.maximumBackChannelLifetime = .seconds(4)
+    }) { running in
+      let client = try await Client.handshake(running.port.port, "Listen", []).client
+      let back = try await client.open(after: 0)
+      var arrays: [ReceivedArray] = []
+      while let array = try await back.next() { arrays.append(array) }
+      #expect(arrays.count >= 3)
+      #expect(arrays.allSatisfy { $0.payload == .array([.string("noop")]) })
+      #expect(arrays.map(\.id) == Array(1...arrays.count))
+      await back.close()
+    }
+  }
+
+  @Test("Polling receives all arrays, then noops")
+  func polling() async throws {
+    try await port { running in
+      let client = try await opened(running)
+      let first = try await client.open(after: 0, polling: 20_000).complete()
+      #expect(first.arrays.first?.text.contains("ADD") == true)
+      var last = first.arrays.last?.id ?? 0
+      // Polls until all arrays have arrived and a poll returns a noop.
+      var text = ""
+      while text != "[\"noop\"]" {
+        let next = try await client.open(after: last, polling: 100).complete()
+        let array = try #require(next.arrays.last)
+        #expect(array.id > last)
+        last = array.id
+        text = String(decoding: array.payload.json(), as: UTF8.self)
+      }
+    }
+  }
+
+  /// Clients that use `fetch` fail if a connection is lost before the response head.
+  @Test("A polling request gets its response head immediately")
+  func pollingSendsHeadImmediately() async throws {
+    try await port { running in
+      let client = try await Client.handshake(running.port.port, "Listen", []).client
+      let back = try await client.open(after: 0, polling: 20_000)
+      #expect(try await back.start().status == 200)
+      _ = try await client.post([Client.listen(to: "a/b", 2)], from: 0)
+      #expect(try await back.nextMessage()?.text.contains("ADD") == true)
+      while try await back.next() != nil {}
+      await back.close()
+    }
+  }
+
+  @Test("An idle session expires and makes room for another")
+  func sessionsExpire() async throws {
+    // The timeout is long enough for a busy machine to open the back channel.
+    try await port({
+      $0.idleTimeout = .seconds(4)
+      $0.maximumSessions = 1
+    }) { running in
+      let client = try await opened(running)
+      let back = try await client.open(after: 0)
+      _ = try await back.arrays(until: "CURRENT")
+      #expect(try await client.post([], from: 1).status == 200)
+      await back.close()
+      // A request would keep the session alive. Its expiry is visible because a new session fits.
+      #expect(
+        try await eventually { try await Client.handshake(client.port, "Listen", []).reply.status == 200 })
+      #expect(try await client.post([], from: 1).status == 400)
+    }
+  }
+
+  @Test("A handshake above the session limit is rejected with status 503")
+  func sessionLimit() async throws {
+    try await port({ $0.maximumSessions = 2 }) { running in
+      let first = try await opened(running)
+      _ = try await opened(running)
+      let rejected = try await Client.handshake(running.port.port, "Listen", []).reply
+      #expect(rejected.status == 503)
+      #expect(rejected.text.contains("2 sessions"))
+      _ = try await BackChannel(
+        try await first.request("POST", "SID=\(first.sid)&RID=9&TYPE=terminate")
+      ).complete()
+      #expect(
+        try await eventually {
+          try await Client.handshake(running.port.port, "Listen", []).reply.status == 200
+        })
+    }
+  }
+
+  /// When all sessions exceed the limit together, a session without a back channel ends.
+  @Test("Memory pressure ends an idle session")
+  func memoryLimit() async throws {
+    try await port({ $0.maximumHeldBytes = 100_000 }) { running in
+      try await running.client.commit([.set("a/b", ["t": .text(String(repeating: "x", count: 60_000))])])
+      let clients = [try await opened(running), try await opened(running)]
+      let deadline = NIODeadline.now() + .seconds(60)
+      var endedCount = 0
+      while endedCount == 0, .now() < deadline {
+        for client in clients where try await client.post([], from: 1).status == 400 { endedCount += 1 }
+      }
+      #expect(endedCount == 1)
+    }
+  }
+
+  @Test("A slow reader stays within its byte limits and receives everything")
+  func slowReadersAreBounded() async throws {
+    try await port({
+      $0.maximumUnacknowledgedBytes = 200_000
+      $0.maximumBackChannelBytes = 100_000
+    }) { running in
+      let text = String(repeating: "x", count: 20_000)
+      for n in 0..<50 { try await running.client.commit([.set("big/\(n)", ["t": .text(text)])]) }
+      let query =
+        "{\"database\":\"\(Client.database)\",\"addTarget\":{\"query\":{\"parent\":\"\(Client.database)/documents\",\"structuredQuery\":{\"from\":[{\"collectionId\":\"big\"}]}},\"targetId\":2}}"
+      let client = try await Client.handshake(running.port.port, "Listen", [query]).client
+      var (last, documents, requests, isCurrent) = (0, 0, 0, false)
+      while !isCurrent {
+        let back = try await client.open(after: last)
+        requests += 1
+        var bytes = 0
+        while let array = try await back.next() {
+          last = array.id
+          let size = array.text.utf8.count
+          bytes += size
+          if array.text.contains("documentChange") { documents += 1 }
+          if array.text.contains("CURRENT") { isCurrent = true }
+          if isCurrent { break }
+        }
+        await back.close()
+        #expect(bytes < 600_000)
+      }
+      #expect(documents == 50)
+      #expect(requests > 1)
+    }
+  }
+
+  @Test("Draining the server ends streams with UNAVAILABLE")
+  func drainingEndsStreams() async throws {
+    try await port { running in
+      let client = try await opened(running)
+      let back = try await client.open(after: 0)
+      _ = try await back.arrays(until: "CURRENT")
+      async let drained: Void = running.port.drain(grace: .seconds(5))
+      let error = try await back.arrays(until: "error").last?.payload.array?.first?["error"]
+      #expect(error?["status"] == .string("UNAVAILABLE"))
+      while try await back.next() != nil {}
+      await drained
+    }
+  }
+}

@@ -1,0 +1,288 @@
+// Tests of WebChannel over sockets: Listen and Write streams as a browser uses them, and the order of a session.
+
+import JSON
+import NIOCore
+import OrderedStore
+import RealtimeModel
+import Testing
+
+@testable import EndpointFixture
+@testable import FirestoreEndpoints
+@testable import Ports
+
+
+@Suite("WebChannel", .timeLimit(.minutes(10)))
+struct WebChannelTests {
+  private typealias Client = WebChannelTestClient
+
+  /// Runs a port with limits that the test selects.
+  private func port(
+    _ change: (inout WebChannelLimits) -> Void = { _ in }, _ body: (Int) async throws -> Void
+  ) async throws {
+    var limits = WebChannelLimits()
+    change(&limits)
+    try await FirestoreTestPort.with(store: try MemoryStore(), webChannel: limits) {
+      try await body($0.port.port)
+    }
+  }
+
+  @Test("A Listen stream delivers the writes of a Write stream")
+  func listensToADocument() async throws {
+    try await port { port in
+      let (client, handshake) = try await Client.handshake(
+        port, "Listen", [Client.listen(to: "books/b1", 1002)], headers: "Authorization:Bearer owner\r\n")
+      #expect(handshake.status == 200)
+      #expect(handshake.headers["content-type"] == "text/plain; charset=utf-8")
+      #expect(handshake.text.hasSuffix("\n[[0,[\"c\",\"\(client.sid)\",\"\",8,12,30000]]]"))
+      let back = try await client.open(after: 0)
+      let first = try await back.arrays(until: "CURRENT").filter { !$0.text.contains("noop") }
+      #expect(first.map { $0.payload.array?.count } == [1, 1, 1])
+      #expect(first[0].text.contains(#"{"targetChange":{"targetChangeType":"ADD","targetIds":[1002]}}"#))
+      #expect(first[1].text.contains("documentDelete"))
+      #expect(try await back.next()?.text.contains("resumeToken") == true)
+
+      let (writer, _) = try await Client.handshake(
+        port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
+      let acks = try await writer.open(after: 0)
+      #expect(try await acks.nextMessage()?.text.contains("streamToken") == true)
+      let posted = try await writer.post(
+        [Client.set("books/b1", #"{"title":{"stringValue":"Käfer 😀"},"n":{"integerValue":"412"}}"#)], from: 1)
+      #expect(posted.status == 200)
+      #expect(try await acks.nextMessage()?.text.contains("commitTime") == true)
+      let change = try #require(try await back.nextMessage())
+      let document = change.payload.array?.first?["documentChange"]?["document"]
+      #expect(document?["fields"]?["title"]?["stringValue"] == .string("Käfer 😀"))
+      #expect(document?["fields"]?["n"]?["integerValue"] == .string("412"))
+
+      let removal = try await client.post(
+        ["{\"database\":\"\(Client.database)\",\"removeTarget\":1002}"], from: 1, acknowledging: change.id)
+      let triple = try JSONValue(json: String(removal.text.drop { $0 != "\n" }))
+      #expect(triple.array?.count == 3)
+      _ = try await back.arrays(until: "REMOVE")
+      await back.close()
+      await acks.close()
+    }
+  }
+
+  @Test("A failed write ends the stream with its error, and the session accepts later messages")
+  func writeFailureEndsStreamOnly() async throws {
+    try await port { port in
+      let (client, _) = try await Client.handshake(
+        port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
+      let write =
+        "{\"streamToken\":\"MA==\",\"writes\":[{\"delete\":\"\(Client.database)/documents/a/b\",\"currentDocument\":{\"exists\":true}}]}"
+      _ = try await client.post([write, Client.set("a/b", "{}")], from: 1)
+      let back = try await client.open(after: 0)
+      let arrays = try await back.arrays(until: "error")
+      let error = arrays.last?.payload.array?.first?["error"]
+      #expect(error?["status"] == .string("NOT_FOUND"))
+      #expect(error?["code"]?.int == 5)
+      #expect(error?["message"]?.string?.isEmpty == false)
+      #expect(try await back.next() == nil, "the response ends after the error")
+      // A later message has no effect, and its POST gets a response.
+      #expect(try await client.post([Client.set("a/b", "{}")], from: 3).status == 200)
+      await back.close()
+    }
+  }
+
+  @Test("A request without writes closes the Write stream and its channel")
+  func emptyWriteClosesChannel() async throws {
+    try await port { port in
+      let (client, _) = try await Client.handshake(
+        port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
+      _ = try await client.post(["{\"streamToken\":\"MA==\",\"writes\":[]}"], from: 1)
+      let back = try await client.open(after: 0)
+      let arrays = try await back.arrays(until: "close")
+      #expect(arrays.last?.payload == .array([.string("close")]))
+      #expect(try await back.next() == nil)
+      await back.close()
+    }
+  }
+
+  /// Invalid credentials do not fail the handshake: clients treat a failed handshake as a network error.
+  @Test(
+    "Credentials in the body or the query are checked",
+    arguments: [
+      ("Basic x", "UNAUTHENTICATED"), ("Bearer x", "INVALID_ARGUMENT"),
+    ])
+  func headersInBodyOrQuery(_ authorization: String, _ status: String) async throws {
+    try await port { port in
+      let messages = [Client.listen(to: "books/b1", 2)]
+      for inBody in [true, false] {
+        let (client, reply) = try await Client.handshake(
+          port, "Listen", messages, headers: inBody ? "Authorization:\(authorization)\r\n" : nil,
+          query: inBody
+            ? "" : "&$httpHeaders=Authorization%3A\(authorization.replacing(" ", with: "%20"))%0D%0A")
+        #expect(reply.status == 200)
+        let back = try await client.open(after: 0)
+        let error = try await back.nextMessage()?.payload.array?.first?["error"]
+        #expect(error?["status"] == .string(status))
+        await back.close()
+      }
+    }
+  }
+
+  @Test("A malformed message ends the stream with INVALID_ARGUMENT")
+  func malformedMessages() async throws {
+    try await port { port in
+      for message in ["{", "[]", "{\"database\":5}", "{\"nothing\":1}"] {
+        let (client, reply) = try await Client.handshake(port, "Listen", [message])
+        #expect(reply.status == 200)
+        let back = try await client.open(after: 0)
+        let error = try await back.nextMessage()?.payload.array?.first?["error"]
+        #expect(error?["status"] == .string("INVALID_ARGUMENT"), "\(message)")
+        await back.close()
+      }
+    }
+  }
+
+  /// As over gRPC, earlier writes are committed and acknowledged, and later writes are not applied.
+  @Test("A malformed write fails after the earlier ones are committed")
+  func malformedWritesFailInOrder() async throws {
+    try await port { port in
+      for invalidPayload in ["{", "{\"writes\":[{\"nothing\":1}]}"] {
+        let (client, _) = try await Client.handshake(
+          port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
+        _ = try await client.post(
+          [Client.set("a/before", "{}"), invalidPayload, Client.set("a/after", "{}")], from: 1)
+        let back = try await client.open(after: 0)
+        let arrays = try await back.arrays(until: "error").filter { !$0.text.contains("noop") }
+        #expect(arrays.count == 3 && arrays[1].text.contains("commitTime"), "\(arrays.map(\.text))")
+        #expect(
+          arrays.last?.payload.array?.first?["error"]?["status"] == .string("INVALID_ARGUMENT"))
+        await back.close()
+      }
+      for (document, isThere) in [("a/before", true), ("a/after", false)] {
+        let (reader, _) = try await Client.handshake(port, "Listen", [Client.listen(to: document, 2)])
+        let back = try await reader.open(after: 0)
+        let arrays = try await back.arrays(until: "CURRENT")
+        #expect(arrays.contains { $0.text.contains("documentChange") } == isThere, "\(document)")
+        await back.close()
+      }
+    }
+  }
+
+  /// Clients reopen a failed stream with the same targets. They give up a target only after its REMOVE.
+  @Test("A malformed target ends alone, and other targets continue", arguments: [false, true])
+  func malformedTargetsFailAlone(first: Bool) async throws {
+    let query = #""query":{"parent":"p","structuredQuery":{"where":{"#
+    let deep = String(repeating: "[", count: 5_000) + String(repeating: "]", count: 5_000)
+    let targets: [(String, Int)] = [
+      (#""pipelineQuery":{"structuredPipeline":{"pipeline":{}}},"targetId":7"#, 12),
+      (#"\#(query)"fieldFilter":{"op":"LIKE"}}}},"targetId":7"#, 3),
+      (#""targetId":"7","resumeToken":"*""#, 3),
+      (#"\#(query)"fieldFilter":{"value":{"stringValue":"\ud800"}}}}},"targetId":7.0"#, 3),
+      (#""resumeToken":"\ud800\"}","targetId":7"#, 3), (#"\#(query)"x":"\\"}}},"targetId":7"#, 3),
+      (#""documents":{"documents":[1,{"a":"]}"}]},"target_id":7"#, 3),
+      (#""nothing":\#(deep),"targetId":7"#, 3),
+    ]
+    try await port { port in
+      for (target, code) in targets {
+        let message = "{\"database\":\"\(Client.database)\",\"addTarget\":{\(target)}}"
+        let good = Client.listen(to: "a/b", 2)
+        let messages = first ? [message, good] : [good, message]
+        let (client, _) = try await Client.handshake(port, "Listen", messages)
+        let back = try await client.open(after: 0)
+        var removal: JSONValue?
+        var isCurrent = false
+        while removal == nil || !isCurrent, let array = try await back.nextMessage() {
+          let change = array.payload.array?.first?["targetChange"]
+          if change?["targetChangeType"] == .string("REMOVE") { removal = change }
+          if change?["targetChangeType"] == .string("CURRENT") { isCurrent = true }
+          #expect(array.payload.array?.first?["error"] == nil, "\(target): \(array.text)")
+        }
+        #expect(removal?["targetIds"] == .array([.int(7)]) && isCurrent, "\(target)")
+        #expect(removal?["cause"]?["code"]?.int == Int64(code), "\(target)")
+        #expect(removal?["cause"]?["message"]?.string?.isEmpty == false, "\(target)")
+        await back.close()
+      }
+    }
+  }
+
+  @Test("A malformed target without a usable ID ends the stream")
+  func malformedTargetsWithoutID() async throws {
+    try await port { port in
+      for members in [
+        #""addTarget":{"pipelineQuery":{}}"#, #""addTarget":{"targetId":1,"targetId":2}"#,
+        #""addTarget":{"targetId":3000000000}"#, #""addTarget":[]"#,
+        #""addTarget":{"targetId":2,"query":{]}"#,
+        #""addTarget":{"targetId":2},"removeTarget":2"#, #""addTarget":{"targetId":2,"x":1},"addTarget":{}"#,
+        #""addTarget":{"targetId":2,"x":{}"#, #""addTarget":{"targetId":2}}}}}"#,
+        #""addTarget":{"targetId":"#,
+      ] {
+        let message = "{\"database\":\"\(Client.database)\",\(members)}"
+        let (client, _) = try await Client.handshake(port, "Listen", [message])
+        let back = try await client.open(after: 0)
+        let error = try await back.nextMessage()?.payload.array?.first?["error"]
+        #expect(error?["status"] == .string("INVALID_ARGUMENT"), "\(members)")
+        await back.close()
+      }
+    }
+  }
+
+  @Test("Reordered and repeated POSTs are applied once, in order")
+  func postsOutOfOrderAndTwice() async throws {
+    try await port { port in
+      let (client, _) = try await Client.handshake(
+        port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
+      func write(_ n: Int) -> String { Client.set("a/b", "{\"n\":{\"integerValue\":\"\(n)\"}}") }
+      _ = try await client.post([write(3)], from: 3)
+      _ = try await client.post([write(1), write(2)], from: 1)
+      _ = try await client.post([write(1), write(2), write(3)], from: 1)
+      // An empty POST is a ping.
+      #expect(try await client.post([], from: 4).status == 200)
+      let back = try await client.open(after: 0)
+      var tokens: [String] = []
+      for _ in 0..<4 {
+        tokens.append(try await back.nextMessage()?.payload.array?.first?["streamToken"]?.string ?? "")
+      }
+      #expect(tokens == ["MA==", "MQ==", "Mg==", "Mw=="])
+      await back.close()
+      let (reader, _) = try await Client.handshake(port, "Listen", [Client.listen(to: "a/b", 2)])
+      let listened = try await reader.open(after: 0)
+      #expect(
+        try await listened.arrays(until: "documentChange").last?.text.contains("\"integerValue\":\"3\"")
+          == true)
+      await listened.close()
+    }
+  }
+
+  @Test("Unicode spellings of a field name stay distinct")
+  func spellings() async throws {
+    try await port { port in
+      let fields = "{\"\u{E9}\":{\"integerValue\":\"1\"},\"e\u{301}\":{\"integerValue\":\"2\"}}"
+      let (client, _) = try await Client.handshake(
+        port, "Write", ["{\"database\":\"\(Client.database)\"}", Client.set("a/b", fields)],
+        headers: "Authorization:Bearer owner\r\n")
+      let acks = try await client.open(after: 0)
+      #expect(try await acks.arrays(until: "commitTime").count >= 2)
+      await acks.close()
+      let (reader, _) = try await Client.handshake(port, "Listen", [Client.listen(to: "a/b", 2)])
+      let back = try await reader.open(after: 0)
+      let change = try await back.arrays(until: "documentChange").last
+      let read = change?.payload.array?.first?["documentChange"]?["document"]?["fields"]?.object
+      #expect(read?.members.map { Array($0.key.unicodeScalars).count }.sorted() == [1, 2])
+      await back.close()
+    }
+  }
+
+  @Test("A new back channel resends the arrays of a disconnected one")
+  func disconnectedBackChannelsAreReplayed() async throws {
+    try await port { port in
+      let (client, _) = try await Client.handshake(port, "Listen", [Client.listen(to: "a/b", 2)])
+      var back = try await client.open(after: 0)
+      let first = try await back.arrays(until: "CURRENT")
+      await back.close()
+      back = try await client.open(after: 0)
+      let again = try await back.arrays(until: "CURRENT")
+      #expect(again.map(\.text) == first.map(\.text))
+      let newer = try await client.open(after: again.last?.id ?? 0)
+      // The older back channel ends with a complete response.
+      while try await back.next() != nil {}
+      #expect(back.hasEnded)
+      let rest = try #require(try await newer.next())
+      #expect(rest.id > (again.last?.id ?? 0))
+      await newer.close()
+    }
+  }
+}

@@ -1,0 +1,26 @@
+// Tests that a body reaches its consumer in order, with many small chunks combined.
+
+import NIOCore
+import Testing
+
+@testable import Ports
+
+
+@Suite("Bodies that are consumed while they arrive", .timeLimit(.minutes(1)))
+struct BodyQueueTests {
+  @Test("Small chunks are combined in order, up to the maximum size of a chunk")
+  func coalesces() async throws {
+    let queue = BodyQueue {}
+    let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+    for byte in bytes { queue.add(ByteBuffer(bytes: [byte])) }
+    queue.finish(.end)
+    var received: [UInt8] = []
+    var chunks = 0
+    while case .chunk(let chunk) = await queue.next() {
+      received += chunk
+      chunks += 1
+    }
+    #expect(received == bytes)
+    #expect(chunks == 2)
+  }
+}

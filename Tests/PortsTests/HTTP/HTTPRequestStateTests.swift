@@ -1,0 +1,76 @@
+// Tests the order of requests and responses of one HTTP connection, without a socket.
+
+import Testing
+
+@testable import Ports
+
+
+@Suite("HTTP request state")
+struct HTTPRequestStateTests {
+  /// The state after a complete request.
+  private func served(closes: Bool = false) -> HTTPRequestState {
+    var state = HTTPRequestState()
+    state.beginRequest()
+    state.endRequest()
+    state.serve()
+    state.beginResponse(closes: closes)
+    return state
+  }
+
+  @Test("A connection continues with the next request after a complete exchange")
+  func nextRequest() {
+    var state = served()
+    state.finishResponse()
+    let continuation = state.flushedResponse()
+    #expect(continuation == .nextRequest)
+    #expect(!state.hasRequest && !state.isResponding && !state.isLast)
+    state.beginRequest()
+    #expect(state.isReceiving && state.acceptsBody)
+  }
+
+  @Test("A request that demands the end of the connection is the last one")
+  func closing() {
+    var state = served(closes: true)
+    state.finishResponse()
+    let continuation = state.flushedResponse()
+    #expect(continuation == .close)
+    #expect(state.isLast && state.isResponding)
+  }
+
+  @Test("A response before the end of the request's body ends the connection after a grace period")
+  func early() {
+    var state = HTTPRequestState()
+    state.beginRequest()
+    state.beginResponse(closes: false)
+    #expect(state.isLast && !state.acceptsBody)
+    state.finishResponse()
+    // The rest of the body arrives before the response was flushed: the client still has to read it.
+    state.endRequest()
+    let continuation = state.flushedResponse()
+    #expect(continuation == .linger)
+    state.linger()
+    let stateCloses = state.peerFinished(isAbandoned: false)
+    #expect(stateCloses)
+  }
+
+  @Test("A half-close ends an idle connection, and one whose request cannot become complete")
+  func halfCloseBeforeResponse() {
+    var idle = HTTPRequestState()
+    let idleCloses = idle.peerFinished(isAbandoned: false)
+    #expect(idleCloses)
+    var receiving = HTTPRequestState()
+    receiving.beginRequest()
+    let receivingCloses = receiving.peerFinished(isAbandoned: false)
+    #expect(receivingCloses)
+  }
+
+  @Test("A half-close lets a pending response finish, unless no one waits for it", arguments: [false, true])
+  func halfCloseDuringResponse(isAbandoned: Bool) {
+    var state = served()
+    let stateCloses = state.peerFinished(isAbandoned: isAbandoned)
+    #expect(stateCloses == isAbandoned)
+    state.finishResponse()
+    let continuation = state.flushedResponse()
+    #expect(continuation == .close)
+  }
+}

@@ -1,0 +1,96 @@
+// Tests which frames are removed from the input before it is parsed, independent of how the bytes are
+// divided.
+
+import NIOCore
+import Testing
+
+@testable import EndpointFixture
+@testable import Ports
+
+
+@Suite("Frames that are removed")
+struct HTTP2FrameFilterTests {
+  private typealias Raw = RawFrames
+
+  /// Input bytes, the bytes that are passed on, and the dropped bytes that the connection's window still
+  /// needs.
+  private static let cases: [(input: [UInt8], expected: [UInt8], windowCredit: Int)] = {
+    let head = Raw.head("/a/b", stream: 1)
+    let block = Array(head.dropFirst(9))
+    let body = Raw.frame(type: 0, stream: 1, [1, 2, 3])
+    let short = Raw.frame(type: 2, stream: 1, [1, 2, 3])
+    let itself = Raw.frame(type: 2, stream: 1, [0, 0, 0, 1, 9])
+    return [
+      (head + short + body + itself + Raw.ping, head + body + Raw.ping, 0),
+      (itself, [], 0),
+      // One frame belongs to the connection; the other exceeds the maximum size of a frame.
+      (Raw.frame(type: 2, stream: 0, [0, 0, 0, 1, 9]), Raw.frame(type: 2, stream: 0, [0, 0, 0, 1, 9]), 0),
+      (
+        Raw.frame(type: 2, stream: 1, Array(repeating: 0, count: 16_385)),
+        Raw.frame(type: 2, stream: 1, Array(repeating: 0, count: 16_385)), 0
+      ),
+      // Within a field block, any other frame is a connection error.
+      (
+        Raw.frame(type: 1, stream: 1, block) + short + Raw.frame(type: 9, flags: 4, stream: 1) + short,
+        Raw.frame(type: 1, stream: 1, block) + short + Raw.frame(type: 9, flags: 4, stream: 1), 0
+      ),
+      (
+        Raw.frame(type: 1, flags: 0x24, stream: 1, [0x80, 0, 0, 1, 9] + block) + body,
+        Raw.frame(type: 1, flags: 0x24, stream: 1, [0, 0, 0, 0, 9] + block) + body, 0
+      ),
+      (
+        Raw.frame(type: 1, flags: 0x2c, stream: 1, [1, 1, 2, 3, 1, 9] + block + [0]),
+        Raw.frame(type: 1, flags: 0x2c, stream: 1, [1, 0, 0, 0, 0, 9] + block + [0]), 0
+      ),
+      (head + body + Raw.reset(1) + body + body + Raw.ping, head + body + Raw.reset(1) + Raw.ping, 6),
+      (head + Raw.reset(3) + body, head + Raw.reset(3) + body, 0),
+    ]
+  }()
+
+  @Test("Frames are removed or overwritten completely, independent of the read sizes", arguments: 0..<9)
+  func dividedFrames(index: Int) {
+    let (input, expected, windowCredit) = Self.cases[index]
+    let all = Raw.opening + input
+    let sizes = all.count < 1000 ? Array(1...20) + [all.count] : [7, 1000, all.count]
+    for size in sizes {
+      var filter = HTTP2FrameFilter()
+      var output: [UInt8] = []
+      for start in stride(from: 0, to: all.count, by: size) {
+        let chunk = ByteBuffer(bytes: all[start..<min(all.count, start + size)])
+        output += Array(filter.filter(chunk).readableBytesView)
+      }
+      #expect(output == Raw.opening + expected, "chunks of \(size) bytes")
+      #expect(filter.windowCredit == windowCredit)
+      let (little, all) = (filter.useWindowCredit(atLeast: 7), filter.useWindowCredit(atLeast: 1))
+      #expect(little == nil && all == (windowCredit > 0 ? windowCredit : nil) && filter.windowCredit == 0)
+    }
+  }
+
+  @Test("A field block counts until its last frame is complete", arguments: [1, 7, 100_000])
+  func fieldBlocks(size: Int) {
+    /// Returns the counted bytes after each frame's header, before its last byte and after it.
+    func countedBytes(_ lengths: [Int]) -> [Int] {
+      var filter = HTTP2FrameFilter()
+      func pass(_ bytes: [UInt8]) -> Int {
+        for start in stride(from: 0, to: bytes.count, by: size) {
+          _ = filter.filter(ByteBuffer(bytes: bytes[start..<min(bytes.count, start + size)]))
+        }
+        return filter.fieldBlockBytes
+      }
+      var found = [pass(Raw.opening)]
+      for (index, length) in lengths.enumerated() {
+        let frame = Raw.frame(
+          type: index == 0 ? 1 : 9, flags: index == lengths.count - 1 ? 4 : 0, stream: 1,
+          Array(repeating: 0, count: length))
+        found.append(pass(Array(frame.prefix(9))))
+        if length > 1 { found.append(pass(Array(frame[9..<8 + length]))) }
+        if length > 0 { found.append(pass(Array(frame.suffix(1)))) }
+      }
+      return found + [pass(Raw.ping)]
+    }
+    #expect(countedBytes([100]) == [0, 100, 100, 0, 0])
+    #expect(countedBytes([100, 50, 200]) == [0, 100, 100, 100, 150, 150, 150, 350, 350, 0, 0])
+    #expect(countedBytes([100, 0]) == [0, 100, 100, 100, 0, 0])
+    #expect(countedBytes([0, 16_384]) == [0, 0, 16_384, 16_384, 0, 0])
+  }
+}

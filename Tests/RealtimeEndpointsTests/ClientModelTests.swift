@@ -1,0 +1,189 @@
+// Tests that clients show only states that existed, and the latest at the end, however slowly they read.
+
+import NIOConcurrencyHelpers
+import OrderedStore
+import RandomModels
+import RealtimeEngine
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEndpoints
+
+
+@Suite("Client states from pushes", .timeLimit(.minutes(10)))
+struct ClientModelTests {
+  /// The outputs of one connection.
+  private final class Inbox: RealtimeSink, RealtimeSinkGroup {
+    private let received = NIOLockedValueBox<[RealtimeOutput]>([])
+
+    var group: any RealtimeSinkGroup { self }
+
+    func deliver(_ deliveries: [RealtimeDelivery]) {
+      received.withLockedValue { $0 += deliveries.flatMap(\.outputs) }
+    }
+
+    func take() -> [RealtimeOutput] {
+      received.withLockedValue { received in
+        defer { received = [] }
+        return received
+      }
+    }
+  }
+
+  /// One listen with a client that reads immediately, and one that reads rarely.
+  private struct Listen {
+    let path: Path
+    let query: QuerySpec
+    let connection: RealtimeConnection
+    let inbox: Inbox
+    var prompt: [ClientModel]
+    var slow: [(client: ClientModel, reached: Int)]
+    var pending = OutboundQueue()
+
+    init(_ path: Path, _ query: QuerySpec, views: [Path], _ database: RealtimeDatabase) async {
+      (self.path, self.query) = (path, query)
+      inbox = Inbox()
+      connection = database.connect(as: .anonymous, to: inbox)
+      prompt = views.flatMap { view in ClientModel.Kind.allCases.map { ClientModel(kind: $0, path: view) } }
+      slow = prompt.map { ($0, 0) }
+      connection.listen(path, query: query, tag: query.showsAll ? nil : 1, hash: "", request: 1)
+      while inbox.take().isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
+    }
+
+    func expected(_ state: Node, at view: Path) -> Node {
+      let node = state.descendant(view)
+      return query.showsAll ? node : node.window(query)
+    }
+
+    mutating func takeOne(_ states: [Node], _ place: String) {
+      guard case .push(let push)? = pending.next() else { return }
+      for i in slow.indices {
+        slow[i].client.apply(push)
+        let (client, reached) = slow[i]
+        let next = states.indices.first {
+          $0 >= reached && expected(states[$0], at: client.path) == client.node
+        }
+        #expect(
+          next != nil, "\(place): \(client.kind) at \(client.path) shows what never was, by \(push.body)")
+        slow[i].reached = next ?? reached
+      }
+    }
+  }
+
+  private static let keys: [RealtimeModel.ChildKey] = ["a", "A", "9", "10", "-1"]
+
+  private func path(_ random: inout RandomNodes, _ most: Int) -> Path {
+    Path(keys: (0..<(1 + random.below(most))).map { _ in Self.keys[random.below(random.below(2) + 2)] })
+  }
+
+  private func value(_ random: inout RandomNodes, _ depth: Int) -> Node {
+    let priority = random.below(5) == 0 ? Priority.number(Double(random.below(2))) : nil
+    switch random.below(depth == 0 ? 3 : 5) {
+    case 0, 1: return .empty
+    case 2: return .leaf(.int(Int64(random.below(2))), priority: priority)
+    default:
+      return .object(
+        (0...random.below(2)).map { _ in (Self.keys[random.below(4)], value(&random, depth - 1)) },
+        priority: priority)
+    }
+  }
+
+  @Test("A client removes a leaf that got a child, which an update removed while it set another")
+  func removedLeafWithNewChild() async throws {
+    let engine = RealtimeEngine(store: try MemoryStore(), policy: EmulatorPolicy())
+    let database = try await engine.database("clients")
+    var listen = await Listen("", .default, views: ["", "p", "p/c"], database)
+    _ = listen.inbox.take()
+    var states = [Node.empty]
+    let writes: [[(Path, Node)]] = [
+      [("p/c", .leaf(.int(5)))], [("p/c/a", .leaf(.int(1)))], [("p/c/a", .empty), ("p/d", .leaf(.int(1)))],
+    ]
+    for (step, changes) in writes.enumerated() {
+      _ = try await database.update(.root, changes, as: .anonymous)
+      states.append(try await database.get("", as: .anonymous))
+      for case .push(let push) in listen.inbox.take() { listen.pending.append(.push(push), coalescing: true) }
+      // The leaf is read immediately, everything else at the end.
+      if step == 0 { listen.takeOne(states, "step \(step)") }
+    }
+    #expect(listen.pending.count == 2)
+    while !listen.pending.isEmpty { listen.takeOne(states, "the end") }
+    for (client, _) in listen.slow { #expect(client.node == listen.expected(states[3], at: client.path)) }
+    #expect(states[3] == Node.empty.setting("p/d", to: .leaf(.int(1))))
+    await engine.shutdown()
+  }
+
+  @Test("Clients show only states that existed, and the latest at the end", arguments: 0..<80)
+  func property(seed: Int) async throws {
+    var random = RandomNodes(seed: UInt64(seed))
+    let engine = RealtimeEngine(store: try MemoryStore(), policy: EmulatorPolicy())
+    let database = try await engine.database("clients")
+    let hasPriorities = seed % 4 > 0
+    var listens = [
+      await Listen("", .default, views: ["", "a", "a/A", "a/a/9"], database),
+      await Listen("a", .default, views: ["a", "a/A"], database),
+      await Listen("a", QuerySpec(ordering: .key, limit: .first(2)), views: ["a"], database),
+      await Listen("", QuerySpec(ordering: .priority, limit: .last(2)), views: [""], database),
+    ]
+    var states: [Node] = [.empty]
+    for step in 0..<60 {
+      if random.below(2) == 0 {
+        let place = path(&random, 3)
+        if hasPriorities, random.below(3) == 0 {
+          let priority = random.below(3) == 0 ? Node.empty : .leaf(.int(Int64(random.below(3))))
+          _ = try await database.set(place.child(.priority), to: priority, as: .anonymous)
+        } else {
+          let node = value(&random, 2)
+          _ = try await database.set(place, to: hasPriorities ? node : node.withoutPriorities, as: .anonymous)
+        }
+      } else {
+        let base = random.below(2) == 0 ? Path.root : path(&random, 1)
+        var changes: [(Path, Node)] = []
+        for _ in 0...random.below(4) {
+          var place = path(&random, 3)
+          let isPriority = hasPriorities && random.below(3) == 0
+          if isPriority { place = place.child(.priority) }
+          if changes.contains(where: { $0.0.contains(place) || place.contains($0.0) }) { continue }
+          let node = value(&random, 1)
+          changes.append(
+            (
+              place,
+              isPriority ? .leaf(.int(Int64(random.below(3)))) : hasPriorities ? node : node.withoutPriorities
+            ))
+        }
+        _ = try await database.update(base, changes, as: .anonymous)
+      }
+      let state = try await database.get("", as: .anonymous)
+      states.append(state)
+      let place = "seed \(seed), step \(step)"
+      for l in listens.indices {
+        for case .push(let push) in listens[l].inbox.take() {
+          listens[l].pending.append(.push(push), coalescing: true)
+          for c in listens[l].prompt.indices { listens[l].prompt[c].apply(push) }
+        }
+        for client in listens[l].prompt {
+          let expected = listens[l].expected(state, at: client.path)
+          #expect(client.node == expected, "\(place): \(client.kind) at \(client.path)")
+        }
+        if random.below(8) == 0 { listens[l].takeOne(states, place) }
+      }
+    }
+    for var listen in listens {
+      while !listen.pending.isEmpty { listen.takeOne(states, "seed \(seed)") }
+      for (client, _) in listen.slow {
+        #expect(client.node == listen.expected(states[states.count - 1], at: client.path), "seed \(seed)")
+      }
+    }
+    await engine.shutdown()
+  }
+}
+
+extension Node {
+  fileprivate var withoutPriorities: Node {
+    var node = with(priority: nil)
+    forEachChild { key, child in
+      node = node.settingChild(key, to: child.withoutPriorities)
+      return true
+    }
+    return node
+  }
+}

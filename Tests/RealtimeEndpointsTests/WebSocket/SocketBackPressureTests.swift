@@ -1,0 +1,130 @@
+// Tests the limits of requests in flight on a connection, by number and by bytes, and of unread responses.
+
+import Locking
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOHTTP1
+import OrderedStore
+import RealtimeEngine
+import RealtimeModel
+import Testing
+
+@testable import EndpointFixture
+@testable import Ports
+@testable import RealtimeEndpoints
+
+/// Blocks writes until it is opened, so that requests accumulate like behind a slow disk.
+final class GatePolicy: AccessPolicy {
+  private let isOpen = Guarded(false)
+
+  func open() {
+    isOpen.withLock { $0 = true }
+    isOpen.broadcast()
+  }
+
+  func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
+    guard case .write = operation else { return nil }
+    isOpen.wait { $0 ? () : nil }
+    return nil
+  }
+}
+
+@Suite("Back-pressure on the Realtime Database's sockets", .timeLimit(.minutes(10)))
+struct SocketBackPressureTests {
+  /// Sends messages without waiting for each, and counts those that were written.
+  private func flood(_ socket: RawSocket, _ messages: [String]) -> NIOLockedValueBox<Int> {
+    let sent = NIOLockedValueBox(0)
+    for message in messages {
+      let text = #"{"t":"d","d":\#(message)}"#
+      // A mask of zeros saves masking megabytes byte by byte.
+      var frame = ByteBuffer(bytes: [0x81, 0xFF])
+      frame.writeInteger(UInt64(text.utf8.count))
+      frame.writeInteger(UInt32(0))
+      frame.writeString(text)
+      socket.client.channel.writeAndFlush(frame).whenSuccess {
+        sent.withLockedValue { $0 += 1 }
+      }
+    }
+    return sent
+  }
+
+  /// Waits until a count no longer changes. Returns whether it is then below a bound.
+  private func settles(_ count: NIOLockedValueBox<Int>, below: Int, _ server: RealtimeTestServer) async throws
+    -> Bool
+  {
+    let other = try await RawSocket.open(server)
+    let question = #"{"r":1,"a":"s","b":{}}"#
+    return try await standstill(of: { count.withLockedValue { $0 } }, below: below) {
+      try await other.play([question], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
+    } < below
+  }
+
+  @Test("a connection with large pending requests is not read further, and all are answered in the end")
+  func bytes() async throws {
+    let gate = GatePolicy()
+    var limits = RealtimeEndpointLimits()
+    limits.outstandingRequestBytes = 1 << 20
+    try await RealtimeTestServer.run(limits: limits, policy: gate) { server in
+      let socket = try await RawSocket.open(server)
+      let other = try await RawSocket.open(server)
+      // The kernel's buffers on both sides hold some megabytes; this is far more.
+      let text = String(repeating: "x", count: 1 << 20)
+      let count = 48
+      let sent = flood(
+        socket, (1...count).map { #"{"r":\#($0),"a":"p","b":{"p":"/x/\#($0)","d":"\#(text)"}}"# })
+      let held = try await settles(sent, below: count, server)
+      #expect(held, "all \(count) MiB were taken in while none was answered")
+      // Other connections are read and answered meanwhile.
+      try await other.play([#"{"r":1,"a":"s","b":{}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
+      gate.open()
+      for number in 1...count {
+        #expect(try await socket.next() == #"{"r":\#(number),"b":{"s":"ok","d":""}}"#)
+      }
+      #expect(sent.withLockedValue { $0 } == count)
+    }
+  }
+
+  @Test("requests that the endpoint answers itself count too while they wait for the engine's responses")
+  func ownAnswers() async throws {
+    let gate = GatePolicy()
+    var limits = RealtimeEndpointLimits()
+    limits.outstandingRequests = 16
+    try await RealtimeTestServer.run(limits: limits, policy: gate) { server in
+      let socket = try await RawSocket.open(server)
+      let padding = String(repeating: "x", count: 1 << 20)
+      try await socket.send(#"{"r":0,"a":"p","b":{"p":"/x","d":1}}"#)
+      let count = 48
+      let sent = flood(socket, (1...count).map { #"{"r":\#($0),"a":"s","b":{"c":{"x":"\#(padding)"}}}"# })
+      #expect(
+        try await settles(sent, below: count, server), "everything was taken in while nothing was answered")
+      gate.open()
+      for number in 0...count {
+        #expect(try await socket.next() == #"{"r":\#(number),"b":{"s":"ok","d":""}}"#)
+      }
+    }
+  }
+
+  @Test("a response larger than the budget reaches a client that reads, over every transport")
+  func largeResponse() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.data.queuedOutputBytes = 100_000
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let text = String(repeating: "x", count: 8 << 20)
+      let database = try await server.engine.database("demo")
+      _ = try await database.set("a", to: .leaf(.string(text)), as: .anonymous)
+      let socket = try await RawSocket.open(server)
+      try await socket.send(#"{"r":1,"a":"g","b":{"p":"/a","q":{}}}"#)
+      #expect(try await socket.next() == #"{"r":1,"b":{"s":"ok","d":"\#(text)"}}"#)
+      try await socket.send(#"{"r":2,"a":"q","b":{"p":"/a","h":""}}"#)
+      #expect(try await socket.next() == #"{"a":"d","b":{"p":"a","d":"\#(text)"}}"#)
+      #expect(try await socket.next() == #"{"r":2,"b":{"s":"ok","d":{}}}"#)
+
+      let client = try await HTTP2Client.open(server.port.port)
+      #expect(try await client.request(.GET, "/a.json?ns=demo").answer().body.count == text.count + 2)
+      let events = try await client.request(.GET, "/a.json?ns=demo", headers: ["accept": "text/event-stream"])
+      var bytes = -3
+      while bytes < text.utf8.count { bytes += try await events.next().utf8.count }
+      await client.close()
+    }
+  }
+}
