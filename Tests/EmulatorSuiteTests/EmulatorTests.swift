@@ -10,7 +10,6 @@ import Testing
 @testable import EmulatorSuite
 @testable import EndpointFixture
 
-
 @Suite("Emulator HTTP interface", .timeLimit(.minutes(10)))
 struct EmulatorTests {
   private let clear = "/emulator/v1/" + FirestoreTestServer.documents

@@ -13,7 +13,6 @@ import Testing
 @testable import EmulatorSuite
 @testable import EndpointFixture
 
-
 @Suite("Exports and imports", .timeLimit(.minutes(10)))
 struct ExportTests {
   private static let database = DatabaseName(project: "demo-test", database: "(default)")

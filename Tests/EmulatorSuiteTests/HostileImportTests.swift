@@ -10,7 +10,6 @@ import Testing
 @testable import EmulatorSuite
 @testable import EndpointFixture
 
-
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)

@@ -15,7 +15,6 @@ import Testing
 @testable import EndpointFixture
 @testable import FirestoreEndpoints
 
-
 @Suite("Large exports", .timeLimit(.minutes(5)))
 struct LargeExportTests {
   private static let database = DatabaseName(project: "demo-test", database: "(default)")

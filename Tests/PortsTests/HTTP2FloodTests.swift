@@ -9,7 +9,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("Abusive clients over HTTP/2", .timeLimit(.minutes(5)))
 struct HTTP2FloodTests {
   private func withEcho(

@@ -7,7 +7,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("Frames that are removed")
 struct HTTP2FrameFilterTests {
   private typealias Raw = RawFrames

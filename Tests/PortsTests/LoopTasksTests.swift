@@ -7,7 +7,6 @@ import Testing
 
 @testable import Ports
 
-
 @Suite("Tasks on an event loop")
 struct LoopTasksTests {
   @Test("Tasks run on their event loop in the order in which they were started")

@@ -17,7 +17,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("Memory of all connections", .timeLimit(.minutes(10)))
 struct PeerMemoryTests {
   private static let limit = 8 << 20

@@ -8,7 +8,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("Plain HTTP on the Firestore port", .timeLimit(.minutes(10)))
 struct PlainHTTPTests {
   private func response(to request: String) async throws -> String {

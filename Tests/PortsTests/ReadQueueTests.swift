@@ -5,7 +5,6 @@ import Testing
 
 @testable import Ports
 
-
 @Suite("Queue of reads over REST")
 struct ReadQueueTests {
   /// Reads that run until the test lets them end.

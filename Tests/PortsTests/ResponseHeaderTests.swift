@@ -10,7 +10,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("Response headers", .timeLimit(.minutes(10)))
 struct ResponseHeaderTests {
   private static let headers: HTTPHeaders = [

@@ -6,7 +6,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("Protocol sniffing", .timeLimit(.minutes(10)))
 struct SnifferTests {
   private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)

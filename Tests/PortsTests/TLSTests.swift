@@ -11,7 +11,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("A port under TLS", .timeLimit(.minutes(10)))
 struct TLSTests {
   private func start() async throws -> EchoPort {

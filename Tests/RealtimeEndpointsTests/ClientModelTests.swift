@@ -9,7 +9,6 @@ import Testing
 
 @testable import RealtimeEndpoints
 
-
 @Suite("Client states from pushes", .timeLimit(.minutes(10)))
 struct ClientModelTests {
   /// The outputs of one connection.

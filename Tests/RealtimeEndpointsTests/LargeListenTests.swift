@@ -10,7 +10,6 @@ import Testing
 @testable import EndpointFixture
 @testable import RealtimeEndpoints
 
-
 @Suite("Listens too large for a socket", .timeLimit(.minutes(5)))
 struct LargeListenTests {
   /// At most four frames, of 16,384 characters each.

@@ -8,7 +8,6 @@ import Testing
 
 @testable import RealtimeEndpoints
 
-
 @Suite("Outbound queue of a slow reader")
 struct OutboundQueueTests {
   /// Applies a push to a complete copy of the database.

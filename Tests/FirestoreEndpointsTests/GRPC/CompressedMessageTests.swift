@@ -11,7 +11,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("Compressed messages", .timeLimit(.minutes(5)))
 struct CompressedMessageTests {
   private func framed(_ message: [UInt8], isCompressed: Bool = true) -> ByteBuffer {

@@ -8,7 +8,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("Graceful shutdown of HTTP/2 connections", .timeLimit(.minutes(10)))
 struct GracefulShutdownTests {
   private typealias Code = FrameConnection.Code

@@ -14,7 +14,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("Messages above the limit", .timeLimit(.minutes(10)))
 struct LargeMessageTests {
   private typealias Request = Google_Firestore_V1_WriteRequest

@@ -11,7 +11,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("Errors of streams and connections", .timeLimit(.minutes(10)))
 struct StreamErrorTests {
   private typealias Code = FrameConnection.Code

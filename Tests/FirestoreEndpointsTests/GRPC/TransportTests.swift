@@ -10,7 +10,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("gRPC transport", .timeLimit(.minutes(10)))
 struct TransportTests {
   private func framed(_ bytes: [UInt8]) -> ByteBuffer {

@@ -13,7 +13,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("Unread responses", .timeLimit(.minutes(10)))
 struct UnreadResponseTests {
   private static let size = 500_000

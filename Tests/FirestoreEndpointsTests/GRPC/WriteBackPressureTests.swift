@@ -15,7 +15,6 @@ import Testing
 @testable import FirestoreEndpoints
 @testable import Ports
 
-
 @Suite("Back-pressure on the Write stream", .timeLimit(.minutes(10)))
 struct WriteBackPressureTests {
   private typealias Request = Google_Firestore_V1_WriteRequest

@@ -9,7 +9,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("Compressed bodies", .timeLimit(.minutes(5)))
 struct CompressedBodyTests {
   private static let docs = "/v1/" + FirestoreTestServer.documents

@@ -13,7 +13,6 @@ import Testing
 
 @testable import FirestoreEndpoints
 
-
 @Suite("Firestore JSON")
 struct FirestoreJSONTests {
   private func json(_ bytes: [UInt8], as name: MessageName) throws -> String {

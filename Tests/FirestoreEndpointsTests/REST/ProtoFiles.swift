@@ -4,7 +4,6 @@ import Foundation
 
 @testable import FirestoreEndpoints
 
-
 struct ProtoFiles {
   struct Field {
     var number: Int

@@ -7,7 +7,6 @@ import Testing
 @testable import FirestoreEndpoints
 @testable import Ports
 
-
 @Suite("WebChannel request parsing")
 struct ForwardBodyTests {
   private func read(_ text: String) throws -> ForwardBody {

@@ -11,7 +11,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("Recorded client", .timeLimit(.minutes(10)))
 struct RecordedClientTests {
   /// The state of one stream's session.

@@ -12,7 +12,6 @@ import Testing
 @testable import EndpointFixture
 @testable import FirestoreEndpoints
 
-
 @Suite("WebChannel delivery")
 struct WebChannelDeliveryTests {
   @Test("An unreliable network delivers each message and array exactly once, in order")

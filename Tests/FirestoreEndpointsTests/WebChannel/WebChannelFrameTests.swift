@@ -8,7 +8,6 @@ import Testing
 
 @testable import FirestoreEndpoints
 
-
 @Suite("WebChannel frames")
 struct WebChannelFrameTests {
   @Test("The length of a frame counts UTF-16 code units, and frames are ASCII")

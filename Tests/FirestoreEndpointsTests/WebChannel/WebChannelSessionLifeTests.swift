@@ -12,7 +12,6 @@ import Testing
 @testable import FirestoreEndpoints
 @testable import Ports
 
-
 @Suite("WebChannel session lifetime", .timeLimit(.minutes(10)))
 struct WebChannelSessionLifeTests {
   private typealias Client = WebChannelTestClient

@@ -7,7 +7,6 @@ import Testing
 @testable import EndpointFixture
 @testable import FirestoreEndpoints
 
-
 @Suite("WebChannel session")
 struct WebChannelSessionTests {
   private let limits = WebChannelLimits()

@@ -10,7 +10,6 @@ import Testing
 @testable import FirestoreEndpoints
 @testable import Ports
 
-
 @Suite("WebChannel", .timeLimit(.minutes(10)))
 struct WebChannelTests {
   private typealias Client = WebChannelTestClient

@@ -8,7 +8,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("Decompression queue", .timeLimit(.minutes(5)))
 struct DecompressionQueueTests {
   private typealias Outcome = Result<ByteBuffer, Decompression.Failure>

@@ -6,7 +6,6 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-
 @Suite("Decompression")
 struct DecompressionTests {
   private static let limit = 1 << 20

@@ -5,7 +5,6 @@ import Testing
 
 @testable import Ports
 
-
 @Suite("Bodies that are consumed while they arrive", .timeLimit(.minutes(1)))
 struct BodyQueueTests {
   @Test("Small chunks are combined in order, up to the maximum size of a chunk")

@@ -4,7 +4,6 @@ import Testing
 
 @testable import Ports
 
-
 @Suite("HTTP request state")
 struct HTTPRequestStateTests {
   /// The state after a complete request.

@@ -8,7 +8,6 @@ import Testing
 
 @testable import EndpointFixture
 
-
 /// The calls of a script, in order.
 enum ScriptCall: Equatable {
   case start(id: String, password: String)

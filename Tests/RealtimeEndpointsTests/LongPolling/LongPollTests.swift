@@ -7,7 +7,6 @@ import Testing
 @testable import EndpointFixture
 @testable import RealtimeEndpoints
 
-
 @Suite("Long polling", .timeLimit(.minutes(10)))
 struct LongPollTests {
   static func data(_ request: String) -> String { "{\"t\":\"d\",\"d\":\(request)}" }

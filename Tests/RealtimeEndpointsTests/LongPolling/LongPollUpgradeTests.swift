@@ -9,7 +9,6 @@ import Testing
 @testable import Ports
 @testable import RealtimeEndpoints
 
-
 @Suite("Long polling's move to a WebSocket", .timeLimit(.minutes(10)))
 struct LongPollUpgradeTests {
   static let end = #"{"t":"c","d":{"t":"n","d":{}}}"#

@@ -6,7 +6,6 @@ import Testing
 
 @testable import RealtimeEndpoints
 
-
 @Suite("Segments of messages from browsers")
 struct SegmentAssemblerTests {
   /// Splits messages into segments of random sizes.

@@ -12,7 +12,6 @@ import Testing
 @testable import Ports
 @testable import RealtimeEndpoints
 
-
 @Suite("Imports and exports over REST", .timeLimit(.minutes(10)))
 struct RESTStreamTests {
   /// Limits at which small bodies use the code for large ones.

@@ -4,7 +4,6 @@ import Testing
 
 @testable import EndpointFixture
 
-
 @Suite("Frames without content over WebSocket", .timeLimit(.minutes(5)))
 struct SocketFloodTests {
   @Test("Each ping is answered, and other connections are served meanwhile")

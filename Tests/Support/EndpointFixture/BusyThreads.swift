@@ -5,7 +5,6 @@ import NIOConcurrencyHelpers
 import NIOPosix
 import Ports
 
-
 final class BusyThreads: Sendable {
   private let gate = DispatchSemaphore(value: 0)
   private let count: Int

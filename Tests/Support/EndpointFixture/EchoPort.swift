@@ -8,7 +8,6 @@ import NIOCore
 import NIOPosix
 import Ports
 
-
 /// The events of the service's calls, for tests to wait on.
 enum EchoEvent: Sendable, Equatable {
   case started(String)

@@ -10,7 +10,6 @@ import NIOPosix
 import OrderedStore
 import Ports
 
-
 struct FirestoreTestPort {
   let engine: FirestoreEngine
   let port: ListeningPort

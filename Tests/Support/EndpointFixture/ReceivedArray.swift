@@ -4,7 +4,6 @@ import JSON
 import NIOCore
 import RealtimeModel
 
-
 /// One array that a client received.
 struct ReceivedArray {
   var id: Int

@@ -3,7 +3,6 @@
 import CZlib
 import Ports
 
-
 enum TestCompressor {
   static func compress(_ bytes: [UInt8], _ algorithm: CompressionAlgorithm = .gzip) -> [UInt8] {
     let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)

@@ -7,7 +7,6 @@ import NIOSSL
 import RealtimeModel
 import Testing
 
-
 /// One complete HTTP response.
 struct ChannelReply {
   var status: Int

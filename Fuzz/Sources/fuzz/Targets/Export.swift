@@ -6,7 +6,6 @@ import FirestoreModel
 
 @testable import EmulatorSuite
 
-
 /// The first two bytes are the position of the record in its block. The rest is an entity, a log, and the other
 /// files of an export.
 func fuzzExport(_ input: UnsafeRawBufferPointer) throws {

@@ -5,7 +5,6 @@ import NIOCore
 
 @testable import Ports
 
-
 func fuzzInflation(_ input: UnsafeRawBufferPointer) throws {
   let compressed = ByteBuffer(bytes: input)
   for algorithm in [CompressionAlgorithm.gzip, .deflate] {

@@ -7,7 +7,6 @@ import RealtimeWire
 @testable import Ports
 @testable import RealtimeEndpoints
 
-
 func fuzzLongPolling(_ input: UnsafeRawBufferPointer) throws {
   let uri = "/.lp?" + String(decoding: input, as: UTF8.self)
   guard let target = try? RequestTarget(uri) else { return }

@@ -12,7 +12,6 @@ import SwiftProtobuf
 @testable import FirestoreEndpoints
 @testable import Ports
 
-
 /// The first byte selects the message; the rest is its JSON, and the parameters of a query.
 func fuzzRESTJSON(_ input: UnsafeRawBufferPointer) throws {
   guard let first = input.first else { return }

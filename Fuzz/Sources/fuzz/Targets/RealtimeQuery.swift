@@ -8,7 +8,6 @@ import RealtimeWire
 @testable import Ports
 @testable import RealtimeEndpoints
 
-
 /// The first byte selects the request method; the rest is its parameters, or a query in wire format.
 func fuzzRealtimeQuery(_ input: UnsafeRawBufferPointer) throws {
   guard let first = input.first else { return }

@@ -6,7 +6,6 @@ import RealtimeModel
 
 @testable import EmulatorSuite
 
-
 func fuzzRules(_ input: UnsafeRawBufferPointer) throws {
   try readRealtimeRules(Array(input))
   try readFirestoreRules(String(decoding: input, as: UTF8.self))

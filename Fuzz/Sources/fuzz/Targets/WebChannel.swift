@@ -7,7 +7,6 @@ import NIOCore
 @testable import FirestoreEndpoints
 @testable import Ports
 
-
 func fuzzWebChannel(_ input: UnsafeRawBufferPointer) throws {
   let text = String(decoding: input, as: UTF8.self)
   if let target = try? RequestTarget("/?" + text) {

@@ -62,7 +62,9 @@ package struct FirestoreHTTPService: GoogleHTTPService {
   package var webChannel: WebChannelService?
 
   /// Creates the value from its parts.
-  package init(rest: FirestoreREST, handlers: [any FirestoreRouteHandler], webChannel: WebChannelService? = nil) {
+  package init(
+    rest: FirestoreREST, handlers: [any FirestoreRouteHandler], webChannel: WebChannelService? = nil
+  ) {
     self.rest = rest
     self.handlers = handlers
     self.webChannel = webChannel

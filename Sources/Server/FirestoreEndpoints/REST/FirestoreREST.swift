@@ -21,7 +21,10 @@ package struct FirestoreREST: Sendable {
   package var endTransaction: @Sendable (ByteBuffer, GRPCRequestHead) -> Void = { _, _ in }
 
   /// Creates the value from its parts.
-  package init(methods: GRPCMethods, log: Logger, documentBytes: Int = FirestoreLimits.standard.documentBytes, endTransaction: @escaping @Sendable (ByteBuffer, GRPCRequestHead) -> Void = { _, _ in }) {
+  package init(
+    methods: GRPCMethods, log: Logger, documentBytes: Int = FirestoreLimits.standard.documentBytes,
+    endTransaction: @escaping @Sendable (ByteBuffer, GRPCRequestHead) -> Void = { _, _ in }
+  ) {
     self.methods = methods
     self.log = log
     self.documentBytes = documentBytes

@@ -8,7 +8,9 @@ extension HearthConfiguration {
   /// Reads the index files.
   /// - Returns: the index configuration of each database.
   /// - Throws: ``HearthError`` for the first file that cannot be read or is invalid.
-  func readIndexes(log: Logger) throws(HearthError) -> [(database: String, indexes: DatabaseIndexConfiguration)] {
+  func readIndexes(log: Logger) throws(HearthError) -> [(
+    database: String, indexes: DatabaseIndexConfiguration
+  )] {
     var all: [(database: String, indexes: DatabaseIndexConfiguration)] = []
     for file in indexFiles {
       let bytes: [UInt8]?
@@ -31,7 +33,9 @@ extension HearthConfiguration {
 
 extension FirestoreEngine {
   /// Checks the indexes of all databases.
-  func validate(_ configurations: [(database: String, indexes: DatabaseIndexConfiguration)]) throws(HearthError) {
+  func validate(_ configurations: [(database: String, indexes: DatabaseIndexConfiguration)])
+    throws(HearthError)
+  {
     for (database, indexes) in configurations {
       do {
         try validate(indexes, ofDatabase: database)

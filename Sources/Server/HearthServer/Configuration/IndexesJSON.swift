@@ -89,7 +89,8 @@ struct IndexesJSON {
   ) throws(HearthError) {
     if fields.count > EngineLimits.maximumCompositeFields {
       throw error(
-        list, jsonPath, "has \(fields.count) fields; at most \(EngineLimits.maximumCompositeFields) are allowed")
+        list, jsonPath,
+        "has \(fields.count) fields; at most \(EngineLimits.maximumCompositeFields) are allowed")
     }
     if fields.count(where: { $0.mode == .contains }) > 1 {
       throw error(list, jsonPath, "has more than one field with an arrayConfig; one is allowed")
@@ -101,7 +102,8 @@ struct IndexesJSON {
     }
   }
 
-  private func field(_ value: LocatedJSON, _ jsonPath: String) throws(HearthError) -> DatabaseIndexConfiguration.Field
+  private func field(_ value: LocatedJSON, _ jsonPath: String) throws(HearthError)
+    -> DatabaseIndexConfiguration.Field
   {
     try requireObject(value, jsonPath)
     guard let name = value["fieldPath"] else { throw error(value, jsonPath, "needs a fieldPath") }
@@ -110,7 +112,9 @@ struct IndexesJSON {
   }
 
   /// The index mode: exactly one of order, arrayConfig and vectorConfig, or the old `mode`.
-  private func mode(_ value: LocatedJSON, _ jsonPath: String) throws(HearthError) -> DatabaseIndexConfiguration.Mode {
+  private func mode(_ value: LocatedJSON, _ jsonPath: String) throws(HearthError)
+    -> DatabaseIndexConfiguration.Mode
+  {
     let keys = Self.modes.filter { value[$0] != nil }
     guard keys.count == 1, let key = keys.first, let setting = value[key] else {
       throw error(value, jsonPath, "must have exactly one of order, arrayConfig and vectorConfig")
@@ -278,7 +282,8 @@ struct IndexesJSON {
     }
   }
 
-  private func scope(_ value: LocatedJSON, _ jsonPath: String) throws(HearthError) -> DatabaseIndexConfiguration.Scope
+  private func scope(_ value: LocatedJSON, _ jsonPath: String) throws(HearthError)
+    -> DatabaseIndexConfiguration.Scope
   {
     switch try string(value, jsonPath) {
     case "COLLECTION": return .collection

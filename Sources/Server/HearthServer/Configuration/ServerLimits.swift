@@ -110,7 +110,8 @@ public struct ServerLimits: Sendable, Equatable {
       "firestore", "historySeconds", \.firestore.historySeconds, EngineLimits.maximumHistorySeconds,
       "overwritten rows stay on disk that long"),
     Adjustable(
-      "firestore", "resumeSeconds", \.firestore.maximumResumeTokenAgeSeconds, EngineLimits.maximumHistorySeconds,
+      "firestore", "resumeSeconds", \.firestore.maximumResumeTokenAgeSeconds,
+      EngineLimits.maximumHistorySeconds,
       "history goes back no further"),
     Adjustable(
       "firestore", "transactionIdleSeconds", \.firestore.transactionIdleTimeoutSeconds, 3_600,

@@ -155,7 +155,9 @@ package final class HTTPExchange {
   }
 
   /// Switches the connection to another protocol; the exchange ends. HTTP/1.1 only.
-  package func upgrade(_ headers: HTTPHeaders, to handlers: (ChannelPipeline.SynchronousOperations) throws -> Void) {
+  package func upgrade(
+    _ headers: HTTPHeaders, to handlers: (ChannelPipeline.SynchronousOperations) throws -> Void
+  ) {
     guard case .waiting = phase, let output else { return }
     precondition(!isHTTP2, "invariant: only HTTP/1.1 connections are upgraded")
     end()

@@ -26,7 +26,10 @@ package struct HTTPResponse: Sendable {
   package var rest: (any HTTPBodySource)?
 
   /// Creates the value from its parts.
-  package init(status: HTTPResponseStatus, headers: HTTPHeaders = [:], body: ByteBuffer = ByteBuffer(), rest: (any HTTPBodySource)? = nil) {
+  package init(
+    status: HTTPResponseStatus, headers: HTTPHeaders = [:], body: ByteBuffer = ByteBuffer(),
+    rest: (any HTTPBodySource)? = nil
+  ) {
     self.status = status
     self.headers = headers
     self.body = body

@@ -18,7 +18,8 @@ extension HTTPService {
   }
 
   /// Returns a function that makes, for each HTTP/2 connection, the initializer of its streams.
-  package func http2(_ limits: PortLimits) -> @Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void
+  package func http2(_ limits: PortLimits)
+    -> @Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void
   {
     { channel in
       let connection = HTTPConnection(self, limits)

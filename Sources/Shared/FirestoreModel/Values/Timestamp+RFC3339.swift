@@ -1,7 +1,6 @@
 // Formats and parses timestamps (RFC 3339) as proto3's JSON does: 0, 3, 6 or 9 digits of a second are written, any
 // offset is read.
 
-
 extension Timestamp {
   /// The timestamp in UTC, with as many groups of three digits as necessary.
   package var rfc3339: String {
