@@ -10,8 +10,8 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
-// What only the server needs stands behind this trait, so that an app that depends on the SDK
-// with `traits: []` neither clones nor builds it.
+// Packages that only the server needs are behind this trait. An app that depends on the SDK with `traits: []` neither
+// downloads nor builds them.
 let server: TargetDependencyCondition? = .when(traits: ["Server"])
 
 func nio(_ product: String) -> Target.Dependency { .product(name: product, package: "swift-nio") }
@@ -157,12 +157,12 @@ let package = Package(
       "Firebase", in: "SDK",
       ["FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "FirebaseSharedSwift"]),
 
-    // Examples, so that CI builds and plays what a reader learns from.
+    // Examples; continuous integration builds and runs them.
     .executableTarget(
       name: "Reminders", dependencies: ["FirebaseCore", "FirebaseFirestore"],
       path: "Examples/Reminders/Sources", swiftSettings: strict),
 
-    // What tests share.
+    // Code that tests share.
     .target(
       name: "RandomModels", dependencies: ["FirestoreModel", "JSON", "RealtimeModel"],
       path: "Tests/Support/RandomModels", swiftSettings: strict),

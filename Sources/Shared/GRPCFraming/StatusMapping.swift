@@ -35,7 +35,8 @@ extension GRPCStatus.Code {
   /// The code that a client reports when the server resets the stream with an HTTP/2 error code.
   public init(resetWithHTTP2Code code: UInt32) {
     switch code {
-    case 0x7: self = .unavailable  // REFUSED_STREAM: the server did not process the request, so a retry is safe
+    // REFUSED_STREAM: the server did not process the request, so a retry is safe.
+    case 0x7: self = .unavailable
     case 0x8: self = .cancelled  // CANCEL
     case 0xb: self = .resourceExhausted  // ENHANCE_YOUR_CALM
     case 0xc: self = .permissionDenied  // INADEQUATE_SECURITY

@@ -1,6 +1,6 @@
 // Commits writes: one call, in callback form, from the request to the durable version.
 //
-// One commit takes these steps in the engine. Endpoints/GRPC/Firestore/TransactionMethods lists the files before and
+// One commit takes these steps in the engine. FirestoreEndpoints/GRPC/Methods/TransactionMethods lists the files before and
 // after them.
 //   1. `FirestoreEngine.commit` validates the writes and finds the database. `FirestoreDatabase.commit` enters the
 //      transaction, if the request names one. `attempt` submits the body to the store's sequencer.

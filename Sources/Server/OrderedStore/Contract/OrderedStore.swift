@@ -80,7 +80,7 @@ public protocol OrderedDatabase: Sendable {
   /// durable. A body that throws writes nothing.
   ///
   /// A body that neither writes nor logs commits nothing. Its result is delivered once everything that it saw is durable,
-  /// with the version of that state. ``SequencedTransaction/reserveCommitVersion()`` gives it a version of its own.
+  /// with the version of that state. ``SequencedTransaction/reserveCommitVersion()`` gives it a separate version.
   /// - Parameters:
   ///   - reads: the caller's earlier reads; `body` runs only if none of them has changed since.
   ///   - body: reads and writes through its argument, which is valid during the call only.

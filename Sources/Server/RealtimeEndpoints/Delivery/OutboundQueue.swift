@@ -3,7 +3,7 @@
 // While the client does not read, a push that only sets values is coalesced with the last queued push of the same tag. A
 // counter that changes 1,000 times a second then occupies one message, and the client receives its latest value.
 //
-// Removals and priorities are queued as they are. Clients apply the paths of one message in an order of their own, so a
+// Removals and priorities are queued as they are. Clients apply the paths of one message in any order, so a
 // location could become empty in between and lose its priority (docs/decisions/0021-coalescing-for-slow-readers.md).
 //
 // Invariants

@@ -107,7 +107,7 @@ extension LongPollSession {
     moved.messages = []
   }
 
-  /// Tells the WebSocket how many of its requests have their response.
+  /// Reports to the WebSocket how many of its requests have their response.
   func acknowledge() {
     guard case .done(let moved) = upgrade else { return }
     var count = 0

@@ -58,7 +58,7 @@ struct SegmentAssembler: Sendable {
   /// The estimated memory of the kept segments, in bytes.
   var heldBytes: Int { pendingBytes + pending.count * Self.segmentOverheadBytes + text.count }
 
-  /// The estimated memory of a kept segment besides its characters, in bytes.
+  /// The estimated memory of a kept segment without its characters, in bytes.
   private static let segmentOverheadBytes = 128
 
   /// The bytes kept of an oversized message: enough for the number of its request, which browsers write

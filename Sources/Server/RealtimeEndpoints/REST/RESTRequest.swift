@@ -39,7 +39,7 @@ struct RESTRequest: Sendable {
   var deadline: ContinuousClock.Instant
   /// The requested class of write sizes; nil for the database's own.
   var writeSizeLimit: WriteSizeLimit?
-  /// Whether the request has a timeout of its own.
+  /// Whether the request names a timeout.
   var hasTimeout = false
   var wantsEventStream = false
   /// The form that contains the value of an upload.

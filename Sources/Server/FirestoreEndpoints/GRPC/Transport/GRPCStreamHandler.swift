@@ -1,11 +1,11 @@
 // Serves one gRPC stream: passes bytes between the HTTP/2 stream, the framing state machine and the method.
 //
 // A call passes these files in this order:
-//   1. Port/HTTP2Connection accepts the stream, and GRPCConnection adds this handler to it.
+//   1. Ports/HTTP2/HTTP2Connection accepts the stream, and GRPCConnection adds this handler to it.
 //   2. This file receives the head. A stream without gRPC goes to the fallback handlers. GRPCMethods finds the method.
 //   3. GRPCServerStream (module GRPCFraming) parses the messages. GRPCStreamHandler+Compression decompresses them.
 //   4. GRPCStreamHandler+Calls starts the method when GRPCResponseQueue has capacity. LoopTasks runs it on the event loop.
-//   5. The method, for example of Firestore/FirestoreService, responds through GRPCResponder.
+//   5. The method, for example of Methods/FirestoreService, responds through GRPCResponder.
 //   6. This file writes the responses and the status, and releases everything.
 //
 // Invariants
