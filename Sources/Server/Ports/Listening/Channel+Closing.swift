@@ -1,4 +1,4 @@
-// Closes connections: immediately, or after the peer had time to read. Also configures half-closure.
+// Closes connections: immediately, or after the peer had time to read.
 
 package import NIOCore
 
@@ -20,11 +20,5 @@ extension Channel {
     let closing = eventLoop.scheduleTask(in: grace) { self.close(promise: nil) }
     closeFuture.whenComplete { _ in closing.cancel() }
     close(mode: .output).whenFailure { _ in self.close(promise: nil) }
-  }
-
-  /// Sets whether the peer may end its output and still receive responses. If so, handlers receive
-  /// `ChannelEvent.inputClosed`, and have to close a connection without a pending response.
-  func allowHalfClosure(_ allowed: Bool) throws {
-    try syncOptions?.setOption(.allowRemoteHalfClosure, value: allowed)
   }
 }

@@ -75,6 +75,7 @@ package final class ListeningPort: Sendable {
       .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
       // One bounded read per connection and tick keeps the event loop fair.
       .childChannelOption(.maxMessagesPerRead, value: 1)
+      .childChannelOption(.allowRemoteHalfClosure, value: true)
       .childChannelOption(
         .recvAllocator,
         value: AdaptiveRecvByteBufferAllocator(minimum: 64, initial: 2048, maximum: limits.maximumReadBytes)
@@ -88,6 +89,7 @@ package final class ListeningPort: Sendable {
               metadata: ["open": "\(registry.count)", "limit": "\(limits.maximumConnections)"])
             throw PortError(.system, "The port is full.")
           }
+          try channel.pipeline.syncOperations.addHandler(HalfClosureHandler())
           if let context {
             try channel.pipeline.syncOperations.addHandler(
               NIOSSLServerHandler(context: context), name: PortProtocols.encryption)
