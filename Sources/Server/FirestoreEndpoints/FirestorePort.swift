@@ -33,7 +33,8 @@ extension PortLimits {
     var port = self
     let document = limits.data.documentBytes - FirestoreLimits.standard.documentBytes
     let request = limits.maximumRequestBytes - EngineLimits.standard.maximumRequestBytes
-    // A call waits until the largest document fits, so the memory for responses must hold several of them.
+    // A call that returns a document reserves the size of the largest one. With memory for only one, calls would run
+    // one by one.
     port.http2.expectedResponseBytes += document
     port.http2.maximumQueuedResponseBytes += 16 * document
     port.maximumRequestBody += request
@@ -46,7 +47,7 @@ extension WebChannelLimits {
   fileprivate func admitting(_ limits: EngineLimits) -> WebChannelLimits {
     var webChannel = self
     let request = limits.maximumRequestBytes - EngineLimits.standard.maximumRequestBytes
-    // Percent-encoding of a WebChannel message takes up to three bytes for one.
+    // Percent-encoding can triple the size of a WebChannel message.
     webChannel.maximumRequestBody += 3 * request
     webChannel.maximumPendingBytes += 2 * request
     return webChannel

@@ -1,4 +1,5 @@
-// Aggregation queries: documents counted, arithmetic of sums and averages, and agreement with the base query.
+// Aggregation queries: which documents count, the arithmetic of sums and averages, and agreement with the results of
+// the base query.
 
 import FirestoreModel
 import OrderedStore
@@ -59,7 +60,7 @@ import Testing
     #expect(try await Self.run(fixture, query, [sum(price)]) == [6])
     query.offset = 3
     #expect(try await Self.run(fixture, query, [sum(price)]) == [9])
-    // An explicit order comes first, and its direction also applies to the aggregated field.
+    // The query's explicit order comes first. The aggregated field is a further sort key with the same direction.
     query = StructuredQuery(from: [.init("c")], orderBy: [.init(other, .descending)], limit: 1)
     #expect(try await Self.run(fixture, query, [sum(price)]) == [5])
     query = StructuredQuery(
@@ -195,7 +196,8 @@ import Testing
   }
 
   @Test(
-    "an aggregation in a transaction locks what it counted, and one at a past time counts the past state")
+    "an aggregation in a transaction locks the counted documents, and one at a past time counts the past state"
+  )
   func consistency() async throws {
     let fixture = try EngineFixture(lockWait: 0)
     let first = try #require(try await fixture.set("c/a", ["price": 1]).commitTime)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-/// Allows every operation and records the documents that it is shown.
+/// Allows every operation and records the documents that the engine passes to it.
 private struct RecordingPolicy: AccessPolicy {
   let seen = Collected<[MapValue?]>()
 
@@ -134,7 +134,7 @@ private struct RecordingPolicy: AccessPolicy {
     }
     let deletion = try await plan(writes.map { Write(.delete($0.document)) }, fixture, written: 1 << 20)
     #expect(deletion.rejection == rejection)
-    // The plan encodes the entries of the document that exceeds the limit, and then fails.
+    // The limit is checked after each document, so the plan also encodes the entries of the document that exceeds it.
     #expect((10..<16).contains(deletion.changes) && deletion.entryBytes <= 9 << 17, "\(deletion)")
     #expect(try await fixture.check().automaticEntries == 40 * 51)
   }
@@ -149,7 +149,8 @@ private struct RecordingPolicy: AccessPolicy {
     let updates = writes.map { masked($0.document, "m", 1) }
     #expect(await failure { try await fixture.commit(updates) } == .invalidArgument(Self.rejection))
     let planned = try await plan(updates, fixture)
-    // Entries of the array, its elements and the new field, and the row of the collection group.
+    // The entries of a document are those of the array, of its elements and of the new field, and one collection
+    // group row.
     #expect(planned.rejection == nil && planned.changes == 40 && planned.entries == 40 * 53, "\(planned)")
     try await fixture.commit(Array(updates.prefix(10)))
     #expect(try await fixture.check().automaticEntries == 40 * 51 + 10)

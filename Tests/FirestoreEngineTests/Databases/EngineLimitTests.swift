@@ -15,7 +15,7 @@ struct EngineLimitTests {
       StoreOptions(clock: StoreClock { clock.withLock { $0 } }, trimmingIntervalMilliseconds: 1))
   }
 
-  @Test("a listener with the maximum number of filters refills its limit")
+  @Test("a limited listener with the maximum number of filters gets the next document after a deletion")
   func refillsLimit() async throws {
     let fixture = try EngineFixture()
     for id in ["a", "b", "c"] { try await fixture.set(ResourcePath(["c", id]), ["z": 0]) }
@@ -163,7 +163,7 @@ struct EngineLimitTests {
     try add(maximum + 1...maximum + 1)
     let rejection = FirestoreError.resourceExhausted("A stream may have \(maximum) targets.")
     try await eventually("one more target is rejected") { client.rejections == [rejection] }
-    // A change reaches the right one of many targets; removing a target frees its slot.
+    // A change notifies only the matching one of many targets. Removing a target allows another one to be added.
     let seen = client.changes
     try await fixture.set("c/d7", ["n": 1])
     try await eventually("the change arrives") { client.changes == seen + 1 }

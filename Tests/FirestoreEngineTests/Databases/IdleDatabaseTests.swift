@@ -1,5 +1,5 @@
-// Databases without a write for hours. Reads, transactions and listeners that begin there get the current
-// time, and live as long as anywhere else.
+// Databases without a write for hours. Reads, transactions and listeners get the current time as their read time, not
+// the time of the last write. Therefore the trimming of old versions does not invalidate them.
 
 import EmbeddedStore
 import FirestoreModel
@@ -81,7 +81,7 @@ import Testing
     for token in [readOnly, optimistic] {
       #expect(try await fixture.get("c/a", .transaction(token)) == ["n": 1])
     }
-    // Only the locking transaction reads `c/d`, so that it can write it.
+    // Only the locking transaction reads `c/d`, so its later write of `c/d` conflicts with no other transaction.
     #expect(try await fixture.get("c/d", .transaction(locking)) == ["n": 1])
     let page = try await Self.list(fixture)
     let client = WatchClient()

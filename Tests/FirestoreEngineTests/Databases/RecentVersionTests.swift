@@ -32,7 +32,8 @@ import Testing
       }
     }
     try await eventually("the store is blocked") { gate.withLock { $0.isHeld } }
-    // A minute needs a new version, and the history must keep the current one.
+    // After a minute, a read would normally get a newer read time, but the blocked store cannot publish one. The
+    // history must still keep the version that the reads use.
     now.withLock { $0 += 60_000_000 }
     var last = acknowledged
     for _ in 0..<3 {

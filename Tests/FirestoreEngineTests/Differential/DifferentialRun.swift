@@ -84,7 +84,7 @@ struct DifferentialRun {
     guard let time = try await fixture.commit(writes).commitTime else {
       throw Difference(message: "a commit without a time")
     }
-    // Queries over every collection also match the probe.
+    // The reference state contains the probe, because queries over every collection match it.
     state[Self.probe] = try await fixture.get(Self.probe)
     return time
   }

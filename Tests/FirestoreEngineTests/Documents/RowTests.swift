@@ -65,7 +65,7 @@ import Testing
   @Test("an entry exists for every field and every distinct array element, and differences are minimal")
   func indexEntries() throws {
     let before = try IndexEntries.keys(of: ["a": 1, "m": ["x": 2], "t": [1, 1, "b"]], at: "c/d")
-    // The fields a, m, m.x and t, and two elements.
+    // Six entries: one each for the fields a, m, m.x and t, and one for each of two array elements.
     #expect(before.count == 6)
     #expect(zip(before, before.dropFirst()).allSatisfy { $0.lexicographicallyPrecedes($1) })
     let after = try IndexEntries.keys(of: ["a": 1, "m": ["x": 3], "t": [1, 1, "b"]], at: "c/d")

@@ -110,7 +110,7 @@ import Testing
       try await fixture.set(ResourcePath(["c", "d\(number)"]), ["a": .integer(Int64(number)), "b": 1])
     }
     let indexes = try await fixture.engine.database(fixture.database).indexes
-    // Setting the configuration is one commit.
+    // The first commit stores the configuration and succeeds. The next three are the builder's and fail.
     store.rejectCommits(3, after: 1)
     try await fixture.engine.setIndexes(
       Self.index([("a", .ascending), ("b", .descending)]), ofDatabase: "(default)")

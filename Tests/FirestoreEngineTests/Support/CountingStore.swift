@@ -18,7 +18,7 @@ final class CountingStore: OrderedStore {
   init(_ base: any OrderedStore) { self.base = base }
 
   /// Rejects the next `count` commits, as an overloaded store does.
-  /// - Parameter after: The number of commits that succeed before.
+  /// - Parameter after: The number of commits that succeed before the first rejection.
   func rejectCommits(_ count: Int, after: Int = 0) { rejections.withLock { $0 = (count, after) } }
 
   fileprivate func rejectsNext() -> Bool {

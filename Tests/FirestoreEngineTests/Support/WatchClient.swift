@@ -12,7 +12,7 @@ final class WatchClient: WatchOutput {
   struct View: Sendable {
     /// Documents by target.
     var documents: [Int32: [ResourcePath: StoredDocument]] = [:]
-    /// Targets after their ADD, and after their CURRENT.
+    /// The targets that have received ADD, and those that have received CURRENT.
     var added: Set<Int32> = []
     var current: Set<Int32> = []
     var removed: [Int32: FirestoreError?] = [:]

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-/// A model of the lock rules without regard to cost.
+/// A simple, slow implementation of the lock rules.
 private struct ModelLocks {
   struct HeldLocks {
     var mode: LockTable.Mode
@@ -129,7 +129,9 @@ private struct ModelLocks {
 }
 
 @Suite("Lock table", .timeLimit(.minutes(10))) struct LockStateTests {
-  @Test("a read yields to the eight oldest of the writes that wait, and the rest are granted with these")
+  @Test(
+    "a read yields to the eight oldest conflicting writes that expire no later, and a release grants all of them"
+  )
   func yieldsToEightWrites() throws {
     var state = LockTable.State()
     let holder = LockTable.Owner(id: 1, age: 1)
@@ -144,7 +146,7 @@ private struct ModelLocks {
         LockTable.WriteRequest(writer: id, owner: nil, footprint: footprint))
       let found = state.blocker(of: request, before: id)
       let witness = try #require(found)
-      // Every fifth write has a later deadline.
+      // Every fifth write has a later deadline than the read, so the read does not yield to it.
       let waiter = LockTable.Waiter(id: id, request: request, deadline: id.isMultiple(of: 5) ? 9 : 1) { _ in }
       state.append(waiter, witness: witness)
     }

@@ -112,7 +112,7 @@ extension TransactionTests {
     let holder = try await fixture.begin()
     #expect(try await read("c/d", holder) == 1)
     let write = try await waiting("the write waits") { try await self.fixture.set("c/d", ["n": 2]) }
-    // A new write is overtaken, because most transactions end soon.
+    // Readers do not queue after a write that has only begun to wait, because most lock holders end soon.
     let early = try await fixture.begin()
     #expect(try await read("c/d", early) == 1)
     fixture.clock.advance(by: 1_000_001)
@@ -137,7 +137,7 @@ extension TransactionTests {
     #expect(try await scanning.value == 2)
   }
 
-  @Test("readers wait no longer for a write than the write itself waits")
+  @Test("a reader that yields to a write continues when the write times out")
   func readersYieldBriefly() async throws {
     try await fixture.set("c/d", ["n": 1])
     let holder = try await fixture.begin()
@@ -156,7 +156,7 @@ extension TransactionTests {
     #expect(try await number("c/d") == 3)
   }
 
-  @Test("a retry that already waited for its first attempt does not yield to a write again")
+  @Test("a retry that has already waited for its previous attempt does not also yield to a waiting write")
   func retriesYieldOnce() async throws {
     try await fixture.set("c/d", ["n": 1])
     try await fixture.set("c/other", ["n": 1])
@@ -195,9 +195,10 @@ extension TransactionTests {
       try await self.fixture.commit([try self.set("c/a", 2), try self.set("c/b", 2)])
     }
     fixture.clock.advance(by: 1_000_001)
-    // The write waits for `holder`.
+    // The write waits for `holder`, so `holder` does not yield to the write.
     #expect(try await read("c/b", holder) == 1)
-    // The write waits for `holder`, and `holder` waits for the reader that yields.
+    // `other` yields to the write at first. Then the commit of `holder` waits for `other`. Now `other` must stop
+    // yielding, because otherwise the write, `holder` and `other` would wait for each other in a cycle.
     let reading = try await waiting("the other gives way") { try await self.read("c/a", other) }
     let commit = Task {
       try await self.fixture.commit([try self.set("c/z", 3)], transaction: holder)

@@ -1,5 +1,8 @@
-// Clients that stop reading: their buffers are bounded in bytes, they converge to the right state, and other
+// Listen clients that stop reading: their buffers are bounded in bytes, they converge to the right state, and other
 // clients are not delayed. Also the memory and cost of targets with large results.
+//
+// The buffer of a slow client degrades in two steps. Above its byte budget it keeps only the names of changed
+// documents. Above the budget of names it keeps one marker, which later resets all targets.
 
 import FirestoreModel
 import OrderedStore
@@ -20,7 +23,7 @@ import Testing
   }
 
   @Test(
-    "the buffer degrades from full changes to names to one marker, and never exceeds its budget",
+    "the buffer degrades from full changes to names to one reset marker, and never exceeds its budget",
     arguments: [10, 16_384])
   func budget(size: Int) throws {
     let budget = WatchBufferLimits()
@@ -203,7 +206,7 @@ import Testing
     stream.removeTarget(99)
     try await eventually("the request is in progress") { !stream.hasCommands }
     for id in Int32(2)..<12 { stream.addTarget(WatchTarget(id: id, query, bytes: 5_000)) }
-    // Requests that are already accepted count as targets.
+    // A request counts while it is pending, and later as a target, so the sum does not depend on the progress.
     try await eventually("all requests count") { stream.heldBytes >= 10 * (5_000 + mask.heldBytes) }
     client.block(false)
     try await eventually("all targets are current") { client.view.current.count == 10 }
@@ -211,7 +214,7 @@ import Testing
     try await eventually("all bytes are released") { stream.heldBytes == 0 }
   }
 
-  @Test("a change in a limited listener costs the rows that move, not the complete window")
+  @Test("a change in a query with offset and limit reads only the documents that enter or leave the result")
   func windowCost() async throws {
     let store = CountingStore(try MemoryStore())
     let fixture = try EngineFixture(store: store)
@@ -231,7 +234,8 @@ import Testing
     stream.addTarget(WatchTarget(id: 2, fixture.selection(query)))
     try await eventually("the target is current") { !client.view.snapshots.isEmpty }
     _ = store.takeCount()
-    // A deletion before the window moves one document in at each end. An insertion moves one out at each end.
+    // `c/d3` lies in the skipped offset. Its deletion moves the result by one document forwards, its insertion
+    // backwards.
     for change in [nil, ["a": .integer(3), "b": 1], nil] as [MapValue?] {
       let response =
         if let change { try await fixture.set("c/d3", change) } else { try await fixture.delete("c/d3") }
@@ -242,8 +246,8 @@ import Testing
     let view = client.view
     #expect(view.violations.isEmpty && view.resets == 0)
     stream.close()
-    // Compares with three full queries of 1,010 results; each result costs an entry, a document and some
-    // read-ahead. The listener's own reads add little.
+    // The three comparison queries above read 1,010 results each: an index entry, a document row and some
+    // read-ahead per result. The listener's reads must add little to that.
     let cost = store.takeCount()
     #expect(cost < 3 * 3 * 1_010, "\(cost) rows")
   }

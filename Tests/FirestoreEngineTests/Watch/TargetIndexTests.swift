@@ -97,7 +97,7 @@ import Testing
         let isAdded = index.add(query, TargetReference(stream: stream, registration: Int(number)))
         #expect(isAdded)
       }
-      // The number matches three of the open ranges and one of each other kind.
+      // The change matches three queries of each open-ended kind, such as "above", and one query of each other kind.
       let change = try change("c/d1000002", nil, ["n": name == "above" ? 3 : 2, "m": 2, "tags": [2, 2]])
       var hits: [Int] = []
       let evaluated = index.match(change) { _, hit in hits.append(hit.registration) }

@@ -53,7 +53,8 @@ extension WatchTests {
       client.view.current == [2] && !client.view.snapshots.isEmpty
     }
     client.block(true)
-    // The stream sends one change before it blocks. The others exceed the budget and become one marker.
+    // The stream sends one change before it blocks. The later changes exceed the buffer's budgets, so one reset marker
+    // replaces them.
     try await fixture.set("c/b", [:])
     try await fixture.set("flags/open", ["on": false])
     for number in 0..<10 { try await fixture.set(ResourcePath(["c", "secret\(number)"]), [:]) }

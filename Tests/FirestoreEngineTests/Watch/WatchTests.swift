@@ -135,7 +135,7 @@ import Testing
       let hasY = snapshot.documents[2]?["c/y"] != nil
       #expect(!(hasX && hasY))
     }
-    // A document that leaves one target and stays in another is one message.
+    // For a document that leaves one target and stays in another, the client receives one message.
     let moved = client.view.responses.contains {
       if case .documentChange(let document, [4], [2]) = $0 { document.name.id == "x" } else { false }
     }
@@ -187,7 +187,7 @@ import Testing
     try await eventually("a duplicate id ends the stream") { client.view.failure?.code == .invalidArgument }
   }
 
-  @Test("a `once` target ends after its first snapshot, and target id 0 requests a number from the server")
+  @Test("a `once` target ends after its first snapshot, and for target id 0 the server chooses an id")
   func onceAndServerIDs()
     async throws
   {
@@ -236,7 +236,7 @@ import Testing
     #expect(client.view.snapshots.count == 2)
   }
 
-  @Test("commits merged into one snapshot deliver a document's last contents to every target")
+  @Test("if several commits merge into one snapshot, every target gets the last contents of a document")
   func mergedCommits() throws {
     let database = DatabaseName(project: "demo")
     let name = try #require(DocumentName(database: database, path: "c/d"))

@@ -15,14 +15,15 @@ package struct FirestoreAuthentication: Sendable {
   /// Whether this process was started as an emulator.
   let isEmulator: Bool
 
-  /// Trusts every request. Without a token the caller is anonymous. The token `owner` and tokens that begin with `ya29`, as
-  /// Google's access tokens do, are the administrator's. The claims of any other token are accepted without verification.
+  /// Trusts every request. Without a token the caller is anonymous. The token `owner` and tokens that begin with
+  /// `ya29`, as Google's access tokens do, identify the administrator. The claims of any other token are accepted
+  /// without verification.
   package static let emulator = FirestoreAuthentication(isEmulator: true)
 
   /// Rejects every caller with UNAUTHENTICATED.
   package static let refuseAll = FirestoreAuthentication(isEmulator: false)
 
-  /// Rejects a request by its header if its caller could make no request at all.
+  /// Rejects every request of a server without `--emulator`, before the request's body is stored.
   /// - Throws: UNAUTHENTICATED.
   func admit(authorization: String?) throws(FirestoreError) {
     if !isEmulator { _ = try caller(authorization: authorization) }

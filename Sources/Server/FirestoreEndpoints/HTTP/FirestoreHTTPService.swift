@@ -7,7 +7,7 @@ package import Ports
 
 /// The destination of a request to the Firestore port.
 enum FirestoreRoute: Equatable {
-  /// A stream over WebChannel.
+  /// A streaming method that is served over WebChannel.
   enum Channel: String {
     case listen = "Listen"
     case write = "Write"
@@ -47,18 +47,19 @@ enum FirestoreRoute: Equatable {
   }
 }
 
-/// Serves further paths of the Firestore port, for a module that registers them.
+/// Serves additional paths of the Firestore port. Other modules implement and register it.
 package protocol FirestoreRouteHandler: Sendable {
-  /// Serves a request that no other part of the port knows. Returns false if this handler does not know its path either.
+  /// Serves a request whose path no other part of the port serves. Returns false if this handler does not serve it
+  /// either.
   func serve(_ request: HTTPRequest, _ responder: HTTPResponder) -> Bool
 }
 
 /// Serves plain HTTP on the Firestore port.
 package struct FirestoreHTTPService: GoogleHTTPService {
   package let rest: FirestoreREST
-  /// Handlers of further paths, in the order in which they are tried.
+  /// Handlers of additional paths, in the order in which they are tried.
   package let handlers: [any FirestoreRouteHandler]
-  /// The streams over WebChannel; nil on a port without any.
+  /// Serves the WebChannel requests; nil on a port without WebChannel.
   package var webChannel: WebChannelService?
 
   /// Creates the value from its parts.
@@ -92,7 +93,7 @@ package struct FirestoreHTTPService: GoogleHTTPService {
     return rest.rejection(of: head)
   }
 
-  /// A WebChannel request may carry several messages.
+  /// A WebChannel request may carry several messages, so its body has a separate limit.
   package func bodyLimit(of uri: String, _ limits: PortLimits) -> Int {
     if let webChannel, case .channel = FirestoreRoute(.POST, path: String(uri.prefix { $0 != "?" })) {
       return webChannel.limits.maximumRequestBody

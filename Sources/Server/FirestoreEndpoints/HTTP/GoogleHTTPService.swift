@@ -9,7 +9,7 @@ package import Ports
 package protocol GoogleHTTPService: HTTPService {
   /// Serves a request. Called on the event loop of its connection.
   func serve(_ request: HTTPRequest, _ responder: HTTPResponder, on connection: HTTPConnection)
-  /// Returns the response to a request that is rejected by its head; nil for any other.
+  /// Returns the error response to a request whose head is sufficient to reject it; nil for any other request.
   func rejection(of head: HTTPRequestHead) -> HTTPResponse?
   /// Maximum size of the body of a request to this URI, in bytes.
   func bodyLimit(of uri: String, _ limits: PortLimits) -> Int
@@ -76,8 +76,8 @@ extension GoogleHTTPService {
 }
 
 extension HTTPHeaders {
-  /// Maximum length of a request header that the response repeats. Two of them fit into one HTTP/2 frame, where some
-  /// bytes take four. A larger header block could end the connection.
+  /// Maximum length of a request header that the response repeats. Two such headers fit into one HTTP/2 frame of 16
+  /// KiB, even if HPACK takes four bytes for each byte. A larger header block could end the connection.
   private static let maximumReflectedBytes = 2 << 10
 
   /// Reflects the origin, as credentialed requests of the web SDK require.

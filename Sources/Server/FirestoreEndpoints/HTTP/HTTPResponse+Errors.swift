@@ -40,7 +40,7 @@ extension HTTPResponse {
 
 extension JSONWriter {
   /// Writes an error object, in the form of REST and WebChannel. The message is never empty, since clients treat an
-  /// empty one as a broken response.
+  /// empty message as a malformed response.
   /// - Parameter code: the HTTP status, or the canonical code.
   mutating func error(_ status: GRPCStatus, code: Int) {
     beginObject()

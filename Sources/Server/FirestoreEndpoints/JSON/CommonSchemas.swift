@@ -1,7 +1,7 @@
-// The fields of documents, writes, targets and other parts of requests and responses.
+// The schemas of messages that occur inside requests and responses: documents, writes, targets and others.
 
 extension MessageName {
-  /// The fields of such a part; nil for another message.
+  /// The fields of such a message; nil if this message is of another kind.
   var partFields: [MessageSchema.Field]? {
     typealias Field = MessageSchema.Field
     return switch self {

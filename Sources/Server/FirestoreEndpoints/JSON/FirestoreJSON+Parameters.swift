@@ -17,7 +17,8 @@ extension FirestoreJSON {
   }
 
   /// Writes the fields that parameters set.
-  /// - Parameter bound: the field of the body, which no parameter may set.
+  /// - Parameter bound: the field that the HTTP body contains; nil if there is none. A parameter that sets it is an
+  ///   error.
   static func write(
     _ parameters: [Parameter], as name: MessageName, except bound: String? = nil, to writer: inout WireWriter
   ) throws(FirestoreError) {

@@ -8,8 +8,8 @@ import NIOCore
 import RealtimeModel
 
 enum FirestoreJSON {
-  /// Maximum nesting of JSON. It exceeds the nesting of the deepest valid value, whose limit has a better error, and
-  /// fits any thread's stack.
+  /// Maximum nesting of JSON. It exceeds the limit of stored values, so a value that is nested too deeply gets that
+  /// limit's error. It fits any thread's stack.
   static let maximumDepth = 160
 
   /// Converts a JSON message to wire format.
@@ -41,8 +41,8 @@ enum FirestoreJSON {
     writer = output
   }
 
-  /// Returns the string member of an object, whatever its other members are. Returns nil if the member does not
-  /// precede the first syntax error.
+  /// Returns the value of a string member of an object, even if the object is not a valid message. Returns nil if the
+  /// JSON has a syntax error before the member.
   static func text(of name: String, in json: ByteBuffer) -> String? {
     json.withUnsafeReadableBytes { bytes -> String? in
       do throws(JSONError) {
@@ -61,7 +61,8 @@ enum FirestoreJSON {
     }
   }
 
-  /// Writes a message as JSON. This server encoded the message: the values of a repeated field are adjacent.
+  /// Writes a message as JSON. The message must be encoded by this server, which places the values of a repeated field
+  /// next to each other.
   static func write(
     _ message: ByteBuffer, as name: MessageName, to json: inout JSONWriter
   ) throws(FirestoreError) {

@@ -35,7 +35,7 @@ struct JSONMessageReader: ~Copyable {
     }
   }
 
-  /// Requires the end of the text.
+  /// Throws if anything follows the message.
   mutating func finish() throws(FirestoreError) {
     try json { reader throws(JSONError) in try reader.finish() }
   }
@@ -198,7 +198,7 @@ struct JSONMessageReader: ~Copyable {
       at: outer)
   }
 
-  /// Returns the error for the next value, which has another type.
+  /// Returns the error for a next value whose type does not match `kind`.
   private mutating func invalid(_ kind: MessageSchema.Kind) throws(FirestoreError) -> FirestoreError {
     let found =
       switch try self.kind() {

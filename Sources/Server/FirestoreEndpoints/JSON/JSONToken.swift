@@ -8,14 +8,14 @@ struct JSONToken {
   let kind: JSONReader.Kind
   var text = ""
   var number = JSONReader.Number.int(0)
-  /// Whether the number has a minus sign. The value does not show it for zero.
+  /// Whether the number has a minus sign. The integer 0 could not represent the sign of -0.
   var isNegative = false
   var bool = false
   private var isParameter = false
 
   init(kind: JSONReader.Kind) { self.kind = kind }
 
-  /// A query parameter: a string where JSON may have a number or a boolean.
+  /// Creates the token of a query parameter. Its string may stand for a number or a boolean.
   init(parameter text: String) {
     kind = .string
     isParameter = true
@@ -99,7 +99,8 @@ struct JSONToken {
     }
   }
 
-  /// Whether a string is a JSON number. Swift also parses hexadecimal numbers and words.
+  /// Whether a string looks like a JSON number. Swift's `Double` would also parse hexadecimal numbers and words such as
+  /// `inf`.
   private static func isNumber(_ text: String) -> Bool {
     guard let first = text.utf8.first, first == UInt8(ascii: "-") || first &- UInt8(ascii: "0") < 10 else {
       return false

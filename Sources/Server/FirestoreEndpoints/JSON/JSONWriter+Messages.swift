@@ -106,7 +106,7 @@ extension JSONWriter {
       }
     }
     if !hasValue {
-      // Only a map of strings omits an empty value.
+      // This server omits the value of a map entry only if it is an empty string.
       key(name)
       string("")
     }

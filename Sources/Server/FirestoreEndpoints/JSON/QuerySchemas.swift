@@ -1,7 +1,7 @@
-// The fields of queries and their parts.
+// The schemas of queries and of the messages inside them.
 
 extension MessageName {
-  /// The fields of a query or its part; nil for another message.
+  /// The fields of a query or of a message inside a query; nil if this message is of another kind.
   var queryFields: [MessageSchema.Field]? {
     typealias Field = MessageSchema.Field
     return switch self {

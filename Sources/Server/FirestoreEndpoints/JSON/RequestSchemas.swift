@@ -1,7 +1,7 @@
-// The fields of request messages.
+// The schemas of request messages.
 
 extension MessageName {
-  /// The fields of a request; nil for another message.
+  /// The fields of a request; nil if this message is not a request.
   var requestFields: [MessageSchema.Field]? {
     typealias Field = MessageSchema.Field
     return switch self {

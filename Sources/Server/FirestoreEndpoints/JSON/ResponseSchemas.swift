@@ -1,7 +1,7 @@
-// The fields of response messages.
+// The schemas of response messages.
 
 extension MessageName {
-  /// The fields of a response message; nil for another message.
+  /// The fields of a response; nil if this message is not a response.
   var responseFields: [MessageSchema.Field]? {
     typealias Field = MessageSchema.Field
     return switch self {

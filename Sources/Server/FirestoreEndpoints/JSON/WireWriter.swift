@@ -1,5 +1,5 @@
 // Writes protobuf's wire format front to back. The length of a message precedes it, so lengths are recorded and
-// inserted at the end. Nested messages are thereby copied once, not once a level.
+// inserted at the end. A nested message is thereby copied once, instead of once per nesting level.
 
 package import NIOCore
 
@@ -10,7 +10,7 @@ package struct WireWriter {
     var length: UInt32 = 0
   }
 
-  /// A message that was begun.
+  /// A message that was begun and has not ended.
   package struct Open {
     fileprivate var mark: Int
     fileprivate var lengthBytes: Int
@@ -18,7 +18,7 @@ package struct WireWriter {
 
   private var bytes: [UInt8] = []
   private var marks: [Mark] = []
-  /// The bytes of all recorded lengths.
+  /// The size of all recorded lengths, in bytes.
   private var lengthBytes = 0
 
   package init(capacity: Int) { bytes.reserveCapacity(capacity) }
@@ -66,7 +66,7 @@ package struct WireWriter {
   /// The size of the complete message, in bytes.
   package var count: Int { bytes.count + lengthBytes }
 
-  /// Passes the complete message in chunks, without a copy.
+  /// Passes the complete message to `body` in chunks, without copying it.
   package func forEachChunk(_ body: (ArraySlice<UInt8>) throws -> Void) rethrows {
     var start = 0
     var length: [UInt8] = []

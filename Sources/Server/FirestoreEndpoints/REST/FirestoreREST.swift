@@ -51,7 +51,8 @@ package struct FirestoreREST: Sendable {
         try await run(call, head, try message(of: call, request.body, head), responder)
       } catch {
         let status = GRPCStatus(of: error, log, call.method.name)
-        // A call that is rejected before its method is known gets a plain error.
+        // A call with an unsupported response format gets a single error object, even if its method responds with an
+        // array.
         let isInArray = call.method.isStream && call.formatError == nil
         responder.respond(.error(FirestoreError(status), inArray: isInArray))
       }
@@ -94,13 +95,13 @@ package struct FirestoreREST: Sendable {
         stream.finish(GRPCStatus(of: error, log, head.path))
       }
     case .duplex:
-      // Firebase binds both bidirectional streams to a path, and responds with 400 to every request.
+      // In Firebase, both bidirectional streaming methods have a REST path, which responds to every request with 400.
       throw FirestoreError.invalidArgument("This method is only available via gRPC or WebChannel (not REST).")
     }
   }
 
   private func respond(_ framed: ByteBuffer, _ call: FirestoreRESTCall, _ responder: HTTPResponder) throws {
-    // A cancelled task has no client that would read the response.
+    // If the task was cancelled, no client would read the response.
     try Task.checkCancellation()
     responder.respond(try Self.answer(framed, call.method.answer))
   }
@@ -114,7 +115,8 @@ package struct FirestoreREST: Sendable {
     return .json(.ok, ByteBuffer(bytes: writer.bytes))
   }
 
-  /// Returns the response to a request that is rejected by its head, before its body is stored.
+  /// Returns the error response to a request whose head is sufficient to reject it, before its body is stored; nil for
+  /// any other request.
   func rejection(of head: HTTPRequestHead) -> HTTPResponse? {
     do throws(GRPCStatus) {
       try methods.admit(Self.head("", head, try? RequestTarget(head.uri)))

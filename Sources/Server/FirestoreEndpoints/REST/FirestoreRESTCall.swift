@@ -1,4 +1,5 @@
-// Binds a REST request to a method by its verb and path. Fields from the path override those from the body.
+// Binds a REST request to a gRPC method by its HTTP method and its path, which may end with a verb such as `:commit`.
+// Fields from the path override those from the body.
 
 import FirestoreModel
 import NIOCore
@@ -11,7 +12,8 @@ struct FirestoreRESTCall: Sendable {
     case none
     /// The request message.
     case whole
-    /// The document of the request. The number is that of its field; the name comes from the path, if it does.
+    /// The document in the request message. The number is that of the document's field. The name comes from the path;
+    /// nil if the path does not contain it.
     case document(Int, name: String?)
   }
 
@@ -20,11 +22,11 @@ struct FirestoreRESTCall: Sendable {
   /// The fields that the path sets, by number.
   private var fields: [(number: Int, text: String)] = []
   private var parameters: [FirestoreJSON.Parameter] = []
-  /// The error of a request for an unsupported response format. The call is bound anyway, since a rejected Commit
-  /// ends its transaction.
+  /// The error of a request for an unsupported response format. The initializer still succeeds, since a rejected Commit
+  /// must end its transaction.
   private(set) var formatError: FirestoreError?
 
-  /// Binds a request. Returns nil if no method has its verb and path.
+  /// Binds a request. Returns nil if no gRPC method has its HTTP method and path.
   /// - Throws: INVALID_ARGUMENT for a path that cannot be decoded.
   init?(_ request: HTTPRequest) throws(FirestoreError) {
     guard let target = try Path(request.target) else { return nil }
@@ -80,8 +82,8 @@ struct FirestoreRESTCall: Sendable {
     return writer.finish()
   }
 
-  /// Returns the database and the transaction of a Commit whose message is invalid, as a message. Returns nil if the
-  /// body names no transaction before its first syntax error.
+  /// Returns a CommitRequest with only the database and the transaction, for a Commit whose message is invalid. Returns
+  /// nil if the body names no transaction before its first syntax error.
   func transaction(in json: ByteBuffer) -> ByteBuffer? {
     guard method.request == .commitRequest,
       let text = FirestoreJSON.text(of: "transaction", in: json)
@@ -119,8 +121,8 @@ struct FirestoreRESTCall: Sendable {
     return nil
   }
 
-  /// Whether a response format is supported: JSON, also with the option of Google's generated clients for numeric
-  /// enums. Responses contain no enums that it would change.
+  /// Whether a response format is supported: JSON, with or without the option for numeric enums that Google's generated
+  /// clients add. The option has no effect, since no response contains an enum that it would change.
   private static func isSupportedFormat(_ format: String) -> Bool {
     let parts = format.lowercased().split(separator: ";", omittingEmptySubsequences: false)
     return parts.first == "json" && parts.dropFirst().allSatisfy { $0 == "enum-encoding=int" }
@@ -150,7 +152,7 @@ private struct Path {
   /// Returns nil for a path outside of documents.
   init?(_ target: RequestTarget) throws(FirestoreError) {
     var raw = target.rawPath.pathSegments.dropFirst(2)
-    // The verb is removed before decoding: an encoded colon belongs to a name.
+    // The verb is removed before decoding, since an encoded colon is part of a name.
     if let last = raw.last, let colon = last.utf8.lastIndex(of: UInt8(ascii: ":")) {
       let text = String(last[last.utf8.index(after: colon)...])
       if FirestoreRESTMethod.ofParent[text] != nil || FirestoreRESTMethod.ofDatabase[text] != nil {

@@ -5,7 +5,7 @@ struct FirestoreRESTMethod: Sendable {
   /// The name in gRPC's path.
   let name: String
   let request: MessageName
-  /// Nil for an empty response.
+  /// The response message; nil for an empty response.
   let answer: MessageName?
   /// Whether the response is an array of messages.
   var isStream = false

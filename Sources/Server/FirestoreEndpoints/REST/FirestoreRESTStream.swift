@@ -1,7 +1,8 @@
 // Writes the response of a streaming method as one JSON array.
 //
-// Invariant: nothing is sent before the method ends or the response exceeds `maximumHeldBytes`. An error until then sets the
-// HTTP status, which is all that many clients read. A later error is the last element of the array.
+// Invariant: nothing is sent before the method ends or the response exceeds `maximumHeldBytes`. An error before that
+// moment determines the HTTP status, the only part that many clients read. A later error is the last element of the
+// array.
 
 import JSON
 import FirestoreModel
@@ -13,7 +14,7 @@ import Ports
 import RealtimeModel
 
 final class FirestoreRESTStream: CallResponder {
-  /// Response bytes that are held until the method ends.
+  /// Maximum response bytes that are held until the method ends.
   static let maximumHeldBytes = 4 << 20
 
   private struct State {
@@ -74,10 +75,10 @@ final class FirestoreRESTStream: CallResponder {
     }
   }
 
-  /// The only request message was read before.
+  /// Does nothing: the only request message has already been read.
   func setReading(_ enabled: Bool) {}
 
-  /// The connection counts the request's bytes.
+  /// Does nothing: the HTTP connection counts the request's bytes.
   func updateHeldBytes() {}
 
   func start(_ operation: @escaping @Sendable () async -> Void) { responder.start(operation) }

@@ -1,4 +1,4 @@
-// One commit in progress, from the request until its outcome is reported.
+// A Commit call in progress, from the request until its outcome is reported.
 //
 // A commit needs a task only while it waits: for the database to open, or for another transaction's locks.
 //
@@ -8,7 +8,8 @@ import Locking
 import FirestoreModel
 import OrderedStore
 
-/// A commit in progress. Cancelling it ends a wait; a commit in the sequencer completes.
+/// A commit in progress. Cancelling it ends a wait. A commit that runs in the sequencer completes
+/// nevertheless.
 public final class CommitCall: CancellableCall {
   typealias Outcome = Result<CommitResponse, FirestoreError>
   typealias Completion = @Sendable (Outcome) -> Void
@@ -23,7 +24,7 @@ public final class CommitCall: CancellableCall {
 
   init(_ completion: @escaping Completion) { state = Guarded(State(completion: completion)) }
 
-  /// Ends the wait in progress, if there is one, and every later one.
+  /// Ends the current wait, if there is one, and every later wait immediately.
   public func cancel() {
     let wait = state.withLock { state in
       state.isCancelled = true
@@ -32,7 +33,8 @@ public final class CommitCall: CancellableCall {
     wait?.cancel()
   }
 
-  /// Runs the part of the commit that waits. `body` continues the commit, or reports its failure.
+  /// Runs a part of the commit that waits in a task. `body` waits, then continues the commit or reports its
+  /// failure.
   func startWaiting(_ body: @escaping @Sendable () async -> Void) {
     state.withLock { state in
       let wait = Task { await body() }

@@ -1,9 +1,9 @@
 // Bounds the cost of one commit: the bytes that it reads, encodes and writes in the sequencer, where all
 // other writes of the database wait.
 //
-// Invariant: every cost beyond the request itself is charged here, and a cost above one document's size is
-// charged before it is incurred. Therefore a small request cannot block the sequencer for long or use much
-// memory, whatever the store contains.
+// Invariant: all work that can exceed the request's size is charged here. Work that can exceed one document's
+// size is charged before it is done. Therefore a small request cannot block the sequencer for long or use
+// much memory, whatever the store contains.
 
 import FirestoreModel
 import OrderedStore
@@ -14,7 +14,7 @@ struct CommitCostBudget {
   private let writtenLimit: Int
   /// The cost so far, in bytes.
   private(set) var cost = 0
-  /// Bytes of the rows to write and clear.
+  /// Bytes of the rows that the commit writes and clears so far.
   private(set) var written = 0
 
   /// - Parameter written: maximum bytes of all rows of the commit.
@@ -38,8 +38,8 @@ struct CommitCostBudget {
         + "commits.")
   }
 
-  /// Charges bytes of keys and values that the commit writes or clears. The store checks them again, but only
-  /// once all of them are in memory.
+  /// Charges bytes of keys and values that the commit writes or clears. The store has the same limit, but
+  /// checks it only when all rows are in memory.
   /// - Throws: INVALID_ARGUMENT beyond the limit.
   mutating func write(bytes: Int) throws(FirestoreError) {
     try check(writing: bytes)
@@ -61,13 +61,14 @@ struct CommitCostBudget {
     /// - Throws: INVALID_ARGUMENT if the commit may not build or write so many bytes.
     func check(_ bytes: Int) throws(FirestoreError) {
       try work.check(spending: bytes)
-      // Entries beyond the replaced ones have to be written.
+      // If the new entries are larger than the replaced ones, at least the difference has to be written.
       if let replaced { try work.check(writing: bytes - replaced) }
     }
   }
 
   /// The budget for a document's index entries.
-  /// - Parameter replaced: bytes of the entries before the commit; nil while those are built.
+  /// - Parameter replaced: bytes of the document's entries before the commit; nil while these entries are
+  ///   being built themselves.
   func entryBudget(replacing replaced: Int?) -> EntryBudget { EntryBudget(work: self, replaced: replaced) }
 
   /// Charges fields and elements that a write copies or compares.

@@ -1,24 +1,26 @@
-// A commit plan: the rows, index entries and log record that a list of writes produces, computed in the
-// sequencer before anything is written.
+// Plans a commit: computes the rows, index entries and log record that a list of writes produces. This
+// happens in the sequencer, before anything is written.
 //
 // Example: books/b1 is stored with {n: 1}. A commit with `update {n: 2}` yields:
 // - one pending document, with `before` {n: 1} and `fields` {n: 2};
 // - one changed row, an index entry to clear (n = 1) and one to insert (n = 2);
-// - a footprint with the document's row and both entries;
+// - a footprint (the keys that the lock table compares with other transactions' locks): the document's row
+//   and both entries;
 // - one committed change.
 //
 // Invariants
 // 1. Writes apply in order, each to the result of the previous ones. The first failure fails the commit.
 // 2. Document limits are checked once, on the final state. The cost of a commit is bounded by its request,
 //    the documents it touches and the work charged to `CommitCostBudget`.
-// 3. Rows, index entries, group rows and log record are written together or not at all.
+// 3. Document rows, index entries, group rows (one per document, by which collection group queries find it)
+//    and the log record are written together or not at all.
 
 import FirestoreModel
 import OrderedStore
 
 /// The effect of a commit, computed step by step: `apply`, `authorise`, `finish`, `write`.
 struct CommitPlan {
-  /// One document that the commit touches.
+  /// One document that the commit's writes name.
   fileprivate struct PendingDocument {
     let name: DocumentName
     let key: Key
@@ -34,14 +36,14 @@ struct CommitPlan {
     var isDeletedHere = false
     /// The validation that the final contents still need.
     var pendingValidation = PendingValidation.nothing
-    /// The encoded document, cached once it was needed.
+    /// The encoded document after the writes so far; nil until it is needed.
     var encodedSnapshot: StoredDocument?
   }
 
   /// The validation that a document still needs.
   fileprivate enum PendingValidation { case nothing, size, everything }
 
-  /// One write, as the policy sees it.
+  /// One write, with the documents that the access policy needs to decide about it.
   private struct AccessCheck {
     var operation: AccessOperation
     var name: DocumentName
@@ -65,8 +67,8 @@ struct CommitPlan {
   private(set) var changes: [CommittedChange] = []
   private(set) var footprint = LockTable.Footprint()
   private var sets: [(Key, StoredValue)] = []
-  /// Rows under keys that hold none: of new documents, and new index entries. Only commits of a document
-  /// write its index entries, so its previous contents determine which exist.
+  /// Rows of new documents, and new index entries. No rows exist under their keys: a document's index entries
+  /// are written only with the document, so its previous contents determine which entries exist.
   private var insertions: [(Key, StoredValue)] = []
   private var clears: [Key] = []
 
@@ -89,7 +91,8 @@ struct CommitPlan {
   /// Applies writes in order.
   mutating func apply(_ writes: [Write]) throws {
     do { for write in writes { try apply(write) } } catch {
-      // If two writes fail, the first error is reported.
+      // The results of earlier writes may be invalid too. `validate` then throws that error, since the first
+      // error is reported.
       try validate()
       throw error
     }
@@ -101,7 +104,7 @@ struct CommitPlan {
     let position = try position(of: write.document)
     var document = documents[position]
     if let precondition = write.precondition {
-      // Such a commit fails in every state of the database, so the request is invalid.
+      // These two preconditions fail in every state of the database, so the error is INVALID_ARGUMENT.
       if precondition == .exists(true), document.isDeletedHere, document.fields == nil {
         throw FirestoreError.invalidArgument(
           "Cannot update \(document.name): an earlier write of the same commit deletes it.")
@@ -128,7 +131,8 @@ struct CommitPlan {
       document.fields = outcome.fields
       document.createTime = exists ? document.createTime ?? commitTime : nil
       document.updateTime = exists ? commitTime : nil
-      // A write alone was validated before; its combination with earlier writes was not.
+      // Each write was validated by itself before. A complete replacement then needs only a check of its
+      // size. The result of an update mask or transforms needs every check.
       document.pendingValidation = write.mask == nil && write.allTransforms.isEmpty ? .size : .everything
       document.encodedSnapshot = nil
       if recordsAccessChecks {
@@ -176,7 +180,8 @@ struct CommitPlan {
     return documents.count - 1
   }
 
-  /// The document at a position, in the order of first mention; nil if it does not exist after the commit.
+  /// The document at an index of `documents`, which are in the order in which the writes first name them. Nil
+  /// if the document does not exist after the commit.
   func document(at position: Int) -> StoredDocument? {
     documents.indices.contains(position) ? documents[position].snapshot : nil
   }
@@ -225,8 +230,9 @@ struct CommitPlan {
           budget: costBudget.entryBudget(replacing: bytesBefore))
       }
       try updateIndexEntries(entriesBefore ?? .none, for: entriesAfter ?? .none)
-      // Also if the row is unchanged: a transaction that queried the collection group holds a range of group
-      // rows, and a changed document may enter or leave its result.
+      // The group row is in the footprint even if it does not change. A transaction that queried the
+      // collection group holds a lock on a range of group rows, and a changed document may enter or leave the
+      // query's result.
       let group = FirestoreKeyLayout.group(path)
       footprint.entries.append([group])
       let after = document.snapshot
@@ -261,7 +267,7 @@ struct CommitPlan {
     let composite = IndexEntries.difference(from: keysBefore, to: after.composite.map(\.key))
     try addToFootprint(keysBefore, and: composite.added)
     try clear(composite.removed)
-    // The value of a row follows from its key, so an entry with an unchanged key is unchanged.
+    // A composite entry's value depends only on its key, so an entry with an unchanged key is unchanged.
     var rest = after.composite[...]
     for key in composite.added {
       while let entry = rest.popFirst() {
@@ -272,7 +278,8 @@ struct CommitPlan {
     }
   }
 
-  /// Adds index entries to the footprint: the old ones, whose cost was charged before, and the added ones.
+  /// Adds a document's old and added index entries to the footprint. Charges the added entries; the old
+  /// entries are charged already.
   private mutating func addToFootprint(_ before: [Key], and added: [Key]) throws(FirestoreError) {
     try costBudget.charge(bytes: added.reduce(0) { $0 + $1.count })
     footprint.entries.append(before)
@@ -289,7 +296,7 @@ struct CommitPlan {
     clears += keys
   }
 
-  /// Writes all rows and the log record; nothing if no document changes.
+  /// Writes all rows and the log record. Writes nothing if no document changes.
   func write(to view: any SequencedTransaction) throws {
     guard !changes.isEmpty else { return }
     assert(
@@ -333,7 +340,8 @@ extension Write {
 private struct CommitAccessView: AccessView {
   let view: any ReadView
   let time: Timestamp
-  /// The document after the commit; the outer nil if the commit does not touch it.
+  /// Returns the document after the commit. The outer optional is nil if the commit has no write to the
+  /// document.
   let after: (DocumentName) -> StoredDocument??
 
   func document(_ name: DocumentName) throws -> StoredDocument? { try view.document(name) }

@@ -1,9 +1,10 @@
-// The log record of a commit. In memory it has the documents before and after; on disk only their names.
+// The log record of a commit. In memory it holds the changed documents before and after the commit. On disk
+// it holds only their paths, in this format:
 //
 //     01 | { length (4, big endian) | path segments as in keys }…
 //
-// Invariant: the payload names exactly the documents that the commit changed. Their contents are read from
-// the store's history, so the log stays small.
+// Invariant: the payload names exactly the documents that the commit changed. Readers of the log take the
+// contents from the store's history, so the log stays small.
 
 import FirestoreModel
 import OrderedStore
@@ -17,7 +18,7 @@ struct CommittedChange: Sendable {
   var after: StoredDocument?
 }
 
-/// The record that followers of the log receive.
+/// The record that subscribers of the commit log receive, such as `WatchHub`.
 final class CommitRecord: Sendable {
   let version: Version
   let changes: [CommittedChange]

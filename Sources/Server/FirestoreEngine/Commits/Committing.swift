@@ -1,4 +1,5 @@
-// Commits writes: one call, in callback form, from the request to the durable version.
+// Commits writes: `FirestoreEngine.commit` takes a Commit request and calls its completion when the writes
+// are durable or have failed.
 //
 // One commit takes these steps in the engine. FirestoreEndpoints/GRPC/Methods/TransactionMethods lists the files before and
 // after them.
@@ -13,8 +14,9 @@
 //   5. The store calls Watch/WatchHub (`publish`) with the log record, then the completion in `attempt`. CommitCall
 //      reports the outcome to the caller.
 //
-// Invariant: a commit's body runs in the store's sequencer, sees every earlier commit and decides everything there:
-// preconditions, transforms, access, limits and locks. Waiting happens outside, and then the body runs again.
+// Invariant: a commit's body runs in the store's sequencer, sees every earlier commit and decides everything
+// there: preconditions, transforms, access, limits and locks. A commit that has to wait for locks leaves the
+// sequencer, and its body runs again after the wait.
 
 import Locking
 public import FirestoreModel
@@ -23,8 +25,8 @@ import OrderedStore
 extension FirestoreEngine {
   /// Applies writes in order, all or none, and ends the transaction if one is named.
   ///
-  /// Without writes and transaction nothing happens, and the response has no commit time. A failed commit also
-  /// ends its transaction, since some clients do not roll back then.
+  /// Without writes and transaction nothing happens, and the response has no commit time. A failed commit
+  /// also ends its transaction, since some clients do not send a rollback after a failed commit.
   ///
   /// Errors:
   /// - NOT_FOUND, ALREADY_EXISTS or FAILED_PRECONDITION for an unmet precondition;
@@ -35,7 +37,7 @@ extension FirestoreEngine {
   ///
   /// - Parameter completion: called once with the outcome, on any thread; it must be quick and must not
   ///   block.
-  /// - Returns: the call, by which a wait can be cancelled.
+  /// - Returns: the call. Its `cancel` ends a wait for locks or for the database to open.
   @discardableResult
   public func commit(
     in name: DatabaseName, _ writes: [Write], transaction: [UInt8]? = nil, as caller: Caller,
@@ -96,15 +98,15 @@ extension FirestoreDatabase {
     let writer: UInt64
     /// Reads to validate; nil for none.
     var reads: ReadSet?
-    /// The transaction whose locks the commit may pass.
+    /// The locking transaction that commits, whose own locks do not block it. Nil for other commits.
     var owner: LockTable.Owner?
-    /// When waiting for locks ends; nil before the first wait.
+    /// When the wait for locks times out; nil before the first wait.
     var deadline: UInt64?
     let plan: @Sendable (any SequencedTransaction) throws -> CommitPlan
     let completion: CommitCall.Completion
   }
 
-  /// Commits writes, which are valid, for a transaction or without one.
+  /// Commits validated writes, of a transaction if `token` is given.
   fileprivate func commit(
     _ writes: [Write], transaction token: [UInt8]?, as caller: Caller, _ call: CommitCall
   ) {
@@ -132,7 +134,8 @@ extension FirestoreDatabase {
       return completion(.failure(.invalidArgument("Cannot modify entities in a read-only transaction.")))
     }
     var reads = transaction.reads
-    // Ranges that several queries scanned are compared with later commits once.
+    // Queries may have scanned overlapping ranges. They are merged, so that each is compared with later
+    // commits only once.
     reads.ranges = KeyRange.union(of: reads.ranges)
     let hasReads = !reads.keys.isEmpty || !reads.ranges.isEmpty
     attempt(
@@ -141,7 +144,8 @@ extension FirestoreDatabase {
         owner: transaction.mode == .optimistic ? nil : transaction.owner, plan: plan, completion: completion))
   }
 
-  /// Commits a transaction without writes: it took place at its snapshot or, under its locks, takes place now.
+  /// Commits a transaction without writes. Its commit time is the snapshot that it read or, if locks keep its
+  /// reads valid, a new version.
   private func commitReads(
     of transaction: OpenTransaction, _ call: CommitCall, _ completion: @escaping CommitCall.Completion
   ) {
@@ -158,7 +162,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Commits one update and returns the resulting document.
+  /// Commits one write of type update and returns the resulting document.
   func update(_ write: Write, as caller: Caller) async throws -> StoredDocument {
     let document = Guarded<StoredDocument?>(nil)
     let outcome = await outcome { completion in

@@ -1,22 +1,23 @@
-// The state that a stream keeps of one target.
+// The state that a Listen stream keeps for one active target.
 
 import FirestoreModel
 import OrderedStore
 
-/// An active target. It keeps none of its result: a change contains enough to decide whether the document was
-/// and is in the result. With a limit or offset it keeps the boundaries of its window.
+/// An active target. It does not store its result documents: a change contains the document before and after,
+/// which shows whether the document was and is in the result. For a query with a limit or offset it stores
+/// the boundaries of the visible results.
 struct ActiveTarget {
   let id: Int32
   let registration: Int
   let selection: WatchSelection
   let once: Bool
-  /// The size of the request that added it.
+  /// The bytes of the request that added the target.
   let bytes: Int
   /// The approximate memory of the target: its request, and its entries in the target index.
   var heldBytes: Int { 2 * bytes + 1_024 + (projection?.heldBytes ?? 0) }
-  /// Documents, beyond the selected ones, that the permission depends on.
+  /// Documents that the access policy read to permit this target. Their changes may revoke the permission.
   var dependencies: Set<ResourcePath> = []
-  /// The visible part of the query's matches; nil if all are visible.
+  /// The part of the query's matches that limit and offset make visible; nil if all are visible.
   var window: ResultWindow?
   private let documents: Set<ResourcePath>
 
@@ -43,7 +44,8 @@ struct ActiveTarget {
   /// The fields that the target returns; nil for all.
   var projection: FieldMask? { query?.projection }
 
-  /// Whether a document is selected by name or condition, ignoring the limit.
+  /// Whether the target selects a document, by its name or by the query's filter. Limit and offset are
+  /// ignored.
   func matches(_ name: DocumentName, _ fields: MapValue) -> Bool {
     query?.matches(name, fields) ?? documents.contains(name.path)
   }

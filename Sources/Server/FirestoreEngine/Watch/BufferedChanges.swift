@@ -1,8 +1,8 @@
 // Buffers changes for one Listen stream whose client reads slowly.
 //
-// The buffer degrades instead of growing. It holds full changes first. Over budget it keeps only the names of
-// changed documents, which are re-read when the client catches up. Over that budget it keeps one marker that
-// forces a RESET.
+// The buffer degrades instead of growing. It holds full changes first. Over that budget it keeps only the
+// names of changed documents, which are re-read when the client catches up. If the names exceed their budget
+// too, it keeps only a marker that forces a RESET of the stream's targets.
 //
 // Invariant: `bytes` never exceeds the stream's limits.
 
@@ -18,15 +18,15 @@ struct WatchBufferLimits: Sendable {
   var maximumNames = EngineLimits.maximumStreamChangedNames
   /// Maximum bytes of those names.
   var maximumNameBytes = EngineLimits.maximumStreamChangedNameBytes
-  /// Bytes of responses handed to the output in one call after which no more are added.
+  /// Bytes of responses after which a batch is handed to the output.
   var maximumBatchBytes = EngineLimits.maximumWatchBatchBytes
-  /// Maximum bytes of documents read at once to re-read named documents.
+  /// Bytes of documents after which one read of named documents stops.
   var maximumReadBytes = EngineLimits.maximumPageBytes
 }
 
 /// The buffered changes of one stream.
 struct BufferedChanges: Sendable {
-  /// The level of detail.
+  /// The buffered changes, with decreasing detail.
   enum Content: Sendable {
     /// All changes, in order.
     case changes([WatchMatch])
@@ -48,7 +48,7 @@ struct BufferedChanges: Sendable {
     return false
   }
 
-  /// Adds one commit's changes. Beyond a limit it drops detail.
+  /// Adds one commit's changes. Drops details if a limit is exceeded.
   mutating func add(_ matches: [WatchMatch]) {
     switch content {
     case .changes(var pending):

@@ -1,6 +1,6 @@
 // Reads the changes between two versions in batches, for delivery to a stream's targets.
 //
-// Invariant: only one batch of documents is in memory, however many changes are pending.
+// Invariant: if only names are pending, at most one batch of their documents is in memory.
 
 import FirestoreModel
 import OrderedStore
@@ -12,7 +12,7 @@ enum PendingChanges {
   /// The names of documents that may have changed since a version.
   case names([ResourcePath], since: Version)
 
-  /// The changed documents that a target names.
+  /// The changed documents that a target selects by name, or on which its permission depends.
   func named(by target: ActiveTarget) -> [ResourcePath] {
     switch self {
     case .merged(let delta): delta.named.filter(target.names)
@@ -59,8 +59,8 @@ struct ChangeBatches {
     return try SnapshotDelta(changes, targets)
   }
 
-  /// Reads the first of some documents at two versions: at most `limit` bytes at each version, but at least
-  /// one document.
+  /// Reads documents at two versions, in the order of `names`. Stops at the document with which `limit` bytes
+  /// are reached at one version, so that at least one document is read.
   static func read(
     _ names: ArraySlice<DocumentName>, from start: Version, to version: Version, upTo limit: Int,
     _ database: FirestoreDatabase

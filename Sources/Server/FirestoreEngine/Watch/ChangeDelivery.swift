@@ -1,13 +1,15 @@
 // Delivers changes to targets: updates windows, then sends one response per document.
 //
-// Invariant: nothing is sent before every permission that depends on a change has been checked again, and
-// before all window boundaries are adjusted. Therefore one response serves a document in all targets.
+// Invariant: before anything is sent, the caller has checked every permission that depends on a changed
+// document, and all window boundaries are adjusted (see `ResultWindow`). Therefore one response per document
+// can serve all targets.
 
 import FirestoreModel
 import OrderedStore
 
 extension WatchWorker {
-  /// Thrown when a snapshot changes more in limited targets than memory limits allow.
+  /// Thrown when a snapshot has more changes in targets with limit or offset than
+  /// `EngineLimits.maximumWindowChanges`.
   struct TooManyWindowChanges: Error {}
 
   /// Sends changes to targets, which are keyed by registration. Returns whether there was anything to send.
@@ -73,7 +75,7 @@ extension WatchWorker {
     return windows
   }
 
-  /// Sends unchanged documents that entered or left a window.
+  /// Sends the documents that entered or left a window without having changed themselves.
   private func send(
     crossed: [Int: [ResourcePath: Bool]], _ targets: [Int: ActiveTarget], _ version: Version,
     _ stream: WatchStream

@@ -1,16 +1,18 @@
-// The window of a query's matches that a limit and an offset make visible, stored as two boundaries.
+// Stores which of a query's matches its offset and limit make visible (the *window*), as two boundaries in
+// the query's order.
 //
-// The first n matches are all matches up to a position in the query's order. Therefore a window needs only
-// the positions of its two boundaries and the number of matches before them. A change contains enough to
-// decide whether its document was and is before a boundary. If the number differs from n afterwards, the
-// boundary moves over the missing or excess neighbors.
+// The `skipped` boundary is after the matches that the offset skips. The `shown` boundary is after the last
+// visible match. For each boundary, the window stores its position and the number of matches up to it. A
+// change contains the document before and after, so the window can update these numbers without reading other
+// documents. If a number then differs from offset or offset + limit, the boundary moves over the missing or
+// excess matches.
 //
 // Example: limit 2 over the names a, c, e has one boundary at c with `count` 2. Inserting b makes it 3: the
 // boundary moves back to b, and c leaves the window.
 //
-// Invariant: between two snapshots, exactly `count` matches are at or before a boundary. `count` is the
-// smaller of `matchLimit` and the number of all matches. A boundary is `unbounded` only if no match is after
-// it.
+// Invariant: whenever no snapshot is being sent, exactly `count` matches are at or before a boundary. `count`
+// is the smaller of `matchLimit` and the number of all matches. A boundary is `unbounded` only if no match is
+// after it.
 
 import FirestoreModel
 
@@ -34,20 +36,20 @@ struct ResultWindow: Sendable {
     }
   }
 
-  /// The extent of a boundary.
+  /// The position of a boundary.
   enum Position: Sendable {
-    /// Before all matches.
+    /// The boundary is before all matches.
     case beforeAll
-    /// Up to a position, inclusive.
+    /// The boundary is directly after this position, so a match at the position is before the boundary.
     case at(SortPosition)
-    /// Over all matches.
+    /// The boundary is after all matches.
     case unbounded
   }
 
   /// The end of the first `matchLimit` matches.
   struct Boundary: Sendable {
     let matchLimit: Int
-    /// The number of matches within.
+    /// The number of matches at or before the boundary.
     var count = 0
     var position: Position
 
@@ -57,7 +59,7 @@ struct ResultWindow: Sendable {
       position = matchLimit == 0 ? .beforeAll : .unbounded
     }
 
-    /// Whether a match lies within.
+    /// Whether a match is at or before the boundary.
     func contains(_ name: DocumentName, _ fields: MapValue, _ query: PreparedQuery) -> Bool {
       switch position {
       case .beforeAll: false
@@ -83,24 +85,24 @@ struct ResultWindow: Sendable {
   }
 }
 
-/// Updates a window: first by the changes themselves, then by the documents that cross its boundaries because
-/// of them.
+/// Updates a window after changes. `note` applies each changed document. Then `FirestoreDatabase.adjust`
+/// moves the boundaries and records the documents that they move over.
 struct WindowUpdate {
-  /// One changed document.
+  /// Where one changed document was and is, relative to the boundaries.
   private struct Move {
     var wasVisible = false
     var isSkipped = false
     var isWithin = false
   }
 
-  /// The documents that a boundary moved over: unchanged ones, or changed ones again.
+  /// The documents that a boundary moved over. They may be unchanged or changed documents.
   struct BoundaryCrossing {
     var entering: Set<ResourcePath> = []
     var leaving: Set<ResourcePath> = []
   }
 
   var window: ResultWindow
-  /// The documents that crossed the boundaries.
+  /// The documents that each boundary moved over.
   var skipped = BoundaryCrossing()
   var shown = BoundaryCrossing()
   private var moves: [ResourcePath: Move] = [:]
@@ -130,7 +132,8 @@ struct WindowUpdate {
       if move.isSkipped { window.skipped?.count += 1 }
       if move.isWithin { window.shown?.count += 1 }
     }
-    // A document outside before and after matters only if the boundary moves over it.
+    // Other documents were and are outside of the window. They become visible only if a boundary moves over
+    // them, which `BoundaryCrossing` records.
     if move.wasVisible || move.isSkipped || move.isWithin { moves[entry.name.path] = move }
   }
 
@@ -142,11 +145,11 @@ struct WindowUpdate {
     return (move.wasVisible, isWithin && !isSkipped)
   }
 
-  /// The documents that crossed a boundary, and whether they are visible now. Documents that crossed both
-  /// boundaries in one direction are excluded.
+  /// The documents that crossed a boundary, and whether they are visible now. Documents that both boundaries
+  /// moved over in the same direction are excluded, since they were not and are not visible.
   ///
-  /// Applies to unchanged documents: a document that crosses only one boundary was, and is, on the visible
-  /// side of the other.
+  /// The result is valid only for documents that did not change themselves. If only one boundary moved over
+  /// such a document, the document was and is on the visible side of the other boundary.
   var crossed: [ResourcePath: Bool] {
     var result: [ResourcePath: Bool] = [:]
     for path in shown.entering where !skipped.entering.contains(path) { result[path] = true }

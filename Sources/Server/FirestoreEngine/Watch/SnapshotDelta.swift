@@ -1,5 +1,5 @@
-// The net effect of several changes on a stream's targets, merged by document: the state before the first
-// change and after the last.
+// Computes the net effect of several changes on a stream's targets. For each document it stores the state
+// before the first change and after the last.
 
 import FirestoreModel
 import OrderedStore
@@ -26,7 +26,7 @@ struct SnapshotDelta {
 
   /// One entry for each document.
   private(set) var entries: [Entry] = []
-  /// Changed documents that targets name, as a selection or as a dependency of their permission.
+  /// Changed documents that a target selects by name, or on which its permission depends.
   private(set) var named: Set<ResourcePath> = []
 
   /// Merges changes that the hub matched.
@@ -44,13 +44,14 @@ struct SnapshotDelta {
       let entryIndex: Int
       if let existing = entryIndices[name.path] {
         entryIndex = existing
-        // A target that the document left receives no further matches, so other targets' matches provide the
-        // latest state.
+        // Any target's match updates the state. A target that the document left receives no further matches,
+        // so its own match may be outdated.
         entries[entryIndex].after = match.change.after
       } else {
         entryIndex = entries.count
         entryIndices[name.path] = entryIndex
-        // A target that matched it at the start received its first change, which is this one.
+        // If a target matched the document at the start, the document's first change caused a match. This is
+        // that match, so its `before` is the state at the start.
         entries.append(Entry(name: name, before: match.change.before, after: match.change.after))
       }
       let key = EffectKey(entry: entryIndex, registration: match.registration)
@@ -64,10 +65,11 @@ struct SnapshotDelta {
     }
   }
 
-  /// Computes the effects of changes of which the buffer kept only names.
+  /// Computes the effects of changes for which the buffer kept only the documents' names. The caller has read
+  /// the documents again.
   init(_ changes: [CommittedChange], _ targets: [ActiveTarget]) throws {
     for change in changes {
-      // Both versions of the document are the same: it did not change.
+      // Equal times mean that the document did not change.
       if change.before?.updateTime == change.after?.updateTime,
         change.before?.createTime == change.after?.createTime
       {

@@ -1,7 +1,8 @@
-// The responses of one snapshot, merged by document.
+// Collects the responses of one snapshot, merged by document.
 //
-// Invariant: a document has one response in a snapshot (and one for each projection), which names all targets
-// that it is in or has left. Therefore no commit is split, and no client sees a document between two targets.
+// Invariant: each document has one response in a snapshot, which lists all targets that the document is in or
+// has left. Targets that return only some fields (a *projection*) get a separate response each. Therefore a
+// document that moves from one target to another does not temporarily disappear at the client.
 
 import FirestoreModel
 
@@ -11,7 +12,7 @@ struct SnapshotResponses {
     let name: DocumentName
     var document: StoredDocument?
     var targets: [(id: Int32, projection: FieldMask?)] = []
-    /// The targets that it left, and whether they return complete documents.
+    /// The targets that the document left, and whether they return complete documents.
     var removed: [(id: Int32, isComplete: Bool)] = []
   }
 
@@ -34,8 +35,8 @@ struct SnapshotResponses {
     entries[position].removed.append((target.id, target.projection == nil))
   }
 
-  /// The responses. `hiding` omits the new contents of documents that left targets. A target with a
-  /// projection returns only its fields, in a separate response.
+  /// The responses. `hiding` omits the new contents of documents that left targets, since the caller may not
+  /// be allowed to read them. A target with a projection returns only its fields, in a separate response.
   func responses(at time: Timestamp, hiding: Bool) throws -> [WatchResponse] {
     var responses: [WatchResponse] = []
     responses.reserveCapacity(entries.count)

@@ -1,9 +1,10 @@
-// An index of listening targets, to find those that a commit affects without checking each target.
+// Indexes the targets of all Listen streams, so that a commit finds the affected targets without checking
+// each one.
 //
-// Targets of named documents are found by name. Query targets are stored under the collection or collection
-// group that they select. Within it they are stored under keys that all their matches share
-// (`TargetIndexKey`). Equal queries share one entry, which is evaluated once per change. Queries without a
-// key are evaluated for every change in their collection; their number is limited.
+// Targets of named documents are found by name. Query targets are found by the collection or collection group
+// that they select, and within it by conditions that a matching document satisfies (their keys, see
+// `TargetIndexKey`). Equal queries share one entry, which is evaluated once per change. Queries without a key
+// are evaluated for every change in their collection, so their number is limited.
 
 import FirestoreModel
 import OrderedStore
@@ -19,16 +20,17 @@ struct TargetReference {
 struct WatchMatch: Sendable {
   var change: CommittedChange
   var registration: Int
-  /// Whether the target matched the document before and matches it after, ignoring the limit.
+  /// Whether the target matched the document before the commit and matches it after. Limit and offset are
+  /// ignored.
   var before: Bool
   var after: Bool
-  /// Whether the target names the document, as a selection or as a dependency of its permission.
+  /// Whether the target selects the document by name, or its permission depends on the document.
   var isNamed: Bool
 }
 
 /// The index of all targets of a database. Accessed only under the hub's lock.
 struct TargetIndex {
-  /// Maximum number of distinct queries of one collection without a key.
+  /// Maximum number of distinct queries without a key in one collection.
   var maximumUnindexedQueries = EngineLimits.maximumUnindexedQueries
   /// One distinct query and its subscribers.
   final class Entry {
@@ -40,7 +42,7 @@ struct TargetIndex {
     init(_ query: PreparedQuery) { self.query = query }
   }
 
-  /// Distinct queries by identity, so that one is removed without scanning the others.
+  /// Distinct queries by object identity, so that a query is removed without scanning the others.
   typealias Entries = [ObjectIdentifier: Entry]
 
   /// The queries of one collection, one collection group, or all collections.
@@ -55,7 +57,8 @@ struct TargetIndex {
     var entries: [QueryKey: Entry] = [:]
   }
 
-  /// A query as requested, to find equal queries. It shares the entry's storage.
+  /// Finds equal queries: two keys are equal if the clients requested the same query. The key shares the
+  /// entry's storage.
   struct QueryKey: Hashable {
     let prepared: PreparedQuery
 
@@ -157,7 +160,8 @@ struct TargetIndex {
           change: change, registration: registration, before: change.before != nil,
           after: change.after != nil, isNamed: true))
     }
-    // The target may not see a document that only its permission depends on.
+    // The permission depends on these documents, but the target does not return them: `before` and `after`
+    // are false.
     for (registration, stream) in dependencies[path] ?? [:] {
       found(
         stream,
@@ -251,7 +255,7 @@ extension TargetIndex.Bucket {
     entry.ranges = []
   }
 
-  /// Visits the entries with a key that a document has, some more than once.
+  /// Visits the entries whose key the document satisfies. An entry may be visited more than once.
   fileprivate func find(_ path: ResourcePath, _ fields: MapValue, _ found: (TargetIndex.Entry) -> Void) {
     func key(_ field: FieldPath) -> [UInt8]? {
       field.isDocumentID ? TargetIndexKey.name(path) : fields.value(at: field).map(IndexValue.encode)

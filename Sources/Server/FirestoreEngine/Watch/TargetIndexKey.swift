@@ -1,19 +1,21 @@
-// The keys under which a query target is indexed: properties that every matching document has.
+// Derives the keys under which `TargetIndex` stores a query: conditions on one field, of which every matching
+// document satisfies at least one.
 //
-// If each alternative of a query requires a value, an array element or a range of values, the query has one
-// key for each alternative. Otherwise its cursors may bound the first order field or the name. A query
-// without a key only requires that fields exist or differ, which most documents of its collection satisfy.
+// The filter is normalized to alternatives, joined by OR. If each alternative requires a value, an array
+// element or a range of values, the query has one key per alternative. Otherwise the query's cursors may
+// bound its first order field or the document name, which gives one key. A query without a key requires only
+// that fields exist or differ from values, which most documents of its collection satisfy.
 
 import FirestoreModel
 import OrderedStore
 
 /// One key of a query target.
 enum TargetIndexKey: Hashable {
-  /// A field's encoded value; for `__name__`, an encoded name.
+  /// The field has this encoded value. For `__name__`, the document has this encoded name.
   case value(FieldPath, [UInt8])
-  /// An element of an array field.
+  /// The array field contains this encoded element.
   case element(FieldPath, [UInt8])
-  /// A range of a field's values; for `__name__`, of names.
+  /// The field's encoded value is in this range. For `__name__`, the document's encoded name is.
   case range(FieldPath, KeyRange)
 
   /// The keys of a query: each matching document has at least one of them. Nil if the query has none.
@@ -66,7 +68,7 @@ enum TargetIndexKey: Hashable {
     return range
   }
 
-  /// The encoding of a name, in name order.
+  /// The encoding of a document's name. Encodings sort like the names.
   static func name(_ path: ResourcePath) -> [UInt8] {
     path.segments.reduce(into: []) { $0 += FirestoreKeyLayout.segment($1) }
   }

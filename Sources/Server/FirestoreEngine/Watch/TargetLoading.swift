@@ -4,8 +4,8 @@ import FirestoreModel
 import OrderedStore
 
 extension WatchWorker {
-  /// Checks that the stream's caller may listen to a target's selection, or to part of it. Subscribes the
-  /// target to changes of the documents that the decision depends on.
+  /// Checks that the stream's caller may listen to `selection`: the target's selection or part of it.
+  /// Subscribes the target to changes of the documents that the decision depends on.
   /// - Throws: the policy's denial.
   func authorizeTarget(
     _ target: inout ActiveTarget, _ selection: WatchSelection, at version: Version, _ stream: WatchStream
@@ -18,7 +18,8 @@ extension WatchWorker {
       target.dependencies.formUnion(new)
       targets[target.id]?.dependencies.formUnion(new)
       let deliveredUpTo = stream.hub.addDependencies(on: new, target.registration, of: stream)
-      // The target did not receive commits up to this version, so the decision is repeated at it.
+      // Commits up to this version may have changed the new dependencies before the target subscribed to
+      // them. Therefore the policy decides again at this version.
       if deliveredUpTo <= version { return }
       version = deliveredUpTo
     }
@@ -66,7 +67,8 @@ extension WatchWorker {
         }
         if try await loadChanges(&target, since: start, expecting: expected, at: version, stream) { return }
       } catch let error as StoreError where error.code == .versionTooOld {
-        // History ends above the token: reset and send everything.
+        // The store has deleted the history after the token's version. The client has to receive everything
+        // again.
       }
     }
     try await emit(.targetChange(WatchTargetChange(.reset, [target.id])), stream)
@@ -75,7 +77,9 @@ extension WatchWorker {
     try await sendFilter(tally, of: target, stream)
   }
 
-  /// Sends the number of a target's documents and, if collected, their names.
+  /// Sends an existence filter: the number of a target's documents and, if their names were collected, a
+  /// Bloom filter of them. The client uses it to find documents that it has and the target no longer
+  /// contains.
   private func sendFilter(
     _ tally: NameTally, of target: ActiveTarget, _ stream: WatchStream
   ) async throws {
@@ -131,7 +135,7 @@ extension WatchWorker {
         }
         target.window = window
       } else {
-        // In any order: the client sorts.
+        // The documents may be sent in any order, since the client sorts them.
         var all = query.unprojected
         all.needsOrder = false
         try await database.results(of: all, at: version) { documents in
@@ -148,9 +152,10 @@ extension WatchWorker {
     return tally
   }
 
-  /// Sends the changes since a token. If the client claims more documents than the target had, an existence
-  /// filter follows, by which the client finds those that no longer match. Returns false if there are too
-  /// many changes, or if the client has fewer documents: no filter can name the missing ones.
+  /// Sends the changes since a resume token's version. `expected` is the number of documents that the client
+  /// has. If the target had fewer documents then, an existence filter follows, by which the client finds
+  /// documents that no longer match. Returns false if there are too many changes, or if the target had more
+  /// documents than the client: a filter cannot send the documents that the client lacks.
   private func loadChanges(
     _ target: inout ActiveTarget, since start: Version, expecting expected: Int?, at version: Version,
     _ stream: WatchStream
@@ -164,7 +169,7 @@ extension WatchWorker {
         return false
       }
       var counted: Int?
-      // One more than expected is enough to decide.
+      // One match more than expected already shows that the client lacks documents.
       let maximumCount = expected.map { $0 + 1 } ?? 0
       if query.isWindow {
         var window = ResultWindow(query)
@@ -185,7 +190,8 @@ extension WatchWorker {
       } catch let error where error is BoundaryOutOfSync || error is TooManyWindowChanges { return false }
       target.window = targets[target.registration]?.window
       if let expected, let counted, counted < expected {
-        // The number is bounded by the expected one, plus new documents.
+        // The scan is bounded: the target had fewer than `expected` documents, and only changed documents can
+        // have been added.
         let tally = try await loadAll(&target, at: version, stream, collectsNames: true, sends: false)
         try await sendFilter(tally, of: target, stream)
       }
@@ -193,7 +199,8 @@ extension WatchWorker {
     }
   }
 
-  /// Sends the changes of a target of named documents, which are read once at each version.
+  /// Sends the changes of a target of named documents. Each document is read once at `start` and once at
+  /// `version`.
   private func loadChanges(
     of names: [DocumentName], _ target: ActiveTarget, since start: Version, expecting expected: Int?,
     at version: Version, _ stream: WatchStream
@@ -219,7 +226,7 @@ extension WatchWorker {
     return true
   }
 
-  /// The number of documents that a query without a window matched at a version, counted up to
+  /// The number of documents that a query without limit and offset matched at a version, counted up to
   /// `maximumCount`.
   private func count(
     _ query: PreparedQuery, at version: Version, upTo maximumCount: Int, _ stream: WatchStream
@@ -237,7 +244,7 @@ extension WatchWorker {
     return count
   }
 
-  /// Stops reading for a closed stream, also where nothing is sent.
+  /// Throws if the stream is closed. Scans that send nothing would otherwise not notice.
   private nonisolated func checkOpen(_ stream: WatchStream) throws {
     if stream.isClosed { throw OutputClosed() }
   }
@@ -269,8 +276,9 @@ extension WatchWorker {
   }
 }
 
-/// Counts a target's documents and collects their names for an existence filter, within a memory limit.
-/// Without names, a client with other documents requests everything again, which it has just received.
+/// Counts a target's documents and collects their names for an existence filter, within a memory limit. If
+/// the names exceed the limit, the filter has only the number. A client with a different number then requests
+/// again everything that it has just received.
 private struct NameTally {
   private(set) var count = 0
   private(set) var names: [DocumentName]?

@@ -1,14 +1,18 @@
 // Distributes the commits of one database to the Listen streams whose targets they affect, in order.
 //
-// Invariant: `published` is a version up to which every commit has been handed to the streams; it never
-// decreases. A target is registered, and a stream's buffered changes are taken, at one value of `published`.
-// Therefore reading the target at this version, plus all changes buffered later, misses and repeats nothing.
+// A *target* is a query, or a list of documents, that a client listens to on a stream. Commits have ascending
+// versions, and a database can be read as of a version.
+//
+// Invariant: the streams have received every commit up to the version `published`, which never decreases.
+// `takeChanges` registers a target and takes the stream's buffered changes at the same value of `published`.
+// Therefore the target's documents at that version, plus all changes that are buffered later, miss and repeat
+// nothing.
 
 import FirestoreModel
 import Locking
 import OrderedStore
 
-/// The listeners of one database.
+/// The Listen streams of one database, and the index of their targets.
 final class WatchHub: Sendable {
   private struct State {
     var index = TargetIndex()
@@ -77,7 +81,7 @@ final class WatchHub: Sendable {
   /// The number of open streams.
   var streamCount: Int { state.withLock { $0.streams.count } }
 
-  /// Removes a stream, whose targets have been unregistered.
+  /// Removes a stream. The caller has unregistered its targets.
   func remove(_ stream: WatchStream) { state.withLock { $0.streams[ObjectIdentifier(stream)] = nil } }
 
   /// Ends all streams.
@@ -99,8 +103,8 @@ final class WatchHub: Sendable {
     }
   }
 
-  /// Registers a target, if one is given and the index has capacity, and takes the stream's buffered changes,
-  /// both at one version.
+  /// Takes the stream's buffered changes and, if `target` is given, registers that target at the same
+  /// version. `isRegistered` is false if the index has no capacity for the target.
   func takeChanges(
     _ stream: WatchStream, registering target: (WatchSelection, Int)? = nil
   ) -> (version: Version, waiting: BufferedChanges.Content, isRegistered: Bool) {
@@ -128,8 +132,8 @@ final class WatchHub: Sendable {
     }
   }
 
-  /// Subscribes a registered target to changes of further documents. Returns the version up to which it has
-  /// not received them.
+  /// Subscribes a registered target to changes of further documents, on which its permission depends. Returns
+  /// the current version: the target receives only later changes of these documents.
   func addDependencies(on paths: Set<ResourcePath>, _ registration: Int, of stream: WatchStream) -> Version {
     state.withLock { state in
       let reference = TargetReference(stream: stream, registration: registration)
@@ -138,7 +142,7 @@ final class WatchHub: Sendable {
     }
   }
 
-  /// Raises `published` to a version above every commit so far, and returns it.
+  /// Reserves a version above every commit so far, raises `published` to it, and returns it.
   func advance() async throws -> Version {
     // When a reservation completes, `publish` has received every earlier commit.
     let version = try await rows.reserveVersion()
@@ -146,8 +150,9 @@ final class WatchHub: Sendable {
     return version
   }
 
-  /// Keeps `published` close to the current time even when nothing commits. Otherwise a target's read
-  /// version, and tokens that start there, could soon leave history.
+  /// Keeps `published` close to the current time even when nothing commits. The store deletes old versions.
+  /// Without this, the version at which a target is read, and its resume token, could soon be too old to
+  /// read.
   func refresh() async {
     guard let recent = try? await rows.recentVersion(within: FirestoreDatabase.maximumReadAge) else { return }
     let published = published
@@ -160,7 +165,8 @@ final class WatchHub: Sendable {
 
   // MARK: Heartbeats
 
-  /// Sends idle streams a fresh token, so that clients see a live connection. One task serves all streams.
+  /// Sends idle streams a fresh resume token, so that clients see that the connection is alive. One task
+  /// serves all streams.
   private func startHeartbeats() {
     Task { [weak self, clock, heartbeatInterval] in
       var next = clock.now() + heartbeatInterval / 4
@@ -178,7 +184,8 @@ final class WatchHub: Sendable {
     }
   }
 
-  /// The streams that have been silent for long; nil, which ends the heartbeats, if there are no streams.
+  /// The streams to which nothing was sent for three quarters of the heartbeat interval. Returns nil if there
+  /// are no streams, which ends the heartbeats.
   private func dueForHeartbeat() -> [WatchStream]? {
     let now = clock.now()
     let quiet = heartbeatInterval - heartbeatInterval / 4

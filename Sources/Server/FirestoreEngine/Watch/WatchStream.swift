@@ -1,16 +1,23 @@
-// One Listen stream: a mailbox for commands and changes, which arrive from any thread. One task at a time
-// processes them; it is started on demand, so an idle stream has no task.
+// One stream of Firestore's Listen method: a mailbox for the client's commands and for changes of documents,
+// which arrive on any thread. One task at a time (`WatchWorker`) processes them. `wake` starts the task on
+// demand, so an idle stream has no task.
 //
-// Invariant: the mailbox is bounded. Changes degrade as `BufferedChanges` describes; too many commands end
-// the stream.
+// A stream has *targets*: the queries and documents that its client listens to. The responses follow
+// Firestore's protocol: ADD confirms a target, its documents follow, and CURRENT marks them as complete.
+// NO_CHANGE without target ids marks a consistent snapshot of all targets, and RESET discards a target's
+// documents. REMOVE ends a target.
+//
+// Invariant: the mailbox is bounded. If too many changes wait, `BufferedChanges` drops their details. If too
+// many commands wait, the stream ends with an error.
 
 public import FirestoreModel
 import Locking
 import OrderedStore
 
-/// One Listen stream. Commands return immediately; their responses go to the stream's output.
+/// One Listen stream. The methods for commands return immediately. The responses go to the stream's output
+/// later.
 public final class WatchStream: Sendable {
-  /// A command of the client.
+  /// A command from the client.
   enum Command {
     case add(WatchTarget)
     case remove(Int32)
@@ -21,8 +28,8 @@ public final class WatchStream: Sendable {
       return 0
     }
 
-    /// The approximate memory of the command: its request, and the field mask read from it, which may be many
-    /// times larger.
+    /// The approximate memory of the command, in bytes: its request and the parsed field mask, which may be
+    /// many times larger than its encoding.
     var heldBytes: Int {
       guard case .add(let target) = self, case .query(let query) = target.selection else { return bytes }
       return bytes + (query.structured.select?.heldBytes ?? 0)
@@ -74,21 +81,23 @@ public final class WatchStream: Sendable {
 
   // MARK: Commands
 
-  /// Adds a target. Responses: ADD, its documents, CURRENT and a global NO_CHANGE; or REMOVE with a cause.
+  /// Adds a target. The responses are ADD, the target's documents, CURRENT and a global NO_CHANGE. If the
+  /// target is rejected, the response is REMOVE with the error.
   ///
   /// A target id that is already active ends the stream with INVALID_ARGUMENT.
   public func addTarget(_ target: WatchTarget) { enqueue(.add(target)) }
 
-  /// Removes a target. The response is exactly one REMOVE, also if it does not exist.
+  /// Removes a target. The response is exactly one REMOVE, even if the target does not exist.
   public func removeTarget(_ id: Int32) { enqueue(.remove(id)) }
 
-  /// Rejects a target that could not be parsed: sends REMOVE with a cause, in the order of the commands.
+  /// Rejects a target whose request could not be parsed. REMOVE with the error is sent after the responses of
+  /// earlier commands.
   public func rejectTarget(_ id: Int32, _ error: FirestoreError) { enqueue(.reject(id, error)) }
 
   /// The approximate memory of queued requests and active targets, in bytes.
   public var heldBytes: Int { mailbox.withLock { $0.heldCommandBytes + $0.targetBytes } }
 
-  /// Adds to the memory of active targets; a negative number when a target is removed.
+  /// Adds to the recorded memory of active targets. `bytes` is negative when a target is removed.
   func addTargetBytes(_ bytes: Int) {
     mailbox.withLock { mailbox in
       mailbox.targetBytes += bytes
@@ -96,13 +105,13 @@ public final class WatchStream: Sendable {
     }
   }
 
-  /// Closes the stream: nothing is sent any more.
+  /// Closes the stream. Nothing more is sent.
   public func close() {
     mailbox.withLock { $0.isClosed = true }
     wake()
   }
 
-  /// Ends the stream with an error, after the commands in progress.
+  /// Ends the stream with an error, after the commands that are queued already.
   func end(with error: FirestoreError) {
     mailbox.withLock { if $0.failure == nil { $0.failure = error } }
     wake()
@@ -130,7 +139,8 @@ public final class WatchStream: Sendable {
 
   // MARK: Changes
 
-  /// Buffers changes. Called under the hub's lock; `wake` follows outside of it.
+  /// Buffers changes. The hub calls this while it holds its lock, and calls `wake` after it has released the
+  /// lock.
   func buffer(_ matches: [WatchMatch]) {
     mailbox.withLock { mailbox in
       if !mailbox.isClosed { mailbox.buffered.add(matches) }
@@ -143,7 +153,7 @@ public final class WatchStream: Sendable {
   /// The bytes of the buffered changes.
   var waitingBytes: Int { mailbox.withLock { $0.buffered.bytes } }
 
-  /// Whether nothing was sent since a time although the stream has targets.
+  /// Whether the stream has targets, and nothing was sent after `time`.
   func isSilent(since time: UInt64) -> Bool {
     mailbox.withLock { $0.hasTargets && $0.lastSent <= time }
   }
@@ -209,7 +219,7 @@ public final class WatchStream: Sendable {
   /// Whether the stream is closed.
   var isClosed: Bool { mailbox.withLock { $0.isClosed } }
 
-  /// Closes the stream for good and discards its queues.
+  /// Marks the stream as closed and discards its commands and changes.
   func markClosed() {
     mailbox.withLock { mailbox in
       mailbox.isClosed = true

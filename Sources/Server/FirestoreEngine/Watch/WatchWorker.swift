@@ -1,7 +1,9 @@
-// The task side of a Listen stream: processes commands in order, and changes as consistent snapshots.
+// Processes the mailbox of one Listen stream: runs its commands in order, and sends its changes as consistent
+// snapshots.
 //
-// Invariant: the responses sent, plus the buffered ones, always equal the targets' results at `cursor`, which
-// never decreases. A global NO_CHANGE is sent only after the CURRENT of every added target.
+// Invariant: a client that applies all sent and buffered responses has the targets' results at the version
+// `cursor`. This version never decreases. A global NO_CHANGE is sent only after the CURRENT of every added
+// target.
 
 import FirestoreModel
 import OrderedStore
@@ -10,9 +12,10 @@ import OrderedStore
 actor WatchWorker {
   var targets: [Int32: ActiveTarget] = [:]
   private var idsByRegistration: [Int: Int32] = [:]
-  /// Bytes of the requests that added the targets.
+  /// Total bytes of the requests that added the targets.
   private var targetBytes = 0
-  /// The targets that end with their first snapshot.
+  /// The ids of targets that the client requested for one snapshot only (`once`). They are removed with the
+  /// first global NO_CHANGE.
   private var onceIDs: Set<Int32> = []
   /// The version of the state that the client has received.
   var cursor = Version.zero
@@ -42,7 +45,8 @@ actor WatchWorker {
         _ = error
         return await finish(stream)
       } catch let error as StoreError where error.code == .versionTooOld {
-        // The client read so slowly that its version left history. It may listen again.
+        // The client read so slowly that the store has deleted the history after `cursor`. The client may
+        // listen again.
         await finish(stream)
         return await stream.output.fail(.unavailable("The stream was read too slowly. Listen again."))
       } catch {
@@ -95,7 +99,8 @@ actor WatchWorker {
     stream.recordSend(hasTargets: !targets.isEmpty)
   }
 
-  /// Sends the global NO_CHANGE that lets clients raise events, if one is owed, and flushes.
+  /// Flushes the responses. If `owesSnapshot` is set, first adds the global NO_CHANGE, at which clients
+  /// report the new documents to the application.
   private func sendOwedSnapshot(_ stream: WatchStream) async throws {
     if owesSnapshot {
       owesSnapshot = false
@@ -161,7 +166,9 @@ actor WatchWorker {
     let registration = stream.hub.makeRegistration()
     var start = start(of: request)
     if let from = start, from > stream.hub.published {
-      // The token was issued above the last commit; every commit above `reached` is later than the token.
+      // The client's token may be of a version that was reserved after the last commit, for example for a
+      // heartbeat. `advance` reserves a newer version, so an older token is valid. Only a token above it was
+      // never issued.
       let reached = try await stream.hub.advance()
       if from > reached { start = nil }
     }
@@ -173,8 +180,8 @@ actor WatchWorker {
     do {
       try await apply(waiting, upTo: version, stream)
     } catch {
-      // The failed changes belong to other targets. Without them later tokens would be wrong, so the stream
-      // ends.
+      // These changes belong to the stream's other targets. Later resume tokens would skip the changes that
+      // could not be sent, so the stream ends.
       stream.hub.unregister(selection, dependencies: target.dependencies, registration)
       throw error
     }
@@ -292,7 +299,7 @@ actor WatchWorker {
       where error is BoundaryOutOfSync || error is TooManyWindowChanges || error is FirestoreError
       || (error as? StoreError)?.code == .versionTooOld
     {
-      // Loading the targets again shows which of them caused the error.
+      // `resetAll` loads each target again, and removes those whose loading fails.
       try await resetAll(version, stream)
     }
   }
@@ -326,12 +333,12 @@ actor WatchWorker {
     try await reject(id, FirestoreError(error), stream)
   }
 
-  /// Resets all targets, because too much changed to list.
+  /// Sends RESET and all documents for each target, because too much changed to send the changes.
   private func resetAll(_ version: Version, _ stream: WatchStream) async throws {
     for id in targets.keys.sorted() {
       guard var target = targets[id] else { continue }
       do {
-        // The permission's dependencies may have changed too.
+        // The documents that the permission depends on may have changed too.
         try await authorizeTarget(&target, target.selection, at: version, stream)
       } catch {
         try await revoke(id, error, stream)
@@ -341,7 +348,8 @@ actor WatchWorker {
       do {
         try await loadAll(&target, at: version, stream)
       } catch let error as FirestoreError {
-        // The error concerns only this target, such as too much to sort: the others continue.
+        // The error concerns only this target. For example, its results may be too large to sort. The other
+        // targets continue.
         try await revoke(id, error, stream)
         continue
       }
@@ -356,7 +364,7 @@ actor WatchWorker {
 }
 
 extension WatchResponse {
-  /// The approximate size in memory and on the wire.
+  /// The approximate size in memory and in the encoded message, in bytes.
   fileprivate var bytes: Int {
     switch self {
     case .targetChange: 128

@@ -1,19 +1,24 @@
-// Finds a window's boundaries in the query's index, and moves them after changes.
+// Finds the boundaries of a result window (see `ResultWindow`) by running the query, and moves them after
+// changes.
 //
-// Example: limit 2 has its boundary at c with three matches within, one too many. Reading two matches
-// backwards from c gives c and b: c leaves the window, and b is the new boundary.
+// Example: a query with limit 2 has its boundary at c. After an insertion three matches are up to c, one too
+// many. Reading two matches backwards from c returns c and b. So c leaves the window, and b is the new
+// boundary.
 //
-// Invariant: moving a boundary reads the matches that it moves over, and one more. Only the boundary is kept.
+// Invariant: moving a boundary reads at most one match more than the matches that it moves over. Only the new
+// position is stored.
 
 import FirestoreModel
 import OrderedStore
 
-/// Thrown if a boundary's count and the store disagree. The target has to be reset.
+/// Thrown if the store has fewer matches than a boundary's count. The caller then resets the target.
 struct BoundaryOutOfSync: Error {}
 
 extension FirestoreDatabase {
-  /// Sets a window's boundaries and delivers the documents within, page by page; a page may be empty.
-  /// - Parameter maximumCount: where to stop if the query has no limit; nil for no maximum.
+  /// Runs a query, sets the window's boundaries and delivers the visible documents page by page. A page may
+  /// be empty.
+  /// - Parameter maximumCount: the number of visible documents after which a query without limit stops; nil
+  ///   for no maximum.
   func matches(
     of query: PreparedQuery, _ window: inout ResultWindow, at version: Version,
     unlimited maximumCount: Int? = nil,
@@ -70,7 +75,8 @@ extension FirestoreDatabase {
     var boundary = boundary
     var crossing = WindowUpdate.BoundaryCrossing()
     if boundary.count > boundary.matchLimit {
-      // Too many matches within: move back over the excess, to the match before it.
+      // Too many matches are up to the boundary. It moves back over the excess matches, to the match before
+      // them.
       let excess = boundary.count - boundary.matchLimit
       let (paths, last) = try await neighbors(
         query, from: boundary.position, backwards: true, excess + 1, at: version)
@@ -110,7 +116,8 @@ extension FirestoreDatabase {
       structured.orderBy = query.orders
     }
     structured.limit = count
-    // Backwards the cursor includes the position itself, forwards it excludes it.
+    // Backwards, the match at the position is the first result. Forwards, the first result is the match after
+    // it.
     if case .at(let position) = position {
       structured.startAt = Cursor(position.values(in: query), before: backwards)
     }

@@ -42,7 +42,9 @@ import Testing
     return fixture
   }
 
-  @Test("each measure has its order; other dimensions and non-vectors are skipped; NaN sorts last")
+  @Test(
+    "each distance measure sorts correctly; vectors of other dimensions and non-vectors are skipped; NaN is last"
+  )
   func measures() async throws {
     let fixture = try await Self.sample()
     let euclidean = try Self.distances(await fixture.query(Self.nearest([1, 0], .euclidean)))

@@ -74,20 +74,21 @@ import Testing
       ).map(Value.reference)
     }
     return [
-      // Two fields with inequalities: sorted runs of equal values.
+      // Inequalities on two fields. The index orders only the first, so documents with equal first values must be
+      // sorted.
       StructuredQuery(
         from: [c], filter: .composite(.and, [filter("a", .lessThan, 9), filter("n", .greaterThan, 5)])),
-      // Values that are truncated in index entries form runs, too.
+      // Long values are truncated in index entries. Documents with equal truncated values must be sorted, too.
       StructuredQuery(from: [c], orderBy: [.init(FieldPath(field: "s"))]),
       // An equality, and an inequality on another field.
       StructuredQuery(
         from: [c],
         filter: .composite(.and, [filter("tags", .arrayContains, "t1"), filter("n", .greaterThan, 5)])),
-      // A disjunction of which a document matches several parts.
+      // Disjunctions in which one document matches several branches.
       StructuredQuery(from: [c], filter: equalities, orderBy: [.init(n, .descending)]),
       StructuredQuery(from: [c], filter: either, orderBy: [.init(FieldPath(field: "b")), .init(n)]),
       StructuredQuery(from: [group], filter: either, orderBy: [.init(FieldPath(field: "b"))]),
-      // Collection groups, all descendants of the root, and its direct children.
+      // The sources are a collection group, all descendants of the root, and the direct children of the root.
       StructuredQuery(from: [group], filter: filter("n", .greaterThan, 50)),
       StructuredQuery(
         from: [group], filter: equalities, orderBy: [.init(n)], startAt: Cursor([100], before: true),
@@ -329,7 +330,7 @@ import Testing
     StructuredQuery(from: [.init("c")], filter: filter("odd", .equal, 1), orderBy: [.init(n)], limit: limit)
   }
 
-  @Test("a target that cannot be reloaded is removed with its cause, and the other targets continue")
+  @Test("a target whose reload fails is removed with the error, and the other targets continue")
   func failedReload() async throws {
     var budget = WatchBufferLimits()
     (budget.maximumChanges, budget.maximumNames) = (10, 100)
@@ -352,7 +353,7 @@ import Testing
     #expect(try await client.snapshot(at: last)[4]?.count == 700)
   }
 
-  @Test("a limited target is reloaded if its boundary cannot be moved incrementally")
+  @Test("a limited target is reset and reloaded if its new result cannot be computed from the changes")
   func boundaryReload() async throws {
     let fixture = try EngineFixture(maximumSortBytes: 50_000)
     let client = WatchClient()

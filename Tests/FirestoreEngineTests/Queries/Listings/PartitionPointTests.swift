@@ -19,7 +19,7 @@ import Testing
       #expect(samples.count == count)
       let points = samples.points(atMost: limit, least: minimum).map { Int($0[0]) << 8 | Int($0[1]) }
       #expect(points.count <= limit)
-      // At least half of the capacity is filled.
+      // When the samples reach their capacity, every second one is dropped. So at least half of the capacity is filled.
       let parts = min(limit + 1, count / minimum, count <= capacity ? count : capacity / 2)
       #expect(points.count >= max(0, parts - 1), "\(count) \(capacity) \(limit) \(minimum)")
       guard !points.isEmpty else { continue }

@@ -74,7 +74,7 @@ import Testing
         let found = try await fixture.query(query).map(\.name.path)
         #expect(found == ([1, 4].contains(index) ? expected.reversed() : expected), "query \(index)")
         let rows = store.takeCount()
-        // A scan of all collections needs several seeks for a document.
+        // The limit allows several seeks per result, which a scan of all collections needs.
         #expect(rows < 200, "query \(index) of \(selector): \(rows) rows")
       }
     }

@@ -59,8 +59,8 @@ extension Message {
 
 /// A request that `FirestoreWire` decodes directly, without a generated message.
 ///
-/// Every request that contains document fields must be one: generated messages treat two Unicode spellings of a field
-/// name as equal.
+/// Every request that contains document fields must conform: a generated message would treat two Unicode spellings of a
+/// field name as equal.
 protocol DirectRequest: GRPCRequest {
   init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError)
 }
@@ -97,7 +97,8 @@ enum FirestoreRequestLimits {
     guard request.readableBytes <= limit else { throw tooLarge(request.readableBytes, limit) }
   }
 
-  /// Returns the error for a request above the limit, over gRPC, REST and WebChannel. Clients do not retry its code.
+  /// Returns the error for a request above the limit, over gRPC, REST and WebChannel. Its code is INVALID_ARGUMENT,
+  /// which clients do not retry.
   /// - Parameter bytes: the size of the request; nil if it is unknown.
   static func tooLarge(_ bytes: Int?, _ limit: Int) -> FirestoreError {
     let size = bytes.map { " (The request has \($0) bytes.)" } ?? ""
@@ -106,6 +107,6 @@ enum FirestoreRequestLimits {
 
   /// Maximum number of messages of one stream that are queued before reading from the client pauses.
   static let maximumPendingMessages = 16
-  /// Maximum bytes of those messages before reading from the client pauses.
+  /// Maximum bytes of one stream's queued messages before reading from the client pauses.
   static let maximumPendingBytes = 1 << 20
 }

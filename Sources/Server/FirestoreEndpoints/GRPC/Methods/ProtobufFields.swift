@@ -1,6 +1,6 @@
 // Writes protobuf fields directly into a buffer.
 //
-// Stored documents are already protobuf. Thus a response contains their bytes without decoding them.
+// Stored documents are already protobuf. A response contains these bytes unchanged.
 
 import FirestoreModel
 import NIOCore
@@ -46,7 +46,7 @@ extension ByteBuffer {
     for value in values { writeVarint(Self.bits(value)) }
   }
 
-  /// Writes a google.protobuf.Timestamp field, also for the epoch.
+  /// Writes a google.protobuf.Timestamp field. The epoch is not omitted, in contrast to the number 0.
   mutating func writeField(_ number: Int, _ time: Timestamp) {
     writeMessage(number) { buffer in
       buffer.writeField(1, Int(time.seconds))
@@ -54,7 +54,7 @@ extension ByteBuffer {
     }
   }
 
-  /// Writes a message field. `body` writes the message, whose length is inserted before it afterwards.
+  /// Writes a message field. `body` writes the message. Its length is then inserted before it.
   mutating func writeMessage(_ number: Int, _ body: (inout ByteBuffer) -> Void) {
     writeVarint(UInt64(number << 3 | 2))
     let start = writerIndex

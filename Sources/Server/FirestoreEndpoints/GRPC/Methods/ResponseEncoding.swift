@@ -62,7 +62,8 @@ enum ResponseEncoding {
     }
   }
 
-  /// Encodes a google.firestore.v1.BatchWriteResponse: for each write a result, empty if it failed, and a status.
+  /// Encodes a google.firestore.v1.BatchWriteResponse: a status and a result for each write. The result of a failed
+  /// write is empty.
   static func batchWrite(_ outcomes: [Result<WriteResult, FirestoreError>]) throws -> ByteBuffer {
     try framed(capacity: 32 * outcomes.count) { buffer in
       let emptyResult = WriteResult(updateTime: nil)

@@ -1,18 +1,18 @@
 // Transaction methods of the Firestore service: transactions, atomic commits and batch writes that are not atomic.
 //
 // One Commit over gRPC passes these files, from the socket to the disk and back:
-//   1. Endpoints/Port/ListeningPort accepts the connection. GRPC/Transport/GRPCStreamHandler collects the message of a
+//   1. Ports/Listening/ListeningPort accepts the connection. GRPC/Transport/GRPCStreamHandler collects the message of a
 //      stream, and GRPCStreamHandler+Calls starts the method.
 //   2. `commit` in this file decodes the request (Shared/FirestoreWire/Codec: CommitRequests, WriteDecoding) and
 //      authenticates the caller.
 //   3. FirestoreEngine/Commits/Committing validates the writes, enters the transaction and calls the store.
 //   4. OrderedStore/Sequencer/CommitSequencer runs the commit's body: FirestoreEngine/Commits/CommitPlan applies the
 //      writes, within Commits/CommitCostBudget.
-//   5. FirestoreEngine/Transactions/LockTable detects conflicts. A blocked commit waits off the sequencer and starts
-//      again.
+//   5. FirestoreEngine/Transactions/LockTable detects conflicts. A blocked commit waits off the sequencer and is then
+//      started again.
 //   6. OrderedStore/Commit/CommitPipeline writes the commit to disk by EmbeddedStore/RocksEngine and publishes it.
 //   7. FirestoreEngine/Watch/WatchHub passes the change to listeners. Commits/CommitCall reports the outcome.
-//   8. GRPC/Firestore/ResponseEncoding encodes the response. GRPC/Transport/GRPCResponder sends it.
+//   8. GRPC/Methods/ResponseEncoding encodes the response. GRPC/Transport/GRPCResponder sends it.
 //
 // FirestoreEngine/Commits/Committing describes steps 3 to 7 in detail.
 

@@ -1,5 +1,5 @@
-// The state that the gRPC streams of one HTTP/2 connection share: the methods, the tasks, the limit of incomplete requests,
-// and the queue of unread responses.
+// The state that the gRPC streams of one HTTP/2 connection share: the methods, the tasks, the limit of incomplete
+// requests, and the queue of unread responses.
 //
 // Invariant: the request bytes of all streams stay within the connection's limit and the server's memory.
 
@@ -38,7 +38,8 @@ final class GRPCConnection {
     self.fallback = fallback
   }
 
-  /// Counts `new` request bytes of a stream instead of `old`. If they exceed a limit, changes nothing and returns the error.
+  /// Counts `new` request bytes of a stream instead of `old`. If they exceed a limit, changes nothing and returns
+  /// the error.
   func resizeRequest(from old: Int, to new: Int) -> GRPCStatus? {
     let total = requestBytes + new - old
     precondition(total >= 0, "invariant: a stream releases no more request bytes than it holds")
@@ -56,8 +57,8 @@ final class GRPCConnection {
   /// The error of a call for which the server has no memory.
   var outOfMemory: GRPCStatus { GRPCStatus(.resourceExhausted, memory.memory.refusal) }
 
-  /// Registers a duplex stream. Duplex streams do not end by themselves, so a drain asks each of them to finish. It also
-  /// asks streams that begin during the drain.
+  /// Registers a duplex stream. Duplex streams do not end by themselves. When the port drains (shuts down gracefully),
+  /// the connection asks each of them to finish, also those that begin during the drain.
   func add(_ handler: GRPCStreamHandler) {
     duplexStreams[ObjectIdentifier(handler)] = handler
     if isDraining { handler.drain() }
@@ -68,7 +69,7 @@ final class GRPCConnection {
     duplexStreams[ObjectIdentifier(handler)] = nil
   }
 
-  /// The port drains.
+  /// Called when the port begins to drain.
   func drain() {
     isDraining = true
     for handler in Array(duplexStreams.values) { handler.drain() }
@@ -96,8 +97,9 @@ private final class GRPCDrainHandler: ChannelInboundHandler {
 }
 
 extension PortProtocols {
-  /// Returns a function that makes, for each HTTP/2 connection, the initializer of its streams.
-  /// - Parameter fallback: makes the initializer of streams that do not carry gRPC.
+  /// Returns a function that is called once per HTTP/2 connection and returns the initializer of the connection's
+  /// streams.
+  /// - Parameter fallback: called once per connection; returns the initializer of streams that do not carry gRPC.
   package static func grpcStreams(
     _ methods: GRPCMethods, limits: PortLimits, log: Logger,
     fallback: @escaping @Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void

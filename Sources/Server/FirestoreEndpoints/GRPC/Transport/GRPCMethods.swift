@@ -9,19 +9,20 @@ package struct GRPCMethods: Sendable {
   /// A function that serves a call. Request messages have no length prefix. Response messages are already framed by
   /// `ByteBuffer.writeGRPCMessage`, so that a message for many streams is framed once.
   ///
-  /// An error that the function throws ends the call. A ``GRPCStatus`` is sent unchanged, any other error as INTERNAL without
-  /// details.
+  /// An error that the function throws ends the call. A ``GRPCStatus`` is sent unchanged, any other error as
+  /// INTERNAL without details.
   package enum Method: Sendable {
-    /// A unary read. Its response may be as large as a document and `page` bytes. The call starts when its connection has
-    /// capacity for the response.
+    /// A unary read. Its response may have the size of the largest document plus `page` bytes. The call starts when its
+    /// connection has capacity for the response.
     case reading(page: Int, @Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
-    /// A unary write whose response may be as large as a document. The call starts when its connection has capacity for the
-    /// response. The server reserves memory for the response first.
+    /// A unary write whose response may be as large as a document. The call starts when its connection has
+    /// capacity for the response. The server reserves memory for the response first.
     case updating(@Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
-    /// A unary call with a small response. A call that other calls may wait for must be of this kind or of the next.
+    /// A unary call with a small response. It reserves no capacity, so it never waits for other calls. A call that ends
+    /// a transaction must therefore be of this kind or a `unaryCallback`: other calls may wait for the transaction.
     case unary(@Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
-    /// A unary call with a small response, without a task. The closure calls its callback exactly once, from any thread, and
-    /// returns a handle that cancels the call.
+    /// A unary call with a small response, without a task. The closure calls its callback exactly once, from any
+    /// thread, and returns a handle that cancels the call.
     case unaryCallback(
       @Sendable (GRPCRequestHead, ByteBuffer, @escaping @Sendable (Result<ByteBuffer, any Error>) -> Void) ->
         any CancellableCall)
@@ -33,7 +34,7 @@ package struct GRPCMethods: Sendable {
 
   private let methods: [String: Method]
   private let services: Set<String>
-  /// Throws for a call that is rejected by its head, before any of its body is stored.
+  /// Checks the head of a call. If it throws, the call is rejected before any of its body is stored.
   let admit: @Sendable (GRPCRequestHead) throws(GRPCStatus) -> Void
   /// Returns the status of a message that exceeds the limit. The argument is its size in bytes, if known.
   let oversized: @Sendable (Int?) -> GRPCStatus
@@ -41,7 +42,7 @@ package struct GRPCMethods: Sendable {
   /// Creates the methods of one service.
   /// - Parameters:
   ///   - oversized: returns the status of a message that exceeds the limit. The argument is its size in bytes, if known.
-  ///   - admit: throws for a call that is rejected by its head.
+  ///   - admit: checks the head of a call, and throws to reject the call.
   package init(
     service: String, _ methods: [String: Method], oversized: @escaping @Sendable (Int?) -> GRPCStatus,
     admit: @escaping @Sendable (GRPCRequestHead) throws(GRPCStatus) -> Void = { _ in }
@@ -70,8 +71,8 @@ package struct GRPCMethods: Sendable {
 package protocol GRPCCall: AnyObject {
   /// Receives the next request message.
   func receive(_ message: ByteBuffer)
-  /// The next message exceeds the limit. The call ends with this status after it has served the earlier messages. No message
-  /// follows.
+  /// The next message exceeds the limit. The call ends with this status after it has served the earlier messages.
+  /// No message follows.
   func receive(rejection: GRPCStatus)
   /// The client sends no more messages. The call continues until its responder finishes it.
   func halfClose()
@@ -79,8 +80,8 @@ package protocol GRPCCall: AnyObject {
   func drain()
   /// The stream has ended, for any reason. The call releases everything. Called exactly once, as the last function.
   func end()
-  /// The bytes of received request messages that the call holds. They count against the limit of the connection. A call that
-  /// holds bytes calls `CallResponder.updateHeldBytes` when it has released some.
+  /// The bytes of received request messages that the call holds. They count against the limit of the connection. A
+  /// call that holds bytes calls `CallResponder.updateHeldBytes` when it has released some.
   var heldBytes: Int { get }
 }
 

@@ -45,7 +45,8 @@ package final class GRPCResponder: CallResponder {
     onLoop { $0.finish(status) }
   }
 
-  /// Sends the only message, framed, and ends the call with OK. See ``GRPCStreamHandler/complete(_:isRead:)``.
+  /// Sends the framed response of a unary call and ends the call with OK. See
+  /// ``GRPCStreamHandler/complete(_:isRead:)``.
   func complete(_ framed: ByteBuffer, isRead: Bool) {
     onLoop { $0.complete(framed, isRead: isRead) }
   }
@@ -65,7 +66,7 @@ package final class GRPCResponder: CallResponder {
     _ = tasks.start(operation)
   }
 
-  /// Runs `body` with the stream's handler on its event loop: immediately if this is it.
+  /// Runs `body` with the stream's handler on its event loop: immediately if the caller is already on it.
   func onLoop(_ body: @escaping @Sendable (GRPCStreamHandler) -> Void) {
     if eventLoop.inEventLoop {
       body(handler.value)

@@ -1,13 +1,16 @@
-// Queues the unary calls of one HTTP/2 connection until there is capacity for their responses, and counts unread responses.
+// Queues the unary calls of one HTTP/2 connection until there is capacity for their responses, and counts unread
+// responses.
 //
-// The limit bounds the responses that a client requests and does not read. A streaming call can pause when its stream is
-// full. A unary call cannot, so it waits before it starts.
+// The limit bounds the responses that a client requests and does not read. A streaming call can pause when its
+// stream is full. A unary call cannot, so it waits before it starts.
 //
 // Invariants
-//   1. Expected and queued bytes stay within the limit, except for responses that exceed their expected size.
-//   2. The connection is always read: the client's WINDOW_UPDATE or SETTINGS frames create capacity.
-//   3. A call that other calls may wait for, such as the end of a transaction, expects 0 bytes. It waits for a client that
-//      does not read, and never for other calls.
+//   1. Expected bytes (reserved by running calls) and queued bytes (responses that the client has not read) stay
+//      together within the limit, except for responses that exceed their expected size.
+//   2. Reading from the connection never pauses: the client's WINDOW_UPDATE and SETTINGS frames let queued responses
+//      leave.
+//   3. A call that other calls may wait for, such as the end of a transaction, expects 0 bytes. It waits only while the
+//      client does not read queued responses, and never for other calls.
 
 import NIOCore
 import Ports
@@ -34,7 +37,8 @@ final class GRPCResponseQueue {
     self.channel = channel
   }
 
-  /// Reserves capacity for a response of `bytes` bytes; 0 for a small one. Returns false if there is none.
+  /// Reserves capacity for a response of `bytes` bytes; 0 for a small one. Returns false if there is not enough
+  /// capacity.
   func reserve(_ bytes: Int) -> Bool {
     guard hasCapacity(for: bytes) else { return false }
     expectedBytes += bytes
@@ -51,7 +55,7 @@ final class GRPCResponseQueue {
     waiting.removeAll { $0.handler === handler }
   }
 
-  /// Releases reserved capacity: the response is written, or there will be none.
+  /// Releases reserved capacity, after the call has written its response or ended without a response.
   func release(_ bytes: Int) {
     guard bytes > 0 else { return }
     expectedBytes -= bytes
@@ -59,7 +63,8 @@ final class GRPCResponseQueue {
     startNext()
   }
 
-  /// Counts a response until its write completes or its stream ends, then releases its memory, which the caller reserved.
+  /// Counts a response until its write completes or its stream ends, then releases its memory, which the caller
+  /// reserved.
   func track(_ bytes: Int) -> EventLoopPromise<Void> {
     if queuedBytes == 0 { lastProgress = .now() }
     queuedBytes += bytes
@@ -77,7 +82,7 @@ final class GRPCResponseQueue {
     return written
   }
 
-  /// The connection is closed.
+  /// Called when the connection has closed.
   func stop() {
     isStopped = true
     timer?.cancel()

@@ -14,7 +14,7 @@ extension GRPCStreamHandler {
     case .reading(let page, _): bytes = connection.limits.expectedResponseBytes + page
     case .updating:
       bytes = connection.limits.expectedResponseBytes
-      // Its work cannot be undone if the server has no memory for its response.
+      // An update cannot be undone if the server then has no memory for its response, so the memory is reserved first.
       guard connection.memory.reserve(bytes) else { return finish(connection.outOfMemory) }
       reservedBytes += bytes
     case .unary, .unaryCallback: bytes = 0
@@ -30,7 +30,7 @@ extension GRPCStreamHandler {
     }
   }
 
-  /// Runs the method that waited. The queue has reserved `bytes` for its response.
+  /// Runs the method of a call that was queued. The queue has reserved `bytes` for its response.
   func startQueued(expecting bytes: Int) {
     expectedBytes = bytes
     guard case .waiting(let method, let head, let message) = phase else {
@@ -97,7 +97,8 @@ extension GRPCStreamHandler {
 }
 
 extension GRPCStatus {
-  /// Returns the status of an error that a method threw. An unexpected error is logged, and the client receives INTERNAL.
+  /// Returns the status of an error that a method threw. An unexpected error is logged, and the client receives
+  /// INTERNAL.
   init(of error: any Error, _ log: Logger, _ path: String?) {
     if let status = error as? GRPCStatus {
       self = status

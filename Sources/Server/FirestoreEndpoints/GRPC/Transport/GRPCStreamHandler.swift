@@ -51,7 +51,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   private(set) var compression: CompressionAlgorithm?
   /// A message that another thread decompresses. Later messages wait.
   var decompression: DecompressionQueue.Job?
-  /// The compressed size of that message.
+  /// The compressed size of the message in `decompression`.
   var compressedBytes = 0
   /// The request bytes that the connection counts for this stream.
   private var heldBytes = 0
@@ -224,9 +224,8 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   /// Rejects a message above the limit, and discards the rest of the request.
   ///
-  /// A duplex call ends after it has served the earlier messages: clients attribute its status to the first message without
-  /// a response.
-  /// - Parameter bytes: the size of the message, if known.
+  /// A duplex call ends after it has served the earlier messages: clients attribute its status to the first
+  /// message without a response. - Parameter bytes: the size of the message, if known.
   func rejectOversized(_ bytes: Int?) throws(GRPCStatus) {
     let rejection = connection.methods.oversized(bytes)
     guard case .duplex(let call) = phase else { throw rejection }
@@ -301,11 +300,12 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     return context.channel.isWritable
   }
 
-  /// Written bytes that are counted together.
+  /// The number of written bytes after which they are counted against the server's memory.
   private static let countingStep = 16 << 10
 
-  /// Counts written bytes in steps, and ends the call if the server has no memory for them. Returns a promise for the write if
-  /// it is counted. The writes of a stream complete in order, so one promise covers the earlier writes of its step.
+  /// Counts written bytes in steps, and ends the call if the server has no memory for them. Returns a promise for
+  /// the write if it is counted. The writes of a stream complete in order, so one promise covers the earlier
+  /// writes of its step.
   private func count(_ bytes: Int, _ context: ChannelHandlerContext) throws -> EventLoopPromise<Void>? {
     uncountedBytes += bytes
     guard uncountedBytes >= Self.countingStep else { return nil }
@@ -326,8 +326,8 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     waiters.append(continuation)
   }
 
-  /// Writes the only message and OK in one flush.
-  /// - Parameter isRead: whether the call changed nothing. Its response is then replaced by an error if the server has no
+  /// Writes the response message of a unary call and the status OK in one flush. - Parameter isRead: whether the
+  /// call changed nothing. Its response is then replaced by an error if the server has no
   ///   memory for it. The response to a write reports completed work and is always sent.
   func complete(_ framed: ByteBuffer, isRead: Bool) {
     guard !stream.isFinished, let context else { return }
@@ -364,14 +364,16 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     if hasRequestEnded {
       context.writeAndFlush(payload, promise: nil)
     } else {
-      // After the trailers were written: a reset drops bytes that wait for the client's window.
+      // The stream is not reset before the trailers are written: a reset drops bytes that wait for the client's
+      // flow-control window.
       let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
       context.writeAndFlush(payload).whenSuccess { handler.value.awaitRequestEnd() }
     }
     endCall()
   }
 
-  /// Reads the rest of a request after its response. A client that continues to send receives RST_STREAM without an error.
+  /// Reads the rest of a request after its response. A client that continues to send receives RST_STREAM without
+  /// an error.
   ///
   /// Bytes that arrive after a reset would reduce the connection's window permanently.
   private func awaitRequestEnd() {
@@ -397,7 +399,8 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     if discardedBytes > Self.maximumDiscardedBytes { resetRequest() }
   }
 
-  /// The bytes that a client may send before it receives the response, and some reserve.
+  /// Maximum request bytes that are discarded before the reset: more than a client sends until it receives the
+  /// response.
   private static let maximumDiscardedBytes = 64 << 10
 
   private func resetRequest() {

@@ -1,5 +1,5 @@
-// The body of a forward POST: numbered messages, and in a handshake also HTTP headers. The body contains the headers
-// because a browser would need a CORS preflight request to send them.
+// The body of a forward POST, by which a WebChannel client sends numbered messages. In a handshake it also contains
+// HTTP headers. They are in the body because a browser would need a CORS preflight request to send them as headers.
 //
 // Message i of a body has the number `ofs` + i. Numbers count from 0 over the complete session. Thus the server
 // recognizes repeated and reordered messages.

@@ -1,5 +1,5 @@
-// Incoming messages of a session: restores the order of the forward channel. POSTs arrive reordered and repeated; each
-// message is delivered exactly once, in the order of the numbers.
+// Incoming messages of a session: restores the order of the messages that the client posts. POSTs may arrive reordered
+// and repeated; each message is delivered exactly once, in the order of the numbers.
 //
 // Invariants
 //   1. Every number below `nextNumber` was made deliverable once, in order.
@@ -19,8 +19,8 @@ struct IncomingMessages {
   /// Bytes of all buffered messages, with their overhead.
   private(set) var heldBytes = 0
 
-  /// The approximate memory of a buffered message in addition to its bytes: its buffer and its entry in a collection. A message
-  /// of one byte would otherwise take a hundred times the memory that it counts.
+  /// The approximate memory of a buffered message in addition to its bytes: its buffer and its entry in a
+  /// collection. A message of one byte would otherwise take a hundred times the memory that it counts.
   private static let overheadBytes = 160
 
   init(_ limits: WebChannelLimits) {

@@ -1,5 +1,6 @@
-// Outgoing arrays: the arrays of a session that the client has not acknowledged. Each array is encoded once and kept
-// until the acknowledgement, so that the next back channel can resend it after a disconnect.
+// Outgoing arrays: the arrays of a session that the client has not acknowledged. An array is a numbered message to the
+// client. Each array is encoded once and kept until the acknowledgement, so that the next back channel (the client's
+// GET request) can resend it after a disconnect.
 //
 // Invariant: array numbers rise by one over the complete session. The handshake has number 0.
 

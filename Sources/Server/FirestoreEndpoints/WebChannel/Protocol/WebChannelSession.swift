@@ -7,8 +7,8 @@
 // Invariants
 //   1. Each message reaches the stream exactly once, in order. Each array is kept until the client acknowledges it.
 //   2. At most one back channel is open. A new one replaces it, and nothing more is written to the old one.
-//   3. No array is written twice on one back channel, and none that its request acknowledged. A back channel ends after
-//      a complete frame, and has at least one frame.
+//   3. One back channel carries no array twice, and no array that its request acknowledged. A back channel ends after a
+//      complete frame, and has at least one frame.
 //   4. When the stream waits for acknowledgements, the back channel ends. The client's next request acknowledges.
 
 import NIOCore
@@ -105,7 +105,7 @@ struct WebChannelSession {
       noop: now + limits.keepAlive)
     var frames = outgoing.frames(after: request.acknowledged)
     if frames.readableBytes == 0, request.isStreaming {
-      // Clients wait only briefly for the first byte to detect proxies that buffer responses.
+      // A noop is sent first: clients wait only briefly for the first byte, to detect proxies that buffer responses.
       frames = outgoing.append(WebChannelFrames.noop)
     }
     return write(frames, now)

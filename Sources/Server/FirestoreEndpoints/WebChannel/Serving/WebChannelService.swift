@@ -56,7 +56,7 @@ package struct WebChannelService: Sendable {
   func serveTest(_ http: HTTPRequest, _ responder: HTTPResponder) {
     let request = WebChannelRequest(http, responder)
     if http.target["MODE"] == "init" {
-      // Two host prefixes, both empty: one for back channels, one for blocked hosts.
+      // Clients expect two host prefixes, for back channels and for blocked hosts. Both are empty.
       return request.respond(ByteBuffer(string: "[\"\",\"\"]"))
     }
     guard http.target["TYPE"] == "xmlhttp" else {
