@@ -35,7 +35,7 @@ let package = Package(
       swiftSettings: [.swiftLanguageMode(.v6)]),
     module(
       "FirestoreWire", exclude: ["Generated", "Protos"], ["FirestoreModel", "FirestoreProtobuf", protobuf]),
-    module("JSON"),
+    module("JSON", []),
     module("RealtimeModel", ["JSON", crypto]),
     module("RealtimeWire", ["JSON", "RealtimeModel"]),
     .systemLibrary(name: "CRocksDB"),
