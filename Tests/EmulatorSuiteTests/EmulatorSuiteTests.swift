@@ -252,7 +252,8 @@ struct EmulatorSuiteTests {
       let found = try await server.realtime("GET", target)
       #expect(found == #"{"database":{"path":"x"}}"#)
     }
-    // Without its manifest, the namespaces' directory may have any name.
+    // The manifest may also lie in the directory of the namespaces and name this directory itself. It is then not
+    // imported as a namespace, but other files are.
     try FileManager.default.removeItem(atPath: "\(path)/database_export/firebase-export-metadata.json")
     try Data("7".utf8).write(to: URL(fileURLWithPath: "\(path)/database_export/other.json"))
     for name in [".", "./", "././"] {

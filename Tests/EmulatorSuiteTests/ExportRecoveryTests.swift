@@ -59,7 +59,7 @@ struct ExportRecoveryTests {
     }
   }
 
-  /// Creates the directory that a killed export leaves.
+  /// Creates a directory as an export leaves it that is killed at this step.
   private func leave(_ kill: Kill, _ exports: [String]) throws -> String {
     let path = FirestoreTestServer.temporaryDirectory()
     let files = FileManager.default
@@ -153,7 +153,7 @@ struct ExportRecoveryTests {
     let exports = try await exports()
     defer { for path in exports { try? FileManager.default.removeItem(atPath: path) } }
     let files = FileManager.default
-    // Files next to a complete export.
+    // These names resemble the remains of an interrupted export, but differ from them, so they must stay.
     let others = [
       ".hearth-export-x.old", ".hearth-export-\(Self.id)", ".hearth-export-\(Self.id).gone",
       ".hearth-export-\(Self.id.uppercased()).old",

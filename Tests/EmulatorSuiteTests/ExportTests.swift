@@ -1,4 +1,5 @@
-// Tests exports and imports of documents: round trips, and rejected damage.
+// Tests exports and imports of documents: round trips, and the rejection of damaged files. Export files are logs
+// in LevelDB's format: blocks of 32 KiB with records, each after a header.
 
 import BlockLog
 import FirestoreModel
@@ -64,7 +65,7 @@ struct ExportTests {
       let entity = try ExportEntity(ExportEntity.encode(name, fields), into: name.database.project)
       #expect(entity.database == name.database.database)
       #expect(ResourcePath.compare(entity.path, name.path) == .same)
-      // As text, in which NaN equals itself.
+      // Compares the values as text, in which NaN equals NaN.
       #expect("\(entity.fields)" == "\(fields)")
     }
   }
@@ -135,7 +136,7 @@ struct ExportTests {
       try await server.client.commit([.set("c/a", ["n": .int(1)])])
       let metadata = try await export(server, directory)
       _ = try await server.rest("DELETE", "/emulator/v1/" + FirestoreTestServer.documents)
-      // The official emulator's file: a log of a version and of one kind.
+      // The official emulator's metadata file is a log of two records: a version, and the path of the only kind.
       let kind = Array("all_namespaces\\all_kinds\\all_namespaces_all_kinds.export_metadata".utf8)
       let named: [UInt8] = [0x12, UInt8(kind.count)] + kind
       var log = BlockLogWriter()
@@ -233,7 +234,7 @@ struct ExportTests {
     }
   }
 
-  @Test("A log may end where no header fits", arguments: 0...8)
+  @Test("A log is complete if only padding too short for a header follows the last record", arguments: 0...8)
   func endOfBlock(room: Int) throws {
     var writer = BlockLogWriter()
     let record = [UInt8](
@@ -249,7 +250,8 @@ struct ExportTests {
         }
       }
       #expect(try next() == record)
-      // Fewer bytes than a header, where a header fits, are a truncated header.
+      // If the block has room for a header, fewer bytes than a header are a truncated header. Otherwise they are
+      // padding.
       if room >= BlockLogFormat.headerBytes, filling > 0 {
         #expect(throws: BlockLogReader.Damage.truncated) { try next() }
       } else {

@@ -1,5 +1,5 @@
-// Tests imports of malicious exports. Each is rejected with its reason, and nothing outside of its directory
-// is read.
+// Tests imports of malicious exports. Each import is rejected with a reason, and reads nothing outside of the
+// export's directory.
 
 import BlockLog
 import FirestoreProtobuf
@@ -26,7 +26,8 @@ struct HostileImportTests {
   private static let kind = "\(kinds)/all_namespaces_all_kinds.export_metadata"
   private static let output = "\(kinds)/output-0"
 
-  /// Runs a test with an export of the contents of `fill`, and with a copy of it outside.
+  /// Runs a test with an export of the data that `fill` writes, and with a copy of the export in another
+  /// directory.
   private func withExport(_ body: (_ path: String, _ outsideDirectory: String) async throws -> Void)
     async throws
   {
@@ -134,7 +135,7 @@ struct HostileImportTests {
           try files.createSymbolicLink(atPath: "\(copy)/\(part)", withDestinationPath: "\(copy)/\(part)")
         }
       }
-      // The directory itself is a link, and contains links.
+      // The imported path is a symbolic link to the export, and two parts of the export are links within it.
       let link = path + "-link"
       defer { try? files.removeItem(atPath: link) }
       try files.createSymbolicLink(atPath: link, withDestinationPath: path)

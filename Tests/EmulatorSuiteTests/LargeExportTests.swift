@@ -1,5 +1,5 @@
-// Tests exports of documents that are large in the export's format, or with their index entries. Every stored
-// document can be exported, and every exported one imported.
+// Tests exports of documents whose export records or index entries are large. Every stored document can be
+// exported, and every exported document can be imported.
 
 import BlockLog
 import FirestoreEngine
@@ -36,7 +36,7 @@ struct LargeExportTests {
     return FirestoreEngine(store: store, policy: EmulatorPolicy(), options: options)
   }
 
-  @Test("Documents with too many index entries for one commit are imported in several")
+  @Test("Documents with too many index entries for one commit are imported in several commits")
   func manyEntries() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -53,7 +53,8 @@ struct LargeExportTests {
       }
     }
 
-    // Also if the number of entries is unknown before the commit.
+    // Without a byte limit for batches (`.max`), the database rejects a batch, and the import then commits its
+    // halves.
     let store = try MemoryStore(StoreOptions())
     let engine = Self.engine(store)
     let overall = "\(path)/\(Self.metadata)"
@@ -162,7 +163,8 @@ struct LargeExportTests {
     try ExportDirectory(path).replace(with: ExportManifest(version: "1"))
     var manifest = ExportManifest(version: "2")
     let text = String(repeating: "x", count: 1 << 20)
-    // The size of 6,000 database names, and then more than an import reads.
+    // The first manifest is as large as one with 6,000 database names. The second is larger than an import
+    // accepts.
     manifest.others = [.init(database: text, file: text)]
     try ExportDirectory(path).replace(with: manifest)
     #expect(try ExportManifest(ExportSource(path)).others.count == 1)

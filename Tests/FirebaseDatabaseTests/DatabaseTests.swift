@@ -1,5 +1,5 @@
-// Database URLs, references, queries and settings, and programming errors. An error traps, so each case runs
-// in its own process.
+// Tests database URLs, references, queries and settings. Programming errors trap (end the process), so each
+// of these cases runs in its own process.
 
 import FirebaseCore
 import Foundation
@@ -46,7 +46,7 @@ struct DatabaseTests {
     }
   }
 
-  @Test("there is one instance for each app, server and namespace")
+  @Test("each combination of app, server and namespace has one Database instance")
   func instances() async throws {
     let name = "instances-\(UUID().uuidString)"
     let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
@@ -92,7 +92,7 @@ struct DatabaseTests {
     await client.close()
   }
 
-  @Test("a reference's URL leads back to the reference, for any keys")
+  @Test("a reference's URL gives an equal reference again, for any keys")
   func urls() async throws {
     let client = try Client.offline()
     var random = SeededGenerator(seed: 5)
@@ -121,7 +121,7 @@ struct DatabaseTests {
     await client.close()
   }
 
-  @Test("queries build the protocol's parameters, in any order of the calls")
+  @Test("queries build the protocol's parameters, whatever the order of calls")
   func queries() async throws {
     let client = try Client.offline()
     let ref = client.ref
@@ -174,7 +174,7 @@ struct DatabaseTests {
     await #expect(processExitsWith: .failure) { Self.database().persistenceCacheSizeBytes = 5 << 20 }
   }
 
-  @Test("settings out of range trap, and persistence warns that it only uses memory")
+  @Test("settings out of range trap, and enabling persistence logs that the cache is in memory only")
   func settings() async throws {
     let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
     options.projectID = "p"
@@ -227,7 +227,7 @@ struct DatabaseTests {
     await #expect(processExitsWith: .failure) { DatabaseReference().put(1) }
   }
 
-  @Test("invalid queries trap, in any order of the calls")
+  @Test("invalid queries trap, whatever the order of calls")
   func illegalQueries() async {
     await #expect(processExitsWith: .failure) {
       Self.database().reference().queryOrderedByKey().queryOrderedByValue()

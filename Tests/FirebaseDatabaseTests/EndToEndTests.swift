@@ -1,4 +1,4 @@
-// The Realtime Database client with a real server in this process, over real sockets.
+// Tests the Realtime Database client with a real server in the same process, over real sockets.
 
 import Dispatch
 import FirebaseCore
@@ -55,7 +55,7 @@ struct TestServer {
 
 @Suite("Client and server", .timeLimit(.minutes(10)))
 struct EndToEndTests {
-  @Test("two clients receive each other's writes in the query's order")
+  @Test("two clients receive each other's writes, in the order of their query")
   func twoClients() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
@@ -82,7 +82,7 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("a write causes one event: neither its push nor its response repeats it")
+  @Test("a write causes one event, which neither its push nor its response repeats")
   func oneEventPerWrite() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(1)
@@ -228,7 +228,7 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("a filtered read does not count as the complete value of its location")
+  @Test("a filtered read does not make the client believe that it knows the complete location")
   func filteredGet() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(1)
@@ -291,7 +291,7 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("a location with keepSynced is cached when the connection ends")
+  @Test("a location with keepSynced remains readable offline")
   func keepSynced() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
@@ -299,7 +299,8 @@ struct EndToEndTests {
     let ref = clients[1].ref.child("kept")
     ref.keepSynced(true)
     ref.keepSynced(true)
-    // The connection's requests are served in order, so the listen has its response.
+    // The server answers a connection's requests in order. So this write's response follows that of the
+    // listen.
     try await clients[1].ref.child("other").setValue(1)
     clients[1].database.goOffline()
     #expect(try await ref.recordValues().next() == #"{"a":1}"#)
@@ -308,7 +309,7 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("a transaction may start another one, and its completion sees consistent data")
+  @Test("a transaction may start another one, and its completion handler sees consistent data")
   func nestedTransactions() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(1)
@@ -333,7 +334,7 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("a write that is acknowledged before the listen's data causes no extra event")
+  @Test("a write that is acknowledged before the listen's initial data causes no extra event")
   func acknowledgedBeforeData() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(1)

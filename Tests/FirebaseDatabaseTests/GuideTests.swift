@@ -1,5 +1,5 @@
-// Behaviour that the guides describe for lists and observers, with a real server, and servers that are hard
-// to reach.
+// Tests behaviour that Firebase's guides describe for lists and observers, with a real server. Also tests
+// connecting to servers that are hard to reach.
 
 import Dispatch
 import FirebaseCore
@@ -13,7 +13,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-/// Resolves every name to two addresses; nothing listens on the first.
+/// Resolves every name to two addresses. No server listens on the first one.
 private final class TwoAddresses: Resolver, Sendable {
   func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
     MultiThreadedEventLoopGroup.singleton.next()
@@ -30,7 +30,7 @@ private final class TwoAddresses: Resolver, Sendable {
 
 @Suite("Realtime Database guides", .timeLimit(.minutes(10)))
 struct GuideTests {
-  @Test("a host with an unreachable and a reachable address is reached")
+  @Test("the client connects to a host that has an unreachable and a reachable address")
   func twoAddresses() async throws {
     let server = try await TestServer.start()
     let events = Recorder<String>()
@@ -62,12 +62,14 @@ struct GuideTests {
     try await channel.close()
   }
 
-  @Test("an emulator is reached by localhost, and by IPv6's loopback with and without brackets")
+  @Test(
+    "the client connects to an emulator at localhost, and at the IPv6 loopback address with and without brackets"
+  )
   func emulatorNames() async throws {
     let server = try await TestServer.start()
     let client = try Client(port: 9, namespace: "demo-names")
     client.database.useEmulator(withHost: "localhost", port: server.port)
-    // Fails in seconds where the machine does not resolve localhost.
+    // The short deadline makes the test fail quickly on a machine that does not resolve localhost.
     try await within(10, "a write to localhost") { [ref = client.ref] in
       _ = try await ref.child("a").setValue(1)
     }
@@ -125,7 +127,7 @@ struct GuideTests {
     await server.stop(clients)
   }
 
-  @Test("removing by handle removes one observer; removing all spares the observers of children")
+  @Test("removing by handle removes one observer; removing all observers keeps those of children")
   func removal() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
@@ -152,7 +154,7 @@ struct GuideTests {
     await server.stop(clients)
   }
 
-  @Test("deleting the app ends its sequences and fails pending requests")
+  @Test("deleting the app ends its async sequences and fails pending requests")
   func deletion() async throws {
     let client = try Client.offline()
     let ends = Recorder<String>()

@@ -1,4 +1,4 @@
-// A server process is killed: the client reconnects and restores its writes and listens.
+// Tests that a client reconnects to a server whose process was killed, and restores its writes and listens.
 
 import FirebaseCore
 import Foundation
@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-/// A server process: the command next to the test bundle, or the one in HEARTH_BIN.
+/// A server process. It runs the command next to the test bundle, or the one that HEARTH_BIN names.
 private struct Server {
   let process = Process()
   let port: Int

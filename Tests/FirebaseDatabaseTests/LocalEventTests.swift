@@ -1,4 +1,5 @@
-// Events before any response of a server: every test runs offline.
+// Tests the events that the client computes locally, before any response of a server. Every test runs
+// offline.
 
 import Dispatch
 import FirebaseCore
@@ -23,7 +24,7 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("events come in the order removed, added, moved, changed and value, with the preceding sibling")
+  @Test("events come in the order removed, added, moved, changed, value, and name the preceding sibling")
   func eventOrder() async throws {
     let client = try Client.offline()
     let list = client.ref.child("list")
@@ -58,7 +59,7 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("a limited query moves with its children, with removals before additions")
+  @Test("a limited query's window follows its children, and events for removals precede those for additions")
   func limitedQuery() async throws {
     let client = try Client.offline()
     let log = client.ref.child("log")
@@ -182,7 +183,7 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("a set overrides an unsent transaction")
+  @Test("setting a location cancels its unsent transaction")
   func overridden() async throws {
     let client = try Client.offline()
     let ref = client.ref.child("counter")

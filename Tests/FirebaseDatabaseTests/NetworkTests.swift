@@ -1,5 +1,6 @@
-// The client on an unreliable network. A relay in front of the server delays responses, breaks connections,
-// and counts the bytes that a reconnecting client receives.
+// Tests the client on an unreliable network. A relay between client and server delays responses, breaks
+// connections, and counts the bytes that a reconnecting client receives. The tests call the client behind the
+// relay Alice.
 
 import FirebaseCore
 import Foundation
@@ -151,7 +152,7 @@ struct NetworkTests {
     await network.stop()
   }
 
-  @Test("onDisconnect writes are executed on a lost connection, in the client's own cache, too")
+  @Test("when a connection is lost, onDisconnect writes run on the server and in the client's cache")
   func onDisconnectAfterLoss() async throws {
     let network = try await RelayedNetwork.make()
     let state = network.alice.ref.child("state")
@@ -174,7 +175,7 @@ struct NetworkTests {
   }
 
   @Test(
-    "a server value's estimate is followed by the real value only if they differ")
+    "an event with a server value's estimate is followed by one with the real value only if they differ")
   func estimatedValues() async throws {
     let network = try await RelayedNetwork.make()
     let local = network.alice.ref.child("n")
@@ -194,7 +195,7 @@ struct NetworkTests {
     await network.stop()
   }
 
-  @Test("transactions that were pending while offline are stored in order and in one write")
+  @Test("transactions that were pending while offline are stored in order by one write")
   func batches() async throws {
     let network = try await RelayedNetwork.make()
     try await network.alice.ref.child("marker").setValue(1)
@@ -221,7 +222,7 @@ struct NetworkTests {
     await network.stop()
   }
 
-  @Test("resuming a large value costs nothing if it is unchanged, and otherwise only the changed ranges")
+  @Test("resuming a large listen transfers nothing if the value is unchanged, else only the changed ranges")
   func resumeCost() async throws {
     let network = try await RelayedNetwork.make()
     let list = network.bob.ref.child("list")
@@ -252,7 +253,7 @@ struct NetworkTests {
     #expect(last.contains("changed") && !last.contains(#""item3":"#))
     #expect(last == canonicalJSON(try await list.getData().value))
 
-    // A priority of the list itself, which sorts after every key.
+    // Changes the priority of the list itself. In the compound hash's order it follows every key of the list.
     try await network.disconnect()
     try await list.setPriority(7)
     try await network.reconnect()

@@ -1,5 +1,5 @@
-// Overlapping queries at one location under random writes of two clients: each query's events add up to its
-// result.
+// Tests overlapping queries at one location while two clients write randomly. Applying each query's events in
+// order must give the query's result.
 
 import FirebaseCore
 import Foundation
@@ -11,7 +11,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-/// Replays the events of one query and checks them.
+/// Applies the events of one query in order, and records events that contradict earlier ones.
 private final class EventReplay: Sendable {
   fileprivate struct State {
     var children: [String: String] = [:]
@@ -89,7 +89,8 @@ struct OverlapTests {
   }
 
   @Test(
-    "each query converges to the server's result, and its events add up to it", arguments: 0..<6)
+    "each query ends with the server's result, and applying its events gives the same result",
+    arguments: 0..<6)
   func convergence(seed: Int) async throws {
     var random = RandomNodes(seed: UInt64(seed) &+ 900)
     let server = try await TestServer.start()
@@ -133,8 +134,8 @@ struct OverlapTests {
       }
       if random.below(5) == 0 { _ = try await writer.child("k7").getData() }
     }
-    // Each writer's last write has a response after all earlier ones, and after the pushes for others'
-    // writes.
+    // A connection's responses and pushes are in order. So the response to each client's last write follows
+    // all its earlier responses and pushes.
     for client in clients { try await client.ref.child("marker").setValue(ServerValue.increment(1)) }
     let settled = clients[0].ref.child("settled").recordValues()
     for n in 0..<30 where n == 0 || clients.contains(where: { $0.database.hasPendingTransactions }) {
@@ -143,7 +144,7 @@ struct OverlapTests {
     }
     try await clients[1].ref.child("settled").setValue("end")
     _ = try await settled.first { $0 == #""end""# }
-    // A single read requires the index in any case.
+    // The final reads require the index, unlike listens.
     try await server.publish(rules: rules, in: namespace)
     for replay in replays {
       let fresh = try await query(like: replay.query, on: clients[2]).getData()

@@ -1,5 +1,5 @@
-// Rejections by the server: writes are reverted, listeners are cancelled and removed, and errors equal
-// Firebase's.
+// Tests rejections by the server: the client reverts writes, cancels and removes listeners, and reports the
+// errors of Firebase's SDKs.
 
 import FirebaseCore
 import Foundation

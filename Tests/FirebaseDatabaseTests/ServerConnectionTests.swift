@@ -1,5 +1,5 @@
-// The connection's state machine without sockets and clock: the order of requests, and the state that
-// survives a lost connection.
+// Tests `ServerConnection`, the connection's state machine, without sockets and a clock: the order of
+// requests, and the state that survives a lost connection.
 
 import FirebaseCore
 import RealtimeModel
@@ -40,7 +40,8 @@ struct ServerConnectionTests {
     OutgoingWrite(id: id, path: path, change: .put(.leaf(.int(1)), hash: hash))
   }
 
-  @Test("nothing is sent before the hello; then come stats, listens, writes, reads and onDisconnect writes")
+  @Test(
+    "the client sends nothing before the hello, then stats, listens, writes, reads and onDisconnect writes")
   func restoreOrder() throws {
     var connection = makeConnection { connection in
       connection.perform(DisconnectOperation(id: 9, path: "d", change: .cancel))
@@ -172,7 +173,7 @@ struct ServerConnectionTests {
     #expect(openedGeneration(connection.takeActions()) != nil)
   }
 
-  @Test("a shutdown by the server is final, and a reset connects to the named host")
+  @Test("after a shutdown message the client does not reconnect; after a reset it connects to the named host")
   func shutdownAndReset() throws {
     var connection = makeConnection()
     let first = try #require(openedGeneration(connection.takeActions()))
@@ -193,7 +194,7 @@ struct ServerConnectionTests {
     for case .retry in connection.takeActions() { Issue.record("a shut down client must not reconnect") }
   }
 
-  @Test("the host of the hello is used for later connections, and discarded if it cannot be reached")
+  @Test("later connections use the host of the hello, until that host cannot be reached")
   func helloHost() throws {
     var connection = makeConnection()
     func host(_ actions: [ConnectionAction]) -> String? {

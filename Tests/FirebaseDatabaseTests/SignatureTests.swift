@@ -1,4 +1,4 @@
-// The public declarations, bound to the types that apps rely on. The test is that the file compiles.
+// Tests that public declarations have the types that apps rely on. Compiling this file is the test.
 
 import Dispatch
 import FirebaseCore

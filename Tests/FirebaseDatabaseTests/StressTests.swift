@@ -1,4 +1,5 @@
-// Calls from many threads, many short-lived observers, and servers that send arbitrary messages.
+// Tests the client under stress: calls from many threads, many short-lived observers, and servers that send
+// corrupted messages.
 
 import Dispatch
 import FirebaseCore

@@ -1,4 +1,4 @@
-// Shared test support: one database for each client, recorded events, and deadlines.
+// Helpers of the client's tests: clients with separate databases, recorders of events, and deadlines.
 
 import Dispatch
 import FirebaseCore

@@ -1,5 +1,6 @@
-// The public vectors of the sync tree: listens, writes, pushes and acknowledgements as input, events as
-// output. Each vector runs at the root and below another path.
+// Runs the public test vectors of the sync tree, the client's cache of listens and pending writes. The input
+// is listens, writes, pushes and acknowledgements; the output is events. Each vector runs at the root and
+// below another path.
 
 import Foundation
 import JSON

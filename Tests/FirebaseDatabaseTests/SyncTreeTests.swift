@@ -1,5 +1,5 @@
-// The listens that the sync tree requests, and its observers when a listen ends. The public vectors cover the
-// events, and these tests cover the requests to the connection.
+// Tests the sync tree, the client's cache of listens and pending writes. These tests cover the listens that
+// it requests from the connection; SyncPointSpecTests covers its events.
 
 import RealtimeModel
 import Testing
@@ -25,7 +25,7 @@ struct SyncTreeTests {
   private let firstTwo = QuerySpec(limit: .first(2))
 
   @Test(
-    "a complete listen above covers listens below, and an order without a filter is a complete listen")
+    "a complete listen covers the listens below it; a query with only an order is a complete listen")
   func coveredListens() {
     _ = tree.add(observer(1), at: "a", query: QuerySpec(ordering: .key))
     #expect(actions() == ["start /a all"])
@@ -35,7 +35,7 @@ struct SyncTreeTests {
     #expect(actions().isEmpty)
   }
 
-  @Test("a complete listen stops the listens below, and these start again before it stops")
+  @Test("a new complete listen stops the listens below it; on its removal these start before it stops")
   func shadowing() {
     _ = tree.add(observer(1), at: "a/b", query: .default)
     _ = tree.add(observer(2), at: "a/c", query: firstTwo)
@@ -58,7 +58,7 @@ struct SyncTreeTests {
     #expect(tree.applyServerOverwrite(at: "a", .object([("x", .leaf(.int(1)))]), tag: 2).count == 2)
   }
 
-  @Test("the response to a listen completes its view, also from an empty cache")
+  @Test("the response to a listen without data makes the empty value known")
   func listenComplete() {
     #expect(tree.add(observer(1), at: "a", query: .default).isEmpty)
     let events = tree.applyListenComplete(Listen(path: "a", query: .default, tag: nil))
@@ -66,7 +66,7 @@ struct SyncTreeTests {
     #expect(tree.applyListenComplete(Listen(path: "a", query: .default, tag: nil)).isEmpty)
   }
 
-  @Test("a rejected listen cancels its observers, and filtered queries of the location get their own listens")
+  @Test("a rejected listen cancels its observers, and the listens that it covered start")
   func rejectedListen() {
     _ = tree.add(observer(1), at: "a", query: firstTwo)
     _ = tree.add(observer(2), at: "a", query: .default)
@@ -80,7 +80,8 @@ struct SyncTreeTests {
     #expect(actions().isEmpty)
   }
 
-  @Test("removal by a plain reference finds the observer under any query of the location, and not below it")
+  @Test(
+    "removing all observers through a reference includes the location's queries, but not the observers below")
   func removal() {
     _ = tree.add(observer(1), at: "a", query: firstTwo)
     _ = tree.add(observer(2), at: "a", query: .default)
@@ -105,7 +106,7 @@ struct SyncTreeTests {
     #expect(tree.acknowledgeWrite(1, isRevert: true).isEmpty)
   }
 
-  @Test("transactions see hidden writes and exclude their own")
+  @Test("the input of a transaction contains invisible writes, except those that it excludes")
   func transactionInput() {
     _ = tree.add(observer(1), at: "a", query: .default)
     _ = tree.applyServerOverwrite(at: "a", .leaf(.int(1)))

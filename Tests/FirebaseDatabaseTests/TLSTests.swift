@@ -1,4 +1,4 @@
-// The client over TLS, with a server certificate of the test's own authority.
+// Tests the client over TLS. The server's certificate comes from an authority that the test creates.
 
 import FirebaseCore
 import Foundation
@@ -46,7 +46,7 @@ struct TLSTests {
       let server = try await start(files)
       setenv(TrustRoots.variable, trusted, 1)
       let client = try Client(url: "https://localhost:\(server.port)?ns=tls")
-      // Fails after three seconds without a connection.
+      // A read fails after three seconds without a connection.
       await #expect(throws: NSError.self) { try await client.ref.child("x").getData() }
       let connected = client.database.reference(withPath: ".info/connected").recordValues()
       #expect(try await connected.next() == "false")

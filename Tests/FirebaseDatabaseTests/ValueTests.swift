@@ -1,5 +1,5 @@
-// Conversion of app values: numbers and booleans inside `Any`, arrays, server values, priorities and invalid
-// values.
+// Tests the conversion between app values and nodes: numbers and booleans inside `Any`, arrays, server
+// values, priorities and invalid values.
 
 import FirebaseCore
 import FirebaseSharedSwift
@@ -35,7 +35,7 @@ struct ValueTests {
     #expect(try roundTrip(1.5) as? Double == 1.5)
   }
 
-  @Test("booleans stay booleans in every wrapper")
+  @Test("booleans stay booleans, also inside NSNumber and other wrappers")
   func booleans() throws {
     for input in [true as Any, NSNumber(value: true), Optional(true) as Any] {
       let node = try ValueReader.node(input)
@@ -119,7 +119,7 @@ struct ValueTests {
     }
   }
 
-  @Test("a value that is too deep is rejected without unbounded recursion")
+  @Test("a value with too many levels is rejected without unbounded recursion")
   func depth() {
     var deep: [String: Any] = ["a": 1]
     for _ in 0..<1_500 { deep = ["a": deep] }
@@ -141,7 +141,7 @@ struct ValueTests {
     #expect(throws: InvalidValue.self) { try ValueReader.changes(["": 1]) }
   }
 
-  @Test("mutable data shares one tree, and a new value retains the priority")
+  @Test("mutable data of a location and its children share one tree, and setting a value keeps the priority")
   func mutableData() throws {
     let data = MutableData(
       node: .object(

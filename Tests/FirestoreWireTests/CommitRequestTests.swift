@@ -126,7 +126,7 @@ struct CommitRequestTests {
     #expect(empty.database.isEmpty && empty.writes.isEmpty && empty.streamToken.isEmpty)
   }
 
-  @Test("Two spellings of one field name decode as two fields")
+  @Test("Two Unicode spellings of one field name decode as two fields")
   func spellings() throws {
     let name = try DocumentName(parsing: "projects/p/databases/d/documents/c/d")
     let document = Document(
@@ -137,7 +137,7 @@ struct CommitRequestTests {
     #expect(request.writes == [Write(.update(name, fields: document.fields))])
   }
 
-  @Test("An empty mask is a mask, and several occurrences of a mask are one mask")
+  @Test("An empty mask differs from no mask")
   func masks() throws {
     let name = "projects/p/databases/d/documents/c/d"
     let empty = Google_Firestore_V1_Write.with {

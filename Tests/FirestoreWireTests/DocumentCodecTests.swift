@@ -54,7 +54,7 @@ struct DocumentCodecTests {
     }
   }
 
-  @Test("Two spellings of one letter are two fields on the wire")
+  @Test("Two Unicode spellings of one letter are two fields on the wire")
   func canonicalEquivalence() throws {
     let fields: MapValue = ["é": 1, "e\u{301}": 2]
     #expect(try DocumentCodec.decodeFields(DocumentCodec.encode(fields: fields)) == fields)
@@ -87,7 +87,7 @@ struct DocumentCodecTests {
     #expect(try Value(Google_Firestore_V1_Value(pending)) == pending)
   }
 
-  @Test("Values without a type and pipeline values are rejected with the product's message")
+  @Test("Values without a type and pipeline values are rejected with Cloud Firestore's error message")
   func unset() throws {
     let unset = FirestoreError.invalidArgument("Cannot convert firestore.v1.Value with type unset.")
     #expect(Self.refusal([]) == unset)
@@ -143,7 +143,7 @@ struct DocumentCodecTests {
     ] as [[UInt8]])
   func malformed(bytes: [UInt8]) { #expect(Self.refusal(bytes)?.code == .invalidArgument) }
 
-  @Test("Unknown fields and groups are skipped, and the last of several types counts")
+  @Test("Unknown fields and groups are skipped, and the last type of a value counts")
   func unknownFields() throws {
     let unknown: [UInt8] = [
       0xA0, 0x06, 1, 0xA3, 0x06, 0x08, 1, 0xA4, 0x06, 0xA2, 0x06, 1, 0x61, 0xA5, 0x06, 1, 2, 3, 4,

@@ -50,7 +50,7 @@ struct MessageTests {
     }
   }
 
-  @Test("Verify is field 5, a string")
+  @Test("A verify operation is field 5 of a write message, a string")
   func verifyField() throws {
     let name = try DocumentName(parsing: "projects/p/databases/d/documents/c/d")
     let bytes: [UInt8] = try Google_Firestore_V1_Write(Write(.verify(name))).serializedBytes()
@@ -112,7 +112,7 @@ struct MessageTests {
     #expect(BloomFilter(Google_Firestore_V1_BloomFilter.with { $0.bits.padding = 9 }) == nil)
   }
 
-  @Test("Empty messages are rejected with the product's message")
+  @Test("Empty messages are rejected with Cloud Firestore's error message")
   func refusals() {
     func message(_ body: () throws -> Void) -> String? {
       do {

@@ -61,7 +61,7 @@ struct RequestVectorTests {
       let write = try Write(message)
       #expect(Google_Firestore_V1_Write(write) == message)
       #expect(throws: Never.self) { try write.validate(in: database) }
-      // Applying it gives a document that can be stored and read back.
+      // The write, applied to a missing document, gives a document that can be stored and read back.
       if let fields = write.apply(to: nil, requestTime: Timestamp(seconds: 1)).fields {
         #expect(try DocumentCodec.decodeFields(DocumentCodec.encode(fields: fields)) == fields)
       }

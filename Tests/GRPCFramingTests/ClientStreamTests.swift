@@ -65,7 +65,7 @@ struct ClientStreamTests {
   }
 
   @Test(
-    "A response other than gRPC maps its HTTP status",
+    "A response that is not gRPC gets the status code for its HTTP status",
     arguments: [
       (400, GRPCStatus.Code.internal), (401, .unauthenticated), (403, .permissionDenied),
       (404, .unimplemented),
@@ -82,7 +82,7 @@ struct ClientStreamTests {
   }
 
   @Test(
-    "A reset maps its HTTP/2 code",
+    "A reset stream gets the status code for its HTTP/2 error code",
     arguments: [
       (0, GRPCStatus.Code.internal), (2, .internal), (7, .unavailable), (8, .cancelled),
       (11, .resourceExhausted),

@@ -125,7 +125,7 @@ struct MessageParserTests {
     #expect(failure?.code == .internal)
   }
 
-  @Test("A failing body leaves the buffer unchanged")
+  @Test("If the closure that writes a message throws, the buffer stays unchanged")
   func failingBody() throws {
     var buffer = ByteBuffer()
     buffer.writeGRPCMessage(bytes: [1, 2])

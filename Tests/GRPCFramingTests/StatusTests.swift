@@ -77,7 +77,7 @@ struct StatusTests {
     #expect(GRPCStatus.percentDecoded(wire) == message)
   }
 
-  @Test("The HTTP status of every code matches the product")
+  @Test("Every code has the HTTP status that Google's REST interfaces return for it")
   func httpTable() {
     let table: [(GRPCStatus.Code, Int)] = [
       (.ok, 200), (.cancelled, 499), (.unknown, 500), (.invalidArgument, 400), (.deadlineExceeded, 504),

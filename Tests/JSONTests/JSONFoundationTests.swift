@@ -1,4 +1,4 @@
-// Tests JSON against Foundation: each reads the text of the other as the same value.
+// Compares the JSON reader and writer with Foundation's: each reads the text of the other as the same value.
 
 import Foundation
 import JSON
@@ -31,7 +31,7 @@ struct JSONFoundationTests {
       guard let number = object as? NSNumber else { return false }
       return number.int64Value == value || number.doubleValue == Double(value)
     case .double(let value):
-      // Foundation may read through decimals, which changes the last bits of a double.
+      // Foundation may parse a number as a Decimal first, which changes the last bits of a double.
       guard let read = (object as? NSNumber)?.doubleValue else { return false }
       return abs(read - value) <= abs(value) * 1e-12
     case .string(let value): return (object as? String).map { Array($0.utf8) } == Array(value.utf8)

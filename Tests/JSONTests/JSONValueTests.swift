@@ -1,3 +1,5 @@
+// Tests that JSON values and numbers survive writing and reading, and which texts are accepted.
+
 import JSON
 import RandomModels
 import Testing

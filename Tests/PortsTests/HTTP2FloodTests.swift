@@ -151,7 +151,7 @@ struct HTTP2FloodTests {
           + RawFrames.frame(type: 0, flags: 1, stream: stream, [0, 0, 0, 0, 0])
           + (isReset ? RawFrames.reset(stream) : [])
       }
-      // In one small packet: the server reads the resets before it can start any call.
+      // All frames arrive in one small packet, so the server reads the resets before it can start any call.
       let frames = RawFrames.opening + (0..<4).flatMap { call(UInt32(2 * $0 + 1), true) }
       #expect(frames.count < 1 << 10)
       try await client.send(frames)
@@ -160,14 +160,15 @@ struct HTTP2FloodTests {
       #expect(try await echo.events.next() == first)
       let other = try await echo.connect()
       try await expectEcho(other)
-      // Calls start in order: none of the earlier calls had started, and none has since.
+      // Calls start in order, and the first event was that of the call without a reset. So no reset call started
+      // before it, and this check shows that none started later.
       #expect(!echo.events.removeAll().contains(first))
       await other.close()
       await client.close()
     }
   }
 
-  @Test("Connections that are reset right after their calls leave none of them running")
+  @Test("If a connection is reset right after its calls, none of the calls keeps running")
   func lost() async throws {
     try await withEcho { echo in
       let calls = streams(300) {

@@ -1,5 +1,6 @@
-// Tests which frames are removed from the input before it is parsed, independent of how the bytes are
-// divided.
+// Tests the frame filter, independent of how the input is divided into reads. Before NIOHTTP2 parses the input,
+// the filter removes PRIORITY frames and DATA frames of reset streams, and overwrites the priorities in HEADERS
+// frames. NIOHTTP2 would treat an invalid one as an error of the connection, although it concerns only one stream.
 
 import NIOCore
 import Testing
@@ -22,13 +23,15 @@ struct HTTP2FrameFilterTests {
     return [
       (head + short + body + itself + Raw.ping, head + body + Raw.ping, 0),
       (itself, [], 0),
-      // One frame belongs to the connection; the other exceeds the maximum size of a frame.
+      // Two PRIORITY frames that pass, because they are errors of the connection: the first is on stream 0, the
+      // second exceeds the maximum size of a frame.
       (Raw.frame(type: 2, stream: 0, [0, 0, 0, 1, 9]), Raw.frame(type: 2, stream: 0, [0, 0, 0, 1, 9]), 0),
       (
         Raw.frame(type: 2, stream: 1, Array(repeating: 0, count: 16_385)),
         Raw.frame(type: 2, stream: 1, Array(repeating: 0, count: 16_385)), 0
       ),
-      // Within a field block, any other frame is a connection error.
+      // A PRIORITY frame within a field block passes, because it is an error of the connection. After the block it
+      // is removed.
       (
         Raw.frame(type: 1, stream: 1, block) + short + Raw.frame(type: 9, flags: 4, stream: 1) + short,
         Raw.frame(type: 1, stream: 1, block) + short + Raw.frame(type: 9, flags: 4, stream: 1), 0
@@ -65,9 +68,11 @@ struct HTTP2FrameFilterTests {
     }
   }
 
-  @Test("A field block counts until its last frame is complete", arguments: [1, 7, 100_000])
+  @Test(
+    "The bytes of a field block count as held until its last frame is complete", arguments: [1, 7, 100_000])
   func fieldBlocks(size: Int) {
-    /// Returns the counted bytes after each frame's header, before its last byte and after it.
+    /// Returns the counted bytes after the opening, then for each frame after its header, before its last byte and
+    /// after it, and at last after a PING frame.
     func countedBytes(_ lengths: [Int]) -> [Int] {
       var filter = HTTP2FrameFilter()
       func pass(_ bytes: [UInt8]) -> Int {

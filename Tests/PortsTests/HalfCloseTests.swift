@@ -139,7 +139,7 @@ struct HalfCloseTests {
     }
   }
 
-  @Test("Under TLS, a connection without a closing alert is closed")
+  @Test("Under TLS, a connection that the client ends without a close_notify alert is closed")
   func missingAlert() async throws {
     try await serving { server, tls in
       guard let tls else { return }

@@ -1,5 +1,6 @@
-// Tests the memory limit of all connections together. It holds across connections and protocols, each
-// product rejects with its official text, and the memory is released however a connection ends.
+// Tests the memory limit that all connections share. It applies across connections and protocols. Firestore and
+// the Realtime Database reject requests with their official texts. The memory is released however a connection
+// ends.
 
 import FirestoreProtobuf
 import Foundation
@@ -26,7 +27,7 @@ struct PeerMemoryTests {
     private let ended = NIOLockedValueBox<GRPCStatus?>(nil)
 
     init(_ call: GRPCTestCall) {
-      // The call ends with its connection at the latest.
+      // This task ends at the latest when the connection closes, because that ends the call.
       Task { [ended] in
         let status = try await call.status(within: .hours(1))
         ended.withLockedValue { $0 = status }
@@ -43,7 +44,7 @@ struct PeerMemoryTests {
   }
 
   @Test(
-    "The budget is the sum of all reservations above the free allowance, within rounding, and ends at 0"
+    "The used budget is the sum of all reservations above each connection's free allowance, within rounding, and ends at 0"
   )
   func accounts() {
     for seed in 0..<200 {
@@ -55,7 +56,7 @@ struct PeerMemoryTests {
         if random.below(5) == 0, let bytes = accounts[index].held.popLast() {
           accounts[index].account.release(bytes)
         } else if random.below(60) == 0 {
-          // The connection is closed with all its reservations.
+          // Closes the connection, which releases all its reservations.
           accounts[index] = (MemoryReservation(limits), [])
         } else {
           let bytes = random.below(random.below(8) == 0 ? 2 << 20 : 20_000)
@@ -229,7 +230,7 @@ struct PeerMemoryTests {
         clients.append(client)
         let call = try await client.open("Listen")
         try? await call.send(request)
-        // The target counts once as a message, and twice when it is stored.
+        // A target reserves memory once while it is a received message, and twice when the stream has stored it.
         if try await answered(call, 1) { calls.append(call) }
       }
       // A stream above the limit receives its error with the next request.
@@ -338,7 +339,8 @@ struct PeerMemoryTests {
   }
 
   @Test(
-    "Bodies that are written while they arrive count: 503 above the limit, later their memory is released")
+    "Bodies that are stored while they arrive reserve memory: 503 above the limit, and release after each complete value"
+  )
   func restImports() async throws {
     let limits = limits()
     try await RealtimeTestServer.run(port: limits) { server in
@@ -350,14 +352,15 @@ struct PeerMemoryTests {
           "PUT /\(index).json?print=silent HTTP/1.1\r\nHost: h\r\nContent-Length: 4000000\r\n\r\n{\"a\":1,\"b\":\""
         )
         try? await client.send([UInt8](repeating: 0x78, count: 2 << 20))
-        // The server must reserve all of it before the next client sends its body.
+        // The server must reserve this part of the body before the next client sends its own.
         if index < 4 { #expect(try await eventually { limits.memory.used == (index + 1) * (2 << 20) }) }
       }
       for client in clients[4...] {
         #expect(try await client.read(through: "\r\n").hasPrefix("HTTP/1.1 503 "))
         #expect(try await client.read(through: "}\n").contains("\(Self.limit) in all"))
       }
-      // The server does not hold complete values.
+      // When the value of `b` is complete, the server stages it and releases its memory, although the body
+      // continues.
       try await clients[0].send("\",\"c\":\"")
       #expect(try await eventually { limits.memory.used < 3 * (2 << 20) + 300_000 })
       try await clients[0].send(
@@ -369,13 +372,16 @@ struct PeerMemoryTests {
     }
   }
 
-  @Test("Incomplete socket messages, in each of the three forms: 1013 with the reason, others continue")
+  @Test(
+    "WebSockets whose incomplete messages exceed the limit are closed with code 1013 and a reason; others continue"
+  )
   func socketMessages() async throws {
     let limits = limits()
     try await RealtimeTestServer.run(port: limits) { server in
       let other = try await RawSocket.open(server)
       let body = [UInt8](repeating: 0x78, count: 1 << 20)
-      // The forms are a part of one frame, fragments, and the protocol's counted frames.
+      // The forms of an incomplete message: a part of one frame, WebSocket fragments, and some of the frames that
+      // the Realtime Database's protocol announces with their number.
       let header: [UInt8] = [0x81, 0xFF, 0, 0, 0, 0, 1, 0, 0, 0, 1, 2, 3, 4]
       let zeros: [UInt8] = [0, 0, 0, 0]
       let forms: [(Int) -> [UInt8]] = [
@@ -401,8 +407,8 @@ struct PeerMemoryTests {
         }
         var closed = 0
         for socket in sockets where !socket.client.channel.isActive {
-          // A rejected socket receives the reason. At least one is rejected, because twelve MiB exceed
-          // eight.
+          // A rejected socket receives the reason. At least one is rejected, because four messages of 3 MiB exceed
+          // the limit of 8 MiB.
           let frame = try await socket.readFrame()
           #expect(frame.opcode == 8 && frame.payload.prefix(2) == [3, 245], "\(frame.payload.prefix(2))")
           #expect(String(decoding: frame.payload.dropFirst(2), as: UTF8.self).contains("in all"))
@@ -424,7 +430,7 @@ struct PeerMemoryTests {
     }
   }
 
-  @Test("One event for many listeners counts once, and no listener is disconnected")
+  @Test("The memory of an event for many listeners counts once, so no listener is disconnected")
   func broadcast() async throws {
     let limits = limits()
     try await RealtimeTestServer.run(port: limits) { server in

@@ -70,7 +70,7 @@ struct ReadQueueTests {
     let (events, event) = AsyncStream.makeStream(of: Bool.self)
     let read = queue.start {
       event.yield(false)
-      // Far longer than the test waits: only cancellation ends it.
+      // The sleep is far longer than the test waits, so only cancellation can end it.
       try? await Task.sleep(for: .seconds(3600))
       event.yield(Task.isCancelled)
     }

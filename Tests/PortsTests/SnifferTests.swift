@@ -42,7 +42,8 @@ struct SnifferTests {
     await echo.stop()
   }
 
-  @Test("A connection that is silent, or stops within the preface, is closed after the handshake timeout")
+  @Test(
+    "A connection that sends nothing, or only a part of the preface, is closed after the handshake timeout")
   func handshakeTimeout() async throws {
     var limits = PortLimits()
     limits.handshakeTimeout = .seconds(1)

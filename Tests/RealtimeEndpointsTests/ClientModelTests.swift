@@ -1,4 +1,5 @@
-// Tests that clients show only states that existed, and the latest at the end, however slowly they read.
+// Tests that a client never shows a state that the database did not have, and shows the latest state at the
+// end, however slowly it reads.
 
 import NIOConcurrencyHelpers
 import OrderedStore
@@ -11,7 +12,7 @@ import Testing
 
 @Suite("Client states from pushes", .timeLimit(.minutes(10)))
 struct ClientModelTests {
-  /// The outputs of one connection.
+  /// Collects the outputs of one connection.
   private final class Inbox: RealtimeSink, RealtimeSinkGroup {
     private let received = NIOLockedValueBox<[RealtimeOutput]>([])
 
@@ -87,7 +88,9 @@ struct ClientModelTests {
     }
   }
 
-  @Test("A client removes a leaf that got a child, which an update removed while it set another")
+  @Test(
+    "A slow client that shows a leaf applies two later writes: a child replaces the leaf, then another the child"
+  )
   func removedLeafWithNewChild() async throws {
     let engine = RealtimeEngine(store: try MemoryStore(), policy: EmulatorPolicy())
     let database = try await engine.database("clients")
@@ -101,7 +104,7 @@ struct ClientModelTests {
       _ = try await database.update(.root, changes, as: .anonymous)
       states.append(try await database.get("", as: .anonymous))
       for case .push(let push) in listen.inbox.take() { listen.pending.append(.push(push), coalescing: true) }
-      // The leaf is read immediately, everything else at the end.
+      // The client reads the push of the leaf immediately, and all later pushes at the end.
       if step == 0 { listen.takeOne(states, "step \(step)") }
     }
     #expect(listen.pending.count == 2)
@@ -111,7 +114,7 @@ struct ClientModelTests {
     await engine.shutdown()
   }
 
-  @Test("Clients show only states that existed, and the latest at the end", arguments: 0..<80)
+  @Test("Clients show only states that the database had, and the latest one at the end", arguments: 0..<80)
   func property(seed: Int) async throws {
     var random = RandomNodes(seed: UInt64(seed))
     let engine = RealtimeEngine(store: try MemoryStore(), policy: EmulatorPolicy())

@@ -13,13 +13,13 @@ import Testing
 
 @testable import EndpointFixture
 
-@Suite("Realtime Database over kills", .timeLimit(.minutes(240)))
+@Suite("Realtime Database through repeated kills", .timeLimit(.minutes(240)))
 struct CrashLoopTests {
   private static func number(_ name: String) -> Int? {
     ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
   }
 
-  @Test("acknowledged writes persist, and onDisconnect operations ran once")
+  @Test("acknowledged writes survive kills, and onDisconnect operations run exactly once")
   func kills() async throws {
     let rounds = Self.number("HEARTH_KILLS") ?? 4
     let seed = UInt64(Self.number("HEARTH_KILLS_SEED") ?? 1)
@@ -39,7 +39,7 @@ struct CrashLoopTests {
       await withTaskGroup(of: Void.self) { clients in
         for (client, seed) in seeds.enumerated() {
           clients.addTask {
-            // Every error of a client means that its server was killed.
+            // A client runs until its first error, which means that the server was killed.
             var client = CrashLoopClient(round, client, port, log, seed)
             try? await client.run()
           }
@@ -74,7 +74,7 @@ struct CrashLoopTests {
       #expect(tree.descendant(Path(path)) == .leaf(.int(value)), "\(place): \(path) was acknowledged")
     }
     tree.child("log").forEachChild { client, entries in
-      // One write adds an entry and increments the count.
+      // One atomic write adds an entry and increments the client's count, so both must agree.
       let count = tree.child("counters").child(client).leafValue
       #expect(
         count == .int(Int64(entries.childCount)),

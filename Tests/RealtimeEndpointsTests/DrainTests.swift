@@ -1,4 +1,5 @@
-// Tests connections that open while the port drains: each gets a response or its end, and none remains.
+// Tests draining the port (graceful shutdown). Open streams end at once. Connections that open during the
+// drain get a response or are closed, and none remains.
 
 import NIOCore
 import RealtimeModel
@@ -10,10 +11,10 @@ import Testing
 
 @Suite("Draining the Realtime Database's port", .timeLimit(.minutes(10)))
 struct DrainTests {
-  /// Far longer than a drain takes if it does not wait for clients.
+  /// The grace period for clients. It is far longer than a drain takes that does not wait for clients.
   private static let grace = TimeAmount.seconds(90)
 
-  @Test("an event stream ends at the start of the drain, not at the end of its grace period")
+  @Test("an event stream ends when the drain starts, not when the grace period ends")
   func eventStream() async throws {
     try await RealtimeTestServer.run { server in
       let client = try await RawClient.connect(server.port.port)
@@ -21,7 +22,7 @@ struct DrainTests {
       _ = try await client.read(through: "\n\n")
       let started = ContinuousClock.now
       async let drained: Void = server.port.drain(grace: Self.grace)
-      // The last chunk: the stream ends correctly.
+      // The response ends with the last chunk, so the client sees a complete stream.
       #expect(String(decoding: await client.readToEnd(), as: UTF8.self).hasSuffix("0\r\n\r\n"))
       await drained
       #expect(ContinuousClock.now - started < .seconds(60))
@@ -30,7 +31,7 @@ struct DrainTests {
   }
 
   @Test(
-    "streams and sockets that open during a drain are ended, and leave no listener", arguments: 0..<8)
+    "streams and sockets that open during a drain are closed, and leave no listener", arguments: 0..<8)
   func opening(round: Int) async throws {
     try await RealtimeTestServer.run { server in
       let started = ContinuousClock.now
@@ -38,7 +39,8 @@ struct DrainTests {
         for index in 0..<60 {
           group.addTask {
             guard let client = try? await RawClient.connect(server.port.port) else { return }
-            // Separate namespaces, each of which has to be opened first, which takes time.
+            // Each client uses a separate namespace, so that the server first has to open it, which takes
+            // time.
             let request =
               index % 3 == 0
               ? RawSocket.request(server, "v=5&ns=n\(index)")
@@ -48,7 +50,7 @@ struct DrainTests {
           }
         }
         group.addTask {
-          // At another point of the openings in every round.
+          // Each round starts the drain at a different moment while connections are opening.
           for _ in 0..<(round * 40) { await Task.yield() }
           await server.port.drain(grace: Self.grace)
         }
@@ -60,7 +62,8 @@ struct DrainTests {
     }
   }
 
-  /// Checks that no namespace is open: only connections hold namespaces without writes.
+  /// Checks that no namespace is open. A namespace without writes stays open only while a connection or
+  /// listener holds it.
   private func expectNoOpenNamespaces(_ engine: RealtimeEngine) async throws {
     #expect(try await eventually { engine.openCount == 0 }, "\(engine.openCount) are open")
   }

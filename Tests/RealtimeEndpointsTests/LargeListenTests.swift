@@ -1,5 +1,5 @@
-// Tests listens whose value, or a change of it, needs more frames than a client can count: only these listens
-// end.
+// Tests listens whose value or change is too large for a WebSocket message. A message is sent in frames, and
+// clients accept a limited number of them. Only the affected listens end, and the connection stays open.
 
 import NIOCore
 import RandomModels
@@ -12,7 +12,7 @@ import Testing
 
 @Suite("Listens too large for a socket", .timeLimit(.minutes(5)))
 struct LargeListenTests {
-  /// At most four frames, of 16,384 characters each.
+  /// Limits a message to four frames of 16,384 characters.
   private static var limits: RealtimeEndpointLimits {
     var limits = RealtimeEndpointLimits.standard
     limits.socketPieces = 4
@@ -28,7 +28,7 @@ struct LargeListenTests {
   }
 
   @Test(
-    "a listen to a value too large for a message is rejected by its number, and everything else continues")
+    "a listen to a value too large for a message gets an error; the connection's other requests succeed")
   func tooLargeFirstValue() async throws {
     try await RealtimeTestServer.run(limits: Self.limits) { server in
       try await Self.put(server, "big/x", Self.large)
@@ -45,7 +45,7 @@ struct LargeListenTests {
           #"{"r":4,\#(Self.tooBig)}"#, #"{"a":"d","b":{"p":"small","d":1}}"#,
           #"{"r":5,"b":{"s":"ok","d":""}}"#,
         ])
-      // The rejected listen receives nothing. After the value is smaller a listen succeeds.
+      // The rejected listen receives no push. A listen after the value has become smaller succeeds.
       try await Self.put(server, "big", "7")
       try await socket.play(
         [
@@ -60,7 +60,7 @@ struct LargeListenTests {
     }
   }
 
-  @Test("a filtered listen without an index is rejected by the size of its complete location")
+  @Test("a filtered listen without an index is rejected if its complete location is too large for a message")
   func unindexed() async throws {
     try await RealtimeTestServer.run(limits: Self.limits) { server in
       try await Self.put(server, "big", "{\"a\":{\"n\":1,\"x\":\(Self.large)},\"b\":{\"n\":2}}")
@@ -85,7 +85,8 @@ struct LargeListenTests {
           #"{"r":3,"a":"q","b":{"p":"/a/other","h":""}}"#, #"{"r":4,"a":"q","b":{"p":"/b","h":""}}"#,
           #"{"r":5,"a":"q","b":{"p":"/b","q":\#(query),"t":2,"h":""}}"#,
         ], expect: (1...5).map { #"{"r":\#($0),"b":{"s":"ok","d":{}}}"# })
-      // Sent directly after it: changes for the ended listens, and for others.
+      // The writer sends the large change, directly followed by changes for the listens that it ends and for
+      // others.
       let writer = try await RawSocket.open(server)
       try await writer.play(
         [
@@ -100,7 +101,7 @@ struct LargeListenTests {
           #"{"a":"d","b":{"p":"a/other","d":2}}"#, #"{"a":"d","b":{"p":"b/y","d":3}}"#,
           #"{"a":"d","b":{"p":"b","d":{"y":3},"t":2}}"#,
         ], "\(received.map { $0.prefix(100) })")
-      // The client listens again, and is rejected until the value is smaller.
+      // The client listens again. The server rejects the listen until the value is smaller.
       try await socket.play(
         [
           #"{"r":6,"a":"q","b":{"p":"/a","h":""}}"#, #"{"r":7,"a":"p","b":{"p":"/a/x","d":null}}"#,
@@ -114,7 +115,7 @@ struct LargeListenTests {
     }
   }
 
-  @Test("a session moved from polls to a WebSocket gets the rejection there; polls have no such limit")
+  @Test("the limit does not apply to long polling, and applies once the session has moved to a WebSocket")
   func movedToSocket() async throws {
     try await RealtimeTestServer.run(limits: Self.limits) { server in
       try await Self.put(server, "big", Self.large)
@@ -148,7 +149,7 @@ struct LargeListenTests {
     }
   }
 
-  @Test("a client that restarts a listen before it learns of its end also gets the end of the new one")
+  @Test("if a client restarts a listen whose end is pending, pushes are accepted until that end cancels it")
   func restartedListen() {
     var listens = SessionListens()
     let (a, b) = (SessionListens.Name(path: "a", tag: nil), SessionListens.Name(path: "b", tag: nil))
@@ -170,7 +171,7 @@ struct LargeListenTests {
     #expect(left == nil && stays != nil)
   }
 
-  @Test("the listens affected by a change equal those of comparing every path with every listen")
+  @Test("the listens found for a change equal those found by comparing every path with every listen")
   func affectedListens() {
     var random = SeededGenerator(seed: 23)
     func path(_ longest: Int) -> Path {

@@ -14,11 +14,11 @@ import Testing
 
 @Suite("Large pushes of the Realtime Database", .timeLimit(.minutes(10)))
 struct LargePushTests {
-  /// The size of a large value. All writes of a test stay below the size at which output is coalesced, so
-  /// that a slow test client still receives each.
+  /// The size of a large value in bytes. All writes of a test together stay below the size at which queued
+  /// pushes are coalesced, so that even a slow test client receives each push.
   private static let large = 2_000
 
-  /// Receives outputs on its loop, and has large ones encoded off the loop.
+  /// Receives outputs on its event loop. Pushes above 100 bytes are to be encoded off the loop.
   private final class Receiver: OutputReceiver {
     let received: Mailbox<String>
     let eventLoop: any EventLoop
@@ -89,14 +89,14 @@ struct LargePushTests {
     for index in 0..<next { #expect(try await received.next() == "\(index)") }
     let onLoop = try await loop.submit { held.receiver.value.encodedOnLoop.withLockedValue { $0 } }.get()
     #expect(onLoop == 0)
-    // A closed connection receives nothing, also not the output that was being encoded.
+    // A closed connection receives nothing, not even a push whose encoding had already begun.
     let late = RealtimePush("late", .set(.leaf(.string(String(repeating: "x", count: 1000)))))
     try await loop.submit {
       held.sink.receive([.push(late), .push(RealtimePush("later", .set(.empty)))])
       held.sink.detach()
     }.get()
-    // Outputs are encoded one after the other: a later encoding for another connection shows that this one is
-    // done.
+    // Pushes are encoded one after the other. When this later push for another connection arrives, the first
+    // one has been encoded.
     let other = Mailbox<String>(loop)
     let witness = try await loop.submit { Held(Receiver(other, loop), group) }.get()
     group.deliver([RealtimeDelivery(sink: witness.sink, outputs: [.push(late)])])
@@ -127,7 +127,7 @@ struct LargePushTests {
         #expect(try await writer.next() == #"{"r":\#(number),"b":{"s":"ok","d":""}}"#)
         #expect(try await reader.next() == push)
       }
-      // A large read between small requests is answered in order.
+      // The response to a large read keeps its place among the responses to small requests.
       try await reader.play(
         [
           #"{"r":1,"a":"g","b":{"p":"/b","q":{}}}"#, #"{"r":2,"a":"g","b":{"p":"/a","q":{}}}"#,

@@ -1,4 +1,5 @@
-// Tests the queue of one connection: which pushes it coalesces, and that its client shows only states that existed.
+// Tests the output queue of one connection. For a slow client it coalesces pushes: it combines several into
+// one. The client must still show only states that the database had.
 
 import NIOCore
 import RandomModels
@@ -36,15 +37,17 @@ struct OutboundQueueTests {
   }
 
   @Test(
-    "Dequeued pushes show only states that existed, in order, and the latest at the end", arguments: 0..<300)
+    "Dequeued pushes give only states that the database had, in order, and the latest one at the end",
+    arguments: 0..<300)
   func replay(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed))
     var queue = OutboundQueue()
-    // For each tag all states of the database, and the client's state with its position among them.
+    // `states` has all states of the data behind each tag. `client` has the client's state and its index
+    // among them.
     var states: [Int64: [Node]] = [0: [.empty], 1: [.empty], 2: [.empty]]
     var client: [Int64: (node: Node, index: Int)] = [:]
     for tag in states.keys { client[tag] = (.empty, 0) }
-    // For each response the positions that the client must have reached when it arrives.
+    // For each response, the index of the state that the client must have reached for each tag.
     var required: [[Int64: Int]] = []
     func dequeue() {
       guard let output = queue.next() else { return }
@@ -53,7 +56,7 @@ struct OutboundQueueTests {
         let tag = push.tag ?? 0
         let (node, index) = client[tag] ?? (.empty, 0)
         let next = apply(push, to: node)
-        // The earliest of equal states: the check claims no more than is certain.
+        // Takes the earliest of equal states, so that later checks are not too strict.
         let reached = states[tag]?.indices.first { $0 >= index && states[tag]?[$0] == next }
         #expect(reached != nil, "seed \(seed): a state that never existed")
         client[tag] = (next, reached ?? index)
@@ -105,7 +108,7 @@ struct OutboundQueueTests {
     for (tag, all) in states { #expect(client[tag]?.node == all.last, "seed \(seed)") }
   }
 
-  @Test("20,000 updates of 50 values occupy one message of their latest values")
+  @Test("20,000 updates of 50 values are coalesced into one message with the latest values")
   func bounded() {
     var queue = OutboundQueue()
     for round in 0..<20_000 {
@@ -115,7 +118,7 @@ struct OutboundQueueTests {
     #expect(queue.bytes < 5_000)
   }
 
-  @Test("A new message begins when one has 256 paths, and every value arrives")
+  @Test("A coalesced message has at most 256 paths, and every value arrives")
   func manyPaths() {
     var queue = OutboundQueue()
     var model = Node.empty
@@ -131,7 +134,7 @@ struct OutboundQueueTests {
     #expect(queue.bytes == 0)
   }
 
-  @Test("Removals, priorities, first values and the response to a listen are not coalesced with other pushes")
+  @Test("Removals, priorities, first values, cancellations and responses are not coalesced with other pushes")
   func barriers() {
     let one = Node.leaf(.int(1))
     let barriers: [RealtimeOutput] = [
@@ -149,7 +152,7 @@ struct OutboundQueueTests {
     }
   }
 
-  @Test("A coalesced push keeps its position before later responses and other tags")
+  @Test("A coalesced push keeps the position of its first part in the queue")
   func position() {
     var queue = OutboundQueue()
     let one = Node.leaf(.int(1))
@@ -161,7 +164,9 @@ struct OutboundQueueTests {
     #expect(drain(&queue) == ["0 c", "1 d/x", "response 7"])
   }
 
-  @Test("Outputs that are put back keep their order, and later pushes are coalesced with the right one")
+  @Test(
+    "Outputs that are put back keep their order, and later pushes are coalesced with the last one of their tag"
+  )
   func putBack() {
     var queue = OutboundQueue()
     let one = Node.leaf(.int(1))

@@ -1,3 +1,5 @@
+// Tests reading and writing the messages of clients, and finding the request number of malformed messages.
+
 import RandomModels
 import RealtimeModel
 import RealtimeWire
@@ -116,7 +118,7 @@ struct ClientMessageTests {
       try error(#"{"r":1,"a":"p","b":{"p":"/a","d":"# + deep + "}}") == .invalidData("nested too deeply"))
   }
 
-  @Test("An unknown action keeps its name")
+  @Test("A request with an unknown action is read with the action's name")
   func unknownAction() throws {
     guard case .unknown("zz") = try request(#"{"r":1,"a":"zz","b":{}}"#).action else {
       Issue.record("an unknown action was expected")
@@ -125,7 +127,7 @@ struct ClientMessageTests {
   }
 
   @Test(
-    "Other bytes than messages are rejected",
+    "Bytes that are not a message are rejected",
     arguments: [
       "", "x", "[]", "1", "{}", #"{"t":"d"}"#, #"{"t":"z","d":{}}"#, #"{"t":"d","d":{"a":"p","b":{}}}"#,
       #"{"t":"d","d":[]}"#, #"{"t":1,"d":{}}"#, #"{"t":"d","d":{"r":"1","a":"p"}}"#,
@@ -162,7 +164,7 @@ struct ClientMessageTests {
     }
   }
 
-  @Test("The request number is found in the beginning of a message")
+  @Test("The request number is found in the first bytes of an incomplete message")
   func numberInBeginning() {
     func number(_ text: String) -> Int64? {
       Array(text.utf8).withUnsafeBytes { ClientMessage.requestNumber(in: $0) }
@@ -173,7 +175,7 @@ struct ClientMessageTests {
     #expect(number(#"{"t":"d","d":{"r":17"#) == nil)
   }
 
-  @Test("A number after the body is found only if it belongs to the request")
+  @Test("A number after the body is found only if it is the request's own member")
   func numberAtTheEnd() {
     func number(_ text: String) -> Int64? {
       let bytes = Array(text.utf8)

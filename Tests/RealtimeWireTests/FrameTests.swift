@@ -1,3 +1,6 @@
+// Tests splitting messages into frames and assembling them. A message of several frames follows a frame with
+// their number.
+
 import RandomModels
 import RealtimeWire
 import Testing
@@ -41,7 +44,7 @@ struct FrameTests {
     #expect(bytes.withUnsafeBytes { MessageSplitter.frames(of: $0, length: 3) } == nil)
   }
 
-  @Test("Whether a message fits agrees with splitting it", arguments: ["x", "é", "€", "😀"])
+  @Test("`fits` agrees with the number of frames that splitting gives", arguments: ["x", "é", "€", "😀"])
   func fits(character: String) {
     for count in [32_766, 32_767, 32_768, 32_769] {
       for start in ["", "x"] {
@@ -90,7 +93,7 @@ struct FrameTests {
     }
   }
 
-  @Test("A zero and an empty frame are keep-alives, not messages")
+  @Test("A frame with a zero and an empty frame are keep-alives, not messages")
   func keepAlive() {
     var assembler = MessageAssembler(maximumBytes: 100)
     #expect(receive(&assembler, "0") == .nothing)
@@ -100,7 +103,7 @@ struct FrameTests {
     #expect(receive(&assembler, "{}") == .message)
   }
 
-  @Test("A count of one announces one frame, even a frame that looks like a number")
+  @Test("After a count the announced frames are parts of the message, even if they look like numbers")
   func countOfOne() {
     var assembler = MessageAssembler(maximumBytes: 100)
     #expect(receive(&assembler, "1") == .nothing)
@@ -111,7 +114,7 @@ struct FrameTests {
     #expect(receive(&assembler, "{}") == .message)
   }
 
-  @Test("A message over the limit is counted to its end and yields its request number")
+  @Test("The frames of a message over the limit are counted but not kept, and its request number is found")
   func oversized() {
     var assembler = MessageAssembler(maximumBytes: 10)
     #expect(receive(&assembler, "3") == .nothing)
@@ -124,7 +127,7 @@ struct FrameTests {
     #expect(receive(&assembler, "12345678901") == .oversized(request: nil))
   }
 
-  @Test("The frames of an excessive count are counted to the end and not buffered")
+  @Test("After an excessive frame count the frames are counted but not buffered")
   func impossibleCount() {
     var assembler = MessageAssembler(maximumBytes: 1 << 20)
     #expect(receive(&assembler, "10000") == .nothing)
@@ -134,7 +137,7 @@ struct FrameTests {
     #expect(receive(&assembler, "{}") == .message)
   }
 
-  @Test("A frame of seven digits or with other characters is a message")
+  @Test("A frame with seven digits or other characters is a message, not a count")
   func notACount() {
     var assembler = MessageAssembler(maximumBytes: 100)
     for text in ["1234567", "-1", "1.0", "+1", " 1", "1e3"] { #expect(receive(&assembler, text) == .message) }

@@ -1,3 +1,5 @@
+// Tests reading and writing the messages of servers, and encoding a push once for all subscribers.
+
 import JSON
 import RandomModels
 import RealtimeModel
@@ -52,7 +54,7 @@ struct ServerMessageTests {
     #expect(fine.error == nil)
   }
 
-  @Test("The warnings of a listen arrive as an object of indexes")
+  @Test("The warnings in the response to a listen are read as an object with index keys")
   func warnings() throws {
     let bytes = ServerResponse.json(3, .ok) { writer in
       writer.beginObject()
@@ -81,7 +83,7 @@ struct ServerMessageTests {
     #expect(tagged == #"{"t":"d","d":{"a":"d","b":{"p":"a/b","d":1,"t":12}}}"#)
   }
 
-  @Test("Unknown messages are kept as such; other JSON is rejected")
+  @Test("Unknown messages of the protocol are accepted, and other JSON is rejected")
   func unknown() throws {
     guard case .control(.unknown("zz")) = try read(#"{"t":"c","d":{"t":"zz"}}"#),
       case .push(.unknown("zz")) = try read(#"{"t":"d","d":{"a":"zz","b":{"q":1}}}"#)

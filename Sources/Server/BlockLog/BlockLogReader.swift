@@ -1,10 +1,11 @@
-// Reads the records of a log in the block log format. Any damage is an error.
+// A block log reader decodes the records of a log in the block log format. Any damage is an error.
 //
-// Invariant: every returned byte matched its checksum. A record takes no more memory than its log has bytes.
+// Invariant: all returned bytes belong to fragments whose checksums match. A record needs no more memory than
+// the size of its log.
 
 /// Decodes the records of one log, fragment by fragment.
 package struct BlockLogReader: Sendable {
-  /// An error in a log, in the words of the Firestore emulator.
+  /// An error in a log. Its messages are those of the Firestore emulator.
   package struct Damage: Error, Equatable {
     package var message: String
 
@@ -15,9 +16,10 @@ package struct BlockLogReader: Sendable {
     package static let checksum = Damage(message: "Checksum doesn't validate.")
   }
 
-  /// Maximum size of a record, in bytes: the limit of protobuf's official runtimes. A Firestore document takes far more in
-  /// an export than it counts, since the format repeats a field's name for every element of its array: 1 MiB of booleans
-  /// in a field with a name of 1,500 bytes is 1.6 GB.
+  /// Maximum size of a record, in bytes: the limit of protobuf's official runtimes. It must be that high,
+  /// because an exported Firestore document can be much larger than its size limit. The export format repeats
+  /// the field name for every element of an array. A 1 MiB array of booleans in a field with a name of 1,500
+  /// bytes is exported as 1.6 GB.
   package static let maximumRecordBytes = Int(Int32.max)
 
   /// The offset of the next fragment.
@@ -38,7 +40,7 @@ package struct BlockLogReader: Sendable {
         let padding = try read(available)
         position += padding.count
         if padding.count == available { continue }
-        // The last record may end so close to the end of a block that no padding follows.
+        // The log may end without padding if its last record ends close to the end of a block.
         guard !isOpen else { throw Damage.truncated }
         return nil
       }

@@ -1,4 +1,4 @@
-// Writes records in the block log format.
+// A block log writer encodes records in the block log format.
 //
 // Invariant: no fragment crosses a block. Bytes at the end of a block that are too few for a header are zeros.
 
@@ -6,11 +6,11 @@
 package struct BlockLogWriter: Sendable {
   /// A record that is appended in parts.
   package struct OpenRecord {
-    /// The number of bytes that are in no complete fragment.
+    /// The number of bytes of the record that complete fragments do not contain yet.
     fileprivate var remainingBytes: Int
     fileprivate var isFirst = true
     fileprivate var fragment: [UInt8] = []
-    /// The size of the current fragment once it is complete.
+    /// The final payload size of the current fragment, in bytes; nil between fragments.
     fileprivate var fragmentBytes: Int?
   }
 
@@ -20,7 +20,7 @@ package struct BlockLogWriter: Sendable {
   /// Creates the writer of an empty log.
   package init() {}
 
-  /// Returns the log's bytes for one record.
+  /// Returns the bytes to append to the log for one record.
   package mutating func frame(_ record: [UInt8]) -> [UInt8] {
     var bytes: [UInt8] = []
     let fragmentCount = 2 + record.count / BlockLogFormat.blockBytes

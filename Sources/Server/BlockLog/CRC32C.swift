@@ -2,7 +2,8 @@
 
 /// Computes the CRC-32C of bytes that are passed in parts.
 package struct CRC32C {
-  /// Row r, entry b: the effect of byte b on the checksum r bytes later.
+  /// Eight rows of 256 entries. Entry b of row r is the effect that a byte b has on the checksum r bytes
+  /// later.
   private static let table: [UInt32] = {
     var table = [UInt32](repeating: 0, count: 8 * 256)
     for byte in 0..<256 {
@@ -47,8 +48,8 @@ package struct CRC32C {
   /// The checksum of the bytes so far.
   package var value: UInt32 { ~crc }
 
-  /// The checksum in the form that logs store. Its bits are rotated, so that the checksum of data that contains checksums
-  /// stays sound.
+  /// The checksum as logs store it: rotated, plus a constant. Without this masking, a CRC of data that itself
+  /// contains CRCs would detect fewer errors.
   package var masked: UInt32 { ((value >> 15) | (value << 17)) &+ 0xA282_EAD8 }
 
   /// Returns the checksum of some bytes.

@@ -1,7 +1,8 @@
-// The data directory of one store, locked by one process at a time.
+// A data directory contains the files of one store. Only one process at a time may lock it.
 //
-// Invariant: a DataDirectory holds a lock on its file `holder` while it exists. The kernel releases the lock when the process
-// ends, however it ends. The file contains the process ID of the lock's owner.
+// Invariant: a DataDirectory holds a lock on the file `holder` in the directory while the object exists. The
+// file contains the process ID of the lock's owner. The kernel releases the lock when the process ends, also
+// after a crash.
 
 #if canImport(Darwin)
   internal import Darwin
@@ -23,7 +24,8 @@ final class DataDirectory: Sendable {
   init(_ path: String) throws {
     self.path = path
     try DataDirectory.create(path)
-    // Not `lock`: RocksDB locks a file `LOCK`, which is the same file on a case-insensitive file system.
+    // The file is not called `lock`, because RocksDB locks a file `LOCK`. On a case-insensitive file system
+    // both would be the same file.
     let file = path + "/holder"
     let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw DataDirectory.failure("cannot open \(file)") }
@@ -44,7 +46,7 @@ final class DataDirectory: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Releases the lock before this object is released.
+  /// Releases the lock while this object still exists, so that another process can open the directory.
   func unlock() { flock(descriptor, LOCK_UN) }
 
   /// Writes and removes a small file.

@@ -6,14 +6,15 @@ public struct EmbeddedOptions: Sendable {
   public var store: StoreOptions
   /// The size of the cache of stored blocks, in bytes; nil for a quarter of the memory that the process may use.
   public var blockCacheBytes: Int?
-  /// The size of a memtable, in bytes: new rows in memory before they are sorted to disk. A start after a kill replays about
-  /// as much.
+  /// The size of a memtable, in bytes. A memtable holds new rows in memory until they are written to a sorted
+  /// table on disk. A start after a kill replays about as many bytes from the log.
   public var memtableBytes: Int
-  /// The number of threads for reads that memory cannot serve.
+  /// The number of threads for reads that need the disk.
   public var readerThreads: Int
-  /// Whether commits are synced. The durability tests turn it off to prove that they detect a missing sync.
+  /// Whether commits are synced. The durability tests disable syncs to prove that they detect the resulting
+  /// losses.
   package var syncsCommits = true
-  /// The maximum number of open tables; nil for ``OpenFileBudget/tables``. Set by tests only.
+  /// The maximum number of open tables; nil for ``OpenFileBudget/tables``. Only tests set it.
   package var maximumOpenTables: Int?
 
   /// Makes options.

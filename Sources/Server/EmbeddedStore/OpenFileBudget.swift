@@ -1,5 +1,6 @@
-// The budget of open files: divides the system's limit of the process between the store's files and connections. A store
-// that cannot open its next log stops writing until a restart. Idle connections must therefore never take its share.
+// The open file budget divides the process's limit of open files between the store's files and client
+// connections. A store that cannot open its next log file stops writing until a restart. Connections must
+// therefore never use the store's share.
 
 #if canImport(Darwin)
   internal import Darwin
@@ -9,7 +10,7 @@
   internal import Glibc
 #endif
 
-/// The division of the process's open files.
+/// The division of the process's limit of open files.
 public struct OpenFileBudget: Sendable, Equatable {
   /// The maximum number of open files of the process, as the system allows it.
   public var limit: Int
@@ -33,16 +34,18 @@ public struct OpenFileBudget: Sendable, Equatable {
     #else
       limit.rlim_cur = limit.rlim_max
     #endif
-    // If this is not permitted, the old limit applies.
+    // A failure is ignored: the old limit then stays in effect.
     _ = setrlimit(resource, &limit)
   }
 
   /// The maximum number of tables that the store keeps open. A closed table is opened when it is read.
   ///
-  /// Enough for 6 GB on disk, or for 250 GB with the usual limit of a million files. Each open table costs one connection.
+  /// Tables have 8 MiB: 768 tables are enough for 6 GB on disk. With the usual limit of a million files, the
+  /// store may keep enough tables open for 250 GB. Each open table reduces the number of connections by one.
   public var tables: Int { max(min(limit / 4, 768), limit / 32, 20) }
 
-  /// The maximum number of connections of all ports: the files that tables, logs and event loops leave.
+  /// The maximum number of connections of all ports: the limit without the tables, and without 80 files for
+  /// logs and event loops.
   public var connections: Int { max(limit - tables - 80, 1) }
 
   #if canImport(Glibc)

@@ -1,15 +1,17 @@
-// A write batch of RocksDB with its rows in key order. A group of commits changes rows all over the key space. RocksDB inserts
-// them one by one into its memtable, and finds a position several times faster if the previous row is close.
+// A RocksDB batch sorts the changes of a commit group by key before RocksDB gets them. The commits of a group
+// change rows all over the key space. RocksDB inserts them one by one into its memtable. It finds the
+// position of a row several times faster if the previous row is close.
 //
 // Invariants
-//   1. Changes reach RocksDB in ascending key order. Changes of the same key keep the order in which they were added.
-//   2. A removed range keeps its position among all changes.
+//   1. Changes between two range removals reach RocksDB in ascending key order. Changes of the same key keep
+//      the order in which they were added.
+//   2. A range removal applies after the changes added before it, and before those added after it.
 
 internal import CRocksDB
 internal import OrderedStore
 
 /// A batch of changes for RocksDB.
-// SAFETY: the store accesses a batch under the lock of the group that it belongs to.
+// SAFETY: the store accesses a batch only under the lock of the commit group that contains it.
 final class RocksBatch: EngineBatch, @unchecked Sendable {
   /// One change. Its key and value are adjacent in `bytes`.
   private struct Change {
@@ -66,7 +68,7 @@ final class RocksBatch: EngineBatch, @unchecked Sendable {
     rangeBytes = 0
   }
 
-  /// The batch in the form of RocksDB, with all changes.
+  /// Returns RocksDB's write batch with all changes.
   func rocksBatch() -> OpaquePointer? {
     flush()
     return batch
@@ -77,7 +79,7 @@ final class RocksBatch: EngineBatch, @unchecked Sendable {
     guard !changes.isEmpty, let start = bytes.baseAddress else { return }
     let base = UnsafeRawPointer(start)
     changes.withUnsafeMutableBufferPointer { changes in
-      // `start` orders changes of the same key as they were added.
+      // `start` rises with each added change, so it keeps the order of changes to the same key.
       changes.sort { a, b in
         let order = compareBytes(
           UnsafeRawBufferPointer(start: base + a.start, count: a.keyCount),

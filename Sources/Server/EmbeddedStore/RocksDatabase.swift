@@ -1,4 +1,5 @@
-// An open RocksDB database with its options and cache. Reads retain it, so that it is closed after the last of them.
+// A RocksDB database handle with its options and cache. Reads retain this object, and its release closes the
+// database. The database is therefore closed after the last read.
 //
 // Invariant: `handle` is open while this object exists, and no RocksDB object outlives it.
 
@@ -11,14 +12,15 @@ internal import OrderedStore
 // SAFETY: RocksDB's handles may be used from any thread; the fields never change.
 final class RocksDatabase: @unchecked Sendable {
   let handle: OpaquePointer
-  /// The options of a write that is synced.
+  /// The options for writes: each write is synced.
   let syncedWrite: OpaquePointer
   private let options: OpaquePointer
   private let cache: OpaquePointer
   private let directory: DataDirectory
   private let isReleased: Guarded<Bool>
 
-  /// Opens the directory's database, and creates it if it does not exist. `isReleased` becomes true when it is closed.
+  /// Opens the database of a directory, and creates it if it does not exist. `isReleased` becomes true when
+  /// the database is closed.
   init(_ directory: DataDirectory, _ settings: EmbeddedOptions, isReleased: Guarded<Bool>) throws {
     let capacity = settings.blockCacheBytes ?? SystemMemory.bytes / 4
     guard let options = rocksdb_options_create(),
@@ -54,13 +56,15 @@ final class RocksDatabase: @unchecked Sendable {
     rocksdb_writeoptions_destroy(syncedWrite)
     rocksdb_options_destroy(options)
     rocksdb_cache_destroy(cache)
-    // Stored properties are released later, and the next opener of the directory does not wait for them.
+    // `directory` is released only after this deinit. The lock is released here, because the waiting process
+    // or store opens the directory as soon as `isReleased` is true.
     directory.unlock()
     isReleased.withLock { $0 = true }
     isReleased.broadcast()
   }
 
-  /// Disables RocksDB's performance counters of the calling thread. They cost one thread-local look-up for each key comparison.
+  /// Disables RocksDB's performance counters of the calling thread. Enabled, they cost a thread-local look-up
+  /// for each key comparison.
   @inline(__always)
   static func disablePerfCounters() { rocksdb_set_perf_level(1) }
 
@@ -68,19 +72,21 @@ final class RocksDatabase: @unchecked Sendable {
   {
     rocksdb_options_set_create_if_missing(options, 1)
     rocksdb_options_set_paranoid_checks(options, 1)
-    // Point-in-time recovery: replay stops at the first torn record. LogDamage ensures that no sync has covered that record.
+    // Mode 2 is point-in-time recovery: replay stops at the first torn record. LogDamage has checked that
+    // this record was not acknowledged.
     rocksdb_options_set_wal_recovery_mode(options, 2)
     // A small memtable and a small log keep the replay after a kill short.
     rocksdb_options_set_write_buffer_size(options, max(settings.memtableBytes, 64 << 10))
     rocksdb_options_set_max_write_buffer_number(options, 4)
     rocksdb_options_set_max_total_wal_size(options, UInt64(max(settings.memtableBytes, 64 << 10)) * 4)
-    // Every written row is looked up for its undo row. The filter answers most look-ups of new keys without a search of the memtable.
+    // The store looks up every row that it writes, because its old value becomes an undo row. For most new
+    // keys this filter shows without a search that the memtable does not contain them.
     rocksdb_options_set_memtable_prefix_bloom_size_ratio(options, 0.1)
     rocksdb_options_set_memtable_whole_key_filtering(options, 1)
     rocksdb_options_set_max_background_jobs(options, 3)
     rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1)
-    // While RocksDB writes a table, it holds eight bytes of each key for the filter. A table of 32 MiB with short rows that
-    // compress well has millions of keys.
+    // Tables are small to limit memory: while RocksDB writes a table, it holds eight bytes in memory for each
+    // key, for the filter. A table of 32 MiB with short, well compressed rows would have millions of keys.
     rocksdb_options_set_target_file_size_base(options, 8 << 20)
     rocksdb_options_set_max_bytes_for_level_base(options, 128 << 20)
     rocksdb_options_set_bytes_per_sync(options, 1 << 20)
@@ -89,8 +95,9 @@ final class RocksDatabase: @unchecked Sendable {
     // for a table to open.
     let tables = settings.maximumOpenTables ?? OpenFileBudget.current.tables
     rocksdb_options_set_max_open_files(options, Int32(clamping: tables))
-    // RocksDB's info log contains only its options. After a failed write to that log (full disk), a RocksDB built with assertions,
-    // such as Debian's, ends the process at the next line. There must be no further line.
+    // With this level RocksDB writes only its options to its info log. If a write to that log fails because
+    // the disk is full, a RocksDB built with assertions, such as Debian's, ends the process at the next line.
+    // There must therefore be no later lines.
     rocksdb_options_set_info_log_level(options, 5)
     rocksdb_options_set_keep_log_file_num(options, 2)
     rocksdb_options_set_stats_dump_period_sec(options, 0)
@@ -99,8 +106,9 @@ final class RocksDatabase: @unchecked Sendable {
     rocksdb_block_based_options_set_block_cache(table, cache)
     rocksdb_block_based_options_set_block_size(table, 8 << 10)
     rocksdb_block_based_options_set_format_version(table, 5)
-    // Two bytes for each key: one of 2,000 look-ups of an absent row reads a block. With ten bits it is one of 100. A load of new
-    // documents, each of which is looked up, would then fill the cache with such blocks.
+    // The filter has 16 bits for each key. With them, one of 2,000 look-ups of an absent row needlessly reads
+    // a block; with the usual ten bits it is one of 100. A load of new documents looks up each key. With ten
+    // bits it would fill the cache with needless blocks.
     rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(16))
     rocksdb_options_set_block_based_table_factory(options, table)
     rocksdb_block_based_options_destroy(table)

@@ -1,6 +1,6 @@
-// The RocksDB storage engine: its batches are RocksDB's write batches, its snapshots RocksDB's snapshots.
+// The RocksDB engine is the storage engine on disk. Its batches and snapshots are those of RocksDB.
 //
-// Snapshots and cursors retain the ``RocksDatabase``, which is closed when the last of them is released.
+// Snapshots and cursors retain the ``RocksDatabase``. Their last release closes it.
 
 internal import CRocksDB
 import Locking
@@ -46,7 +46,7 @@ final class RocksEngine: StorageEngine {
         var error: UnsafeMutablePointer<CChar>?
         rocksdb_delete_file_in_range(
           database.handle, start.characters, start.count, end.characters, end.count, &error)
-        // A hint that failed costs space until the next compaction, nothing else.
+        // A failure is ignored: the disk space is then released by the next compaction.
         if let error { rocksdb_free(error) }
       }
     }
@@ -54,7 +54,8 @@ final class RocksEngine: StorageEngine {
 
   /// Releases the database and waits for reads in progress.
   func close() {
-    // The closure returns the last reference, so that RocksDB is closed outside the lock.
+    // The closure returns the reference, so that its release, which may close RocksDB, happens outside the
+    // lock.
     _ = database.withLock { database -> RocksDatabase? in
       defer { database = nil }
       return database
@@ -79,7 +80,7 @@ private final class ClosedSnapshot: EngineSnapshot {
 }
 
 extension UnsafeRawBufferPointer {
-  /// The bytes in the form of RocksDB's C interface.
+  /// The pointer to the bytes as RocksDB's C interface expects it.
   @inline(__always)
   var characters: UnsafePointer<CChar>? { baseAddress?.assumingMemoryBound(to: CChar.self) }
 }

@@ -1,4 +1,4 @@
-// RocksDB reports errors as strings, which this file converts to the errors of the store.
+// Converts RocksDB's errors, which are strings, to errors of the store.
 
 internal import CRocksDB
 internal import OrderedStore
@@ -31,7 +31,7 @@ enum RocksError {
       guard part.hasPrefix("/"), let slash = part.lastIndex(of: "/") else { return nil }
       return part[part.index(after: slash)...]
     }
-    // Paths may contain spaces, but most are between colons.
+    // The message is split at colons and not at spaces, because paths may contain spaces.
     return message.split(separator: ": ", omittingEmptySubsequences: false).map { part in
       if let name = fileName(part) { return String(name) }
       return part.split(separator: " ", omittingEmptySubsequences: false).map { fileName($0) ?? $0 }

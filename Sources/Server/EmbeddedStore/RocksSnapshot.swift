@@ -1,4 +1,4 @@
-// A snapshot of RocksDB and its cursors.
+// A RocksDB snapshot is an immutable state of the database. Its cursors scan ranges of it.
 
 internal import CRocksDB
 internal import OrderedStore
@@ -27,7 +27,7 @@ final class RocksSnapshot: EngineSnapshot, @unchecked Sendable {
   fileprivate static func options(_ snapshot: OpaquePointer?, _ tier: ReadTier) -> OpaquePointer? {
     let options = rocksdb_readoptions_create()
     rocksdb_readoptions_set_snapshot(options, snapshot)
-    // RocksDB's read tier 1 is its block cache and memtables.
+    // Read tier 1 limits RocksDB to its block cache and memtables.
     if tier == .memory { rocksdb_readoptions_set_read_tier(options, 1) }
     if tier == .withoutCacheFill { rocksdb_readoptions_set_fill_cache(options, 0) }
     return options
@@ -37,7 +37,8 @@ final class RocksSnapshot: EngineSnapshot, @unchecked Sendable {
     -> Bool
   {
     var error: UnsafeMutablePointer<CChar>?
-    // A single row does not justify dedicated options without cache fill.
+    // There are no options without cache fill for look-ups, because a single row evicts little from the
+    // cache.
     let options = tier == .memory ? memoryOptions : diskOptions
     let slice = rocksdb_get_pinned(database.handle, options, key.characters, key.count, &error)
     if let error { throw RocksError.error("reading", error) }
@@ -45,8 +46,9 @@ final class RocksSnapshot: EngineSnapshot, @unchecked Sendable {
     defer { rocksdb_pinnableslice_destroy(slice) }
     var size = 0
     let bytes = rocksdb_pinnableslice_value(slice, &size)
-    // If a table is not open, RocksDB's memory tier cannot exclude the key and returns an empty value without an error. After a
-    // start this applies to all tables but the first 16.
+    // An empty value in the memory tier may mean that the row is unknown. If a table is not open, RocksDB
+    // cannot know in memory whether it contains the key, and returns an empty value without an error. After a
+    // start only the first 16 tables are open.
     if size == 0, tier == .memory { throw MemoryTierMiss() }
     body(UnsafeRawBufferPointer(start: bytes, count: size))
     return true
@@ -57,7 +59,7 @@ final class RocksSnapshot: EngineSnapshot, @unchecked Sendable {
   }
 }
 
-/// A cursor over a range of a snapshot. RocksDB knows the bounds, so it does not read beyond them.
+/// A cursor over a range of a snapshot. RocksDB gets the bounds, so that it does not read beyond them.
 final class RocksCursor: EngineCursor {
   private let snapshot: RocksSnapshot
   private let options: OpaquePointer?
@@ -76,7 +78,8 @@ final class RocksCursor: EngineCursor {
     lower = UnsafeRawBufferPointer(rebasing: bounds[0..<start.count])
     upper = UnsafeRawBufferPointer(rebasing: bounds[start.count..<(start.count + end.count)])
     options = RocksSnapshot.options(snapshot.snapshot, tier)
-    // The iterator steps over removed rows that are not compacted yet. On a caller's thread it stops after 256 of them.
+    // The iterator must step over removed rows that are not compacted yet. On a caller's thread this option
+    // makes it fail after 256 of them, so that the read moves to a reader thread.
     if tier == .memory { rocksdb_readoptions_set_max_skippable_internal_keys(options, 256) }
     rocksdb_readoptions_set_iterate_lower_bound(options, lower.characters, lower.count)
     rocksdb_readoptions_set_iterate_upper_bound(options, upper.characters, upper.count)

@@ -76,7 +76,7 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
     return .text(.ok, "Resetting...\n")
   }
 
-  /// The path below `documents`. Document ids may contain anything that a name allows.
+  /// Returns the path of the segments after `documents`, where collection IDs and document IDs alternate.
   private static func path(_ segments: [String]) throws(FirestoreError) -> ResourcePath {
     for (index, segment) in segments.enumerated() {
       if index.isMultiple(of: 2) {
@@ -159,7 +159,8 @@ private struct ExportRequest {
   private(set) var name = ""
 
   init(_ request: HTTPRequest) throws(FirestoreError) {
-    // A web page must not cause files to be written or read. Browsers send such a request without a preflight.
+    // Requests of web pages are rejected, since they must not cause files to be written or read. Browsers send such a
+    // request without a CORS preflight.
     guard request.head.headers.first(name: "origin") == nil else {
       throw .permissionDenied("Exports and imports cannot be asked for by pages of another origin.")
     }

@@ -1,12 +1,13 @@
 // Limits of the engine. `EngineLimits` has the limits that Firebase publishes, which a server may raise, and
-// the engine's own. Limits of names are in `FirestoreModel.Limits`.
+// constant limits of this engine. Limits of names are in `FirestoreModel.Limits`.
 //
 // The names in a server's configuration omit `maximum`; see docs/limits.md.
 
 public import FirestoreModel
 import OrderedStore
 
-/// Limits that a server may raise. The defaults are Firebase's; two limits are Hearth's.
+/// Limits that a server may raise. The defaults are Firebase's published limits, except for two limits that
+/// only Hearth has.
 public struct EngineLimits: Sendable, Hashable {
   /// Limits of documents and queries.
   public var data = FirestoreLimits.standard
@@ -15,7 +16,7 @@ public struct EngineLimits: Sendable, Hashable {
   /// Maximum index entries of one document, as Firebase counts them.
   public var maximumIndexEntries = 40_000
   /// Maximum bytes of one index entry, by the published formula: the name of the document and of its parent,
-  /// the field's name, the indexed part of the value, and 32.
+  /// the field's name, the indexed part of the value, and 32 bytes.
   public var maximumIndexEntryBytes = 7_680
   /// Maximum bytes of all index entries of one document.
   public var maximumIndexEntriesBytes = 8 << 20
@@ -25,11 +26,11 @@ public struct EngineLimits: Sendable, Hashable {
   public var maximumFieldOverrides = 200
   /// How long history stays readable, in seconds: one hour.
   public var historySeconds = 3_600
-  /// Maximum age of a resume token, in seconds: half an hour. At most `historySeconds`.
+  /// Maximum age of a resume token, in seconds: half an hour. Must not exceed `historySeconds`.
   public var maximumResumeTokenAgeSeconds = 1_800
   /// Idle timeout of a transaction, in seconds after its last request.
   public var transactionIdleTimeoutSeconds = 60
-  /// Total timeout of a transaction, in seconds after its beginning. At most `historySeconds`.
+  /// Total timeout of a transaction, in seconds after its beginning. Must not exceed `historySeconds`.
   public var transactionTimeoutSeconds = 270
   /// Maximum open transactions of one database; Hearth's own limit.
   public var maximumOpenTransactions = 10_000
@@ -54,10 +55,10 @@ public struct EngineLimits: Sendable, Hashable {
   public static let maximumHistorySeconds = 7 * 24 * 3_600
 }
 
-/// The engine's own limits. Times are in microseconds.
+/// Limits that only this engine has, as constants. Times are in microseconds.
 extension EngineLimits {
-  /// Maximum bytes of the values in one entry of a composite index. Constant, since stored entries may not
-  /// depend on a setting.
+  /// Maximum bytes of the values in one entry of a composite index. It is a constant, since the stored
+  /// entries must not depend on a setting.
   public static let maximumCompositeEntryBytes = 7_680
   /// Maximum fields of one composite index.
   public static let maximumCompositeFields = 100
@@ -68,9 +69,11 @@ extension EngineLimits {
   /// Bytes of added or removed entries after which the step ends, even within a document.
   public static let indexingStepEntryBytes = 8 << 20
   /// Maximum bytes of one document's entries in the composite indexes being built; a larger document fails
-  /// the build. A commit, of at most 64 MiB, must be able to replace them all.
+  /// the build. A later commit must be able to remove all of them and write new ones, within the store's
+  /// limit of 64 MiB per commit.
   public static let maximumBuiltDocumentBytes = 32 << 20
-  /// Maximum ended transactions whose tokens are remembered, so that late calls get the right error.
+  /// Maximum ended transactions whose outcome is remembered, so that a later call with the token gets the
+  /// right error.
   public static let maximumEndedTransactions = 20_000
   /// Maximum documents and ranges that one transaction may read.
   public static let maximumTransactionReads = 250_000
@@ -81,18 +84,19 @@ extension EngineLimits {
   /// Maximum concurrent commits of one BatchWrite.
   public static let maximumConcurrentBatchWrites = 64
   /// Maximum cost of one commit: bytes of stored documents, plus 16 for each field and element that a write
-  /// processes. The database's other writes wait meanwhile.
+  /// processes. The limit exists because the database's other writes wait while a commit runs.
   public static let maximumCommitCost = 512 << 20
   /// Maximum documents that one commit of `clear` deletes.
   public static let maximumClearedDocuments = 20_000
   /// Bytes of these documents after which no more are added.
   public static let maximumClearedBytes = 64 << 20
-  /// Maximum bytes of the removed keys and the log record: the store's commit limit.
+  /// Maximum bytes of removed keys and log record in one commit of `clear`: just below the store's commit
+  /// limit.
   public static let maximumClearedKeyBytes = StoreLimits.maximumCommitBytes - 1
   /// How long a transactional read waits for locks of active transactions. It fails earlier once a holder has
   /// been idle for `lockWait`.
   public static let readLockTimeout: UInt64 = 30_000_000
-  /// How long a read waits, in all, for a version close to the current time.
+  /// How long a read may wait for a version close to the current time.
   public static let readTimeout: UInt64 = 25_000
   /// Maximum bytes of documents that one query may hold for sorting.
   public static let maximumSortBytes = 64 << 20
@@ -104,7 +108,7 @@ extension EngineLimits {
   public static let defaultListPageSize = 300
   /// Maximum number of documents or ids on one page of a listing.
   public static let maximumListPageSize = 10_000
-  /// Bytes of documents or ids on a listing page after which no more are added. The page token continues.
+  /// Bytes of documents or ids on a listing page after which no more are added. The next page has the rest.
   public static let maximumListPageBytes = 4 << 20
   /// Maximum rows and index entries that a query scans in one read. Then it yields and continues.
   public static let maximumScanRows = 4_096
@@ -112,8 +116,8 @@ extension EngineLimits {
   public static let maximumScanBytes = 8 << 20
   /// Maximum distinct names in one BatchGetDocuments.
   public static let maximumBatchGetNames = 100_000
-  /// Maximum distinct listened queries of one collection, or of one collection group, that no index of
-  /// targets can find. Every write to the collection is compared with each of them.
+  /// Maximum distinct queries without a key in the target index (see `TargetIndexKey`), per collection or
+  /// collection group. Every write to the collection is evaluated against each of them.
   public static let maximumUnindexedQueries = 100_000
   /// Maximum queued commands of one Listen stream.
   public static let maximumStreamCommands = 4_000
@@ -124,18 +128,20 @@ extension EngineLimits {
   /// Maximum document changes buffered with their documents for one slow Listen stream. Beyond it only their
   /// names are kept.
   public static let maximumStreamChanges = 1_024
-  /// Maximum bytes of the documents in these changes. Beyond it, too, only their names are kept.
+  /// Maximum bytes of the documents in these changes. Beyond it only their names are kept.
   public static let maximumStreamChangeBytes = 4 << 20
   /// Maximum buffered names for one slow Listen stream. Beyond it the stream's targets are reset.
   public static let maximumStreamChangedNames = 16_384
   /// Maximum bytes of these names.
   public static let maximumStreamChangedNameBytes = 4 << 20
-  /// Maximum changes of one snapshot to a stream's limited targets. Beyond it all targets are reset.
+  /// Maximum changes in one snapshot to a stream's targets with limit or offset. Beyond it all targets of the
+  /// stream are reset.
   public static let maximumWindowChanges = 65_536
   /// Maximum commits that a resumed target reads from the log. Beyond it the target is reset.
   public static let maximumResumeRecords = 10_000
-  /// Maximum `expectedCount` for which a resumed target's documents are counted; counting reads them. If
-  /// `expectedCount` is larger, matches are not counted: only changes are sent.
+  /// Maximum `expectedCount` (the number of documents that the client reports) for which a resumed target's
+  /// documents are counted. Counting has to read them. If `expectedCount` is larger, only the changes are
+  /// sent.
   public static let maximumResumeCountDocuments = 1_000
   /// Maximum bytes of the names in an existence filter. Beyond it the filter holds the count alone.
   public static let maximumFilterNameBytes = 8 << 20

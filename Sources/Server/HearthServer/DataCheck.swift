@@ -1,5 +1,5 @@
-// Checks a data directory that no server has open: whether Firestore's rows agree with each other, and whether
-// the trees of the Realtime Database are readable.
+// The data check reads a data directory that no server has open. It verifies that Firestore's rows are
+// consistent with each other, and that the trees of the Realtime Database are readable.
 
 import EmbeddedStore
 public import FirestoreEngine
@@ -30,7 +30,8 @@ public enum DataCheck {
     }
   }
 
-  /// Checks every database in a directory. It changes only what a server start would clean up.
+  /// Checks every database in a directory. Opening the store may clean up the directory like a server start;
+  /// the check changes nothing else.
   /// - Throws: ``HearthError`` if there is no such directory, a server has it open, or it cannot be read.
   public static func run(directory: String) async throws(HearthError) -> Findings {
     guard FileManager.default.fileExists(atPath: directory + "/CURRENT") else {

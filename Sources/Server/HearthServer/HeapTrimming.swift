@@ -1,8 +1,9 @@
-// Heap trimming returns free memory to the system. The GNU C library retains freed memory between live
-// allocations. Without trimming, a process stays as large as after its largest load until it ends.
+// Heap trimming returns freed memory to the system. The GNU C library retains freed memory that is between
+// live allocations. Without trimming, a process therefore stays as large as during its largest load.
 //
-// Invariant: trimming never delays a busy server. The library locks each part of the heap while it is trimmed.
-// A trim therefore runs only after five seconds of almost no work, and once until there is work again.
+// Invariant: trimming never delays a busy server. The library locks each part of the heap while it trims that
+// part. A trim therefore runs only after five seconds of almost no work, and not again before there was more
+// work.
 
 import OrderedStore
 
@@ -15,9 +16,9 @@ import OrderedStore
 enum HeapTrimming {
   /// The time that the process must be idle before a trim, in seconds.
   private static let idleSeconds = 5
-  /// The processor time within ``idleSeconds`` up to which the process counts as idle, in seconds.
+  /// The maximum processor time within ``idleSeconds`` of a process that counts as idle, in seconds.
   private static let maximumIdleProcessorSeconds = 0.1
-  /// The processor time since the last trim from which another trim is useful, in seconds.
+  /// The minimum processor time between two trims, in seconds. After less work there is little to trim.
   private static let minimumWorkProcessorSeconds = 0.5
 
   /// Trims the heap after each phase of work. Returns when its task is cancelled, and immediately if the
@@ -37,7 +38,7 @@ enum HeapTrimming {
     #endif
   }
 
-  /// Trims on a dedicated thread: it may take 0.1 s for each gigabyte.
+  /// Trims on a dedicated thread, because it may take 0.1 s for each gigabyte.
   static func trim() async {
     #if canImport(Glibc)
       await withCheckedContinuation { continuation in

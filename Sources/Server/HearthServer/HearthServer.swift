@@ -1,9 +1,10 @@
-// A complete Hearth server in one object: it opens the store, adds engines and ports, and closes them again.
+// A Hearth server is a complete server in one object. It opens the store, the engines and the ports, and
+// closes them again.
 //
 // Invariants
 //   1. `start` either serves on every address, or throws and leaves nothing open: no port, no directory.
-//   2. `stop` accepts nothing new, lets requests in flight finish within the grace period, then closes the
-//      store and releases the directory. Every acknowledged write is on disk before.
+//   2. `stop` accepts no new requests and lets requests in flight finish within the grace period. It then
+//      closes the store, with every acknowledged write on disk, and releases the directory.
 
 import EmbeddedStore
 import EmulatorSuite
@@ -73,8 +74,8 @@ public final class HearthServer: Sendable {
 
   /// Opens the store and every port.
   /// - Returns: the addresses, Firestore first.
-  /// - Throws: ``HearthError`` with advice; nothing stays open then. Also if the server was started before, or
-  ///   if its task is cancelled. No export is written then, because a partial import would replace a complete
+  /// - Throws: ``HearthError`` with advice; nothing stays open then. This includes a second start and a
+  ///   cancelled task. A failed start writes no export, because a partial import would replace a complete
   ///   export.
   @discardableResult
   public func start() async throws(HearthError) -> [Listener] {
@@ -116,8 +117,8 @@ public final class HearthServer: Sendable {
     do throws(HearthError) { try await stopAndExport() } catch { log.error("\(error)") }
   }
 
-  /// Stops like ``stop()``, but does not export. For a server whose start was never reported: an earlier export
-  /// must stay.
+  /// Stops like ``stop()``, but does not export. Used if the server was stopped before it was reported as
+  /// ready: an earlier export must then not be replaced.
   func stopWithoutExport() async {
     guard let running = markStopped() else { return }
     await drain(running)
@@ -132,7 +133,7 @@ public final class HearthServer: Sendable {
     }
   }
 
-  /// Stops like ``stop()``, with the export at exit.
+  /// Stops the server like ``stop()``, but throws if the export at exit fails instead of logging the failure.
   /// - Throws: ``HearthError`` if the export fails.
   func stopAndExport() async throws(HearthError) {
     guard let running = markStopped() else { return }
@@ -147,7 +148,8 @@ public final class HearthServer: Sendable {
     if let failure { throw failure }
   }
 
-  /// Reads the index files again and builds new indexes. Errors in any file are logged and change nothing.
+  /// Reads the index files again and builds new indexes. If any file has an error, logs it and changes
+  /// nothing.
   public func reloadIndexes() async {
     let engine: FirestoreEngine? = phase.withLockedValue { phase in
       if case .running(let running) = phase { running.firestore } else { nil }
@@ -172,7 +174,7 @@ public final class HearthServer: Sendable {
   static let databaseName = "Realtime Database"
   static let hubName = "Emulator hub"
 
-  /// The version of this server, as it reports it to tools.
+  /// The version that this server reports to tools.
   static let version = "0.1.0"
 
   private func open() async throws(HearthError) -> Running {
@@ -192,7 +194,7 @@ public final class HearthServer: Sendable {
     let engine = FirestoreEngine(store: store, policy: policy, options: options)
     var limits = PortLimits()
     limits.memory = MemoryBudget(limit: SystemMemory.bytes / 4)
-    // Each port may use all of them.
+    // The ports share one budget of connections, and a single port may use all of it.
     limits.maximumConnections = OpenFileBudget.current.connections
     limits.connections = ConnectionBudget(limits.maximumConnections)
     let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
@@ -206,7 +208,8 @@ public final class HearthServer: Sendable {
           firestore: engine, realtime: configuration.database == nil ? nil : realtime.engine,
           project: configuration.project, version: Self.version, log: log)
         running.suite = suite
-        // This check runs before there is data that an invalid export directory would lose.
+        // This check runs before clients can write data. If the export directory is invalid, their data would
+        // otherwise be lost at exit.
         if let path = configuration.exportOnExit { try await checkExport(to: path, suite) }
         // The import runs before the ports open, so that no client sees a partial import.
         if let path = configuration.importedDirectory { try await load(path, suite) }
@@ -224,7 +227,7 @@ public final class HearthServer: Sendable {
           address, realtime.protocols, tls, limits, Self.databaseName, flag: "--database-port", in: &running)
       }
       if configuration.emulator, let address = configuration.hub {
-        // The hub never uses TLS: tools contact it before they know this server.
+        // The hub never uses TLS, because tools contact it before they know whether this server uses TLS.
         try await listen(
           address, hub(running).protocols(limits), nil, limits, Self.hubName, flag: "--hub-port",
           in: &running,
@@ -237,7 +240,7 @@ public final class HearthServer: Sendable {
       try Self.checkCancellation()
       return running
     } catch {
-      // The task of the start may be cancelled. Closing runs in its own task, which is not.
+      // The current task may be cancelled, which would disturb closing. Closing therefore runs in a new task.
       let opened = running
       await Task {
         await drain(opened)
@@ -252,8 +255,8 @@ public final class HearthServer: Sendable {
     if Task.isCancelled { throw HearthError("The start was cancelled.") }
   }
 
-  /// Imports a directory. It may be missing if the export at exit creates it, so that the first start needs no
-  /// other options.
+  /// Imports a directory. The directory may be missing if the export at exit will create it, so that the
+  /// first start works with the same options as later ones.
   private func load(_ path: String, _ suite: EmulatorDataDirectory) async throws(HearthError) {
     let isCreatedAtExit = path == configuration.exportOnExit
     do { try await suite.load(from: path, mayBeMissing: isCreatedAtExit) } catch {
@@ -265,7 +268,7 @@ public final class HearthServer: Sendable {
     do { try await suite.checkExport(to: path) } catch { throw HearthError("\(error) (--export-on-exit)") }
   }
 
-  /// The hub, which lists the ports that listen already.
+  /// Makes the emulator hub, which lists the ports that are already open.
   private func hub(_ running: Running) -> EmulatorHub {
     let emulators = running.ports.map { running in
       EmulatorHub.Emulator(

@@ -1,4 +1,4 @@
-// Runs a server until a signal stops the process. This is `hearth serve`.
+// Runs a server as a service, until a signal stops the process. The command `hearth serve` calls it.
 
 import EmbeddedStore
 import Logging
@@ -31,7 +31,8 @@ extension HearthServer {
   ) async throws {
     var log = Logger(label: "hearth") { StreamLogHandler.standardError(label: $0) }
     log.logLevel = configuration.logLevel
-    // Signals are handled before anything is opened, so that none interrupts an open.
+    // Signal handling begins before anything is opened, so that no signal ends the process while it opens
+    // files or ports.
     let signals = ProcessSignals(isExporting: configuration.exportOnExit != nil, log: log)
     OpenFileBudget.raiseLimit()
     let server = HearthServer(configuration, log: log)
@@ -45,8 +46,8 @@ extension HearthServer {
     ready: @escaping @Sendable ([Listener]) -> Void
   ) async throws {
     if let signal = signals.becomeReady() {
-      // The start had completed before it noticed the signal. The deadline is that of a start, which is too
-      // short for an export.
+      // The signal arrived at the end of the start, which therefore completed. The process must end within
+      // the deadline for a stopped start, which is too short for an export.
       await server.stopWithoutExport()
       throw StoppedBeforeReady(signal: signal)
     }

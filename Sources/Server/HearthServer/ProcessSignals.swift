@@ -1,4 +1,4 @@
-// The signals of the process, handled from before its start to its end.
+// Handles the signals of the process, from before the server's start to the end of the process.
 //
 // Invariants
 //   1. After the first SIGTERM or SIGINT the process ends within the promised time. A second one ends it
@@ -19,7 +19,7 @@ import NIOCore
   import Darwin
 #endif
 
-/// The signals of this process, from the creation of this object on.
+/// The signal handlers of this process. They are active while this object exists.
 // SAFETY: the sources are accessed only during init and deinit; all other mutable state is locked.
 final class ProcessSignals: @unchecked Sendable {
   private struct State {
@@ -30,15 +30,16 @@ final class ProcessSignals: @unchecked Sendable {
     var onStop: [@Sendable () -> Void] = []
   }
 
-  /// The deadline to stop a server without an export, in seconds.
+  /// The time from the signal to the forced end of a server that does not export, in seconds.
   private static let stopSeconds = 9.5
-  /// The deadline to stop a server with an export, in seconds.
+  /// The time from the signal to the forced end of a server that exports at exit, in seconds.
   private static let exportSeconds = 599.5
-  /// The time within which repeated signals count as one: a terminal and the tools around may each forward the
-  /// same signal.
+  /// The time within which repeated signals count as one. One key press can cause several signals, because
+  /// the terminal and the parent process may each forward it.
   private static let echoWindow = TimeAmount.milliseconds(100)
 
-  /// One element for each SIGHUP. Signals during the handling of another are merged into one.
+  /// Receives one element for each SIGHUP. Several signals during the handling of an earlier one become a
+  /// single element.
   let hangups: AsyncStream<Void>
 
   private let hangup: AsyncStream<Void>.Continuation
@@ -61,7 +62,7 @@ final class ProcessSignals: @unchecked Sendable {
     let registrations = DispatchGroup()
     for number in [SIGTERM, SIGINT, SIGHUP] {
       #if canImport(Darwin)
-        // Otherwise the system's default action would come first.
+        // On this system the signal's default action would otherwise end the process before the handler runs.
         signal(number, SIG_IGN)
       #endif
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
@@ -82,8 +83,9 @@ final class ProcessSignals: @unchecked Sendable {
   /// The signal that stops the process; nil if none was received.
   var stop: Int32? { state.withLockedValue { $0.stop } }
 
-  /// Marks the server as ready. From now on a signal stops a running server, not a start.
-  /// - Returns: the signal that was received before. It stops the start, with the deadline of a start.
+  /// Marks the server as ready, unless a signal was received before. Later signals stop a running server.
+  /// - Returns: the signal that was received before; nil if the server is ready. The signal stops the start,
+  ///   within the deadline for a start.
   func becomeReady() -> Int32? {
     state.withLockedValue { state in
       if state.stop == nil { state.isReady = true }
@@ -134,8 +136,8 @@ final class ProcessSignals: @unchecked Sendable {
     }
   }
 
-  /// Ends the process at its deadline. Acknowledged writes are on disk, so this is safe at any moment. A long
-  /// scan or a stuck client cannot delay the end beyond the promised time.
+  /// Schedules the forced end of the process, so that a long scan or a stuck client cannot delay the end
+  /// beyond the promised time. Ending at any moment is safe, because acknowledged writes are on disk.
   private func setDeadline(_ number: Int32, _ seconds: Double) {
     queue.asyncAfter(deadline: .now() + seconds) { [self] in
       guard state.withLockedValue({ $0.isReady }) else {

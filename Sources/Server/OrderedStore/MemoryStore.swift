@@ -1,5 +1,6 @@
-// The store in memory, which ends with the process. `--ephemeral` and tests use it, and tests compare other engines with it.
-// It starts in well under a millisecond and implements the complete contract except durability.
+// The memory store keeps its data in memory, until the process ends. It implements the complete store
+// contract except durability, and starts in less than a millisecond. The option `--ephemeral` and tests use
+// it.
 
 /// A store in memory.
 public final class MemoryStore: OrderedStore {
@@ -10,7 +11,7 @@ public final class MemoryStore: OrderedStore {
     try self.init(MemoryEngine(), options)
   }
 
-  /// Makes a store over the contents of an earlier store, like a restart.
+  /// Makes a store over the contents of an earlier store, to simulate a restart.
   package init(_ engine: MemoryEngine, _ options: StoreOptions) throws {
     store = try EngineStore(engine, options)
   }
@@ -34,6 +35,6 @@ public final class MemoryStore: OrderedStore {
   /// Completes every call in flight and ends the store's threads. Later calls throw ``StoreError``.
   public func close() async throws { try await store.close() }
 
-  /// Deletes the rows below the history windows now. For tests and tools.
+  /// Deletes history that is older than the history windows now. For tests and tools.
   package func trimNow() async throws { try await store.trimNow() }
 }

@@ -1,7 +1,7 @@
 // Authenticates callers of the Realtime Database by their credential.
 //
-// With `--emulator` the claims of a credential are trusted without verification. Otherwise every credential
-// is rejected: verification does not exist yet.
+// With `--emulator` the server trusts the claims of a credential without verification. Without it the server
+// rejects every credential, because verification is not implemented.
 //
 // Invariant: no credential is trusted unless the process was started as an emulator.
 
@@ -13,7 +13,8 @@ import RealtimeModel
 package struct RealtimeAuthentication: Sendable {
   private let isEmulator: Bool
 
-  /// Trusts every credential: `owner` is the administrator, the claims of a token are not verified.
+  /// Trusts every credential. The credential `owner` identifies the administrator, and the claims of tokens
+  /// are not verified.
   package static let emulator = RealtimeAuthentication(isEmulator: true)
 
   /// Rejects every credential.
@@ -28,8 +29,8 @@ package struct RealtimeAuthentication: Sendable {
     var expires: Int64
   }
 
-  /// Returns the error for requests that are rejected whatever they contain; nil where callers are
-  /// authenticated.
+  /// Returns the error for a request with a given credential if this port rejects such requests independent
+  /// of their contents; nil otherwise.
   func refusal(of credential: String?) -> RealtimeError? {
     guard !isEmulator else { return nil }
     return credential == nil ? .permissionDenied : Self.invalidToken
@@ -60,7 +61,7 @@ package struct RealtimeAuthentication: Sendable {
     return Verified(caller: Caller(.user(id: id, claims: claims)), claims: claims, expires: expires)
   }
 
-  /// Returns the caller of a request. An administrator may act as another user by `override`.
+  /// Returns the caller of a request. With `override`, an administrator acts as another user.
   func caller(credential: String?, override: Override? = nil) throws(RealtimeError) -> Caller {
     guard let credential else { return .anonymous }
     let caller = try verify(credential).caller

@@ -1,7 +1,7 @@
-// Serves the Realtime Database on a port: holds the engine, authentication and limits that all its
-// connections share.
+// The endpoint of the Realtime Database on a port. It holds the engine, the authentication and the limits
+// that all connections of the port share.
 //
-// Invariant: no state here changes per message.
+// Invariant: handling a message changes no state of the endpoint, so connections do not contend for it.
 
 package import Logging
 import NIOConcurrencyHelpers
@@ -18,7 +18,7 @@ import RealtimeModel
   import Darwin
 #endif
 
-/// The Realtime Database as a port serves it: WebSocket, REST and event streams.
+/// Serves the Realtime Database on a port over WebSockets, long polling, REST and event streams.
 package final class RealtimeEndpoint: Sendable {
   let engine: RealtimeEngine
   let authentication: RealtimeAuthentication
@@ -36,7 +36,8 @@ package final class RealtimeEndpoint: Sendable {
   /// Creates the endpoint.
   ///
   /// - Parameters:
-  ///   - defaultNamespace: the database of requests that name none, neither by `ns` nor by host.
+  ///   - defaultNamespace: the database of a request that names none, neither in its `ns` parameter nor in
+  ///     its host.
   ///   - limits: the limits of one connection.
   ///   - now: the wall clock sent to clients, in milliseconds since 1970.
   package init(
@@ -77,8 +78,8 @@ package final class RealtimeEndpoint: Sendable {
     }
   }
 
-  /// Returns the namespace of a request: the parameter, the first label of a host with three or more labels,
-  /// or the default.
+  /// Returns the namespace of a request, which is the name of its database. It is the `ns` parameter, else
+  /// the first label of a host with three or more labels, else the default.
   func namespace(parameter: String?, host: String?) -> String {
     if let parameter, !parameter.isEmpty { return parameter }
     if let host {

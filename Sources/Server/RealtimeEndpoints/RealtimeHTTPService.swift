@@ -1,6 +1,8 @@
 // Serves the HTTP requests of the Realtime Database's port: REST, settings, event streams, long polling, and the
 // upgrade to a WebSocket.
 //
+// A drain is the first phase of a shutdown: the port accepts nothing new and lets open requests finish.
+//
 // Invariant: no event stream, session or WebSocket begins after the start of a drain.
 
 import JSON
@@ -14,7 +16,8 @@ import RealtimeModel
 struct RealtimeHTTPService: HTTPService {
   let endpoint: RealtimeEndpoint
 
-  /// A request with a longer body is rejected by its head, which ends the connection. A shorter body is read first.
+  /// The maximum size of a body that is read even if the head shows that the request is rejected, in bytes.
+  /// Rejecting a request before its body is read ends the connection.
   private static let smallBodyBytes = 16 << 10
 
   func connectionLimits(_ port: PortLimits) -> HTTPConnectionLimits {
@@ -45,7 +48,8 @@ struct RealtimeHTTPService: HTTPService {
       maximumBytes: request.maximumBodyBytes(endpoint.limits), threshold: endpoint.limits.arrivingBodyBytes
     ) { queue, exchange in
       let service = RESTService(endpoint: endpoint)
-      // Not cancelled with the exchange: the queue reports that the rest of the body will not arrive.
+      // The end of the exchange does not cancel this task. The body queue instead reports that the rest of
+      // the body will not arrive.
       respond(exchange) { await service.write(request, queue) }
     }
   }
@@ -119,7 +123,8 @@ struct RealtimeHTTPService: HTTPService {
         var root = target
         root.rawPath = "/.json"
         let caller = try RESTRequest(head, root, endpoint).caller
-        // The emulator's web interface sends no credential.
+        // The emulator's web interface sends no credential, so callers with full access may list databases
+        // too.
         guard caller == .administrator || endpoint.engine.allowsEverything(caller) else {
           throw RealtimeError.permissionDenied
         }
@@ -133,8 +138,9 @@ struct RealtimeHTTPService: HTTPService {
   }
 
   /// Makes a response off the event loop and sends it.
-  /// - Parameter isRead: whether the request only reads. A read waits in the queue of all reads, and the end of its
-  ///   exchange cancels it. A half-close cancels a waiting read, since most clients that half-close are gone.
+  /// - Parameter isRead: whether the request only reads. A read waits in the queue of all reads. The end of
+  ///   its exchange cancels it. A half-close by the client cancels it only while it waits, because most
+  ///   clients that half-close have disconnected.
   private func respond(
     _ exchange: HTTPExchange, isRead: Bool = false, _ make: @escaping @Sendable () async -> HTTPResponse
   ) {

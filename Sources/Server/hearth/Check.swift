@@ -1,4 +1,5 @@
-// `hearth check`: reads a data directory that no server has open, and reports whether it is consistent.
+// The command `hearth check` reads a data directory that no server has open, and reports whether it is
+// consistent.
 
 import ArgumentParser
 import FirestoreEngine

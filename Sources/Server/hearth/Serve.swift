@@ -1,4 +1,5 @@
-// `hearth serve`: parses the options, starts a server, prints its addresses, and runs until a signal stops it.
+// The command `hearth serve` parses the options, starts a server, prints its addresses, and runs until a
+// signal stops it.
 
 import ArgumentParser
 import Foundation

@@ -20,7 +20,7 @@ public enum Limits {
   public static let greatestValueDepth = 31
 }
 
-/// The limits of documents and queries, which a server may raise. The defaults are the product's own.
+/// The limits of documents and queries, which a server may raise. The defaults are Cloud Firestore's.
 public struct FirestoreLimits: Sendable, Hashable {
   /// The maximum size of a document in bytes, by the size formula.
   public var documentBytes = 1_048_576
@@ -45,9 +45,9 @@ public struct FirestoreLimits: Sendable, Hashable {
   /// The maximum results of a nearest-neighbour query.
   public var nearestNeighbours = 1000
 
-  /// Creates the product's limits.
+  /// Creates Cloud Firestore's limits.
   public init() {}
 
-  /// The product's limits.
+  /// Cloud Firestore's limits.
   public static let standard = FirestoreLimits()
 }

@@ -1,4 +1,4 @@
-// The error of the JSON reader: a code and the offset of the offending byte. Endpoints convert it to the product's
+// The error of the JSON reader: a code and the offset of the offending byte. Endpoints convert it to Firebase's
 // message with a line and a column.
 
 /// The reason and the position at which a JSON text is rejected.

@@ -21,9 +21,10 @@ extension JSONReader {
     return index - start
   }
 
-  /// The top bit of every byte that is a quote, a backslash, a control or not ASCII.
+  /// A word in which the top bit of a byte is set if that byte of `word` is a quote, a backslash, a control or not
+  /// ASCII.
   ///
-  /// A borrow may mark bytes above the first such byte wrongly, so only the lowest mark is used.
+  /// The subtractions borrow from higher bytes and may mark these wrongly. So only the lowest mark is reliable.
   @inline(__always)
   private static func marks(_ word: UInt64) -> UInt64 {
     let ones: UInt64 = 0x0101_0101_0101_0101
@@ -52,7 +53,7 @@ extension JSONReader {
   private mutating func stringBodySlowly(afterRun run: Int) throws(JSONError) -> String {
     let start = position
     position += run
-    // Without escapes, the bytes are the string. Validation finds this out.
+    // Validates until the first escape. If the string has none, its bytes are the result.
     while true {
       guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
       let byte = base[position]

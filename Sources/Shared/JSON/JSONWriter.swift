@@ -26,7 +26,7 @@ public struct JSONWriter: Sendable {
   ///
   /// - Parameters:
   ///   - pretty: whether to write one member a line, with two spaces a level and a space on both sides of the colon, as
-  ///     the product does; otherwise without white space.
+  ///     Firebase does; otherwise without white space.
   ///   - capacity: the number of bytes to reserve.
   public init(pretty: Bool = false, capacity: Int = 256) {
     self.pretty = pretty
@@ -130,7 +130,7 @@ public struct JSONWriter: Sendable {
     afterKey = true
   }
 
-  /// Writes a line feed. The product ends pretty texts with one.
+  /// Writes a line feed, with which Firebase ends pretty texts.
   public mutating func lineFeed() { buffer.append(0x0A) }
 
   /// Removes and returns the bytes written since the last call. The text continues after them.

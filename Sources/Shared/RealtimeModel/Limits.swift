@@ -2,7 +2,7 @@
 
 public import JSON
 
-/// The limits of paths, keys and values, which a server may raise. The defaults are the product's.
+/// The limits of paths, keys and values, which a server may raise. The defaults are Firebase's.
 public struct RealtimeLimits: Sendable, Equatable {
   /// The maximum levels of a stored value below the root.
   public var depth = 32
@@ -20,24 +20,25 @@ public struct RealtimeLimits: Sendable, Equatable {
   public var readSeconds = 15 * 60
   /// The maximum listens of one connection.
   public var listensPerConnection = 10_000
-  /// The maximum orderings of one location in listens with limits at a time; order by key does not count.
+  /// The maximum number of different orderings that active listens with a limit use at one location. Order by key does
+  /// not count.
   public var ordersPerLocation = 1_000
   /// The maximum onDisconnect values of one connection.
   public var onDisconnectsPerConnection = 10_000
-  /// The maximum bytes that writing the onDisconnect values of one connection may take: the rows of their leaves, each
-  /// with its path, and the rows of the log. It is half the maximum commit of the store, so that the write always fits.
+  /// The maximum bytes of the commit that writes the onDisconnect values of one connection: the rows of their leaves,
+  /// each with its path, and the log record. It is half the store's limit of a commit, so that the write always fits.
   public var onDisconnectBytes = 32 * 1024 * 1024
   /// The maximum bytes of output queued for one connection.
   public var queuedOutputBytes = 64 * 1024 * 1024
 
-  /// Creates the product's limits.
+  /// Creates Firebase's limits.
   public init() {}
 
-  /// The product's limits.
+  /// Firebase's limits.
   public static let standard = RealtimeLimits()
 
-  /// The maximum bytes of all keys on the path to a value, plus one for each: the room in the key of a row. The
-  /// product's depth and key limits imply it.
+  /// The maximum bytes of all keys on the path to a value, plus one for each key. A row's key in the store has room for
+  /// that. With Firebase's limits of depth and key length no path is longer.
   public static let pathBytes = 32 * (768 + 1)
 
   /// Whether a path of `keys` keys may be longer than ``pathBytes``, which requires raised limits.
@@ -51,7 +52,7 @@ public struct RealtimeLimits: Sendable, Equatable {
       depth: standard.depth, bytes: max(standard.bytes, restWriteBytes, 2 * socketWriteBytes))
   }
 
-  /// The length to which the successor arithmetic of range bounds pads keys. It differs from ``keyBytes``: the
-  /// product's clients use this length, so that bounds are the same on the wire.
+  /// The length to which the successor arithmetic of range bounds pads keys. It differs from ``keyBytes`` because
+  /// Firebase's clients use this length, and the bounds on the wire must be equal.
   public static let successorKeyLength = 786
 }

@@ -1,6 +1,6 @@
 // The error type of the Realtime Database: the status on the wire and a message.
 
-/// An error with the product's status string and message.
+/// An error with Firebase's status string and message.
 public struct RealtimeError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A status string of the protocol. It is a struct, so that unknown statuses are kept.
   public struct Status: Hashable, Sendable, RawRepresentable {

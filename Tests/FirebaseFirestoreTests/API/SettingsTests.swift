@@ -40,7 +40,7 @@ private final class ForeignSettings: NSObject, MemoryGarbageCollectorSettings {}
     #expect(MemoryCacheSettings(garbageCollectorSettings: MemoryEagerGCSetting()).size == nil)
   }
 
-  @Test("contradictory or foreign settings trap")
+  @Test("contradictory settings, and implementations of the settings protocols by apps, trap")
   func invalidSettings() async throws {
     await #expect(processExitsWith: .failure) { FirestoreSettings().cacheSizeBytes = 1_000 }
     let foreign = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {

@@ -27,7 +27,7 @@ import Testing
     #expect(write.precondition == nil)
   }
 
-  @Test("a merge of transforms only has an empty mask")
+  @Test("a merge that contains only transforms has an empty mask")
   func mergeOfTransforms() {
     let write = Write.merge(["at": FieldValue.serverTimestamp()], nil, name)
     #expect(write.mask == [])

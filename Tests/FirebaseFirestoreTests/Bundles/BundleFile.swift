@@ -1,4 +1,4 @@
-// Builds bundle files for tests, in the JSON dialects of the server libraries.
+// Builds bundle files for tests. Google's server libraries write times and limits in two JSON dialects.
 
 import Foundation
 

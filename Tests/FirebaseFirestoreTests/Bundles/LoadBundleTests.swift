@@ -128,7 +128,7 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }
     let file = folder.appendingPathComponent("bundle")
-    // Larger than one read.
+    // The document is larger than one read of the stream.
     let long = String(repeating: "x", count: 200_000)
     try books { $0.add("books/long", ["text": ["stringValue": long]], at: 10) }.write(to: file)
     let stream = try #require(InputStream(fileAtPath: file.path))

@@ -106,7 +106,7 @@ private struct WithReference: Codable {
     #expect(back.ref == value.ref && back.deep == value.deep)
   }
 
-  @Test("other coders encode Timestamp and GeoPoint, and reject references and field values")
+  @Test("coders such as JSONEncoder encode Timestamp and GeoPoint, and reject references and field values")
   func otherCoders() throws {
     let json = JSONEncoder()
     json.outputFormatting = .sortedKeys

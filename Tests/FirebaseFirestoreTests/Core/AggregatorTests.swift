@@ -1,4 +1,5 @@
-// The aggregation of watch stream messages into snapshots.
+// The aggregation of watch stream messages into snapshots. A limbo document is one that the cache contains for a
+// query but the server did not confirm; the client resolves its state with a target for this document.
 
 import FirebaseCore
 import FirestoreModel
@@ -115,7 +116,7 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
     #expect(event.targetMismatches == [2: .existenceFilterMismatch])
   }
 
-  @Test("a current document target without its document has a missing document")
+  @Test("if a target for one document becomes current without the document, the document is missing")
   mutating func missingDocument() {
     targets[2] = TargetData(target: .document(name("a")), id: 2, purpose: .limboResolution)
     acknowledgeTarget()

@@ -1,4 +1,5 @@
-// The cost of changes in a large query result: proportional to the changes, independent of the result.
+// The cost of changes in a large query result: proportional to the number of changes, independent of the result's
+// size.
 
 import FirestoreModel
 import Testing

@@ -265,7 +265,7 @@ private func outcome(
     }
   }
 
-  @Test("a removed listener receives no event, with any thread and time of the removal")
+  @Test("a removed listener receives no event, whatever the thread and time of its removal")
   func removedListener() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
@@ -321,7 +321,9 @@ private func outcome(
 
   // MARK: Termination
 
-  @Test("pending writes have no outcome when an instance ends", arguments: [false, true])
+  @Test(
+    "when an instance ends, completions of pending writes are not called, and waiting calls fail",
+    arguments: [false, true])
   func pendingWritesAtTermination(byDeletingTheApp: Bool) async throws {
     let client = TestClient.make(port: 1)
     let outcomes = Recorder<String>()

@@ -25,7 +25,7 @@ private struct Generator {
     case 2, 3: .integer(Int64.random(in: -2...3, using: &random))
     case 4: .double([-.infinity, -0.0, 0.5, 1, 2, .nan].randomElement(using: &random) ?? 0)
     case 5: .string(["", "a", "ab", "b", "\u{0}"].randomElement(using: &random) ?? "")
-    // Longer than the values that an index stores completely.
+    // Strings of about 1,500 bytes: an index stores the shorter ones completely and truncates the longer ones.
     case 6: .string(String(repeating: "z", count: 1499 + Int.random(in: 0..<4, using: &random)))
     case 7, 8: .array((0..<Int.random(in: 0..<4, using: &random)).map { _ in value(depth: 1) })
     default: .map(["x": value(depth: 1)])

@@ -101,14 +101,14 @@ private final class TwoAddresses: Resolver, Sendable {
       listener.remove()
     }
 
-    // A certificate of another authority, and a missing file of trusted roots.
+    // Two rejected cases: the certificate's authority is not trusted, and the file of trusted roots is missing.
     setenv(TrustRoots.variable, theirs.file, 1)
     try await expectUnavailable(encrypted("localhost", port))
     setenv(TrustRoots.variable, "/nowhere/none.pem", 1)
     try await expectUnavailable(encrypted("localhost", port))
     await server.stop()
 
-    // A certificate for another name.
+    // A third rejected case: the certificate is trusted but names another host.
     setenv(TrustRoots.variable, ours.file, 1)
     let other = TestServer(tls: try files(["other.example"], []))
     try await other.start()

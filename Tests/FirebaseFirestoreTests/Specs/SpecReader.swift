@@ -1,4 +1,5 @@
-// Parses the documents, queries and events of the JSON cases, and formats received events the same way.
+// Parses the documents, queries and events of the JSON cases of the official sync specs, and formats received
+// events the same way.
 
 import FirestoreModel
 import Foundation

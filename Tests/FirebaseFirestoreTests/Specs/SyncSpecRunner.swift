@@ -1,5 +1,5 @@
-// Runs one JSON case: drives the engine, simulates the server's side of both streams, and compares received
-// events and active targets with the expectation.
+// Runs one JSON case of the official sync specs: drives the client's sync engine, simulates the server's side of
+// the watch stream and the write stream, and compares received events and active targets with the expectation.
 
 import FirestoreModel
 import Foundation
@@ -190,7 +190,7 @@ struct SyncSpecRunner {
     let listenOptions = body["options"] as? JSON ?? [:]
     let options = ListenerOptions(
       includeMetadataChanges: listenOptions["includeMetadataChanges"] as? Bool ?? true,
-      // The official runners do not wait either, whatever the case requests.
+      // The official test runners ignore this option of a case, too.
       waitForSyncWhenOnline: false, cacheOnly: listenOptions["source"] as? String == "cache")
     engine.listen(id, to: SpecReader.query(json), options: options)
   }
@@ -342,7 +342,7 @@ struct SyncSpecRunner {
       expectedLimboWasStated = true
     }
     if let queued = state?["enqueuedLimboDocs"] as? [String] { expectedQueued = queued }
-    // A case with expected targets implies an open watch stream, after any back-off.
+    // A case that expects active targets assumes an open watch stream, so a pending back-off ends now.
     if !expectedTargets.isEmpty, !engine.watch.isOpen { fire(.backoff(.watch)) }
     return checkEvents(step) ?? checkState(state)
   }

@@ -56,7 +56,8 @@ struct BatchWriteTests {
     }
   }
 
-  @Test("A request with one document twice is rejected before any write; two Unicode forms are two documents")
+  @Test(
+    "A request that names a document twice is rejected before any write; two Unicode forms are two documents")
   func sameDocument() async throws {
     try await FirestoreTestServer.with { client in
       do {

@@ -68,7 +68,7 @@ struct CompressedMessageTests {
         let call = try await open(client, "Echo", encoding)
         try await call.send(raw: framed(TestCompressor.compress(bytes, algorithm)), endStream: true)
         try await expectEcho(call, bytes)
-        // A call with an encoding may also send an uncompressed message.
+        // A call whose headers name an encoding may still send an uncompressed message.
         let plain = try await open(client, "Echo", encoding)
         try await plain.send(raw: framed(bytes, isCompressed: false), endStream: true)
         try await expectEcho(plain, bytes)
@@ -104,7 +104,7 @@ struct CompressedMessageTests {
     }
   }
 
-  @Test("A decompression bomb is rejected with the service's error, and its connection continues")
+  @Test("A decompression bomb is rejected with the service's size error, and its connection continues")
   func bomb() async throws {
     var limits = PortLimits()
     limits.http2.maximumMessageSize = 4 << 20
@@ -122,7 +122,7 @@ struct CompressedMessageTests {
     }
   }
 
-  @Test("The decompressed sizes of many messages count against their connection")
+  @Test("The decompressed sizes of many messages count against the memory limit of their connection")
   func budget() async throws {
     var limits = PortLimits()
     limits.http2.maximumBufferedRequestBytes = 8 << 20
@@ -150,7 +150,8 @@ struct CompressedMessageTests {
         try await call.send(raw: framed(TestCompressor.bomb(6 << 20)))
         calls.append(call)
       }
-      // A message of the same size arrives after those.
+      // The messages of the four incomplete requests are not decompressed. A complete request with such a message
+      // succeeds.
       #expect(try await status(client, TestCompressor.bomb(6 << 20)) == .ok)
       #expect(try await eventually { limits.memory.used < 1 << 20 }, "\(limits.memory.used)")
       for call in calls {
@@ -177,7 +178,7 @@ struct CompressedMessageTests {
     let noise = TestCompressor.compress((0..<(2 << 20)).map { _ in UInt8.random(in: 0...255) })
     try await withEcho(limits) { client in
       try await BusyThreads.withBusyDecompression { busy in
-        // The threads are busy with the first message; the others wait on the connection.
+        // The decompression threads are blocked, so the messages wait. A reset must release each of them.
         for method in ["Echo", "Converse", "Echo"] {
           let call = try await open(client, method)
           try await call.send(raw: framed(noise), endStream: true)

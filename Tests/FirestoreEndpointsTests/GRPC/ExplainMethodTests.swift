@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Explained queries over gRPC", .timeLimit(.minutes(10)))
 struct ExplainMethodTests {
-  @Test("A plan arrives alone; an analysis arrives after the results, in a separate message")
+  @Test("A plan arrives without results; an analysis arrives after the results, in a separate message")
   func queries() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit((0..<4).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
@@ -68,7 +68,7 @@ struct ExplainMethodTests {
     }
   }
 
-  @Test("Nearest neighbours arrive with their distance, from the map that encodes a vector")
+  @Test("Vectors are sent as maps with a type key, and nearest neighbours arrive with their distance")
   func neighbours() async throws {
     func vector(_ numbers: [Double]) -> Google_Firestore_V1_Value {
       .with { value in

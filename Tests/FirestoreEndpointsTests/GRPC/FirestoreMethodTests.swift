@@ -89,7 +89,8 @@ struct FirestoreMethodTests {
     }
   }
 
-  @Test("A transaction that a read begins arrives in the first message, and commits")
+  @Test(
+    "The token of a transaction that a read begins arrives in the first message, and the transaction commits")
   func newTransaction() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit([.set("c/d", ["n": .int(1)])])

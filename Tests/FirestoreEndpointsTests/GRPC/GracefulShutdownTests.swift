@@ -1,5 +1,8 @@
-// Tests the graceful shutdown of a connection: calls in flight and calls that cross the GOAWAY frame are
-// served.
+// Tests the graceful shutdown of an HTTP/2 connection: no call that the client has already sent is lost.
+//
+// The server sends two GOAWAY frames (RFC 9113, section 6.8). The first announces the shutdown, names the largest
+// possible stream, and is followed by a ping. Calls that the client sends before it receives this frame are
+// served. After the client acknowledges the ping, the last GOAWAY names the last call that the server serves.
 
 import NIOCore
 import NIOHPACK
@@ -46,7 +49,7 @@ struct GracefulShutdownTests {
   }
 
   @Test(
-    "Calls in flight and calls that cross the first GOAWAY are served, and the last GOAWAY names the last call"
+    "Calls in flight at the first GOAWAY, and calls sent before it arrives, are served; the last GOAWAY names the last"
   )
   func crossing() async throws {
     try await drain { _, client in
@@ -64,7 +67,7 @@ struct GracefulShutdownTests {
     }
   }
 
-  @Test("A client that acknowledges no ping receives the last GOAWAY")
+  @Test("A client that does not acknowledge the ping receives the last GOAWAY after a timeout")
   func unacknowledgedPing() async throws {
     try await drain { _, client in
       try await client.request(1, FrameConnection.call("Echo"), [1], end: false)
@@ -141,7 +144,7 @@ struct GracefulShutdownTests {
       #expect(try await client.status(of: 3) == 14)
       try await client.acknowledge(ping)
       _ = try await client.frames { if case .goAway(3, Code.noError) = $0 { true } else { false } }
-      // The server may have stopped waiting for the acknowledgement.
+      // The server may already have closed the connection, so this write may fail.
       try? await client.send(FrameConnection.frame(0, 1, 1) + FrameConnection.frame(0, 1, 3))
       #expect(try await client.frames { _ in false }.last == .closed)
     }

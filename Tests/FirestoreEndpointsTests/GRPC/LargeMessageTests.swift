@@ -25,7 +25,7 @@ struct LargeMessageTests {
   struct Large: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var bytes: ByteBuffer
-    /// The error's statement of the size, if the size is known.
+    /// The part of the error message that reports the size; empty if the size is unknown.
     var size: String
 
     init(of count: Int) {
@@ -99,7 +99,7 @@ struct LargeMessageTests {
       let transaction = try await lock("w/locked", client)
       let call = try await handshake(client)
       try await call.send(Request.with { $0.writes = [.set("w/locked", ["n": .int(1)])] })
-      // The server reads the entire message while an earlier one waits.
+      // An earlier message waits for a lock. Meanwhile the server receives the entire large message.
       try await call.send(raw: large.bytes)
       try await call.send(Request.with { $0.writes = [.set("w/later", [:])] })
       if large.bytes.readableBytes > 17 << 20 {

@@ -199,7 +199,7 @@ struct LimitTests {
         Write(.transform(try LimitCase.name("c/d"), LimitCase.increments(250 + excess, in: 250..<251))),
       ])
     },
-    // Each distinct element counts twice, and the array counts twice.
+    // The limit counts two entries for each distinct element, and two for the array itself.
     LimitCase(
       "index entries", "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED",
       fields: {
@@ -216,8 +216,8 @@ struct LimitTests {
     LimitCase(
       "an index entry", "has 7681 bytes, more than the maximum of 7680 bytes",
       write: { excess in
-        // The names count 4 * 1,001 + 16 and 2 * 1,001 + 16 bytes, the field 2, the value its indexed part,
-        // the entry 32.
+        // An entry counts the names of the document and of its parent, the field's name (2), the indexed 1,500
+        // bytes of the value, and 32. Without the last id, the names have 3,019 and 2,018 bytes.
         let long = LimitCase.text(1_000)
         let id = LimitCase.text(7_680 - 1_500 - 2 - 32 - 2_018 - 3_019 - 1 + excess)
         return .set("\(long)/\(long)/\(long)/\(id)", ["t": .text(LimitCase.text(5_000))])
@@ -239,7 +239,9 @@ struct LimitTests {
       }),
     LimitCase("a request", "Request payload size exceeds the limit: 10485760 bytes.") { excess in
       var request = LimitCase.request([Write(.update(try LimitCase.name("c/d"), fields: ["n": 1]))])
-      // A tag that changes nothing fills the request. It takes its bytes and the keys of two fields.
+      // A request tag, which the server ignores, fills the request up to the limit. Its two protobuf fields need
+      // ten more
+      // bytes for the tags and lengths of two fields.
       let size: [UInt8] = try request.serializedBytes()
       request.requestOptions.requestTags = [LimitCase.text((10 << 20) - size.count - 10 + excess)]
       let filled: [UInt8] = try request.serializedBytes()

@@ -31,7 +31,7 @@ struct ListenStateTests {
       try await first.call.reset()
       try await port.write([.delete("c/d3"), .set("c/d4", ["n": .int(44)])])
 
-      // Within half an hour the server sends only the difference.
+      // Tokens are valid for half an hour. Before that, the server sends only the changes since the token.
       try await port.advance(minutes: 29)
       let early = try await ListenClient(port.client)
       try await early.add(2, .collection("c"), resuming: token, expected: 10)
@@ -136,7 +136,7 @@ struct ListenStateTests {
   // MARK: Removal
 
   @Test(
-    "A deleted document is document_delete; a document that leaves the query with hidden contents is document_remove"
+    "A deletion is sent as document_delete; leaving the query with contents that rules hide, as document_remove"
   )
   func deleteAndRemove() async throws {
     try await EnginePort.with(policy: SwitchPolicy()) { port in
@@ -173,7 +173,8 @@ struct ListenStateTests {
   }
 
   @Test(
-    "A revoked permission removes its targets with cause 7; the documents that the rule reads stay hidden")
+    "A revoked permission removes its targets with PERMISSION_DENIED; the documents that the rule reads stay hidden"
+  )
   func revokedPermission() async throws {
     try await EnginePort.with(policy: SwitchPolicy()) { port in
       try await port.write([.set("access/open", ["on": .int(1)]), .set("c/a", ["n": .int(1)])])
@@ -181,7 +182,7 @@ struct ListenStateTests {
       try await listen.add(2, .collection("c"))
       try await listen.add(4, documents: ["c/a"])
       _ = try await listen.snapshot { $0.targets[2]?.count == 1 && $0.targets[4]?.count == 1 }
-      // The permission's document changes and still allows.
+      // The document that the policy reads changes, but still allows access.
       try await port.write([.set("access/open", ["on": .int(1), "secret": .text("s")])])
       try await port.write([.set("c/b", ["n": .int(2)])])
       let next = try await listen.snapshot { $0.targets[2]?.count != 1 }
@@ -194,7 +195,7 @@ struct ListenStateTests {
       }
       try await listen.add(6, .collection("c"))
       #expect(try await listen.removal(of: 6).code == 7)
-      // The stream continues.
+      // The stream remains open: it accepts a new target when access is allowed again.
       try await port.write([.set("access/open", ["on": .int(1)])])
       try await listen.add(2, .collection("c"))
       #expect(try await listen.snapshot { $0.targets[2]?.count == 2 }.targets[2] == ["c/a": 1, "c/b": 2])

@@ -1,5 +1,5 @@
-// Tests listeners whose server is killed repeatedly during writes. After each resume, every snapshot is the
-// result of every query at its time, also if responses to writes were lost.
+// Tests listeners whose server is killed repeatedly during writes. After each resume, every snapshot contains the
+// results of all queries at the snapshot's time, also if responses to writes were lost.
 //
 // HEARTH_LISTENER_PROGRAMS sets the number of kills to a tenth of its value, at least three. HEARTH_SEED
 // sets the random choices.
@@ -21,7 +21,7 @@ struct ListenerKillTests {
   private static let seed = environment["HEARTH_SEED"].flatMap { UInt64($0) } ?? 1
   private static let listeners = 3
 
-  @Test("Every snapshot is every query's result at its time, across kills and resumes")
+  @Test("Every snapshot contains all queries' results at the snapshot's time, across kills and resumes")
   func kills() async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -161,7 +161,8 @@ struct ListenerKillTests {
 
 /// The only writer, with the history of its writes.
 private final class HistoryWriter: Sendable {
-  /// A sequence of states. A state's start is a range of times; it is one time if the response arrived.
+  /// The sequence of states. If the response to a write was lost, the time of its commit, and thus the start of
+  /// the state, is known only as a range.
   struct History {
     var entries: [(earliest: Int64, latest: Int64, state: [String: Int64])] = [(0, 0, [:])]
 

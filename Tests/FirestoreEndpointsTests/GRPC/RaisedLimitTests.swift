@@ -65,8 +65,8 @@ struct RaisedLimitTests {
     LimitCase(
       "bytes of all index entries", "The document's index entries are larger than 16777216 bytes in all."
     ) { excess in
-      // Each entry of an element has the field's name, the number and 18 bytes. The counts are far from the
-      // limit.
+      // 5,000 elements are far below the limit, and 13,000 far above. An exact number would depend on the encoding
+      // of the entries: each has the field's name, the number and 18 bytes.
       let elements = (0..<(excess > 0 ? 13_000 : 5_000)).map { Value.integer($0) }
       return LimitCase.request([
         Write(
@@ -105,7 +105,8 @@ struct RaisedLimitTests {
       if passing.writes[0].updateTransforms.isEmpty {
         #expect(stored.fields == passing.writes[0].update.fields)
       }
-      // The write replaces the same document: old and new entries are part of one commit.
+      // The same write again replaces the document, so one commit removes the old index entries and adds the new
+      // ones.
       let _: Google_Firestore_V1_CommitResponse = try await client.unary("Commit", passing)
       try await client.commit([.delete("c/d")])
     }
@@ -193,8 +194,8 @@ struct RaisedLimitTests {
         #expect(reply.status == 200, "\(reply.body)")
       }
       #expect(try await client.get("c/d").fields["t"]?.stringValue.utf8.count == (10 << 20) - 100)
-      // A negative number counts eight bytes and takes thirteen in the row: the store's limit applies
-      // first.
+      // A negative number counts eight bytes for the document limit but takes thirteen bytes in the stored row.
+      // Many such numbers exceed the store's limit on a row before the document limit.
       var status = GRPCStatus.ok
       for field in 0..<2 {
         let fields: MapValue = ["f\(field)": .array([Value](repeating: -1, count: 650_000))]

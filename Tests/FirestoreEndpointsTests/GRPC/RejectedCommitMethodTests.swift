@@ -93,7 +93,7 @@ struct RejectedCommitMethodTests {
         $0.database = FirestoreTestServer.database
         $0.transaction = held
       }
-      // A write whose length is five bytes has no bytes.
+      // The field announces a write of five bytes, but no bytes follow.
       let bytes: [UInt8] = try request.serializedBytes() + [0x12, 0x05]
       var message = ByteBuffer()
       message.writeGRPCMessage(bytes: bytes)
@@ -144,7 +144,7 @@ struct RejectedCommitMethodTests {
       let reply = try await server.rest("POST", "\(Self.commit)?\(parameter)", body)
       #expect(reply.status == 400 && reply.error["status"] == .string("INVALID_ARGUMENT"))
       try await expectEnd(of: held, server.client)
-      // Streams are rejected with the same response.
+      // A streaming method returns the same error, as an object and not in an array.
       let query = try await server.rest(
         "POST", "/v1/\(FirestoreTestServer.documents):runQuery?\(parameter)", "{}")
       #expect(query.status == 400 && query.json.array == nil)

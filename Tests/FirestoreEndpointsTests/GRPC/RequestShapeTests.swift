@@ -22,7 +22,8 @@ struct RequestShapeTests {
     return .ok
   }
 
-  @Test("A commit has a result for each write: the update time of the document, and nothing for a delete")
+  @Test(
+    "A commit has a result for each write: the update time of the document, or an empty result for a delete")
   func writeResults() async throws {
     try await FirestoreTestServer.with { client in
       let first = try await client.commit([.set("c/old", ["n": .int(1)]), .set("c/gone", [:])])

@@ -94,7 +94,8 @@ struct StreamErrorTests {
   enum Priority: CaseIterable {
     case tooShort, tooLong, ofItself, ofItselfWhileIdle, inHead, inPaddedHead
 
-    /// The beginning of a call on stream 3, with a priority that would be an error.
+    /// The beginning of a call on stream 3, with a priority that would be an error in RFC 7540: a wrong length, or
+    /// a stream that depends on itself.
     func call(_ head: [UInt8]) -> [UInt8] {
       let block = Array(head.dropFirst(9))
       switch self {
@@ -144,7 +145,8 @@ struct StreamErrorTests {
     limits.http2.maximumStreamErrors = 300
     try await withConnection(limits) { _, client in
       let fields = FrameConnection.call("Echo", [("connection", "close")])
-      // The number exceeds a connection's lifetime allowance and must not count as abuse.
+      // 250 errors are below this test's limit of 300. They exceed the number of glitches that NIOHTTP2 permits by
+      // default over the lifetime of a connection, which must not end the connection.
       for index in 0..<250 { try await client.request(1 + 2 * index, fields) }
       try await client.request(501, FrameConnection.call("Echo"), [1])
       #expect(try await client.status(of: 501) == 0)
@@ -162,7 +164,7 @@ struct StreamErrorTests {
     var limits = PortLimits()
     limits.http2.maximumConcurrentStreams = 120
     try await withConnection(limits, acknowledgesSettings: acknowledgesSettings) { _, client in
-      // The limit also applies before the client receives it.
+      // The server enforces the limit even before the client acknowledges the settings that contain it.
       for index in 0..<120 {
         try await client.request(1 + 2 * index, FrameConnection.call("Converse"), [1], end: false)
       }
@@ -210,7 +212,7 @@ struct StreamErrorTests {
   }
 
   @Test(
-    "Headers above the limit end only their stream, and the HPACK tables stay in step",
+    "Headers above the limit end only their stream, and the HPACK tables of client and server stay equal",
     arguments: [70_000, 120_000])
   func largeHeaders(bytes: Int) async throws {
     try await withConnection { _, client in
@@ -241,7 +243,7 @@ struct StreamErrorTests {
   }
 
   @Test(
-    "Much larger headers end their connection: complete, expanded by HPACK, and without free memory"
+    "Much larger headers end their connection: as sent, after HPACK expansion, or if the memory budget is used up"
   )
   func hugeHeaders() async throws {
     try await withConnection { _, client in
@@ -250,7 +252,8 @@ struct StreamErrorTests {
       #expect(frames.contains { if case .goAway = $0 { true } else { false } } && frames.last == .closed)
     }
     try await withConnection { _, client in
-      // A field of 3,000 bytes, and one byte for each repetition of it.
+      // HPACK stores a field of 3,000 bytes in its table. Each of 1,000 references to it takes one byte and
+      // expands to 3,000.
       let value = String(repeating: "{", count: 3_000)
       let head = try client.head(1, FrameConnection.call("Echo", [("x-table", value)]))
       let block = Array(head.dropFirst(9)) + [UInt8](repeating: 0x80 | 62, count: 1_000)
@@ -261,8 +264,9 @@ struct StreamErrorTests {
     var limits = PortLimits()
     limits.memory = MemoryBudget(limit: 32 << 10)
     limits.allowanceBytes = 64 << 10
-    // The last frames are missing, or the last byte. The second size is within a connection's allowance for
-    // requests.
+    // The headers are incomplete: the last frames or the last byte are missing. 60,000 bytes are within a
+    // connection's free allowance for requests, but headers have a smaller allowance of one frame and exceed the
+    // memory budget.
     for (bytes, missing) in [(200_000, 40_000), (60_000, 1)] {
       try await withConnection(limits) { _, client in
         let head = try largeHead(client, 1, FrameConnection.call("Echo"), bytes, end: true)
@@ -273,7 +277,7 @@ struct StreamErrorTests {
     }
   }
 
-  @Test("A call whose error has a long text ends alone, and the text is cut to the size of headers")
+  @Test("A long error message is truncated to the size of headers, and ends only its call")
   func longMessages() async throws {
     try await FirestoreTestServer.with { client in
       let listen = try await ListenClient(client)
@@ -302,7 +306,7 @@ struct StreamErrorTests {
     }
   }
 
-  @Test("Long headers that a response would repeat are omitted, and the connection continues")
+  @Test("A response does not repeat request headers that are too long, and the connection continues")
   func longOrigins() async throws {
     try await withConnection { _, client in
       try await converse(client, stream: 1)
@@ -329,7 +333,7 @@ struct StreamErrorTests {
     }
   }
 
-  @Test("An unlimited number of streams above the limit ends the connection with a reason")
+  @Test("A client that keeps opening streams above the limit loses its connection, with a reason")
   func tooManyRefusedStreams() async throws {
     var limits = PortLimits()
     limits.http2.maximumConcurrentStreams = 1
@@ -350,7 +354,7 @@ struct StreamErrorTests {
     for bytes in [
       FrameConnection.frame(0, 0, 9, [1]), FrameConnection.frame(0, 0, 0, [1]),
       FrameConnection.frame(8, 0, 0, [0, 0, 0, 0]), FrameConnection.frame(4, 1, 0),
-      // Trailers after their stream's reset; the name of their field is in no table.
+      // Trailers after the stream's reset, with a field name that is in neither HPACK table.
       FrameConnection.frame(3, 0, 1, [0, 0, 0, 8]) + FrameConnection.frame(1, 5, 1, [0, 1, 0x78, 1, 0x79]),
     ] {
       try await withConnection { _, client in

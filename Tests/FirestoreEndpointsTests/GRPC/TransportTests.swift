@@ -172,7 +172,7 @@ struct TransportTests {
       let next = try await open(client, "Hang", timeout: GRPCTimeout(nanoseconds: 300_000_000))
       try await next.send(raw: framed([]), endStream: true)
       #expect(try await next.status().code == .deadlineExceeded)
-      // This is the event of the second call.
+      // The first recorded event is that of the second call, so the first call never started.
       #expect(try await echo.events.next() == .started("Hang"))
       #expect(try await echo.events.next() == .cancelled("Hang"))
     }
@@ -260,7 +260,7 @@ struct TransportTests {
         for case .sent(let count) in echo.events.removeAll() { sent = count }
         return sent
       }) { try await expectEcho(client) }
-      // The sent bytes are the window, the high watermark and one more message.
+      // The writer waits after the window of 64 KiB, the bytes up to the high watermark, and one more message.
       #expect(sent > 0)
       #expect(sent * (16 << 10) < 512 << 10)
       try await call.reset()

@@ -42,7 +42,8 @@ struct UnreadResponseTests {
   }
 
   @Test(
-    "With a closed window, a client makes the server hold a bounded number of responses; later all arrive")
+    "While a client keeps its window closed, the server holds a bounded number of responses; later all arrive"
+  )
   func boundedQueue() async throws {
     var limits = PortLimits()
     limits.http2.maximumQueuedResponseBytes = 8 << 20
@@ -53,7 +54,8 @@ struct UnreadResponseTests {
       func begun() -> Int { calls.count { $0.hasUnreadEvents } }
       #expect(try await eventually { begun() > 0 })
       let held = try await standstill(of: begun, below: calls.count) {
-        // The document does not exist; the error is a response as well.
+        // Any response shows that the server still works, and the error for a missing document is the smallest
+        // one.
         _ = try? await running.client.get("w/none")
       }
       #expect(held > 0)

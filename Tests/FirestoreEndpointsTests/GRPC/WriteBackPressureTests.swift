@@ -44,7 +44,7 @@ struct WriteBackPressureTests {
     try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 50_000_000) { running in
       let client = running.client
       let transaction = try await lock("w/locked", client)
-      // The stream's window is larger than all messages: only the server limits the client.
+      // The stream's window is larger than all messages, so only the server's back-pressure limits the client.
       let call = try await client.open("Write")
       try await call.send(Request.with { $0.database = FirestoreTestServer.database })
       let _: Response = try await call.message()
@@ -63,10 +63,12 @@ struct WriteBackPressureTests {
       }
       // When the server stops reading, it has read only a few messages.
       let last = try await standstill(of: { accepted.withLockedValue { $0 } }, below: count) {
-        // The document does not exist; the error is a response as well.
+        // Any response shows that the server still works, and the error for a missing document is the smallest
+        // one.
         _ = try? await client.get("w/none")
       }
-      // The bound is the queue's limit, the window, and the messages that cross the limit.
+      // The server may read the queue's limit, the bytes of the flow-control window, and the messages that cross
+      // the limit.
       #expect(
         last * size <= FirestoreRequestLimits.maximumPendingBytes + (256 << 10) + 2 * size, "\(last) messages"
       )

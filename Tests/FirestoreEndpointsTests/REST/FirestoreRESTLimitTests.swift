@@ -69,7 +69,7 @@ struct FirestoreRESTLimitTests {
     }
   }
 
-  @Test("over HTTP/2 calls wait while responses are unread")
+  @Test("over HTTP/2, calls wait while the client leaves earlier responses unread")
   func callsWaitForUnreadResponses() async throws {
     try await run {
       $0.http2.maximumQueuedResponseBytes = 1 << 20
@@ -84,7 +84,8 @@ struct FirestoreRESTLimitTests {
       while held == nil {
         let call = try await client.request(.GET, "\(docs)/a/b")
         let answers = try await standstill(of: { call.parts.isEmpty ? 0 : 1 }, below: 1) {
-          // The error for a missing document is a response as well.
+          // Any response shows that the server still works, and the error for a missing document is the smallest
+          // one.
           _ = try? await port.client.get("a/b")
         }
         if answers == 0 { held = call }
@@ -136,7 +137,7 @@ struct FirestoreRESTLimitTests {
         _ = try? await client.get("l/none")
       }
       #expect(answers == 0, "it waits for the lock")
-      // After a half-close the call would get its response.
+      // The stream is reset, not half-closed: after a half-close the call would still get its response.
       try await caller.reset()
       #expect(try await eventually { port.port.connectionCount == 1 })
       let _: Google_Protobuf_Empty = try await client.unary(
@@ -231,7 +232,7 @@ struct FirestoreRESTLimitTests {
     }
   }
 
-  @Test("the bodies of a connection's requests stay within their limit")
+  @Test("the request bodies of one connection together stay within the limit")
   func connectionBodyLimit() async throws {
     try await run {
       $0.http2.maximumBufferedRequestBytes = 50_000

@@ -168,7 +168,7 @@ struct FirestoreRESTTests {
   }
 
   @Test(
-    "paths are decoded once: encoded slashes separate segments, encoded colons do not begin a verb",
+    "paths are percent-decoded once: `%2F` separates segments, and `%3A` does not begin a method such as `:batchGet`",
     arguments: [
       ("a%3Ab", "a:b"), ("a:b", "a:b"), ("a%20b%23%C3%A4", "a b#ä"), ("a+b", "a+b"), ("x/y%2Fz", "x/y/z"),
       ("a%3AbatchGet", "a:batchGet"),

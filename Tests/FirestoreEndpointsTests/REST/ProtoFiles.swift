@@ -1,4 +1,5 @@
-// Reads the declarations of the .proto files, as far as ours use the language.
+// Reads the message declarations of this project's .proto files, to compare them with the JSON schema tables.
+// Parses only the part of the protobuf language that these files use.
 
 import Foundation
 
@@ -90,7 +91,8 @@ struct ProtoFiles {
     }
   }
 
-  /// A oneof with one field is not a group.
+  /// Removes the oneof from fields that are alone in it, because the schema tables list only oneofs of several
+  /// fields.
   private static func withoutLoneGroups(_ fields: [Field]) -> [Field] {
     fields.map { field in
       var field = field

@@ -1,6 +1,6 @@
-// The list checker: searches a history of list appends for violations of strict serializability, with the method of Elle
-// (Kingsbury and Alvaro, VLDB 2020). The lists that transactions read yield the version order of each list. From it
-// follow the edges of a graph:
+// The list checker: searches a history of list appends for violations of strict serializability, with the method
+// of Elle (Kingsbury and Alvaro, VLDB 2020). The lists that transactions read yield the version order of each
+// list. From it follow the edges of a graph:
 //
 //     ww  a's append immediately precedes b's in a list
 //     wr  b read a list that ends with a's append
@@ -200,7 +200,8 @@ struct ListChecker {
     for (time, index) in commits { for value in transactions[index].appends.values { times[value] = time } }
     for (time, index) in commits {
       for (key, list) in transactions[index].reads {
-        // Values that it read were committed earlier, and the next value later. Unknown transactions have no time.
+        // The last value that the transaction read must have an earlier commit time, and the next value of the
+        // list a later one. Transactions with an unknown outcome have no commit time, so they are not checked.
         if let last = list.last, let written = times[last], written >= time {
           report(.commitTime, "T\(index) read \(last) in list \(key), which is newer")
         }

@@ -1,4 +1,7 @@
-// Tests of request parsing: bodies of forward POSTs and query parameters, valid and malformed.
+// Tests of request parsing: bodies and query parameters, valid and malformed.
+//
+// A WebChannel client sends messages in the bodies of POST requests (forward POSTs). A body has an offset `ofs`,
+// and its fields `req<i>___data__` contain the messages. The number of a message is the offset plus i.
 
 import NIOCore
 import RandomModels
@@ -17,14 +20,14 @@ struct ForwardBodyTests {
     try read(text).messages.map { "\($0.number):\($0.bytes.map { String(buffer: $0) } ?? "-")" }
   }
 
-  @Test("Message numbers are relative to the offset")
+  @Test("The number of a message is the body's offset plus its index in the body")
   func numbersAreRelativeToTheOffset() throws {
     #expect(try messages("count=2&ofs=7&req0___data__=%7B%7D&req1___data__=a%20b+c") == ["7:{}", "8:a b c"])
     #expect(try messages("count=2&ofs=40&req100___data__=y&req3___data__=x") == ["43:x", "140:y"])
     #expect(try messages("count=1&req0___data__=x") == ["0:x"])
   }
 
-  @Test("A message that the client could not encode uses up its number")
+  @Test("A message that the client could not encode has no contents, but keeps its number")
   func unencodableMessagesUseTheirNumber() throws {
     #expect(try messages("count=2&ofs=0&req0_type=_badmap&req1___data__=x") == ["0:-", "1:x"])
     #expect(try messages("count=2&ofs=5&req1___data__=x") == ["5:-", "6:x"])
@@ -64,7 +67,7 @@ struct ForwardBodyTests {
     #expect(throws: WebChannelError.self) { try read(body) }
   }
 
-  @Test("Random bytes are rejected, or yield rising numbers within the limits")
+  @Test("Random bytes are rejected, or yield messages with increasing numbers within the limits")
   func randomBytes() throws {
     var random = SeededGenerator(seed: 5)
     let fragments = [

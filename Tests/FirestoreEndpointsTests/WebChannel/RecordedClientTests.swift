@@ -1,4 +1,8 @@
-// Tests of a recorded client: the requests of the official client, sent again byte for byte, get the same responses.
+// Tests of a recorded client: the requests of the official client, sent again byte for byte, get the same
+// responses.
+//
+// The server sends its messages as numbered arrays on a long response, the back channel. The client acknowledges
+// the last array that it received in the query parameter `AID`.
 
 import FirestoreProtobuf
 import Foundation
@@ -22,9 +26,10 @@ struct RecordedClientTests {
     var back: BackChannel?
     var received: [ReceivedArray] = []
 
-    /// Returns the query with an acknowledgement of arrays that have arrived.
+    /// Returns the query with `AID` limited to the arrays that have arrived in this run.
     ///
-    /// A Listen stream may send fewer arrays than in the recording, since the server merges changes in quick succession.
+    /// A Listen stream may send fewer arrays than in the recording, since the server merges changes in quick
+    /// succession.
     mutating func acknowledging(_ query: String, _ stream: String) async throws -> String {
       guard let acknowledgement = query.firstMatch(of: /&AID=(\d+)/), let id = Int(acknowledgement.1) else {
         return query
@@ -75,7 +80,7 @@ struct RecordedClientTests {
           try await sessions[stream]?.read(until: "CURRENT")
         }
       }
-      // Both back channels end with their sessions, and delivered arrays without a gap.
+      // The back channels of both sessions end, and each delivered arrays with consecutive numbers.
       for stream in ["Listen", "Write"] {
         try await sessions[stream]?.read(until: "a text that no array contains")
         let ids = sessions[stream]?.received.map(\.id) ?? []

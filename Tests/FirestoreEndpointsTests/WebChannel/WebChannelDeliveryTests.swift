@@ -1,6 +1,7 @@
 // Tests of WebChannel delivery: random sessions over a simulated network.
 //
-// The network loses, repeats and reorders requests, and truncates responses at any byte. Each message and each array
+// Messages go to the server in POST requests, arrays go to the client on a long response, the back channel. The
+// network loses, repeats and reorders requests, and truncates responses at any byte. Each message and each array
 // must arrive exactly once, in order.
 
 import JSON
@@ -81,7 +82,8 @@ private struct RandomSession {
     }
   }
 
-  /// Delivers everything in flight.
+  /// Delivers every POST in flight without losses, and then reads until all arrays have arrived and are
+  /// acknowledged.
   mutating func settle() throws {
     while !posts.isEmpty { try arrive(isLossy: false) }
     receiveMessages(atMost: .max)
@@ -177,7 +179,7 @@ private struct RandomSession {
     self.back = back.hasEnded && back.bytes.readableBytes == 0 ? nil : back
   }
 
-  /// Disconnects the back channel. The server may not detect it.
+  /// Disconnects the back channel. At random, the server does not detect it.
   private mutating func disconnect() {
     guard let back else { return }
     self.back = nil

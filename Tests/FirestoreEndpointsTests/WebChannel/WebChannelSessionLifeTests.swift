@@ -1,4 +1,8 @@
-// Tests of the lifetime of WebChannel sessions over sockets: their begin, end and limits, and the response headers.
+// Tests of the lifetime of WebChannel sessions over sockets: their begin, end and limits, and the response
+// headers.
+//
+// A session starts with a handshake request. Its back channel is a long response on which the server sends
+// numbered arrays (its messages) and noops (arrays that keep the response alive).
 
 import Foundation
 import JSON
@@ -127,7 +131,7 @@ struct WebChannelSessionLifeTests {
     }
   }
 
-  @Test("The proxy test of old clients is served")
+  @Test("The request with which old clients test for buffering proxies gets its response in two parts")
   func proxyTest() async throws {
     try await port({ $0.proxyTestPause = .milliseconds(50) }) { running in
       let client = Client(port: running.port.port, stream: "Listen")
@@ -231,7 +235,7 @@ struct WebChannelSessionLifeTests {
     }
   }
 
-  /// When all sessions exceed the limit together, a session without a back channel ends.
+  /// When the memory of all sessions together exceeds the limit, the server ends a session without a back channel.
   @Test("Memory pressure ends an idle session")
   func memoryLimit() async throws {
     try await port({ $0.maximumHeldBytes = 100_000 }) { running in

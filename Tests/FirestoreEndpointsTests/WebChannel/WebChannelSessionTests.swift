@@ -1,4 +1,9 @@
 // Tests of a WebChannel session: the state machine with a simulated clock.
+//
+// A session carries one Listen or Write stream of a browser. The client sends numbered messages in POST requests
+// (forward POSTs). The server sends numbered arrays on the back channel, which is one long response (streaming) or
+// a series of short ones (polling). The client acknowledges arrays in later requests. A noop is an array without
+// content that keeps the back channel alive.
 
 import NIOCore
 import RealtimeModel
@@ -41,7 +46,7 @@ struct WebChannelSessionTests {
     #expect(!next.endsBackChannel)
   }
 
-  @Test("Queued arrays are sent first, instead of a noop")
+  @Test("A new back channel starts with the queued arrays; it sends a noop only if there are none")
   func queuedArraysReplaceNoop() throws {
     var session = session()
     #expect(session.send([payload("a")], now: start).frames.readableBytes == 0)
@@ -132,7 +137,8 @@ struct WebChannelSessionTests {
     #expect(session.heldBytes == 0)
   }
 
-  @Test("The response to a forward POST has the back channel, last array and unacknowledged bytes")
+  @Test(
+    "The response to a POST reports the back channel's state, the last array and the unacknowledged bytes")
   func forwardResponse() throws {
     var session = session()
     #expect(String(buffer: session.forwardResponse) == "7\n[0,0,0]")
@@ -144,7 +150,7 @@ struct WebChannelSessionTests {
     #expect(String(buffer: session.forwardResponse) == "7\n[1,2,0]")
   }
 
-  @Test("A stream above its limit waits until the client acknowledges")
+  @Test("A stream with too many unacknowledged bytes sends nothing until the client acknowledges")
   func backPressure() throws {
     var session = session {
       $0.maximumUnacknowledgedBytes = 1000
@@ -158,7 +164,7 @@ struct WebChannelSessionTests {
     #expect(session.canSend)
   }
 
-  @Test("Messages too far ahead of the next number are rejected")
+  @Test("A message whose number is too far above the next expected number is rejected")
   func messagesFarAheadAreRejected() throws {
     var session = session { $0.maximumGap = 10 }
     #expect(throws: WebChannelError.self) {
@@ -180,7 +186,7 @@ struct WebChannelSessionTests {
     #expect(session.heldBytes == 0)
   }
 
-  @Test("Queued messages above the byte limit are reported")
+  @Test("The session reports when its queued messages exceed their byte limit")
   func pendingMessageLimit() throws {
     var session = session { $0.maximumPendingBytes = 1000 }
     let message = ByteBuffer(repeating: 0x20, count: 600)

@@ -1,4 +1,8 @@
-// Tests of WebChannel over sockets: Listen and Write streams as a browser uses them, and the order of a session.
+// Tests of WebChannel over sockets: Listen and Write streams as browsers use them, and the order of a session's
+// messages.
+//
+// The client sends messages in numbered POST requests. The server sends numbered arrays on a long response, the
+// back channel.
 
 import JSON
 import NIOCore

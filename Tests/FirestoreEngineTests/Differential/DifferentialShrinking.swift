@@ -1,5 +1,5 @@
-// Shrinks a failing program to a minimal one: removing any single document, index, commit, question or part
-// makes it pass.
+// Shrinks a failing program to a minimal one: without any single document, index, commit, question (a query and
+// how it runs) or part of these, the program passes.
 
 import FirestoreModel
 
@@ -22,7 +22,7 @@ extension DifferentialProgram {
     return smallest
   }
 
-  /// Programs with one element less, largest reductions first.
+  /// The program with one part removed, for every part; largest reductions first.
   private var smaller: [DifferentialProgram] {
     var programs: [DifferentialProgram] = []
     func with(_ body: (inout DifferentialProgram) -> Void) {

@@ -56,7 +56,8 @@ import Testing
       )
       #expect(try await fixture.query(query, .transaction(token)).isEmpty)
     }
-    // The transaction locks each document and range that it read, and nothing else.
+    // The transaction locks each document and range that it read, and nothing else: a write of `n` = 3,000
+    // succeeds, and a write into the last range waits.
     try await fixture.set("q/free", ["n": 3_000])
     let phantom = Task { [fixture] in await failure { try await fixture.set("q/held", ["n": 2_999]) } }
     try await eventually("the phantom waits") { fixture.clock.sleepers >= 2 }

@@ -1,5 +1,5 @@
-// The lock table's state against a plain model of its rules. The model searches lists linearly and rescans
-// its queue from the front after every release.
+// Compares the lock table's state with a simple model of the lock rules. The model searches lists linearly and
+// rescans its queue from the front after every release.
 
 import OrderedStore
 import Testing

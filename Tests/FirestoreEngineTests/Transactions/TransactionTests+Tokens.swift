@@ -108,7 +108,9 @@ extension TransactionTests {
     #expect(stale == .aborted(TransactionTable.expired))
   }
 
-  @Test("a retry waits for the attempt that it names, and aborts an idle one after the lock timeout")
+  @Test(
+    "a retry waits for the attempt whose token it names, and aborts that attempt if it is idle for the lock timeout"
+  )
   func retryWaitsForFirstAttempt() async throws {
     try await fixture.set("c/d", ["n": 1])
     let first = try await fixture.begin()

@@ -1,6 +1,8 @@
-// Listeners under random writes, slow clients, lost streams, engine restarts, resumes and resets. Every
-// snapshot is each query's result at its time, without gaps or repeated changes. HEARTH_LISTENER_PROGRAMS
-// sets the number of programs, HEARTH_SEED the first seed; `make listeners` is the long run.
+// Listeners under random writes, slow clients, lost streams, engine restarts, resumes and resets. Every snapshot
+// must contain the results of all queries at the snapshot's time, and no change may be missing or repeated.
+//
+// HEARTH_LISTENER_PROGRAMS sets the number of programs, HEARTH_SEED the first seed; `make listeners` is the long
+// run.
 
 import FirestoreModel
 import Foundation
@@ -52,7 +54,8 @@ import Testing
   }
 
   @Test(
-    "every snapshot of every stream equals its queries' results at its time", arguments: seed..<seed + count)
+    "every snapshot of every stream equals the queries' results at the snapshot's time",
+    arguments: seed..<seed + count)
   func snapshots(seed: UInt64) async throws {
     var budget = WatchBufferLimits()
     budget.maximumChanges = 12

@@ -111,7 +111,8 @@ import Testing
     #expect(client.view.largestBatch <= budget.maximumBatchBytes + 17_000)
   }
 
-  @Test("above the budget of names all targets are reset, and other streams are not delayed")
+  @Test(
+    "above the budget of names, all targets of the slow stream are reset, and other streams are not delayed")
   func resetOfStoppedReader() async throws {
     let fixture = try EngineFixture()
     let slow = WatchClient()

@@ -222,7 +222,8 @@ extension WatchTests {
       let view = try await resume(fixture, query, from: token, expecting: before + 1, holding: more)
       let filter = try #require(view.filters[2])
       #expect(filter.count == now.count && view.documents[2]?.count == now.count + 1)
-      // The client discards names outside the bloom filter, which leaves the right number.
+      // The client discards documents whose names are not in the bloom filter, and keeps exactly the current
+      // result.
       let names = try #require(filter.names)
       let kept = (view.documents[2] ?? [:]).values.filter { names.mightContain($0.name.description) }
       #expect(Set(kept.map(\.name.path)) == now)
@@ -238,7 +239,9 @@ extension WatchTests {
     }
   }
 
-  @Test("a documents target detects surplus documents by the filter's count, and resends missing ones")
+  @Test(
+    "for a target of named documents, an existence filter reveals surplus documents, and missing ones are resent"
+  )
   func mismatchedDocumentCount() async throws {
     let store = CountingStore(try MemoryStore())
     let fixture = try EngineFixture(store: store)

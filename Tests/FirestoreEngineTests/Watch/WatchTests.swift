@@ -1,5 +1,5 @@
-// Listen streams: every snapshot is its query's result at its time, without missing, duplicate or partial
-// changes.
+// Listen streams: every snapshot contains the query's result at the snapshot's time, without missing, duplicate or
+// partial changes.
 
 import FirestoreModel
 import OrderedStore
@@ -311,7 +311,7 @@ import Testing
 
   // MARK: Model check
 
-  @Test("under random writes every snapshot is its query's result at its time", arguments: 1...4)
+  @Test("under random writes every snapshot is the query's result at the snapshot's time", arguments: 1...4)
   func snapshotsEqualQueries(seed: UInt64) async throws {
     let fixture = try EngineFixture()
     var model = RandomModel(seed: seed, database: fixture.database)

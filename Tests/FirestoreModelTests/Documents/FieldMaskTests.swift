@@ -1,4 +1,5 @@
-// Tests projections: one merge compared with looking up each path, and the cost of long masks.
+// Tests projections, which merge a sorted mask with the document's sorted fields in one pass: their results
+// compared with looking up each path, and the cost of long masks.
 
 import FirestoreModel
 import RandomModels
@@ -16,7 +17,7 @@ struct FieldMaskTests {
   }
 
   @Test(
-    "One merge selects the same fields as looking up each path, in any order, with repeats, nested paths and the name"
+    "A projection selects the same fields as looking up each path, in any order, with repeats, nested paths and `__name__`"
   )
   func againstNaive() throws {
     var source = MaskSource(values: RandomValues(seed: 92))
@@ -46,7 +47,7 @@ struct FieldMaskTests {
     #expect(FieldMask([FieldPath(field: "\u{E9}")]) != [FieldPath(field: "e\u{301}")])
   }
 
-  @Test("The cost of a projection is the smaller of the document's fields and the mask")
+  @Test("The cost of a projection is proportional to the smaller of the document's fields and the mask")
   func cost() throws {
     let names = (0..<200_000).map { "f\($0)" }
     let mask = FieldMask(names.map { FieldPath(field: $0) })

@@ -1,4 +1,5 @@
-// Tests updates with masks: one pass compared with setting and removing each path.
+// Tests updates with masks: the result of one pass over the fields and the mask, compared with setting and
+// removing each path separately.
 
 import FirestoreModel
 import RandomModels
@@ -7,7 +8,7 @@ import Testing
 /// Generates maps, and paths that often lead into them.
 struct MaskSource {
   var values: RandomValues
-  // A few names that need quotes, escapes and bytewise comparison, so that paths often coincide.
+  // Only a few names, so that paths often coincide. Some need quotes, escapes or bytewise comparison.
   let names = ["a", "b", "a.b", "`", "\\", "\\`", "\u{E9}", "e\u{301}", "ab", "😀", " "]
 
   mutating func map(depth: Int = 0) -> MapValue {

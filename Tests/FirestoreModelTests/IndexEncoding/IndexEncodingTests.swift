@@ -26,7 +26,7 @@ struct IndexEncodingTests {
     #expect(wrong == 0)
   }
 
-  @Test("Integers and doubles sort by value, also where doubles are coarser")
+  @Test("Integers and doubles sort by value, also where several integers have the same nearest double")
   func ordersNumbers() {
     var source = RandomValues(seed: 2)
     var numbers = (0..<20_000).map { _ in source.number() }
@@ -61,7 +61,7 @@ struct IndexEncodingTests {
   }
 
   @Test(
-    "A value in a key is skipped exactly, in both directions",
+    "The decoder skips exactly one value of a key, ascending or descending",
     arguments: [
       StructuredQuery.Direction.ascending, .descending,
     ])
@@ -96,7 +96,7 @@ struct IndexEncodingTests {
     #expect(ComparisonOrder.compare(bytes: shorter, encoder.bytes) == .ascending)
   }
 
-  @Test("Long containers are truncated at one length and still skipped")
+  @Test("Long containers are truncated at one length, and the decoder still skips them")
   func cutsContainers() {
     let array = Value.array((0..<1000).map { .integer($0) })
     let other = Value.array((0..<1001).map { .integer($0) })
@@ -152,7 +152,7 @@ struct IndexEncodingTests {
     }
   }
 
-  @Test("The documented examples match")
+  @Test("The examples in the documentation of the format have the documented bytes")
   func examples() {
     #expect(IndexKeyEncoder.encode("a") == [0x50, 0x61, 0x00, 0x01])
     let one: [UInt8] = [0x30, 0xBF, 0xF0, 0, 0, 0, 0, 0, 0]

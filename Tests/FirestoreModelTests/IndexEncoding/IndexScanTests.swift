@@ -1,4 +1,5 @@
-// Tests ranges over a sorted list of index keys, as an engine uses them: a range contains exactly a filter's documents.
+// Tests that every filter corresponds to one range of a sorted list of index keys, which contains exactly the
+// matching documents. An engine scans an index in the same way.
 
 import FirestoreModel
 import RandomModels
@@ -32,7 +33,7 @@ struct IndexScanTests {
     }
   }
 
-  /// The smallest bytes above all bytes with a prefix.
+  /// The smallest key above all keys with a prefix; empty if there is none.
   static func above(_ prefix: [UInt8]) -> [UInt8] {
     var bytes = prefix
     while let last = bytes.popLast() {

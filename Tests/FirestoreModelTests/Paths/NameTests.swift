@@ -109,7 +109,7 @@ struct NameTests {
     #expect(ResourcePath.root.parent == nil && ("a/b" as ResourcePath).parent == "a")
   }
 
-  @Test("Ids outside of paths are validated with the product's messages")
+  @Test("Ids outside of paths are validated with Cloud Firestore's error messages")
   func loneIDs() {
     #expect(
       failure { () throws(FirestoreError) in try ResourceID.validate(collectionID: "a/b") }?.message

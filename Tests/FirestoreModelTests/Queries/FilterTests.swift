@@ -113,7 +113,7 @@ struct FilterTests {
     #expect(Filter.composite(.or, []).disjunctions() == [[]])
   }
 
-  @Test("The alternatives of a condition match the same documents as the condition")
+  @Test("The disjunctive normal form of a filter matches the same documents as the filter")
   func disjunctions() throws {
     var source = RandomValues(seed: 31)
     var built = 0
@@ -157,7 +157,9 @@ struct FilterTests {
     #expect(compared > 1000)
   }
 
-  @Test("30 disjunctions are accepted, 31 are rejected, and huge products are never built")
+  @Test(
+    "30 disjunctions are accepted, 31 are rejected, and a huge number of them is rejected without building them"
+  )
   func disjunctionLimit() {
     func isIn(_ count: Int64) -> Filter {
       .field(FieldFilter(FieldPath(field: "f"), .isIn, .array((0..<count).map { .integer($0) })))

@@ -131,7 +131,8 @@ struct QueryDefinitionTests {
     #expect(try find(.init("", allDescendants: true), under: "books/b1") == ["n1", "deep"])
   }
 
-  @Test("Cursors work with both flags at both ends, prefixes, other types, and without values")
+  @Test(
+    "Start and end cursors lie before or after their values, which may be a prefix, of another type, or none")
   func cursors() throws {
     func find(_ start: Cursor?, _ end: Cursor?, _ direction: StructuredQuery.Direction = .ascending) throws
       -> [Int64]
@@ -184,7 +185,7 @@ struct QueryDefinitionTests {
 
   // MARK: Validation
 
-  @Test("Invalid queries are rejected with the product's message")
+  @Test("Invalid queries are rejected with Cloud Firestore's error message")
   func messages() throws {
     let key = Value.reference(try Self.name("books/b1"))
     #expect(

@@ -49,7 +49,7 @@ struct ValueOrderTests {
     }
   }
 
-  @Test("1 equals 1.0 in queries but not strictly; zeros and NaN likewise")
+  @Test("1 and 1.0, and 0.0 and −0.0, are equal in queries but not strictly; NaN equals NaN in both")
   func numberEquality() {
     #expect((1 as Value).isQueryEqual(to: 1.0))
     #expect((1 as Value) != (1.0 as Value))

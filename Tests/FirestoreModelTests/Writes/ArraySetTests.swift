@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test("Appending and removing equal a comparison of every pair")
+  @Test("Appending and removing give the same results as comparing every pair of elements")
   func definition() {
     var generator = SystemRandomNumberGenerator()
     for _ in 0..<2_000 {

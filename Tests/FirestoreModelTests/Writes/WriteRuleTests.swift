@@ -114,7 +114,7 @@ struct WriteRuleTests {
     #expect(check(.updateTime(t1), nil)?.code == .failedPrecondition)
   }
 
-  @Test("Invalid writes are rejected with the product's message")
+  @Test("Invalid writes are rejected with Cloud Firestore's error message")
   func validation() throws {
     let name = try Self.name()
     let transform = FieldTransform(FieldPath(field: "n"), .increment("x"))
@@ -155,7 +155,8 @@ struct WriteRuleTests {
   }
 
   @Test(
-    "A write reports the cost of each step before it: the maps on the paths and the transformed arrays")
+    "Before each step a write reports its cost: the fields of the maps on its paths, and the elements of its arrays"
+  )
   func work() throws {
     let name = try Self.name()
     let fields: MapValue = [
@@ -208,7 +209,7 @@ struct WriteRuleTests {
     #expect(Write(.delete(name)).hasChanged(["a": 1], into: nil))
   }
 
-  @Test("A write's values are converted to stored form before they are compared with the document")
+  @Test("A write's timestamps are truncated to microseconds before its values are compared with the document")
   func stored() throws {
     let name = try Self.name()
     let (fine, cut): (Value, Value) = (

@@ -50,7 +50,9 @@ struct DecompressionTests {
         failure(TestCompressor.compress([1], .deflate) + TestCompressor.compress([2], .deflate), .deflate)))
   }
 
-  @Test("The limit is exact, and counts all members", arguments: [CompressionAlgorithm.gzip, .deflate])
+  @Test(
+    "The output limit is exact, and covers all gzip members",
+    arguments: [CompressionAlgorithm.gzip, .deflate])
   func limits(algorithm: CompressionAlgorithm) throws {
     let compressed = TestCompressor.compress(Self.plain, algorithm)
     #expect(try decompress(compressed, algorithm, limit: Self.plain.count) == Self.plain)

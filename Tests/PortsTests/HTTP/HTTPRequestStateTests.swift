@@ -43,7 +43,8 @@ struct HTTPRequestStateTests {
     state.beginResponse(closes: false)
     #expect(state.isLast && !state.acceptsBody)
     state.finishResponse()
-    // The rest of the body arrives before the response was flushed: the client still has to read it.
+    // The rest of the body arrives before the response is flushed. The connection stays open until the client can
+    // read the response.
     state.endRequest()
     let continuation = state.flushedResponse()
     #expect(continuation == .linger)
@@ -52,7 +53,7 @@ struct HTTPRequestStateTests {
     #expect(stateCloses)
   }
 
-  @Test("A half-close ends an idle connection, and one whose request cannot become complete")
+  @Test("A half-close ends an idle connection, and a connection whose request is incomplete")
   func halfCloseBeforeResponse() {
     var idle = HTTPRequestState()
     let idleCloses = idle.peerFinished(isAbandoned: false)
@@ -63,7 +64,7 @@ struct HTTPRequestStateTests {
     #expect(receivingCloses)
   }
 
-  @Test("A half-close lets a pending response finish, unless no one waits for it", arguments: [false, true])
+  @Test("A half-close lets a pending response finish, unless it is abandoned", arguments: [false, true])
   func halfCloseDuringResponse(isAbandoned: Bool) {
     var state = served()
     let stateCloses = state.peerFinished(isAbandoned: isAbandoned)

@@ -1,5 +1,5 @@
-// Implements a long-polling client like a browser's page: scripts by GET, at most two in flight, batches put
-// in order.
+// Implements a long-polling client like a web page: it loads scripts by GET, at most two at a time. Each
+// script carries a numbered batch of messages, which the client puts in order.
 
 import JSON
 import RealtimeModel
@@ -8,7 +8,7 @@ import Testing
 
 @testable import EndpointFixture
 
-/// The calls of a script, in order.
+/// A function call in a script from the server.
 enum ScriptCall: Equatable {
   case start(id: String, password: String)
   case close(after: Int?)
@@ -76,7 +76,7 @@ struct LongPollClient {
     }
   }
 
-  /// Polls, with a segment or none.
+  /// Sends one poll, optionally with segments of messages.
   mutating func poll(_ segment: String = "") async throws -> [ScriptCall] {
     serial += 1
     return try await Self.get(server, "/.lp?id=\(id)&pw=\(password)&ser=\(serial)&ns=demo\(segment)")

@@ -1,4 +1,5 @@
-// Tests long polling over real sockets: scripts that carry messages both ways, and the end of sessions.
+// Tests long polling over real sockets. The client sends segments of messages in the URLs of GET requests,
+// and the server answers with scripts that contain messages. Also tests how sessions end.
 
 import NIOCore
 import RealtimeModel
@@ -52,7 +53,7 @@ struct LongPollTests {
     }
   }
 
-  @Test("a held poll is answered by a message, by a newer poll, and after the maximum time")
+  @Test("the server answers a held poll on a message, on a newer poll, and after the maximum time")
   func heldPolls() async throws {
     var limits = RealtimeEndpointLimits.standard
     limits.longPollHold = .milliseconds(200)
@@ -69,7 +70,7 @@ struct LongPollTests {
       async let written = server.rest("PUT", "/a.json?ns=demo", body: "5")
       #expect(try await written.status == 200)
       #expect(try await news == [.batch(2, [Self.data(#"{"a":"d","b":{"p":"a","d":5}}"#)])])
-      // Two polls: the first one to arrive is released by the other, with an empty batch.
+      // Sends two polls. The second one to arrive releases the first one with an empty batch.
       let older = Task { try await LongPollClient.get(server, target + "501") }
       let newer = Task { try await LongPollClient.get(server, target + "502") }
       let first = try await withThrowingTaskGroup { group in
@@ -80,12 +81,12 @@ struct LongPollTests {
         try await group.waitForAll()
         return first
       }
-      // Where the newer one arrived first, both are released, in either order.
+      // If the poll with the higher number arrives first, the server releases both, in either order.
       #expect(first == [.batch(3, [])] || first == [.batch(4, [])])
     }
   }
 
-  @Test("a wrong id or password, and an unknown or ended session, get the end of the session")
+  @Test("a poll with a wrong id or password, or of an ended session, receives the end of the session")
   func unknown() async throws {
     try await RealtimeTestServer.run { server in
       let client = try await LongPollClient(server)
@@ -174,7 +175,8 @@ struct LongPollTests {
   }
 
   @Test(
-    "a session that another connection replaces is over: its held poll ends, and its writes are rejected")
+    "a session that another connection takes over ends: its held poll is answered, and its writes are rejected"
+  )
   func replacedSession() async throws {
     for isUsed in [false, true] {
       try await RealtimeTestServer.run { server in
@@ -187,7 +189,7 @@ struct LongPollTests {
         let target = "/.lp?id=\(old.id)&pw=\(old.password)&ns=demo&ser="
         async let heldPolls = LongPollClient.get(server, target + "500")
         let new = try await RawSocket.open(server, "v=5&ns=demo&ls=\(old.session)")
-        // A poll gets the end of the session, whether it was held already or arrives later.
+        // The poll gets the end of the session, whether it arrives before or after the new connection.
         guard case .close? = try await heldPolls.last else { throw RawClient.Failure.closed }
         let segment = old.segments(of: Self.data(#"{"r":2,"a":"p","b":{"p":"/lost","d":1}}"#))[0]
         #expect(try await LongPollClient.get(server, target + "501" + segment) == [.close(after: nil)])
@@ -197,7 +199,7 @@ struct LongPollTests {
     }
   }
 
-  @Test("the number of sessions is limited, and so is the queue of a client that stops polling")
+  @Test("the number of sessions and the output queue of each session are limited")
   func bounds() async throws {
     var limits = RealtimeEndpointLimits.standard
     limits.longPollSessions = 2
@@ -210,19 +212,20 @@ struct LongPollTests {
       #expect(refused.status == 503 && refused.body.contains("2 long-polling sessions"))
       _ = try await LongPollClient.get(server, "/.lp?disconn=t&id=\(other.id)&pw=\(other.password)")
       _ = try await client.send([Self.data(#"{"r":1,"a":"q","b":{"p":"/a","h":""}}"#)], awaiting: 1)
-      // The ended session frees its slot.
+      // The session that disconnected no longer counts.
       #expect(try await eventually { try await server.rest("GET", start).status == 200 })
       let text = String(repeating: "x", count: 60_000)
       for number in 0..<4 {
         #expect(try await server.rest("PUT", "/a.json?ns=demo", body: "\"\(text)\(number)\"").status == 200)
       }
-      // The session is ended, and its slot is free.
+      // The server has ended the session whose queue exceeded the limit, and it no longer counts.
       #expect(try await eventually { try await server.rest("GET", start).status == 200 })
       #expect(try await client.poll() == [.close(after: nil)])
     }
   }
 
-  @Test("a client that sends too many unanswered requests is rejected, and the rest is not performed")
+  @Test(
+    "a client with too many unanswered requests is disconnected, and its further requests are not executed")
   func flood() async throws {
     let gate = GatePolicy()
     var limits = RealtimeEndpointLimits.standard

@@ -1,4 +1,5 @@
-// Tests moving a long-polling session to a WebSocket.
+// Tests moving a long-polling session to a WebSocket: the client opens the socket, then sends its last
+// message by polling.
 
 import NIOCore
 import RandomModels
@@ -53,7 +54,7 @@ struct LongPollUpgradeTests {
       let segments = (1...before).flatMap { client.segments(of: write($0)) } + client.segments(of: Self.end)
       try await Self.send(socket, #"{"t":"c","d":{"t":"a","d":{}}}"#)
       for number in before + 1...before + after { try await Self.send(socket, write(number)) }
-      // Two polls at a time, in any order.
+      // Sends two polls at a time, which may arrive in any order.
       var calls: [ScriptCall] = []
       let target = "/.lp?id=\(client.id)&pw=\(client.password)&ns=demo&ser="
       try await withThrowingTaskGroup(of: [ScriptCall].self) { group in
@@ -86,7 +87,7 @@ struct LongPollUpgradeTests {
     }
   }
 
-  @Test("neither the move nor the end of the old page runs onDisconnect; the end of the WebSocket does")
+  @Test("onDisconnect operations do not run on the move to a WebSocket, but when the WebSocket closes")
   func onDisconnect() async throws {
     try await RealtimeTestServer.run { server in
       let watcher = try await RawSocket.open(server)
@@ -108,7 +109,7 @@ struct LongPollUpgradeTests {
   }
 
   @Test(
-    "a WebSocket that ends before the move leaves the session polling; a second one is rejected"
+    "a session continues polling if its WebSocket closes before the move; a second WebSocket is rejected"
   )
   func closedBeforeMove() async throws {
     try await RealtimeTestServer.run { server in

@@ -1,4 +1,4 @@
-// Tests the assembly of segments: in any order, repeated, and invalid.
+// Tests assembling messages from numbered segments, which arrive in any order, may repeat and may be invalid.
 
 import RandomModels
 import RealtimeWire
@@ -33,7 +33,7 @@ struct SegmentAssemblerTests {
       (0..<Int.random(in: 1...200, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
     }
     var segments = Self.segments(of: messages, &random)
-    // Each moves by a few positions, and some are repeated.
+    // Moves each segment by a few positions, and repeats some.
     var keyed = segments.map { (Double($0.number) + .random(in: 0...8, using: &random), $0) }
     keyed += segments.filter { _ in .random(using: &random) }
       .map { (Double($0.number) + .random(in: 0...20, using: &random), $0) }
@@ -46,7 +46,7 @@ struct SegmentAssemblerTests {
     #expect(received == messages)
   }
 
-  @Test("a message beyond the limit is counted to its end, and the next one is complete")
+  @Test("a message over the limit is reported with its request number, and the next message is complete")
   func oversized() throws {
     var random = SeededGenerator(seed: 5)
     let large =
@@ -59,7 +59,7 @@ struct SegmentAssemblerTests {
     #expect(received == [.oversized(request: 7), .assembled(Array("next".utf8))])
   }
 
-  @Test("the limit is exact to the byte, for any padding", arguments: [9, 10, 11])
+  @Test("the size limit of a message is exact to the byte, for any base64 padding", arguments: [9, 10, 11])
   func exactLimit(count: Int) throws {
     let message = [UInt8](repeating: 0x61, count: count)
     let text = Array(LongPollClient.base64(message).utf8)
@@ -81,7 +81,7 @@ struct SegmentAssemblerTests {
     }
   }
 
-  @Test("segments too far ahead, too many bytes, contradictions and other alphabets have different errors")
+  @Test("segments too far ahead, contradictory totals and invalid base64 have different errors")
   func faults() {
     var window = SegmentAssembler(maximumBytes: 100, window: 4)
     #expect(throws: SegmentAssembler.Fault.tooFarAhead) {
@@ -105,7 +105,7 @@ struct SegmentAssemblerTests {
     }
   }
 
-  @Test("kept segments count with their overhead until they are assembled")
+  @Test("segments that wait for earlier ones count with their memory overhead until they are assembled")
   func keptSegments() throws {
     var assembler = SegmentAssembler(maximumBytes: 1 << 20, window: 1024)
     for number in 1...1000 { _ = try assembler.receive(Segment(number: number, total: 1, text: "QUJD")) }

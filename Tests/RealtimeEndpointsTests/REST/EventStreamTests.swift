@@ -1,3 +1,5 @@
+// Tests event streams: REST reads that stay open and send every change as a server-sent event.
+
 import NIOCore
 import RealtimeEngine
 import RealtimeModel
@@ -21,10 +23,10 @@ struct EventStreamTests {
       return Stream(client: client, head: try await client.read(through: "\r\n\r\n"))
     }
 
-    /// The next event, without chunked encoding.
+    /// Reads the next event and removes the chunked transfer encoding.
     func next() async throws -> String {
       let size = try await client.read(through: "\r\n")
-      // Swift treats a line end as one character.
+      // Swift treats CR LF as one character, so dropping the last character removes both.
       let count = try #require(Int(size.dropLast(), radix: 16))
       let event = String(decoding: try await client.read(count), as: UTF8.self)
       _ = try await client.read(2)
@@ -36,7 +38,7 @@ struct EventStreamTests {
     "event: put\ndata: {\"path\":\"\(path)\",\"data\":\(data)}\n\n"
   }
 
-  @Test("the complete value is first, followed by every change with its relative path")
+  @Test("a stream starts with the complete value, followed by every change with its relative path")
   func events() async throws {
     try await RealtimeTestServer.run { server in
       #expect(try await server.rest("PUT", "/a/b.json", body: #"{"x":[1,2]}"#).status == 200)
@@ -75,7 +77,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("an empty location starts with null")
+  @Test("the stream of an empty location starts with null")
   func empty() async throws {
     try await RealtimeTestServer.run { server in
       let stream = try await Stream.open(server, "/nothing.json")
@@ -83,7 +85,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("the stream of a query follows its window")
+  @Test("the stream of a query receives changes of the query's result")
   func query() async throws {
     try await RealtimeTestServer.run { server in
       _ = try await server.rest("PUT", "/log.json", body: #"{"k1":1,"k2":2,"k3":3}"#)
@@ -98,7 +100,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("streams of one location in different formats each get their own")
+  @Test("streams of one location each receive changes in their requested format")
   func formats() async throws {
     try await RealtimeTestServer.run { server in
       let plain = try await Stream.open(server, "/a.json")
@@ -127,7 +129,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("a disconnected client's listen ends; draining ends streams")
+  @Test("a stream's listen ends when its client disconnects, and draining the port ends streams")
   func ends() async throws {
     try await RealtimeTestServer.run { server in
       let leaver = try await Stream.open(server, "/a.json")

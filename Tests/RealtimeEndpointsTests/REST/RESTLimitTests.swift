@@ -1,5 +1,5 @@
-// Tests slow and oversized requests over HTTP/1.1: each gets Firebase's error on a connection that then
-// closes, and no other client notices.
+// Tests slow and oversized requests over HTTP/1.1. The client gets Firebase's error and its connection
+// closes. Other clients are not affected.
 
 import NIOCore
 import OrderedStore
@@ -27,7 +27,7 @@ struct RESTLimitTests {
       try await dripping.send("PUT /b.json HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
       let channel = dripping.channel
       let drops = Task {
-        // A byte now and then is far below the minimum rate.
+        // Sends single bytes, far below the minimum rate.
         while !Task.isCancelled, (try? await channel.writeAndFlush(ByteBuffer(string: "1\r\nx\r\n"))) != nil {
           try? await Task.sleep(for: .milliseconds(20))
         }
@@ -43,7 +43,7 @@ struct RESTLimitTests {
     }
   }
 
-  @Test("a body at the minimum rate may take longer than the deadline")
+  @Test("a body that arrives at the minimum rate may take longer than the deadline")
   func slowSteadyBody() async throws {
     var port = PortLimits()
     port.requestBodyTimeout = .milliseconds(200)
@@ -54,8 +54,8 @@ struct RESTLimitTests {
       try await client.send(
         "PUT /a.json HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: \(text.utf8.count + 2)\r\n\r\n\"\(text)"
       )
-      // Three other clients time out meanwhile (3 × the deadline). 60,000 bytes at 1,000 B/s are allowed 60
-      // s.
+      // Waits until three other clients have timed out, which takes three times the deadline. At the minimum
+      // rate of 1,000 B/s, a body of 60,000 bytes is allowed 60 s.
       for _ in 0..<3 {
         let silent = try await RawClient.connect(server.port.port)
         try await silent.send("PUT /b.json HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n\"")
@@ -66,7 +66,7 @@ struct RESTLimitTests {
     }
   }
 
-  @Test("an incomplete head gets 408 and a closed connection, also as the second one of a connection")
+  @Test("a request with an incomplete head ends its connection, with 408 if it is the first request")
   func slowHead() async throws {
     var port = PortLimits()
     port.requestHeadTimeout = .seconds(2)
@@ -91,7 +91,7 @@ struct RESTLimitTests {
     }
   }
 
-  @Test("a client that sends too much receives the reason while it is still sending")
+  @Test("a client receives the error for an oversized body while it is still sending")
   func oversizedBody() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.restWriteBytes = 100_000
@@ -112,7 +112,7 @@ struct RESTLimitTests {
     }
   }
 
-  @Test("a shallow read is limited to the size of any other response")
+  @Test("the limit on response size also applies to shallow reads")
   func shallow() async throws {
     var limits = RealtimeLimits()
     limits.responseBytes = 10_000
@@ -137,7 +137,7 @@ struct RESTLimitTests {
     try await store.close()
   }
 
-  @Test("a connection buffers no more of bodies than its budget")
+  @Test("the bytes of request bodies that a connection buffers are limited")
   func budget() async throws {
     var limits = RealtimeEndpointLimits()
     limits.connectionBodyBytes = 50_000
@@ -146,7 +146,7 @@ struct RESTLimitTests {
       let answer = try await server.rest("PUT", "/a.json", body: text)
       #expect(answer.status == 503 && answer.body.contains("exceed the limit of 50000 bytes"))
       let client = try await RawClient.connect(server.port.port)
-      // One after the other, each has the complete budget.
+      // Bodies that are sent one after the other each have the complete budget.
       let small = "\"" + String(repeating: "x", count: 30_000) + "\""
       for _ in 0..<10 {
         try await client.send(

@@ -118,7 +118,7 @@ struct RESTStreamTests {
   }
 
   @Test(
-    "streaming a body stores the same as parsing it at once, also with repeated names",
+    "streaming a body stores the same value as parsing the complete body, also with repeated names",
     arguments: [
       #"{"p":{"a":1,"a":null,".priority":5},"r":1}"#,
       #"{"p":{"a":1,"b":2,"a":null,".priority":5}}"#,
@@ -139,7 +139,7 @@ struct RESTStreamTests {
       }
       var whole = try await server.rest("GET", "/whole.json?format=export").body
       #expect(try await server.rest("GET", "/streamed.json?format=export").body == whole)
-      // A priority of an empty location would show after the location gets a value.
+      // A priority that was wrongly stored at an empty location would appear once the location gets a value.
       for place in ["streamed", "whole"] {
         #expect(try await server.rest("PUT", "/\(place)/x/p/q/new.json", body: "1").status == 200)
       }
@@ -148,7 +148,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a file in a form is written like the body of a PUT, small or large, at a path and at the root")
+  @Test("a file uploaded by an HTML form is written like the body of a PUT")
   func form() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let type = "Content-Type: multipart/form-data; boundary=----f1"
@@ -177,7 +177,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a form is parsed alike from chunks of any size")
+  @Test("parsing a form does not depend on the size of its chunks")
   func formInPieces() throws {
     let file = "\r\n-\r\n--b-\r\n{}\r\n--"
     let text = Array("--b0\r\nA: b\r\n\r\n\(file)\r\n--b0--\r\nmore".utf8)
@@ -197,7 +197,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a body above the limit of a write has to be declared as an import, or is rejected")
+  @Test("a body above the size limit of a write is rejected unless the request declares an import")
   func limit() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let body = text(tree(1_500))
@@ -211,7 +211,8 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a body that becomes invalid is answered immediately with the position, and nothing of it is stored")
+  @Test(
+    "a body that becomes invalid is rejected immediately with the error's position, and nothing is stored")
   func invalidBody() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       _ = try await server.rest("PUT", "/a.json", body: "1")
@@ -259,7 +260,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("an unread export is abandoned, and its pinned state is released")
+  @Test("an export that its client does not read is aborted, and the database continues to serve reads")
   func unreadExport() async throws {
     var port = PortLimits()
     port.responseTimeout = .milliseconds(300)
@@ -275,7 +276,7 @@ struct RESTStreamTests {
       try await client.send("GET /.json?format=export HTTP/1.1\r\nHost: \(server.host)\r\n\r\n")
       #expect(try await eventually { server.port.connectionCount == 0 })
       try await client.channel.setOption(.autoRead, value: true).get()
-      // The response ends, and is incomplete.
+      // The response ends without its last chunk, so the client sees that it is incomplete.
       #expect(!String(decoding: await client.readToEnd().suffix(5), as: UTF8.self).hasSuffix("0\r\n\r\n"))
       let after = try await server.rest("GET", "/fat/3.json")
       #expect(after.status == 200, "\(after.body.prefix(200))")

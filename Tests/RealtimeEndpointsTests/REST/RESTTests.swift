@@ -1,3 +1,6 @@
+// Tests the Realtime Database's REST interface: methods, parameters, queries, conditional requests,
+// authentication and error messages.
+
 import JSON
 import NIOCore
 import RealtimeEngine
@@ -136,7 +139,8 @@ struct RESTTests {
       .init("GET", "\(read)&endBefore=12", is: 200, #"{"-5":true,"7":true}"#),
       .init("GET", "\(read)&equalTo=12", is: 200, #"{"12":true}"#),
       .init("GET", "\(read)&startAfter=%2212%22&limitToFirst=1", is: 200, #"{"1e5":true}"#),
-      // Without a key, or where the request orders by a value, it is a value.
+      // Here the unquoted bound counts as a number, which key order rejects: 1.5 is not a valid key, and an
+      // explicit orderBy requires quotes.
       .init("GET", "\(read)&startAfter=1.5", is: 400),
       .init("GET", "\(read)&orderBy=%22$key%22&startAfter=12", is: 400),
       .init("GET", "/l.json?orderBy=%22$key%22&startAfter=12", is: 400),
@@ -170,7 +174,7 @@ struct RESTTests {
     }
   }
 
-  @Test("queries order, bound and limit")
+  @Test("queries support orders, bounds and limits")
   func queries() async throws {
     let data = #"{"a":{"h":3,"n":"x"},"b":{"h":1},"c":{"h":2,"n":"y"},"d":{"w":1}}"#
     try await RealtimeTestServer.run { server in
@@ -238,7 +242,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("ETags: the hash of the value, null_etag for an empty location, conditional reads and writes")
+  @Test("ETags are the value's hash (null_etag for an empty location), and make reads and writes conditional")
   func etags() async throws {
     try await RealtimeTestServer.run { server in
       let absent = try await server.rest("GET", "/e.json", headers: ["X-Firebase-ETag: true"])
@@ -322,7 +326,8 @@ struct RESTTests {
       ], policy: ProductionPolicy(), authentication: .refuseAll)
   }
 
-  @Test("the emulator's owner is recognized by header and by parameter, and may act as another user")
+  @Test(
+    "the emulator recognizes its owner by header and by parameter, and lets the owner act as another user")
   func credentials() async throws {
     try await play(
       [
@@ -347,7 +352,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("scripts of any origin may send requests, and preflights get the allowed methods")
+  @Test("CORS allows requests from any origin, and preflights get the allowed methods")
   func crossOrigin() async throws {
     try await RealtimeTestServer.run { server in
       let answer = try await server.rest(

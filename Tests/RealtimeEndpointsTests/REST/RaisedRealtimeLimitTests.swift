@@ -49,7 +49,7 @@ struct RaisedRealtimeLimitTests {
 
   private static func text(_ count: Int) -> String { String(repeating: "x", count: count) }
 
-  @Test("a value of maximum depth passes on every path, and one more level on none")
+  @Test("a value of maximum depth is accepted by every kind of request, and one more level by none")
   func depth() async throws {
     let directory = directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -71,7 +71,7 @@ struct RaisedRealtimeLimitTests {
           #"{"r":2,"b":{"s":"ok","d":""}}"#, #"{"r":3,"b":{"s":"failure","d":"\#(tooDeep)"}}"#,
           #"{"r":4,"b":{"s":"ok","d":\#(deep)}}"#, #"{"r":5,"b":{"s":"ok","d":""}}"#,
         ])
-      // Over REST: complete, at its path, by a streamed PUT, and by PATCH.
+      // Over REST the value is read completely and at a path, and written by a streamed PUT and by PATCH.
       #expect(try await rest(port, "GET", "/d.json").body == deep)
       #expect(try await rest(port, "GET", "/e.json").body == deep)
       let path = Array(repeating: "k", count: 99).joined(separator: "/")
@@ -86,7 +86,7 @@ struct RaisedRealtimeLimitTests {
       #expect(try await rest(port, "PATCH", "/.json", "{\"g\":\(deep)}").status == 200)
       #expect(try await rest(port, "PATCH", "/.json", "{\"g\":\(Self.nested(100))}").status == 400)
       #expect(try await rest(port, "DELETE", "/f.json").status == 200)
-      // A query covers it, and its window moves.
+      // A filtered listen covers the value, and its window changes.
       let query = #""q":{"i":".key","l":1,"vf":"l"}"#
       try await socket.send(#"{"r":6,"a":"q","b":{"p":"/",\#(query),"t":1,"h":""}}"#)
       #expect(try await socket.next().hasPrefix(#"{"a":"d","b":{"p":"","d":{"d":\#(deep)}"#))
@@ -120,7 +120,7 @@ struct RaisedRealtimeLimitTests {
     }
   }
 
-  @Test("keys of maximum size pass everywhere, and their sum along a path is limited")
+  @Test("keys of maximum size are accepted everywhere, and the bytes of all keys along a path are limited")
   func keys() async throws {
     let directory = directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -144,7 +144,8 @@ struct RaisedRealtimeLimitTests {
           #"{"r":3,"b":{"s":"failure","d":"Invalid path: key longer than 4096 bytes"}}"#,
           #"{"r":4,"b":{"s":"ok","d":""}}"#, #"{"r":5,"b":{"s":"ok","d":1}}"#,
         ])
-      // Six such keys and the rest of 24,608 bytes: a key and a byte each.
+      // The path has six such keys and one that fills the 24,608 bytes. Each key counts with one additional
+      // byte.
       let path = Array(repeating: key, count: 6).joined(separator: "/")
       let rest = RealtimeLimits.pathBytes - 6 * 4_097 - 1
       let longest = #"{"\#(Self.text(rest))":1}"#
@@ -162,7 +163,7 @@ struct RaisedRealtimeLimitTests {
           #"{"r":8,"b":{"s":"failure","d":"Invalid path: longer than 24608 bytes"}}"#,
           #"{"r":9,"b":{"s":"ok","d":""}}"#,
         ])
-      // While it arrives, too.
+      // The limit also applies to a large body, which is validated while it arrives.
       let filler = "\"f\":\"\(Self.text(1_100_000))\""
       func whole(_ last: String) -> String {
         "{\(filler),\"w\":" + String(repeating: "{\"\(key)\":", count: 5) + last
@@ -174,7 +175,7 @@ struct RaisedRealtimeLimitTests {
       #expect(try await self.rest(port, "PUT", "/w.json?print=silent", whole(two(room))).status == 204)
       let refused = try await self.rest(port, "PUT", "/w.json", whole(two(room + 1)))
       #expect(refused.status == 400 && refused.body.contains(refusal), "\(refused.body)")
-      // Indexed by a child with the longest possible sort key.
+      // Indexes children by value, with the longest possible sort key.
       let rules = try await self.rest(
         port, "PUT", "/.settings/rules.json?auth=owner", #"{"rules":{"i":{".indexOn":".value"}}}"#)
       #expect(rules.status == 200, "\(rules.body)")
@@ -201,7 +202,7 @@ struct RaisedRealtimeLimitTests {
     } _: { port in
       let socket = try await open(port)
       let text = Self.text(most)
-      // Two of the longest strings: more than a socket accepts by default.
+      // Writes two strings of maximum size at once, which exceeds a socket's default limit.
       try await socket.send(
         #"{"r":1,"a":"p","b":{"p":"/s","d":{"a":"\#(text)","b":"\#(Self.text(5_000_000))"}}}"#)
       #expect(try await socket.next() == #"{"r":1,"b":{"s":"ok","d":""}}"#)
@@ -210,7 +211,7 @@ struct RaisedRealtimeLimitTests {
         try await socket.next()
           == #"{"r":2,"b":{"s":"failure","d":"Invalid data; string longer than \#(most) bytes"}}"#)
       #expect(try await rest(port, "GET", "/s/a.json").body == "\"\(text)\"")
-      // Replaces a value, which becomes history of the same size.
+      // Replaces a value, so that the store keeps an old version of the same size.
       #expect(try await rest(port, "PUT", "/s/a.json?print=silent", "\"\(text.dropLast())y\"").status == 204)
       #expect(try await rest(port, "PUT", "/s/a.json?print=silent", "\"\(text)y\"").status == 400)
       #expect(try await rest(port, "GET", "/s/a.json").body == "\"\(text.dropLast())y\"")
@@ -218,7 +219,7 @@ struct RaisedRealtimeLimitTests {
     }
   }
 
-  @Test("the maximum time of a read is the raised one")
+  @Test("a raised maximum time of a read applies")
   func readSeconds() async throws {
     let directory = directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }

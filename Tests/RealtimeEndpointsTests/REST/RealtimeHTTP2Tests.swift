@@ -1,3 +1,5 @@
+// Tests the Realtime Database's REST interface over HTTP/2: many streams on one connection, and slow clients.
+
 import NIOCore
 import NIOHTTP1
 import RealtimeEngine
@@ -58,7 +60,7 @@ struct RealtimeHTTP2Tests {
     }
   }
 
-  @Test("a body that stalls is answered after the deadline, and blocks no other stream")
+  @Test("a request whose body stalls gets an error after the deadline, and blocks no other stream")
   func slowBody() async throws {
     var port = PortLimits()
     port.requestBodyTimeout = .seconds(3)
@@ -100,7 +102,7 @@ struct RealtimeHTTP2Tests {
         while !event.hasSuffix("\n\n") { event += try await quick.next() }
         #expect(event.hasPrefix("event: put\ndata: {\"path\":\"/\(index)\",\"data\":\"\(index)x"))
       }
-      // The slow client got at most its windows and its budget before the reset: reading now ends.
+      // The slow client reads the bytes up to the reset: at most its flow-control windows and its budget.
       try await slow.stream.setOption(.autoRead, value: true).get()
       slow.stream.read()
       var bytes = 0
@@ -110,7 +112,7 @@ struct RealtimeHTTP2Tests {
     }
   }
 
-  @Test("draining ends event streams, and requests that have just arrived")
+  @Test("draining the port ends event streams at once")
   func draining() async throws {
     try await RealtimeTestServer.run { server in
       let client = try await HTTP2Client.open(server.port.port)

@@ -44,7 +44,8 @@ struct SettingsTests {
         "GET", "/.settings/rules.json?ns=demo&format=strict", headers: Self.owner)
       #expect(
         strict.body == #"{"rules":{"notes":{".indexOn":"due"},".read":"auth != null",".write":true}}"#)
-      // A second engine on the same store, like after a restart; other namespaces are not affected.
+      // A second engine on the same store has the rules, like a server after a restart. Other namespaces have
+      // none.
       let engine = RealtimeEngine(store: server.store, policy: EmulatorPolicy())
       #expect(try await engine.database("demo").rules()?.text == Self.text)
       #expect(try await engine.database("other").rules() == nil)
@@ -90,7 +91,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("Settings are for administrators")
+  @Test("Only administrators may read and change settings")
   func access() async throws {
     try await RealtimeTestServer.run { server in
       for target in ["/.settings/rules.json", "/.settings/defaultWriteSizeLimit.json"] {
@@ -172,7 +173,7 @@ struct SettingsTests {
         try await add(Self.text), try await add(#"{"rules":{".read":true,".write":true}}"#)
       )
       #expect(first != second)
-      // Storing a ruleset puts nothing into force.
+      // Storing a ruleset does not change the rules in force.
       let database = try await server.engine.database("demo")
       #expect(try await database.rules() == nil)
       let (status, ruleset) = try await ask("GET", "/namespaces/demo/rulesets/\(first)")
@@ -180,7 +181,8 @@ struct SettingsTests {
       #expect(ruleset["createdAt"]?.string?.hasPrefix("20") == true)
       let listed = try await ask("GET", "/namespaces/demo/rulesets").1["rulesets"]?.array ?? []
       #expect(listed.compactMap { $0["id"]?.string } == [first, second])
-      // As the command line tool releases one ruleset and tries another.
+      // Sets the labels like the Firebase command line tool: releases one ruleset, then another with a
+      // canary.
       let (released, said) = try await ask("PUT", labels, "{\"stable\":\"\(first)\"}")
       #expect(released == 200 && said["warning"]?.string?.contains("not enforced") == true)
       #expect(try await database.rules()?.text == Self.text)
@@ -192,7 +194,7 @@ struct SettingsTests {
       let both = JSONValue.object(["stable": .string(second), "canary": .string(first)])
       #expect(try await ask("GET", labels).1 == both)
       #expect(try await ask("GET", "/namespaces/demo/ruleset_labels").1 == both)
-      // Another engine on the same store, like after a restart.
+      // Another engine on the same store has the same labels, like a server after a restart.
       let engine = RealtimeEngine(store: server.store, policy: EmulatorPolicy())
       let reopened = try await engine.database("demo")
       #expect(
@@ -200,7 +202,7 @@ struct SettingsTests {
       #expect(try await reopened.rulesets(as: .administrator).map(\.source).first == Self.text)
       #expect(try await reopened.rules()?.isOpen == true)
       await engine.shutdown()
-      // Rules that are replaced in another way belong to no ruleset.
+      // Rules that are set directly belong to no ruleset, so the stable label disappears.
       #expect(
         try await server.rest(
           "PUT", "/.settings/rules.json?ns=demo", body: Self.text, headers: Self.owner
@@ -234,7 +236,7 @@ struct SettingsTests {
         #expect(answer.status == 401, "\(method) \(target): \(answer.body)")
       }
       #expect(try await server.engine.namespaces().isEmpty)
-      // The list stays bounded: labelled rulesets remain.
+      // The oldest rulesets are removed beyond the maximum number. Labelled ones remain.
       let database = try await server.engine.database("demo")
       let rules = try RulesFile(Array(Self.text.utf8))
       let first = try await database.addRuleset(rules, as: .administrator)
@@ -264,7 +266,7 @@ struct SettingsTests {
         let warning = try JSONValue(json: answer.body)["warning"]?.string
         #expect(warning?.contains("nothing runs it") == true)
       }
-      // The same name replaces.
+      // A trigger replaces an existing one with the same name.
       #expect(try await server.rest("GET", target, headers: Self.owner).body == "[\(v1("/a/{b}")),\(v2)]")
       for bad in [
         "[]", "{}", #"{"name":"n","path":"/","event":"ref.read","topic":"t"}"#,
@@ -291,7 +293,7 @@ struct SettingsTests {
       let database = try await server.engine.database("127")
       _ = try await database.set("wide", to: wide, as: .administrator)
       let tooBig = RealtimeError.writeTooBig.message
-      // Removed values count like new ones.
+      // Removed values count towards the write size like new ones.
       #expect(try await server.rest("DELETE", "/wide.json?writeSizeLimit=tiny").status == 200)
       _ = try await database.set("wide", to: wide, as: .administrator)
       for (method, target, body) in [
@@ -305,7 +307,7 @@ struct SettingsTests {
       }
       #expect(try await database.getShallow("/", as: .administrator) == .children(["wide"]))
       #expect(try await server.rest("PUT", "/wide/k1.json?writeSizeLimit=tiny", body: "2").status == 200)
-      // The database's limit applies where a request names none.
+      // The database's limit applies to requests that name no limit.
       #expect(
         try await server.rest(
           "PUT", "/.settings/defaultWriteSizeLimit.json", body: "\"small\"", headers: Self.owner

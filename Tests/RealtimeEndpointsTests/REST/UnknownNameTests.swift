@@ -1,4 +1,5 @@
-// Tests that names that are only read, or whose writes are rejected, leave no state on disk or in memory.
+// Tests requests to databases that do not exist. If a name is only read, or all its writes are rejected, no
+// state remains on disk or in memory.
 
 import EmbeddedStore
 import FirestoreProtobuf
@@ -112,7 +113,7 @@ struct UnknownNameTests {
           #"{"r":2,"b":{"s":"datastale","d":"Transaction hash does not match"}}"#,
         ])
       #expect(try await server.store.databaseNames() == [])
-      // A listen before the creation receives all later changes, in order.
+      // A listen that started before the database was created receives all later changes in order.
       try await socket.play(
         [
           #"{"r":3,"a":"g","b":{"p":"/x","q":{}}}"#, #"{"r":4,"a":"p","b":{"p":"/x","d":1}}"#,
@@ -128,7 +129,7 @@ struct UnknownNameTests {
     }
   }
 
-  @Test("concurrent first writers of a name end up in one database", arguments: 0..<5)
+  @Test("concurrent first writes to a name create one database", arguments: 0..<5)
   func race(round: Int) async throws {
     try await RealtimeTestServer.run { server in
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -171,7 +172,7 @@ struct UnknownNameTests {
       listen.database = "projects/l\(index)/databases/d"
       listen.addTarget.documents.documents = [listen.database + "/documents/a/b"]
       let call = try await running.client.open("Listen", metadata: metadata)
-      // It is rejected by its head, maybe before the message is sent.
+      // The server may reject the call because of its headers before the client sends the message.
       try? await call.send(listen, endStream: true)
       #expect(try await call.status().code == .unauthenticated)
     }

@@ -25,7 +25,7 @@ private final class CountingPolicy: AccessPolicy {
 struct UnreadRESTResponseTests {
   private func fill(_ server: RealtimeTestServer, _ bytes: Int) async throws {
     let database = try await server.engine.database("default-ns")
-    // A string is limited to ten megabytes.
+    // Writes several strings, since each is limited to ten megabytes.
     let piece = min(bytes, 8 << 20)
     let text = String(repeating: "x", count: piece)
     guard bytes > piece else {
@@ -48,7 +48,7 @@ struct UnreadRESTResponseTests {
       let get = "GET /fat.json HTTP/1.1\r\nHost: h\r\n"
       try await client.send(
         String(repeating: get + "\r\n", count: count - 1) + get + "Connection: close\r\n\r\n")
-      // The kernel's buffers hold some megabytes; then progress stops.
+      // The kernel's buffers hold some megabytes of responses. After that the server stops reading values.
       #expect(try await eventually { policy.reads.withLockedValue { $0 } > 0 })
       let other = try await RawClient.connect(server.port.port)
       let last = try await standstill(of: { policy.reads.withLockedValue { $0 } }) {
@@ -60,13 +60,13 @@ struct UnreadRESTResponseTests {
       client.channel.read()
       let bytes = await client.readToEnd().count
       #expect(bytes > count * (4 << 20) && bytes < count * ((4 << 20) + 1000), "\(bytes)")
-      // The policy may be called more than once for a response.
+      // The server may call the policy more than once for a response.
       let all = policy.reads.withLockedValue { $0 }
       #expect(last * 3 < all * 2, "\(last) of \(all) were read for a peer that takes no answer")
     }
   }
 
-  @Test("a client that reads nothing of a response is disconnected, and no other")
+  @Test("only the client that reads nothing of its response is disconnected")
   func deadline() async throws {
     var port = PortLimits()
     port.responseTimeout = .milliseconds(500)
@@ -80,21 +80,22 @@ struct UnreadRESTResponseTests {
       #expect(try await eventually { server.port.connectionCount == 1 })
       try await other.send("PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n1")
       #expect(try await other.read(through: "\r\n\r\n").hasPrefix("HTTP/1.1 200 "))
-      // The port still accepts.
+      // The port still accepts connections.
       #expect(try await server.rest("GET", "/a.json?ns=default-ns").body == "1")
       await client.close()
       await other.close()
     }
   }
 
-  @Test("over HTTP/2 a connection with too many unread bytes has further requests rejected until it reads")
+  @Test("over HTTP/2 further requests of a connection with too many unread bytes are rejected until it reads")
   func budgetOfHTTP2() async throws {
     var limits = RealtimeEndpointLimits()
     limits.connectionAnswerBytes = 1 << 20
     try await RealtimeTestServer.run(limits: limits) { server in
       try await fill(server, 2 << 20)
       let client = try await HTTP2Client.open(server.port.port)
-      // The window of its stream is exhausted by then.
+      // Turns off reading before the request ends, so that the unread response exhausts the window of its
+      // stream.
       let first = try await client.request(.GET, "/fat.json", end: false)
       try await first.stream.setOption(.autoRead, value: false).get()
       try await first.send("", end: true)
@@ -126,7 +127,8 @@ struct UnreadRESTResponseTests {
       let first = try await client.request(.GET, "/fat.json", end: false)
       try await first.stream.setOption(.autoRead, value: false).get()
       try await first.send("", end: true)
-      // First the budget is exceeded, then the deadline.
+      // Requests fail while unread bytes exceed the budget. After the deadline the server resets the unread
+      // stream, and they succeed.
       for expected in ["503", "200"] {
         #expect(
           try await eventually { try await client.request(.GET, "/small.json").answer().status == expected })
@@ -150,7 +152,7 @@ struct UnreadRESTResponseTests {
   }
 
   @Test(
-    "a half-closed client without requests, or with an open-ended one, is disconnected",
+    "a half-closed client is disconnected if it has no request, an incomplete one, or an open stream",
     arguments: [
       ("", nil), ("GET /a.json HTTP/1.1\r\nHo", nil),
       ("PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n7", nil),
@@ -167,7 +169,7 @@ struct UnreadRESTResponseTests {
       try await client.send("GET /b.json HTTP/1.1\r\nHost: h\r\n\r\n")
       #expect(try await client.read(through: "\r\n\r\nnull").hasPrefix("HTTP/1.1 200 "))
       if !asked.request.isEmpty { try await client.send(asked.request) }
-      // Either immediately, or after a stream has begun and others have been answered.
+      // Half-closes either immediately, or after the response has begun and another client was answered.
       if later {
         if let beginning = asked.beginning { _ = try await client.read(through: beginning) }
         #expect(try await server.rest("GET", "/a.json?ns=default-ns").body == "null")

@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Malformed input at the Realtime Database's port", .timeLimit(.minutes(10)))
 struct MalformedInputTests {
-  /// A client that must not notice the others' input.
+  /// A healthy client, which malformed input of other clients must not affect.
   private struct Bystander {
     let socket: RawSocket
     let client: RawClient
@@ -24,7 +24,7 @@ struct MalformedInputTests {
       client = try await RawClient.connect(server.port.port)
     }
 
-    /// Writes over REST and receives the change on its socket, both over existing connections.
+    /// Checks that a write over REST arrives on the socket, both over the client's existing connections.
     func isWell(_ number: Int, after name: String) async throws {
       let body = "\(number)"
       try await client.send(
@@ -186,7 +186,7 @@ struct MalformedInputTests {
       let bystander = try await Bystander(server)
       for (number, bad) in Self.requests.enumerated() {
         let client = try await RawClient.connect(server.port.port)
-        // The server may close it before everything is sent.
+        // The server may close the connection before the client has sent everything.
         try? await client.send(bad.bytes)
         if bad.name.hasPrefix("HTTP/2") { await client.close() }
         let text = String(decoding: await client.readToEnd(), as: UTF8.self)
@@ -215,7 +215,7 @@ struct MalformedInputTests {
     return bytes
   }
 
-  /// Valid except for its frame.
+  /// A valid message, which the tests send in malformed frames.
   private static let fine = Array(#"{"t":"d","d":{"r":1,"a":"s","b":{}}}"#.utf8)
 
   private static let frames: [(name: String, bytes: [UInt8], code: Int)] = [
@@ -239,7 +239,7 @@ struct MalformedInputTests {
     ("pieces that are not counted down", frame(0x81, Array("999999999999999999999".utf8)), 1002),
   ]
 
-  @Test("every malformed frame closes its own socket with its code, and no other")
+  @Test("every malformed frame closes only its own socket, with the expected code")
   func frames() async throws {
     try await RealtimeTestServer.run { server in
       let bystander = try await Bystander(server)
@@ -247,7 +247,7 @@ struct MalformedInputTests {
         let socket = try await RawSocket.open(server)
         try? await socket.client.send(bad.bytes)
         var close: RawSocket.Frame?
-        // An error message of the protocol may precede it.
+        // A protocol message with the error may precede the close frame.
         while close == nil, let frame = try? await socket.readFrame() {
           if frame.opcode == 8 { close = frame }
         }
@@ -301,7 +301,7 @@ struct MalformedInputTests {
   private static let deep = String(repeating: "[", count: 200) + String(repeating: "]", count: 200)
 
   @Test(
-    "a body that is not JSON is answered by its request's number, before or after the body",
+    "a request whose body is not JSON is answered by its number, whether that is before or after the body",
     arguments: ["nan", "-inf", "1e999", #""\ud83d""#, #""\xC3""#, "{\"a\":[1,]}", "\"\u{1}\"", deep])
   func invalidBodies(value: String) async throws {
     try await RealtimeTestServer.run { server in
@@ -315,12 +315,12 @@ struct MalformedInputTests {
         try await socket.play([#"{"r":2,"a":"s","b":{}}"#], expect: [#"{"r":2,"b":{"s":"ok","d":""}}"#])
       }
       #expect(answers[0].hasPrefix(#"{"r":1,"b":{"s":"failure","d":"Invalid data; "#), "\(answers[0])")
-      // The position in the message differs.
+      // The errors differ only in the position within the message.
       #expect(Set(answers.map { $0.filter { !$0.isNumber } }).count == 1, "\(answers)")
     }
   }
 
-  @Test("connections that break off anywhere leave no state")
+  @Test("connections that close after any part of a request leave no state")
   func incompleteConnections() async throws {
     try await RealtimeTestServer.run { server in
       let bystander = try await Bystander(server)

@@ -1,4 +1,5 @@
-// Tests listeners that do not read: they receive the latest values when they do, and block no other client.
+// Tests listeners that stop reading from their connection. When they read again they receive the latest
+// values, and meanwhile they block no other client.
 
 import NIOCore
 import RealtimeEngine
@@ -35,8 +36,8 @@ struct SlowReaderTests {
     if case .string(let text)? = node.leafValue { text } else { "" }
   }
 
-  /// Writes ten values repeatedly, more than any buffer holds. A listener that reads receives each
-  /// immediately.
+  /// Writes ten values repeatedly, in total more than any buffer holds. Checks that a listener that reads
+  /// receives each write immediately.
   private func write(_ server: RealtimeTestServer) async throws -> Node {
     let database = try await server.engine.database("demo")
     let reader = try await RawSocket.open(server)
@@ -51,7 +52,7 @@ struct SlowReaderTests {
     return try await database.get("a", as: .anonymous)
   }
 
-  @Test("over a WebSocket: the latest values instead of the history, and the responses in order")
+  @Test("a slow WebSocket receives the latest values instead of every change, and responses in order")
   func socket() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let slow = try await RawSocket.open(server)
@@ -70,13 +71,13 @@ struct SlowReaderTests {
         let body = message.child("b")
         node = apply(text(message.child("a")), text(body.child("p")), body.child("d"), to: node)
       }
-      // Its own write precedes the response.
+      // The push of the client's own write precedes the response to it.
       #expect(node == Node.empty.setting("a", to: expected).setting("a/10", to: .leaf(.string("mine"))))
       #expect(messages < rounds / 2, "\(messages) messages")
     }
   }
 
-  @Test("over a WebSocket: the session's own responses follow earlier pushes")
+  @Test("on a slow WebSocket responses that the endpoint gives itself follow earlier pushes")
   func ownAnswers() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let slow = try await RawSocket.open(server)
@@ -100,7 +101,7 @@ struct SlowReaderTests {
     }
   }
 
-  @Test("over an event stream: the latest values instead of the history")
+  @Test("a slow event stream receives the latest values instead of every change")
   func eventStream() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let client = try await RawClient.connect(server.port.port)
@@ -126,7 +127,7 @@ struct SlowReaderTests {
   @Test("a client is disconnected if its values alone exceed the queue limit")
   func disconnected() async throws {
     var limits = limits
-    // Being idle ends no connection here.
+    // Keeps the server from disconnecting the client because it is idle.
     limits.lostAfter = .hours(1)
     try await RealtimeTestServer.run(limits: limits) { server in
       let slow = try await RawSocket.open(server)
@@ -137,7 +138,7 @@ struct SlowReaderTests {
       for round in 0..<rounds {
         _ = try await database.set(Path("a/\(round)"), to: .leaf(.string(filling)), as: .anonymous)
       }
-      // Before the client reads again, so that it does not receive everything.
+      // Waits for the disconnection before the client reads again. Otherwise it could receive everything.
       #expect(try await eventually { server.port.connectionCount == 0 })
       try await slow.client.channel.setOption(.autoRead, value: true).get()
       #expect(await slow.client.readToEnd().count < rounds * filling.utf8.count)
@@ -147,7 +148,7 @@ struct SlowReaderTests {
   @Test("a long message may take longer than the idle limit while the client makes progress")
   func slowDownload() async throws {
     var limits = RealtimeEndpointLimits()
-    // These clients answer no pings.
+    // These clients do not answer pings, so they count as idle unless they read.
     limits.pingAfter = .seconds(7)
     limits.lostAfter = .seconds(8)
     try await RealtimeTestServer.run(limits: limits) { server in
@@ -162,7 +163,7 @@ struct SlowReaderTests {
         try await socket.client.channel.setOption(.autoRead, value: false).get()
         try await socket.send(#"{"r":1,"a":"g","b":{"p":"/a"}}"#)
       }
-      // The client that reads nothing is disconnected; the slow one is not.
+      // The server disconnects the client that reads nothing, but not the slow one.
       let start = ContinuousClock.now
       while server.port.connectionCount > 1, ContinuousClock.now - start < .seconds(40) {
         try await Task.sleep(for: .milliseconds(40))

@@ -1,4 +1,5 @@
-// Tests the limits of requests in flight on a connection, by number and by bytes, and of unread responses.
+// Tests back-pressure: the server stops reading from a connection whose pending requests exceed a number or a
+// size. Unread responses are limited too.
 
 import Locking
 import NIOConcurrencyHelpers
@@ -13,7 +14,7 @@ import Testing
 @testable import Ports
 @testable import RealtimeEndpoints
 
-/// Blocks writes until it is opened, so that requests accumulate like behind a slow disk.
+/// A policy that blocks writes until the test opens it, so that requests accumulate like behind a slow disk.
 final class GatePolicy: AccessPolicy {
   private let isOpen = Guarded(false)
 
@@ -31,12 +32,12 @@ final class GatePolicy: AccessPolicy {
 
 @Suite("Back-pressure on the Realtime Database's sockets", .timeLimit(.minutes(10)))
 struct SocketBackPressureTests {
-  /// Sends messages without waiting for each, and counts those that were written.
+  /// Sends messages without waiting for responses, and counts those that the socket accepted.
   private func flood(_ socket: RawSocket, _ messages: [String]) -> NIOLockedValueBox<Int> {
     let sent = NIOLockedValueBox(0)
     for message in messages {
       let text = #"{"t":"d","d":\#(message)}"#
-      // A mask of zeros saves masking megabytes byte by byte.
+      // The frame's mask is zero, so that the client need not mask megabytes.
       var frame = ByteBuffer(bytes: [0x81, 0xFF])
       frame.writeInteger(UInt64(text.utf8.count))
       frame.writeInteger(UInt32(0))
@@ -67,7 +68,7 @@ struct SocketBackPressureTests {
     try await RealtimeTestServer.run(limits: limits, policy: gate) { server in
       let socket = try await RawSocket.open(server)
       let other = try await RawSocket.open(server)
-      // The kernel's buffers on both sides hold some megabytes; this is far more.
+      // The test sends far more than the kernel's buffers on both sides hold.
       let text = String(repeating: "x", count: 1 << 20)
       let count = 48
       let sent = flood(
@@ -84,7 +85,9 @@ struct SocketBackPressureTests {
     }
   }
 
-  @Test("requests that the endpoint answers itself count too while they wait for the engine's responses")
+  @Test(
+    "requests that the endpoint answers itself count as pending while they wait behind the engine's responses"
+  )
   func ownAnswers() async throws {
     let gate = GatePolicy()
     var limits = RealtimeEndpointLimits()
@@ -104,7 +107,7 @@ struct SocketBackPressureTests {
     }
   }
 
-  @Test("a response larger than the budget reaches a client that reads, over every transport")
+  @Test("a response larger than the output limit reaches a client that reads, over every transport")
   func largeResponse() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.queuedOutputBytes = 100_000

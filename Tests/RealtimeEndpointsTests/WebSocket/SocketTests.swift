@@ -1,3 +1,6 @@
+// Tests sessions over a WebSocket: the hello, requests and their responses, authentication, listens and
+// onDisconnect.
+
 import NIOCore
 import RealtimeEngine
 import RealtimeModel
@@ -9,7 +12,7 @@ import Testing
 
 @Suite("Realtime Database over a WebSocket", .timeLimit(.minutes(10)))
 struct SocketTests {
-  @Test("the hello is first, with the host as the client named it and an unguessable session")
+  @Test("the first message is the hello, with the host that the client requested and a random session ID")
   func hello() async throws {
     try await RealtimeTestServer.run { server in
       let a = try await RawSocket.open(server)
@@ -21,7 +24,7 @@ struct SocketTests {
     }
   }
 
-  @Test("a ping is answered with a pong that carries a payload")
+  @Test("the pong that answers a ping has a payload")
   func ping() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -46,7 +49,7 @@ struct SocketTests {
     }
   }
 
-  @Test("responses that need no database keep their order among the others")
+  @Test("responses that the endpoint gives without the engine keep their order among the others")
   func order() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -87,7 +90,7 @@ struct SocketTests {
     }
   }
 
-  @Test("pipelined authentication is in force for the next request")
+  @Test("authentication applies to the next request, even if the client does not wait for the response")
   func pipelinedAuthentication() async throws {
     try await RealtimeTestServer.run(policy: ProductionPolicy()) { server in
       let socket = try await RawSocket.open(server)
@@ -133,7 +136,7 @@ struct SocketTests {
   }
 
   @Test(
-    "a query's JSON, which is kept as long as its listen, is limited to 64 KiB; the connection stays open")
+    "a query of more than 64 KiB of JSON is rejected, and the connection stays open")
   func queryTextBound() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -152,7 +155,9 @@ struct SocketTests {
     }
   }
 
-  @Test("a listen without a hash is answered also with an empty value, one with an empty hash is not")
+  @Test(
+    "a listen without a hash also receives an empty value; a listen with the hash of the empty value does not"
+  )
   func noHash() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -175,7 +180,7 @@ struct SocketTests {
   }
 
   @Test(
-    "rejected filtered listens leave no state; active ones keep their query until they end")
+    "rejected filtered listens leave no state, and a revoked listen is named by its query as sent")
   func refusedQueries() async throws {
     var limits = RealtimeEndpointLimits.standard
     limits.data.listensPerConnection = 3

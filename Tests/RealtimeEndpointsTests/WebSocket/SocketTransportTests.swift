@@ -1,3 +1,6 @@
+// Tests the transport below a WebSocket session: frames, limits, invalid input, keep-alives, idle clients and
+// draining.
+
 import NIOCore
 import RealtimeEngine
 import RealtimeModel
@@ -20,7 +23,7 @@ struct SocketTransportTests {
       try await socket.send(text: String(pieces.count))
       for piece in pieces { try await socket.sendFrame(1, Array(message[piece])) }
       #expect(try await socket.next() == #"{"r":1,"b":{"s":"ok","d":""}}"#)
-      // The same in one frame, and in fragments with a ping between them.
+      // Sends the same text in one frame, and then in fragments with a ping between them.
       try await socket.send(#"{"r":2,"a":"p","b":{"p":"/y","d":"\#(text)"}}"#)
       #expect(try await socket.next() == #"{"r":2,"b":{"s":"ok","d":""}}"#)
       try await socket.sendFrame(1, Array(message[..<100_000]), fin: false)
@@ -81,7 +84,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a write beyond the limit is rejected by its number and the connection stays open")
+  @Test("a write over the limit is rejected by its number, and the connection stays open")
   func writeTooBig() async throws {
     var limits = RealtimeEndpointLimits()
     limits.messageBytes = 100_000
@@ -103,13 +106,13 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a write beyond the limit is rejected by its number also where that follows the body")
+  @Test("a write over the limit is rejected by its number, even if the number follows the body")
   func writeTooBigNumberLast() async throws {
     var limits = RealtimeEndpointLimits()
     limits.messageBytes = 100_000
     try await RealtimeTestServer.run(limits: limits) { server in
       let socket = try await RawSocket.open(server)
-      // Another number is within a string, and another within the body.
+      // Other numbers are inside a string and inside the body, where they must not count.
       let large = String(repeating: #"\"r\":7},\"t\":\"d\"}"#, count: 10_000)
       func send(_ text: String) async throws {
         let message = Array(text.utf8)
@@ -122,7 +125,7 @@ struct SocketTransportTests {
       #expect(try await socket.next() == #"{"r":2,"b":{"s":"write_too_big","d":"\#(refused)"}}"#)
       try await socket.play(
         [#"{"r":3,"a":"p","b":{"p":"/x","d":1}}"#], expect: [#"{"r":3,"b":{"s":"ok","d":""}}"#])
-      // Where the end is missing the number is unknown.
+      // The end of this message is missing, so the request's number is unknown.
       try await send(#"{"d":{"a":"p","b":{"d":"\#(large)","r":9}"#)
       #expect(try await socket.text().hasPrefix(#"{"t":"c","d":{"t":"e","d":""#))
       #expect(try await socket.readFrame() == RawSocket.Frame(opcode: 8, payload: [3, 0xF1]))
@@ -130,7 +133,7 @@ struct SocketTransportTests {
   }
 
   @Test(
-    "an invalid message ends its connection alone, with an error and a code",
+    "an invalid message closes only its connection, with an error and a close code",
     arguments: [
       ("{\"t\":\"d\"", 1007), ("[]", 1002), ("{\"t\":\"d\",\"d\":{}}", 1002), ("\u{FEFF}{}", 1007),
     ])
@@ -178,7 +181,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a message right after the upgrade request is answered without further input")
+  @Test("a message in the same packet as the upgrade request is answered")
   func messageAfterUpgrade() async throws {
     try await RealtimeTestServer.run { server in
       _ = try await server.engine.database("demo")
@@ -205,7 +208,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a socket for an unknown long-polling session gets a reset")
+  @Test("a WebSocket that continues an unknown long-polling session gets a reset message")
   func unknownTransportSession() async throws {
     try await RealtimeTestServer.run { server in
       let client = try await RawClient.connect(server.port.port)
@@ -224,7 +227,7 @@ struct SocketTransportTests {
       #expect(first.status == 200)
       #expect(try await server.rest("GET", "/x.json?ns=two").body == "null")
       #expect(try await server.rest("GET", "/x.json?ns=one").body == "1")
-      // An IP address is a host of four labels, as the clients treat it.
+      // Clients treat an IP address like a host name, so the first number is the namespace.
       #expect(try await server.rest("PUT", "/x.json", body: "7").status == 200)
       #expect(try await server.rest("GET", "/x.json?ns=127").body == "7")
       #expect(try await server.rest("PUT", "/x.json", body: "8", host: "Two.example.com:9000").status == 200)
@@ -250,7 +253,8 @@ struct SocketTransportTests {
     }
   }
 
-  // The Admin SDK for Java treats a ping as a broken connection, and sends nothing while it receives pushes.
+  // The Admin SDK for Java treats a ping as a broken connection. While it receives pushes it sends nothing,
+  // so it would look idle.
   @Test("a client that receives pushes gets no ping until they end")
   func livenessOfListeners() async throws {
     var limits = RealtimeEndpointLimits()

@@ -1,4 +1,5 @@
-// Tests the worked examples about credentials and the end of sessions: 9.16 to 9.18.
+// Tests the worked examples 9.16 to 9.18 of the protocol's specification: credentials and the end of
+// sessions.
 
 import NIOCore
 import RealtimeEngine
@@ -8,7 +9,7 @@ import Testing
 @testable import EndpointFixture
 
 extension WireExampleTests {
-  @Test("9.16: a cancelled query is identified by the object that the client sent")
+  @Test("9.16: the cancellation of a filtered listen contains the query object exactly as the client sent it")
   func revokedQuery() async throws {
     try await RealtimeTestServer.run(policy: ProductionPolicy()) { server in
       let socket = try await RawSocket.open(server)
@@ -31,7 +32,7 @@ extension WireExampleTests {
     }
   }
 
-  @Test("9.17: requests right after a credential run with it")
+  @Test("9.17: requests sent right after a credential run as its user")
   func pipelinedCredential() async throws {
     struct OwnData: AccessPolicy {
       func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
@@ -59,7 +60,7 @@ extension WireExampleTests {
           #"{"a":"d","b":{"p":"private/u1","d":{"x":1}}}"#, #"{"r":3,"b":{"s":"ok","d":{}}}"#,
           #"{"r":4,"b":{"s":"invalid_token","d":"Could not parse auth token."}}"#,
         ])
-      // The listen of the previous user ends as well.
+      // The listen that only the previous user may have ends as well.
       let rest = Set([try await socket.next(), try await socket.next()])
       #expect(
         rest == [
@@ -94,7 +95,7 @@ extension WireExampleTests {
   func takeOverCloses(isUsed: Bool) async throws {
     try await RealtimeTestServer.run { server in
       let old = try await RawSocket.open(server)
-      // Requests that concern only the connection do not reach the engine.
+      // The engine does not receive requests that concern only the connection, such as statistics.
       try await old.play(
         [#"{"r":1,"a":"s","b":{"c":{"sdk.js.12":1}}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
       if isUsed {
@@ -104,7 +105,7 @@ extension WireExampleTests {
       let new = try await RawSocket.open(server, "v=5&ns=demo&ls=\(old.session)")
       try await new.play(
         [#"{"r":1,"a":"p","b":{"p":"/on","d":true}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
-      // It may be closed before everything is sent.
+      // The server may close the old connection before the client has sent everything.
       try? await old.send(#"{"r":3,"a":"o","b":{"p":"/on","d":false}}"#)
       try? await old.send(#"{"r":4,"a":"p","b":{"p":"/lost","d":1}}"#)
       await #expect(throws: (any Error).self) { _ = try await old.text() }

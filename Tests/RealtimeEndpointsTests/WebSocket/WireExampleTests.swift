@@ -1,5 +1,6 @@
-// Tests the subtle behaviours of the protocol, message by message, each named by its number in the
-// specification. 9.19 and 9.20 concern rules that are not enforced yet.
+// Tests the subtle behaviours of the protocol by the exact messages on the wire. Each test has the number of
+// a worked example in the specification. 9.19 and 9.20 are missing because they concern rules, which are not
+// enforced yet.
 
 import JSON
 import NIOCore
@@ -56,7 +57,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.3: a listen with a matching hash gets no data, one with another hash gets all")
+  @Test("9.3: a listen with a matching hash gets no data, and one with another hash gets the complete value")
   func resume() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -73,7 +74,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.4: a listen with a compound hash is updated by ranges or completely")
+  @Test("9.4: a listen with a compound hash receives the ranges that differ, or the complete value")
   func rangeMerge() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -91,7 +92,7 @@ struct WireExampleTests {
   }
 
   @Test(
-    "9.5: without an index all children are sent with a warning, then the window's changes; a single read fails"
+    "9.5: without an index a listen gets all children and a warning, then the window's changes; a read fails"
   )
   func noIndex() async throws {
     try await RealtimeTestServer.run { server in
@@ -111,7 +112,7 @@ struct WireExampleTests {
           #"{"r":4,"b":{"s":"ok","d":""}}"#,
           #"{"r":5,"b":{"s":"failure","d":"Index not defined, add \".indexOn\": \"due\", for path \"/notes\", to the rules"}}"#,
         ])
-      // A client that already has the window gets no data, though the location has more children.
+      // A client that sends the hash of the window gets no data, although the location has more children.
       let hash = try Node(json: Array(#"{"n1":{"due":5}}"#.utf8), .read).hash
       try await socket.play(
         [#"{"r":6,"a":"q","b":{"p":"/notes","q":{"l":1,"vf":"r","i":"due"},"t":2,"h":"\#(hash)"}}"#],
@@ -119,7 +120,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.6: exclusive bounds mean the same in every spelling")
+  @Test("9.6: all clients' spellings of exclusive bounds select the same children")
   func exclusiveBounds() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -142,7 +143,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.7: a sliding window is one merge with the client's tag")
+  @Test("9.7: when a window slides, the client receives one merge with its tag")
   func slidingWindow() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -158,7 +159,7 @@ struct WireExampleTests {
           #"{"a":"m","b":{"p":"log","d":{"k2":null,"k4":{"msg":"new"}},"t":6}}"#,
           #"{"r":3,"b":{"s":"ok","d":""}}"#,
         ])
-      // The client no longer has the child that returns.
+      // The child that returns to the window is sent completely, because the client has dropped it.
       try await socket.play(
         [#"{"r":4,"a":"p","b":{"p":"/log/k3","d":null}}"#],
         expect: [
@@ -192,7 +193,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.9: a priority is written and sent by itself")
+  @Test("9.9: a priority can be written alone, and is then pushed alone")
   func priority() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -228,7 +229,8 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.11: an increment beyond 64 bits becomes a double; one of a string or object starts at zero")
+  @Test(
+    "9.11: an increment beyond 64 bits becomes a double; an increment of a string or object starts at zero")
   func increments() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -258,7 +260,7 @@ struct WireExampleTests {
   }
 
   @Test(
-    "9.12: the last child removes its parents; a child below a leaf replaces it and keeps its priority")
+    "9.12: removing the last child removes emptied parents; a child replaces a leaf and keeps its priority")
   func pruning() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -319,7 +321,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.15: an idle client gets its responses: to its statistics, and a pong with a payload")
+  @Test("9.15: an idle client's statistics are answered, and its pings get a pong with a payload")
   func idle() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)

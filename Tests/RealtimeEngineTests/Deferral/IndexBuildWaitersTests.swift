@@ -1,4 +1,5 @@
-// Operations that wait for an index return to the queue with every event that ends the wait.
+// Tests which events end an operation's wait for an index build: the completed build, the end of its
+// connection, and the shutdown. Each returns the operation to the queue.
 
 import OrderedStore
 import RealtimeModel
@@ -16,14 +17,14 @@ struct IndexBuildWaitersTests {
     RealtimeOperation(action, from: .connection(connection, request: nil))
   }
 
-  /// Defers a read until an index is built, with a write behind it.
+  /// Defers a read until an index is built. A later write of the same connection is blocked behind the read.
   private func deferRead(_ waiters: IndexBuildWaiters) {
     let read = operation(.get("l", .default)).deferred(.indexBuild)
     queue.hold([read, operation(.write(.set("x", 1), hash: nil)).blocked])
     waiters.add(read)
   }
 
-  @Test("A completed build resumes the operation, and the requests behind it")
+  @Test("A completed build resumes the waiting operation and the connection's later requests")
   func completed() async throws {
     let waiters = IndexBuildWaiters(queue)
     deferRead(waiters)
@@ -45,19 +46,19 @@ struct IndexBuildWaitersTests {
     #expect(queue.append(operation(.close)))
     waiters.resumeAbandoned()
     let batch = try #require(await queue.next())
-    // The read itself has no recipient.
+    // The batch holds the write and the close. The read is dropped, because nobody can receive its result.
     #expect(batch.count == 2)
     #expect(batch.last?.endsSession == true)
   }
 
-  @Test("An operation of a connection that is closed already does not wait")
+  @Test("An operation of a closed connection does not wait for an index")
   func closedBefore() async throws {
     _ = connection.markClosed()
     deferRead(IndexBuildWaiters(queue))
     #expect(try #require(await queue.next()).count == 1)
   }
 
-  @Test("After a shutdown no operation waits, and each fails")
+  @Test("After a shutdown an operation fails instead of waiting for an index")
   func stopped() async throws {
     let waiters = IndexBuildWaiters(queue)
     waiters.stop()

@@ -1,4 +1,5 @@
-// Tests the mapping from keys of the tree to physical keys against a naive model.
+// Tests the mapping from keys of the tree to physical keys against a naive model. A generation is a large
+// subtree whose rows have a separate key prefix.
 
 import OrderedStore
 import RandomModels
@@ -9,7 +10,7 @@ import Testing
 @Suite("Physical keys of generations")
 struct GenerationKeyTests {
   @Test(
-    "The innermost generation contains a key, and a range splits into contiguous ranges with each key once",
+    "A key's row is in the innermost generation, and a range splits into physical ranges that hold each key once",
     arguments: 0..<200)
   func contiguousRanges(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed))
@@ -40,7 +41,7 @@ struct GenerationKeyTests {
     while let current = rest {
       let (run, next) = generations.contiguousRange(current)
       for key in keys where run.range.contains(stored(key)) && range.contains(key) { found.append(key) }
-      // A contiguous range contains no row outside the range.
+      // A contiguous physical range contains no row of a key outside the requested range.
       for key in keys where run.range.contains(stored(key)) && stored(key) != key {
         #expect(range.contains(key))
       }
@@ -49,7 +50,7 @@ struct GenerationKeyTests {
     #expect(found == keys.filter(range.contains))
   }
 
-  @Test("A pending delete round-trips through its encoding")
+  @Test("The range of a pending delete round-trips through its encoding")
   func pendingDelete() throws {
     let long = [UInt8](repeating: 7, count: 300)
     for range in [KeyRange(prefix: [1]), KeyRange(start: long, end: nil), KeyRange(start: [], end: [0])] {

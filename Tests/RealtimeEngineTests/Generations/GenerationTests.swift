@@ -1,5 +1,7 @@
-// Tests that large subtrees are replaced and removed atomically for all readers, whenever a server crashes,
-// and leave no garbage.
+// Tests that readers see a large subtree replaced or removed atomically, even if the server crashes
+// meanwhile, and that no garbage rows remain. A large value is staged as a generation: rows that stay
+// invisible until one commit installs them. Replaced rows become a pending delete, which the cleaner clears
+// in the background.
 
 import Locking
 import EmbeddedStore
@@ -25,7 +27,7 @@ struct GenerationTests {
       .database("large")
   }
 
-  /// Whether only rows of the tree remain.
+  /// Whether the store has no pending deletes (`x`) and no generations (`g`, `n`).
   private func isTidy(_ store: any OrderedStore) async throws -> Bool {
     let counts = try await rowCounts(store, "large")
     return counts["x"] == nil && counts["g"] == nil && counts["n"] == nil
@@ -48,7 +50,7 @@ struct GenerationTests {
     #expect(try await rowCounts(store, "large")["t"] == 1)
   }
 
-  @Test("A write to a location with a pending delete persists")
+  @Test("A write to a location whose old rows await clearing persists")
   func writeOverPendingDelete() async throws {
     let store = try MemoryStore()
     let database = try await open(store, .tiny)
@@ -111,7 +113,8 @@ struct GenerationTests {
     #expect(node == wide(300).setting("k2", to: "after"))
   }
 
-  /// Many subtrees with generations, and commits that replace only a few of them.
+  /// Creates `count` subtrees with a generation each, and limits that let a commit replace at most eight of
+  /// them.
   private func many(
     _ count: Int, in store: any OrderedStore
   ) async throws -> (RealtimeDatabase, StagingLimits) {
@@ -128,7 +131,7 @@ struct GenerationTests {
     return (database, staging)
   }
 
-  @Test("One commit removes or replaces a location with any number of generations inside")
+  @Test("One commit removes or replaces a location that contains many generations")
   func nestedGenerations() async throws {
     for value in [Node.empty, 7, wide(3)] {
       let store = try MemoryStore()
@@ -141,7 +144,7 @@ struct GenerationTests {
   }
 
   @Test(
-    "A session's end that replaces more generations than one commit can takes several commits",
+    "onDisconnect writes that replace more generations than one commit allows take several commits",
     arguments: [false, true])
   func largeSessionEnd(closes: Bool) async throws {
     let store = try MemoryStore()
@@ -178,7 +181,7 @@ struct GenerationTests {
     #expect(try await database.get("/", as: .anonymous) == ["docs": "gone", "other": 1])
   }
 
-  @Test("Server values are computed by the commit")
+  @Test("Server values inside a large write are resolved when it commits")
   func deferred() async throws {
     let database = try await open(MemoryStore(), .tiny)
     _ = try await database.set("big/n", to: 40, as: .anonymous)
@@ -199,7 +202,7 @@ struct GenerationTests {
     #expect(Int64(time) >= before)
   }
 
-  @Test("An update stages its large values and writes the others with them")
+  @Test("An update with large and small values is applied as one change")
   func update() async throws {
     let store = try MemoryStore()
     let database = try await open(store, .tiny)
@@ -215,7 +218,7 @@ struct GenerationTests {
     #expect(await watcher.drain().filter { $0.hasPrefix("m") }.count == 1)
   }
 
-  @Test("Rejected writes leave no rows: denied, stale, too large")
+  @Test("Writes that are denied or have a stale hash leave no rows")
   func refused() async throws {
     let store = try MemoryStore()
     let database = try await open(store, .tiny, OwnPathPolicy())
@@ -236,7 +239,7 @@ struct GenerationTests {
   }
 
   @Test(
-    "After a crash while staging or clearing, the old or the new value remains and no garbage",
+    "After a crash during a large write, the value is the old or the new one, and no garbage remains",
     arguments: 0..<12)
   func crash(seed: Int) async throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
@@ -254,9 +257,9 @@ struct GenerationTests {
       else { return false }
       return true
     }
-    // Before, during or after the write: at another point for each seed and machine.
+    // Crashes before, during or after the write, depending on the seed and the machine's speed.
     try await Task.sleep(for: .milliseconds(seed * 4))
-    // Closing only the store leaves what a crashed process leaves.
+    // Closing only the store simulates a crash: the engine gets no chance to clean up.
     try await store.close()
     let isAcknowledged = await writing.value
     store = try await EmbeddedStore.open(directory: path, EmbeddedOptions(blockCacheBytes: 1 << 20))

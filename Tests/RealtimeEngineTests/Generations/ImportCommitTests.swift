@@ -1,5 +1,5 @@
-// Tests imports with several commits in flight: after a crash or a failed sync nothing of the import is
-// visible or remains.
+// Tests imports with several commits in flight. After a failed sync nothing of the import is visible. After a
+// crash the import is complete or absent, and no garbage rows remain.
 
 import EmbeddedStore
 import Foundation
@@ -24,14 +24,15 @@ struct ImportCommitTests {
     ).database("flights")
   }
 
-  @Test("As many commits as allowed are in flight, and the end waits for all of them")
+  @Test("An import accepts the maximum number of commits in flight, and finishes after all are durable")
   func commitsInFlight() async throws {
     let gated = GatedEngine()
     let database = try await open(try EngineStore(gated, StoreOptions()))
     _ = try await database.set("old", to: 1, as: .anonymous)
     let writing = try await database.beginImport(at: "new", maximumBytes: 1 << 20, as: .anonymous)
     gated.blockCommits()
-    // With one row a commit, four are accepted before any is durable, including the end of the JSON.
+    // Each commit has one row. The import accepts as many as may be in flight, up to the end of the JSON,
+    // before any is durable.
     try await writing.add(Self.text(StagingLimits.tiny.maximumCommitsInFlight))
     #expect(try await database.get("/", as: .anonymous) == ["old": 1])
     async let finished: Void = writing.finish()
@@ -44,7 +45,7 @@ struct ImportCommitTests {
         == Node(json: Self.text(StagingLimits.tiny.maximumCommitsInFlight)))
   }
 
-  @Test("The last of repeated keys counts, with any number of commits in flight")
+  @Test("The last of repeated keys in an import counts, with any number of commits in flight")
   func repeatedKeys() async throws {
     for staging in [StagingLimits.tiny, StagingLimits()] {
       let database = try await open(try MemoryStore(), staging)
@@ -75,7 +76,8 @@ struct ImportCommitTests {
   }
 
   @Test(
-    "After a crash during an import, the old or the new value remains and no garbage", arguments: 0..<8)
+    "After a crash during an import, the value is the old or the new one, and no garbage remains",
+    arguments: 0..<8)
   func crash(seed: Int) async throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
       .path
@@ -87,7 +89,7 @@ struct ImportCommitTests {
     var database = try await open(store)
     _ = try await database.set("n", to: ["old": 1], as: .anonymous)
     let writing = try await database.beginImport(at: "n", maximumBytes: 1 << 20, as: .anonymous)
-    // Each seed crashes a little later; the last one just before the end.
+    // Each seed crashes after a longer part of the import; the last one crashes around its end.
     let whole = text.count * (seed + 1) / 8
     try await writing.add(Array(text[..<whole]))
     let going = Task {
@@ -95,7 +97,7 @@ struct ImportCommitTests {
       try await writing.finish()
     }
     if seed % 2 == 1 { await Task.yield() }
-    // Closing only the store leaves what a crashed process leaves.
+    // Closing only the store simulates a crash: the engine gets no chance to clean up.
     try await store.close()
     let isAcknowledged = (try? await going.value) != nil
     store = try await EmbeddedStore.open(directory: path, options)

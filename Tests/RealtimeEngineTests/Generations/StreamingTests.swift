@@ -1,4 +1,4 @@
-// Tests values that are imported and exported in chunks.
+// Tests imports and exports: values of any size that are written and read in chunks.
 
 import JSON
 import OrderedStore
@@ -36,7 +36,8 @@ struct StreamingTests {
     return text
   }
 
-  @Test("Plain JSON does not depend on how many rows are assembled at once", arguments: [1, 2, 4, 256])
+  @Test(
+    "The plain JSON export does not depend on how many rows are assembled at once", arguments: [1, 2, 4, 256])
   func plainChunks(maximumRows: Int) async throws {
     var values = RandomNodes(seed: 52)
     let database = try await open(MemoryStore())
@@ -79,7 +80,7 @@ struct StreamingTests {
     }
   }
 
-  @Test("An abandoned import as the first write leaves one cleaner, which does not clear the next import")
+  @Test("Clearing an abandoned import, the database's first write, does not clear the next import")
   func abandoned() async throws {
     let engine = RealtimeEngine(
       store: try MemoryStore(), policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20,
@@ -116,12 +117,12 @@ struct StreamingTests {
     await watcher.call { $0.get("none", request: $1) }
     await above.call { $0.get("none", request: $1) }
     #expect(await above.drain() == ["d a/b {c:{d:5,e:6},f:7}", "2 ok null"])
-    // On that connection the upper listen already covers the lower one.
+    // The connection listens at `a/b/c` and at `a/b/c/d`. One push for the upper location serves both.
     #expect(await watcher.drain() == ["d a/b/c {d:5,e:6}", "4 ok null"])
     #expect(try await database.get("a", as: .anonymous).text == "{b:{c:{d:5,e:6},f:7},z:0}")
   }
 
-  @Test("A listener to more than one response may hold gets an error; listeners below get their values")
+  @Test("A listener whose value outgrows the response limit gets an error; listeners below get their values")
   func tooLargeForListener() async throws {
     var limits = RealtimeLimits()
     limits.responseBytes = 2_000
@@ -139,7 +140,7 @@ struct StreamingTests {
     #expect(await below.drain() == ["d big/k7 7", "2 ok null"])
   }
 
-  @Test("Listens below with too large values end, those inside them continue, and the import succeeds")
+  @Test("Listens whose new values are too large end, listens further down continue, and the import succeeds")
   func tooLargeBelow() async throws {
     var limits = RealtimeLimits()
     limits.responseBytes = 2_000
@@ -158,7 +159,7 @@ struct StreamingTests {
     try await send(whole.json(), to: "/", of: database, piece: 500)
     await watcher.call { $0.get("none", request: $1) }
     await tagged.call { $0.get("none", request: $1) }
-    // The last of them exceeds the limit together with the others.
+    // Each small value fits a response. All values together exceed the limit with `small/b`, the last one.
     let ended = Set(["c data too_big", "c small/b too_big"])
     let received = await watcher.drain()
     #expect(Set(received.prefix(2)) == ended)
@@ -168,7 +169,7 @@ struct StreamingTests {
     #expect(try await database.get("data/k299", as: .anonymous) == 299)
   }
 
-  @Test("An import that cannot be deferred is also decided before its first row")
+  @Test("Without deferral an import also finds the listens with too large values before it notifies any")
   func notDeferred() async throws {
     var limits = RealtimeLimits()
     limits.responseBytes = 300
@@ -217,7 +218,7 @@ struct StreamingTests {
     do {
       let writing = try await database.beginImport(at: "a", maximumBytes: 1_000, as: .anonymous)
       try await writing.add(Array(#"{"x":1,"y":2,"#.utf8))
-      // The import is abandoned.
+      // Leaving this scope without `finish()` abandons the import.
     }
     try await breakOff(database)
     #expect(try await database.get("/", as: .anonymous).text == "{a:{b:1}}")
@@ -237,7 +238,7 @@ struct StreamingTests {
     await #expect(throws: RealtimeError.writeTooBig) { try await large.add(Array(#"{"x":"12345"}"#.utf8)) }
   }
 
-  @Test("Server values of an import are computed at its end; rules are evaluated on complete values only")
+  @Test("Server values of an import are resolved at its end, and policies see only complete values")
   func values() async throws {
     let database = try await open(try MemoryStore())
     _ = try await database.set("n", to: 40, as: .anonymous)

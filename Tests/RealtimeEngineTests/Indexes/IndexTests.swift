@@ -1,5 +1,5 @@
-// Tests index rows: they are in the protocol's order and always match the values, and queries read only their
-// windows.
+// Tests index rows. Their keys sort in the protocol's order, they always match the values, and a query reads
+// only the rows of its window: the children that it selects.
 
 import EmbeddedStore
 import Foundation
@@ -18,7 +18,7 @@ struct IndexTests {
     try await database.setRules(try RulesFile(Array(text.utf8)), as: .administrator)
   }
 
-  @Test("Rows sort like the children", arguments: 0..<20)
+  @Test("Index rows sort like the children that they stand for", arguments: 0..<20)
   func order(seed: Int) {
     var values = RandomNodes(seed: UInt64(seed) &+ 7_000)
     func value() -> OrderingValue {
@@ -80,7 +80,7 @@ struct IndexTests {
     #expect(try await keys(QuerySpec(ordering: due, start: .init(.int(5_000)))).isEmpty)
     #expect(
       try await keys(QuerySpec(ordering: due, start: .init(.int(9)), end: .init(.int(3)))).isEmpty)
-    // A write moves its child; a connection reads the window too.
+    // A write moves a child in the index, and a client's read shows the new order.
     _ = try await database.set("notes/n0/due", to: 7_000, as: .administrator)
     #expect(try await keys(QuerySpec(ordering: due, limit: .last(1))) == ["7000"])
     let client = Client(database)
@@ -88,7 +88,7 @@ struct IndexTests {
       $0.get("notes", query: QuerySpec(ordering: due, limit: .last(1)), request: $1)
     }
     #expect(answer.text == "ok {n0:{due:7000,text:'what is to be done'}}")
-    // More keys than the executor reads itself.
+    // This window has more keys than the executor reads itself, so it is read in the background.
     let wide = await client.call {
       $0.get("notes", query: QuerySpec(ordering: due, limit: .first(1_500)), request: $1)
     }
@@ -127,7 +127,7 @@ struct IndexTests {
     }
   }
 
-  @Test("Truncated strings are distinguished by their values")
+  @Test("Long strings, which index rows truncate, are ordered by their complete values")
   func longStrings() async throws {
     let store = try MemoryStore()
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("long")
@@ -146,7 +146,8 @@ struct IndexTests {
     }
   }
 
-  @Test("An interrupted build continues at the next start, during writes", arguments: [1, 4])
+  @Test(
+    "An interrupted index build continues at the next start, during concurrent writes", arguments: [1, 4])
   func resume(kills: Int) async throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
       .path
@@ -178,13 +179,13 @@ struct IndexTests {
           try await database.get("notes", query: query, as: .anonymous) == model.child("notes").window(query))
         await engine.shutdown()
       }
-      // The store is closed beneath the engine: no operation completes first.
+      // Closes the store beneath the engine, so that the index build is interrupted like in a crash.
       try await store.close()
     }
   }
 
   @Test(
-    "Random writes, imports and rule changes leave exactly the expected rows",
+    "After random writes, imports and rule changes the index rows equal the expected ones",
     arguments: 0..<12)
   func property(seed: Int) async throws {
     let store = try MemoryStore()
@@ -210,7 +211,8 @@ struct IndexTests {
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("large")
     try await publish(Self.rules, in: database)
     var model = Node.empty
-    // More than is indexed at once in bytes and rows, and more rows than one step reads.
+    // The value exceeds the bytes and rows that a write indexes itself, and the rows that one background step
+    // reads.
     let text = Node.leaf(.string(String(repeating: "x", count: 80)))
     let wide = Node.object(
       (0..<4_000).map { (ChildKey("n\($0)"), ["due": .leaf(.int(Int64($0 % 777))), "text": text]) })

@@ -1,5 +1,5 @@
-// Tests the fan-out apart from its content: shared pushes, one delivery for a group, and the cost of
-// listeners elsewhere.
+// Tests how the fan-out delivers pushes: it encodes a push once for all listeners, delivers to a group of
+// connections in one call, and ignores listeners elsewhere.
 
 import Locking
 import OrderedStore
@@ -16,7 +16,7 @@ struct RealtimeFanOutTests {
   }
 
   @Test(
-    "A change is one push object for all default listens, encoded once, and delivered to a group in one call")
+    "All default listens share one push object, which is encoded once and delivered to a group in one call")
   func shared() async throws {
     let database = try await open()
     let group = RecordingGroup()
@@ -48,7 +48,7 @@ struct RealtimeFanOutTests {
     for connection in connections { connection.close() }
   }
 
-  @Test("The size of a push includes its paths, also of removals")
+  @Test("The estimated size of a push includes its paths, also those of removals")
   func size() {
     let long = Path(keys: [
       ChildKey(String(repeating: "k", count: 700)), ChildKey(String(repeating: "l", count: 700)),
@@ -77,7 +77,7 @@ struct RealtimeFanOutTests {
     #expect(group.take().isEmpty)
   }
 
-  @Test("A write visits only the listens above and below it")
+  @Test("A write visits only the listens above and below its location")
   func visits() {
     let root = ListenTrie()
     let sink = RecordingSink(RecordingGroup())
@@ -100,7 +100,7 @@ struct RealtimeFanOutTests {
     #expect(root.isEmpty)
   }
 
-  @Test("Many default listens of one connection above and below each other, in any order")
+  @Test("Nested default listens of one connection cause one push for each write")
   func nestedListens() async throws {
     let database = try await open()
     let client = Client(database)
@@ -123,7 +123,7 @@ struct RealtimeFanOutTests {
   }
 
   @Test(
-    "A location's order is kept while a listen needs it, also after its first listener has closed"
+    "A location keeps a sort order until its listens end, even if their connections closed before the listen"
   )
   func closed() {
     let group = RecordingGroup()
@@ -145,7 +145,7 @@ struct RealtimeFanOutTests {
     #expect(orders.has(.value, at: "l"))
     #expect(fanOut.root.location(at: "l").queries != nil)
     #expect(fanOut.root.location(at: "l").listeners.isEmpty)
-    // The value has no receiver.
+    // No connection is open, so the value is not pushed.
     let pushes = group.take().flatMap { $0 }.flatMap(\.outputs).filter {
       if case .push = $0 { true } else { false }
     }

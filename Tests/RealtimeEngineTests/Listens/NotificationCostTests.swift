@@ -23,7 +23,7 @@ struct NotificationCostTests {
     return (rows, try await database.get("/", as: .anonymous))
   }
 
-  @Test("A location that is sent as a whole is assembled from the write, however large it is")
+  @Test("Pushing a complete location needs few row reads: the write already contains its value")
   func whole() async throws {
     let wide = Node.object((0..<2_000).map { (ChildKey("k\($0)"), .leaf(.int(Int64($0)))) })
     let update = RealtimeWrite.update("/", [("c/a", .empty), ("c/b", wide), ("d", 1)])
@@ -31,7 +31,7 @@ struct NotificationCostTests {
     var last: [(Path, Node)] = []
     for priority in [nil, Priority.number(3)] {
       let rows = try await MemoryStore().database(named: "cost", history: .activeReadersOnly)
-      // Without a cache.
+      // Runs without a cache, so that every read of a row is counted.
       let executor = OperationExecutor(policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0)
       let before = Node.object([("c", .object([("a", 1)], priority: priority)), ("keep", 1)])
       for write in [RealtimeWrite.set("/", before), update] {

@@ -1,5 +1,6 @@
-// Tests that updated orders and windows equal those computed from scratch, and that the reported changes lead
-// to the same windows.
+// Tests the sort orders of a location and the windows (results) of its queries while children change.
+// Incremental updates must equal a computation from scratch, and a client that applies the reported changes
+// must have the same windows.
 
 import RandomModels
 import RealtimeModel
@@ -9,7 +10,7 @@ import Testing
 
 @Suite("Incremental orders and windows", .timeLimit(.minutes(10)))
 struct OrderedLocationTests {
-  /// A value for a child: few different ones, so that many children differ only by their keys.
+  /// A value for a child. Few values are different, so that the keys decide the order of many children.
   private static func child(_ values: inout RandomNodes) -> Node {
     let priority: Priority? = values.below(6) == 0 ? .number(Double(values.below(3))) : nil
     switch values.below(5) {
@@ -39,7 +40,7 @@ struct OrderedLocationTests {
     return query
   }
 
-  @Test("Windows of every kind follow changes of one child and of many", arguments: 0..<16)
+  @Test("Windows of every kind of query follow changes of one child and of many", arguments: 0..<16)
   func property(seed: Int) {
     var values = RandomNodes(seed: UInt64(30_000 + seed))
     var node = Node.object(

@@ -1,4 +1,5 @@
-// Tests the pushes for updates of several paths around priorities.
+// Tests the pushes for updates of several paths whose location has a priority. A client that applies the
+// paths one after the other would remove the priority with the location's last child.
 
 import OrderedStore
 import RealtimeEngine
@@ -10,12 +11,12 @@ struct PriorityPushTests {
   private static let three = Node.leaf(.int(3))
 
   @Test(
-    "A location with a priority that keeps no child is sent as a whole",
+    "A location with a priority is sent completely if the update keeps none of its children",
     arguments: [
-      // The update creates a location with its priority.
+      // The update creates the location together with its priority.
       (Node.empty, [("c/.priority", three), ("c/x", 1)], "d p/c {x:1}^3"),
       ([:], [("c/.priority", three), ("c/x", 1), ("d", 2)], "m p {c:{x:1}^3,d:2}"),
-      // The update replaces all children.
+      // The update removes all existing children and adds others.
       (
         ["c": .object([("10", 1)], priority: .number(3))], [("c/9", 2), ("c/10", .empty)],
         "d p/c {9:2}^3"
@@ -23,7 +24,7 @@ struct PriorityPushTests {
       (["c": .object([("a", 1)], priority: .number(3))], [("c/A", 2), ("c/a", .empty)], "d p/c {A:2}^3"),
       (["c": .object([("a", 1)], priority: .number(3))], [("c/a", .empty), ("c/b", 2)], "d p/c {b:2}"),
       (["c": ["a": 1]], [("c/.priority", three), ("c/a", .empty), ("c/b", 2)], "d p/c {b:2}^3"),
-      // One child is kept.
+      // One existing child remains, so the paths are sent one by one.
       (
         ["c": .object([("a", 1), ("k", 1)], priority: .number(3))], [("c/a", .empty), ("c/b", 2)],
         "m p/c {a:null,b:2}"
@@ -41,7 +42,7 @@ struct PriorityPushTests {
     #expect(await client.drain() == [received, "2 ok"])
   }
 
-  @Test("Without priorities each path is sent")
+  @Test("A location without a priority is sent path by path")
   func none() async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("demo")
     _ = try await database.set("p", to: ["c": ["a": 1], "keep": 1], as: .administrator)
@@ -53,14 +54,14 @@ struct PriorityPushTests {
   }
 
   @Test(
-    "A resumed listen with a compound hash receives the removal of a list's priority, which ranges cannot express"
+    "If a list's priority was removed, a resumed listen gets the complete list, because ranges cannot remove it"
   )
   func resumedList() async throws {
     let held = Node.object([("-Na", ["t": 1]), ("-Nb", ["t": 2])], priority: .number(3))
     let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("demo")
     _ = try await database.set("l", to: held.with(priority: nil), as: .administrator)
     let client = Client(database)
-    // Like the iOS client: without the priority.
+    // The iOS client's compound hash does not cover the list's priority.
     let compound = CompoundHash(of: held.with(priority: nil))
     await client.call { $0.listen("l", hash: held.hash, compoundHash: compound, request: $1) }
     #expect(await client.drain() == ["d l {-Na:{t:1},-Nb:{t:2}}", "1 ok"])

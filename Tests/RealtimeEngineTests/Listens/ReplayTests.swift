@@ -2,7 +2,8 @@
 // every step each client's values, rebuilt from its pushes, equal the model: the same program on a naive tree
 // in memory.
 //
-// `make replay N=1000 SEED=7` runs more of them: HEARTH_REPLAY_PROGRAMS from HEARTH_REPLAY_SEED on.
+// `make replay N=1000 SEED=7` runs 1,000 programs with the seeds from 7 on. It sets HEARTH_REPLAY_PROGRAMS
+// and HEARTH_REPLAY_SEED.
 
 import EmbeddedStore
 import Foundation
@@ -12,12 +13,12 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Pushes rebuild the state", .timeLimit(.minutes(10)))
+@Suite("Clients rebuild the state from pushes", .timeLimit(.minutes(10)))
 struct ReplayTests {
   private static let programs = number("HEARTH_REPLAY_PROGRAMS") ?? 24
   private static let first = number("HEARTH_REPLAY_SEED") ?? 0
 
-  /// The seeds of `count` programs, scaled up for a long run.
+  /// The seeds of `count` programs. A long run has proportionally more.
   static func programs(of count: Int) -> Range<Int> { first..<(first + max(count * programs / 24, 1)) }
 
   private static func number(_ name: String) -> Int? {
@@ -25,7 +26,8 @@ struct ReplayTests {
   }
 
   @Test(
-    "Every listen shows its location after every write", arguments: first..<(first + programs)
+    "After every write each client's value of a listen equals the model",
+    arguments: first..<(first + programs)
   )
   func replay(seed: Int) async throws {
     let store = try MemoryStore()
@@ -40,7 +42,8 @@ struct ReplayTests {
       try await program.check()
     }
     try await program.checkReads(20)
-    // A crashed server: the rows alone, without a cache, and its sessions. It clears no pending deletes.
+    // Continues from the store's rows alone, like after a crash: the cache is empty, and the old sessions and
+    // pending deletes are still stored.
     await program.database.shutdown()
     let reopened = RealtimeEngine(
       store: store, policy: EmulatorPolicy(), staging: seed % 4 == 1 ? .tiny : .standard)
@@ -51,12 +54,12 @@ struct ReplayTests {
     }
   }
 
-  /// 253: large children enter a window, one by a write, another because a child left.
-  @Test("Programs that failed before", arguments: [253])
+  /// In program 253 large children enter a window: one by a write, and one because another child left.
+  @Test("Programs that found bugs before still pass", arguments: [253])
   func failedBefore(seed: Int) async throws { try await replay(seed: seed) }
 
   @Test(
-    "Clients that do not wait for responses receive the same",
+    "Clients that send requests without waiting for responses also end with the model's values",
     arguments: first..<(first + max(programs * 2 / 3, 1)))
   func pipelined(seed: Int) async throws {
     let database = try await RealtimeDatabase(
@@ -76,7 +79,7 @@ struct ReplayTests {
   }
 
   @Test(
-    "Programs continue after restarts on disk", arguments: first..<(first + max(programs / 6, 1)))
+    "Programs continue correctly after restarts from disk", arguments: first..<(first + max(programs / 6, 1)))
   func restarts(seed: Int) async throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
       .path
@@ -96,7 +99,7 @@ struct ReplayTests {
         try await running.check()
       }
       program = running
-      // Every second time the server shuts down; otherwise its store is closed beneath it.
+      // Alternates between a shutdown and a crash, which closes the store beneath the engine.
       if round % 2 == 0 { await engine.shutdown() }
       try await store.close()
     }

@@ -1,5 +1,6 @@
-// Tests which default listens of a connection a write notifies: those below no other one. Compares with the
-// definition, and measures the cost.
+// Tests which default listens (without filter or limit) of a connection a write notifies. The topmost one
+// covers all below it, so only topmost listens receive pushes. The tests compare with this definition, and
+// count the lookups of ancestors.
 
 import RandomModels
 import RealtimeModel
@@ -7,9 +8,9 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Default listens below one another", .timeLimit(.minutes(5)))
+@Suite("Default listens at nested locations", .timeLimit(.minutes(5)))
 struct ShadowingTests {
-  /// A fan-out stage alone.
+  /// A fan-out stage without an engine, and its connections.
   private struct Stage {
     let fanOut = FanOut()
     private(set) var connections: [ConnectionState] = []
@@ -40,7 +41,7 @@ struct ShadowingTests {
 
     /// Writes to these locations at once. Returns the paths and tags of each connection's pushes.
     func write(_ paths: [Path], _ value: Int) -> [[Set<String>]] {
-      // Discards the first data of listens.
+      // Discards the initial pushes of new listens.
       _ = group.take()
       let node = Node.object([("v", .leaf(.int(Int64(value))))])
       fanOut.run([.write(paths.map { Change(path: $0, value: node, before: nil) }, windows: [:])])
@@ -61,7 +62,8 @@ struct ShadowingTests {
     }
   }
 
-  /// The expected pushes to a connection with these default listens, by definition.
+  /// Returns the expected pushes to a connection with these default listens: one for each topmost listen that
+  /// the changes affect.
   private func expected(_ listens: Set<Path>, _ changes: [Path]) -> [Set<String>] {
     let hearing = listens.filter { path in !listens.contains { $0 != path && $0.contains(path) } }
     return hearing.compactMap { path -> Set<String>? in
@@ -72,7 +74,7 @@ struct ShadowingTests {
   }
 
   @Test(
-    "A connection receives each write once, through its topmost listen, in any order of starts and ends",
+    "A connection receives each write once, through its topmost listen, however listens start and end",
     arguments: 0..<20)
   func definition(seed: Int) {
     var random = RandomNodes(seed: UInt64(9_100 + seed))
@@ -90,7 +92,8 @@ struct ShadowingTests {
         stage.end(which)
         listens[which] = []
       case 1:
-        // Another query with the same name replaces a listen, and ends or restores it.
+        // A filtered query under the same name replaces the default listen. Then the listen ends or becomes
+        // the default one again.
         stage.start(place, which, filtered)
         if random.below(2) == 0 {
           stage.stop(place, which)
@@ -100,7 +103,7 @@ struct ShadowingTests {
           listens[which].insert(place)
         }
       case 2, 3, 4:
-        // Ends a listen again, or one that never existed.
+        // Starts or ends a default listen. The ended one need not exist.
         if random.below(2) == 0 {
           stage.start(place, which)
           listens[which].insert(place)
@@ -137,7 +140,7 @@ struct ShadowingTests {
   }
 
   @Test(
-    "Starting and ending a listen above 10,000 others checks none of them; a write checks those that it visits"
+    "Starting and ending a listen above 10,000 others does not visit them; a write visits only affected ones"
   )
   func startAndStopCost() {
     let stage = Stage(1)
@@ -155,7 +158,7 @@ struct ShadowingTests {
     stage.start("x")
     #expect(stage.write(["x/a/b/c/k5"], 3) == [[["x/a/b/c/k5"]]])
     #expect(lookupCount <= 5 + 1 + 4)
-    // A write above all of them visits each, and checks the ancestors of each once.
+    // A write above all listens visits each of them, and checks the ancestors of each once.
     #expect(stage.write(["x"], 4) == [[["x"]]])
     #expect(lookupCount <= 10 + 10_000 * 4)
     let before = lookupCount
@@ -173,7 +176,7 @@ struct ShadowingTests {
     #expect(stage.connections.allSatisfy { $0.output.defaults.lookupCount == 0 })
   }
 
-  @Test("Listens with the same query end independently, in any order")
+  @Test("Listens with equal queries and different tags end independently")
   func sameQuery() {
     var random = RandomNodes(seed: 9_200)
     let stage = Stage(1)

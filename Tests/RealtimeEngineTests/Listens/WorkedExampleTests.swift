@@ -1,4 +1,4 @@
-// Tests the subtle behaviours of the protocol, message by message.
+// Tests the subtle behaviours of the protocol by the exact messages that a client receives.
 
 import OrderedStore
 import RealtimeEngine
@@ -11,7 +11,7 @@ struct WorkedExampleTests {
     try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("demo")
   }
 
-  /// A database with `value`, and a client without messages.
+  /// Returns a database with `value`, and a client that has received nothing yet.
   private func client(_ path: Path, _ value: Node) async throws -> (Client, RealtimeDatabase) {
     let database = try await open()
     _ = try await database.set(path, to: value, as: .administrator)
@@ -27,7 +27,7 @@ struct WorkedExampleTests {
     #expect(await client.drain() == ["d shop/tea/stock 42", "2 ok"])
   }
 
-  @Test("A failed write is answered and causes no push")
+  @Test("A failed write gets an error response and causes no push")
   func failedWrite() async throws {
     let (client, database) = try await client("a", 1)
     await client.call { $0.listen("/", hash: "", request: $1) }
@@ -96,7 +96,7 @@ struct WorkedExampleTests {
     #expect(await client.drain() == ["rm doc (a/x b] null", "4 ok"])
   }
 
-  @Test("A listen with the hash of a removed value receives null first")
+  @Test("A listen with the hash of a value that was removed meanwhile receives null before its response")
   func resumeGone() async throws {
     let client = Client(try await open())
     await client.call { $0.listen("gone", hash: "Wd9WHAEgYdDgRxO+qsMzasWv2DE=", request: $1) }
@@ -120,7 +120,7 @@ struct WorkedExampleTests {
     #expect(await client.drain() == ["m notes {n3:null,n2:{due:1}} #1", "2 ok {n1:{due:5},n2:{due:1}}"])
   }
 
-  @Test("A sliding window moves in one message, and a dropped child can return")
+  @Test("When a window slides, the client receives one message; a child that left the window can return")
   func slidingWindow() async throws {
     let (client, _) = try await client("log", ["k1": 1, "k2": 2, "k3": 3])
     await client.call {
@@ -137,7 +137,7 @@ struct WorkedExampleTests {
     #expect(await client.drain() == ["d log/k4/msg 'newer' #6", "5 ok"])
   }
 
-  @Test("All four spellings of strictly after and before select the same children")
+  @Test("Exclusive bounds select the same children in all four wire spellings")
   func exclusiveBounds() async throws {
     let (client, database) = try await client(
       "s", ["a": ["score": 10], "b": ["score": 11], "c": ["score": 19], "d": ["score": 20], "e": nil])
@@ -186,7 +186,7 @@ struct WorkedExampleTests {
     #expect(overlapping.text == "failure")
   }
 
-  @Test("Changes with a common ancestor are sent at the deepest location that contains them")
+  @Test("An update is pushed at the deepest location that contains all its changes")
   func mergeAtCommonAncestor() async throws {
     let (client, _) = try await client("a/b", ["c": 1, "d": 2])
     await client.call { $0.listen("a", hash: "", request: $1) }
@@ -197,7 +197,7 @@ struct WorkedExampleTests {
     #expect(await client.drain() == ["d a/b/d 5", "3 ok"], "what stays the same is not received")
   }
 
-  @Test("A priority is written and sent by itself")
+  @Test("A priority can be written alone, and is then pushed alone")
   func priorities() async throws {
     let (client, _) = try await client(
       "q", ["z": .leaf(.string("x"), priority: .number(1)), "a": .leaf(.string("y"), priority: .number(2))])
@@ -251,7 +251,7 @@ struct WorkedExampleTests {
     #expect(node.child("d").priority == .number(Double(time)))
   }
 
-  @Test("Removing the last child removes its parents; a child replaces a leaf and keeps its priority")
+  @Test("Removing the last child removes emptied parents; a child replaces a leaf and keeps its priority")
   func pruning() async throws {
     let (client, database) = try await client("cart/u7/qty", 1)
     await client.call { $0.listen("cart", hash: "", request: $1) }
@@ -275,7 +275,7 @@ struct WorkedExampleTests {
     #expect(await client.call { $0.get("a/b", request: $1) }.text == "ok {d:2}")
   }
 
-  @Test("A filtered listen on a leaf is empty until the leaf has children")
+  @Test("A filtered listen on a leaf shows nothing until the leaf becomes an object")
   func leafUnderQuery() async throws {
     let (client, _) = try await client("x", "leaf")
     await client.call {

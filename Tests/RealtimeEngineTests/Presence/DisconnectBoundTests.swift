@@ -17,7 +17,8 @@ struct DisconnectBoundTests {
   }
 
   @Test(
-    "Operations acknowledged before a rejection run after a crash", arguments: [false, true])
+    "onDisconnect operations that were acknowledged before one was rejected all run, also after a crash",
+    arguments: [false, true])
   func bytes(closes: Bool) async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
       "hearth-\(UUID().uuidString)"
@@ -40,7 +41,7 @@ struct DisconnectBoundTests {
       phone.connection.close()
       #expect(await Client(database).call { $0.get("none", request: $1) }.text == "ok null")
     }
-    // Closing only the store leaves what a crashed process leaves: the session never ended.
+    // Closing only the store simulates a crash: the stored session has not ended.
     try await store.close()
     store = try await EmbeddedStore.open(directory: directory, EmbeddedOptions(blockCacheBytes: 1 << 20))
     database = try await open(store)
@@ -51,7 +52,9 @@ struct DisconnectBoundTests {
     try await store.close()
   }
 
-  @Test("An onDisconnect operation replaces more than a commit can remove", arguments: [false, true])
+  @Test(
+    "An onDisconnect operation can replace a subtree too large for one commit to remove",
+    arguments: [false, true])
   func hugeRemoval(closes: Bool) async throws {
     let store = try MemoryStore()
     var database = try await open(store)

@@ -13,12 +13,12 @@ struct OnDisconnectTests {
     try await RealtimeEngine(store: store, policy: policy).database("presence")
   }
 
-  /// The value at a path after everything submitted before.
+  /// Returns the value at a path after all earlier operations.
   private func value(_ database: RealtimeDatabase, _ path: Path = "/") async throws -> String {
     try await node(database, path).text
   }
 
-  /// Reads after everything submitted before, like a read on a connection.
+  /// Reads the value after all operations that were submitted before, like a read on a connection.
   private func node(_ database: RealtimeDatabase, _ path: Path) async throws -> Node {
     let client = Client(database, as: .administrator)
     guard case .value(let node) = await client.call({ $0.get(path, request: $1) }) else {
@@ -88,7 +88,7 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{a:{b:{d:2,e:3}},kk:1}")
   }
 
-  @Test("An operation below another is combined with it in key order, not in byte order")
+  @Test("Operations below a registered value are applied to it in key order, not in byte order")
   func folding() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
@@ -100,12 +100,12 @@ struct OnDisconnectTests {
       await phone.call { $0.onDisconnectSet(path.child("1"), to: nil, request: $1) }
     }
     phone.connection.close()
-    // As a key "1" precedes both others; in byte order it follows "-b". Without it the value is empty and has
-    // no priority.
+    // The key "1" precedes "-b" and "2" in key order, but follows "-b" in byte order. Removing "1" first
+    // makes the value empty, which drops its priority.
     #expect(try await value(database) == "{a:{-b:2},b:{2:2}}")
   }
 
-  @Test("A cancel below a registered value keeps its siblings and nothing else")
+  @Test("A cancel below a registered value leaves the siblings along the path registered, and nothing else")
   func cancelBelow() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
@@ -118,10 +118,12 @@ struct OnDisconnectTests {
     await phone.call { $0.onDisconnectSet("deep/a/b/y", to: 2, request: $1) }
     await phone.call { $0.onDisconnectSet("deep/e", to: 2, request: $1) }
     await phone.call { $0.onDisconnectCancel("deep/a/b/x", request: $1) }
-    // A removal above: clients cancel it as a whole, because they do not know its children.
+    // The cancelled path is below a registered removal. The complete removal is cancelled, as clients do,
+    // because they do not know the location's children.
     await phone.call { $0.onDisconnectSet("gone", to: .empty, request: $1) }
     await phone.call { $0.onDisconnectCancel("gone/a", request: $1) }
-    // A leaf has no descendants.
+    // The cancelled path is below a registered leaf. The leaf remains registered, because it has no
+    // descendants.
     await phone.call { $0.onDisconnectSet("leaf", to: 5, request: $1) }
     await phone.call { $0.onDisconnectCancel("leaf/a", request: $1) }
     phone.connection.close()
@@ -130,7 +132,7 @@ struct OnDisconnectTests {
         == "{deep:{a:{b:{x:1,y:2},c:2},d:1,e:2},gone:{a:1,b:2},leaf:5,st:{at:1,on:true,other:1}}")
   }
 
-  @Test("After a cancel below a value its siblings count as operations")
+  @Test("After a cancel below a registered value, each remaining sibling counts towards the limit")
   func cancelBelowCounts() async throws {
     var limits = RealtimeLimits.standard
     limits.onDisconnectsPerConnection = 3
@@ -149,7 +151,7 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{c:1}")
   }
 
-  @Test("An operation on the path below a value replaces that part of it")
+  @Test("A later operation below a registered value replaces that part before a cancel splits it")
   func cancelBelowOthers() async throws {
     var limits = RealtimeLimits.standard
     limits.onDisconnectsPerConnection = 3
@@ -165,7 +167,7 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{a:{b:{y:2},c:1}}")
   }
 
-  @Test("Taking over a session without requests ends it, and rejects its later requests")
+  @Test("A session without requests that is taken over ends, and its later requests have no effect")
   func takeOverUnused() async throws {
     let database = try await open(MemoryStore())
     let (old, new) = (Client(database), Client(database))
@@ -178,7 +180,7 @@ struct OnDisconnectTests {
     #expect(await old.drain() == ["ended"])
   }
 
-  @Test("A session that is taken over ends before later operations")
+  @Test("The onDisconnect writes of a session that is taken over precede all later operations")
   func takeOver() async throws {
     let database = try await open(MemoryStore())
     let old = Client(database)
@@ -239,7 +241,7 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{u2:{y:2}}")
   }
 
-  @Test("The caller of a session survives a crash of the server")
+  @Test("After a crash onDisconnect operations run with the rights of the caller who registered them")
   func callerInRows() async throws {
     let store = try MemoryStore()
     let first = try await open(store, OwnPathPolicy())

@@ -1,5 +1,6 @@
-// Values too large for a batch are read in the background: a request gets the value as of its position in
-// the order, and no other connection waits for it.
+// Tests large reads. A batch of operations leaves values that are too large to be read in the background. A
+// request still gets the value as of its position in the order of operations, and no other connection waits
+// for it.
 
 import OrderedStore
 import RandomModels
@@ -22,7 +23,7 @@ struct LargeReadTests {
       .database("large")
   }
 
-  @Test("Other clients write while a large listen is read, and it shows their writes")
+  @Test("Other clients write while a large listen is being read, and the listen shows their writes")
   func concurrentWrites() async throws {
     let database = try await open(MemoryStore())
     let count = 10_000
@@ -70,7 +71,7 @@ struct LargeReadTests {
     #expect(pushes == ["d big \(before.setting("k1", to: nil).text)", "d big/k2 'mine'"])
   }
 
-  @Test("Requests of the connection keep their order around a wide window")
+  @Test("Requests of the connection keep their order around a read of a wide window")
   func window() async throws {
     let database = try await open(MemoryStore())
     _ = try await database.set("big", to: wide(200), as: .anonymous)
@@ -94,7 +95,8 @@ struct LargeReadTests {
     #expect(order == requests)
   }
 
-  @Test("Listens that start while others write show the state in the end", arguments: 0..<12)
+  @Test(
+    "Listens that start during other clients' writes show the correct state in the end", arguments: 0..<12)
   func concurrent(seed: Int) async throws {
     let database = try await open(
       MemoryStore(), seed % 2 == 0 ? .tinyReads : .tiny, cacheBytes: seed % 3 == 0 ? 1 << 20 : 2_000)
@@ -126,7 +128,7 @@ struct LargeReadTests {
     }
   }
 
-  /// Starts and ends listens, and compares the value rebuilt from pushes with the value that is read.
+  /// Starts and ends listens, and compares the value rebuilt from their pushes with a read of the location.
   private func follow(_ database: RealtimeDatabase, _ seed: UInt64) async throws {
     var values = RandomNodes(seed: 7_000 + seed)
     let client = Client(database)
@@ -150,7 +152,7 @@ struct LargeReadTests {
           return #expect(Bool(false), "no value")
         }
         outputs += await client.takeOutputs()
-        // The pushes before the answer are the changes before the read.
+        // The pushes before the read's response contain all changes before the read.
         while !outputs.isEmpty {
           let next = outputs.removeFirst()
           if case .answer(request, _) = next { break }
@@ -207,13 +209,13 @@ struct LargeReadTests {
     #expect(try await isDeferred(listen(.key, 50, "other", tag: 1)))
     #expect(try await !isDeferred(listen(.key, 50, "", tag: 1)))
     #expect(try await !isDeferred(listen(.key, 3, "other", tag: 2)))
-    // The same holds where the fan-out stage has the order already.
+    // The same rule applies to an order that the fan-out stage already maintains.
     #expect(try await !isDeferred(listen(.priority, 3, "", tag: 3)))
     #expect(try await isDeferred(listen(.priority, 50, "other", tag: 4)))
     #expect(try await !isDeferred(listen(.priority, 3, "other", tag: 4)))
   }
 
-  @Test("A filtered listen's hash is compared in the background, or not at all")
+  @Test("A filtered listen's hash is compared only if a background read prepared it or it is cached")
   func comparedInBackground() {
     let text = String(repeating: "x", count: 8_000)
     let held = Node.object((0..<300).map { (ChildKey("k\(1_000 + $0)"), Node.leaf(.string("\($0)" + text))) })
@@ -244,11 +246,12 @@ struct LargeReadTests {
     #expect(listen(changed, isPrepared: true) == ["1 range"])
     let fanOut = FanOut()
     #expect(listen(held, isPrepared: true, on: fanOut) == [])
-    // The hash is cached for other listens on the same value.
+    // The fan-out stage cached the hash for other listens on the same value, so this listen needs no
+    // preparation.
     #expect(listen(held, isPrepared: false, on: fanOut) == [])
   }
 
-  @Test("A transaction on a large value compares the value at its position")
+  @Test("A transaction compares the large value as of its position in the order of operations")
   func transaction() async throws {
     let database = try await open(MemoryStore())
     _ = try await database.set("big", to: wide(60), as: .anonymous)
@@ -259,13 +262,13 @@ struct LargeReadTests {
     #expect(await client.answer(to: right).text == "ok")
   }
 
-  @Test("Many filtered listens on one location share its sort orders, and show its current value")
+  @Test("Many filtered listens on one location share its sort orders, and show the latest value")
   func shared() async throws {
     let database = try await open(MemoryStore(), cacheBytes: 64 << 20)
     var expected = Node.object(
       (0..<400).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64(($0 * 7_919) % 1_009)))) })
     _ = try await database.set("big", to: expected, as: .anonymous)
-    // The value is in memory.
+    // This listen brings the value into memory.
     let first = Client(database)
     await first.call { $0.listen("big", hash: "", request: $1) }
     let clients = (0..<12).map { _ in Client(database) }
@@ -303,11 +306,12 @@ struct LargeReadTests {
         #expect(known == expected.window(query), "\(query): \(known.text)")
       }
     }
-    // Two if a listen arrives as the first one resumes, and two more if a wide one arrives late.
+    // Sorting runs once if all listens wait together. A listen that arrives when the first ones resume causes
+    // another run, and late listens with wide windows cause up to two more.
     #expect(database.deferrals.sortedOrderCount <= 4, "\(database.deferrals.sortedOrderCount) times")
   }
 
-  @Test("A background read does not contain the changes of a failed commit")
+  @Test("A background read contains no changes of a failed commit")
   func failedCommit() async throws {
     let gated = GatedEngine()
     let database = try await open(try EngineStore(gated, StoreOptions()))
@@ -340,7 +344,7 @@ struct LargeReadTests {
     await database.shutdown()
   }
 
-  @Test("Reads outside connections show one state, and keep windows and deadlines")
+  @Test("Reads without a connection show one state, and respect windows and deadlines")
   func outsideConnections() async throws {
     let database = try await open(MemoryStore())
     _ = try await database.set("big", to: wide(500), as: .anonymous)

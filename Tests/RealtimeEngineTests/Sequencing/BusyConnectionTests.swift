@@ -1,5 +1,5 @@
-// Many requests of one connection do not delay the others: neither requests left when it closes, nor the
-// authorization of its listens.
+// Tests that a connection with many requests does not delay other connections. This includes the requests
+// that are queued when it closes, and the repeated authorization of its listens after a change of its caller.
 
 import Locking
 import OrderedStore
@@ -11,7 +11,8 @@ import Testing
 
 @Suite("Connections with many requests", .timeLimit(.minutes(5)))
 struct BusyConnectionTests {
-  /// Denies `l/1` to the last user, and records the order of decisions on writes and on `l/0`.
+  /// Denies reads of `l/1` to the last user, `u20`. Records the order of its decisions on writes and on reads
+  /// of `l/0`.
   private final class RecordingPolicy: AccessPolicy {
     let decisions = Guarded<[String]>([])
 
@@ -27,13 +28,13 @@ struct BusyConnectionTests {
       }
     }
 
-    /// Waits until access to a write was decided.
+    /// Waits until the policy has decided a write to the path.
     func decided(_ path: String) async throws -> Bool {
       try await eventually { decisions.withLock { $0.contains(path) } }
     }
   }
 
-  @Test("A write waits for one caller change of a connection with many listens, however many are queued")
+  @Test("If a connection with many listens queued many caller changes, another's write waits for one of them")
   func reauthorization() async throws {
     let (engine, policy) = (GatedEngine(), RecordingPolicy())
     let store = try EngineStore(engine, StoreOptions())
@@ -45,7 +46,7 @@ struct BusyConnectionTests {
       _ = await a.send { $0.listen(Path("l/\(number)"), hash: "", request: $1) }
     }
     await a.call { $0.get("l", request: $1) }
-    // The maximum number of batches is in flight: every later operation waits.
+    // Fills the maximum number of batches in flight, so that all later operations are queued.
     engine.blockCommits()
     var writes: [Int64] = []
     for number in 0..<BatchLoop.maximumInFlight {

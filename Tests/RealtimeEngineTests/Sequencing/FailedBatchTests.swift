@@ -1,4 +1,5 @@
-// A rejected commit leaves no trace: changes to sessions are rolled back before its operations run again.
+// Tests batches whose commit the store rejects because one operation is too large. The engine rolls back the
+// changes to sessions, then runs the batch's operations again.
 
 import OrderedStore
 import RealtimeModel
@@ -14,11 +15,11 @@ struct FailedBatchTests {
     try await RealtimeEngine(store: store, policy: OwnPathPolicy(), staging: .none).database("passes")
   }
 
-  /// Submits operations in one batch with an operation that is too large for a commit.
+  /// Submits operations so that they share a batch with an operation that is too large for a commit.
   private func withTooLargeNeighbour(_ database: RealtimeDatabase, _ submit: () async -> Void) async throws {
     try await HugeSubtree.fill(database)
     let administrator = Client(database, as: .administrator)
-    // Later operations gather while this write syncs.
+    // This large write syncs slowly, so the operations after it gather in one batch.
     let slow = Node.leaf(.string(String(repeating: "x", count: 9 << 20)))
     _ = await administrator.send { $0.set("slow", to: slow, request: $1) }
     await submit()
@@ -41,7 +42,8 @@ struct FailedBatchTests {
     #expect(await phone.drain() == ["c u1 permission_denied", "2 ok", "3 permission_denied"])
   }
 
-  @Test("A session taken over in a rejected batch receives its end and nothing more")
+  @Test(
+    "A session that is taken over in a rejected batch is notified once of its end, and receives nothing more")
   func takeOver() async throws {
     let database = try await open(MemoryStore())
     let old = Client(database, as: .administrator)
@@ -59,7 +61,7 @@ struct FailedBatchTests {
     #expect(await old.drain() == ["ended"])
   }
 
-  @Test("An onDisconnect write of a rejected batch keeps its caller after a restart")
+  @Test("An onDisconnect write registered in a rejected batch runs as its caller after a restart")
   func onDisconnect() async throws {
     let store = try MemoryStore()
     let database = try await open(store)

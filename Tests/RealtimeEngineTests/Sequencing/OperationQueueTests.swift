@@ -26,7 +26,7 @@ struct OperationQueueTests {
       from: .connection(connection, request: Int64(number)))
   }
 
-  @Test("Each connection's operations keep their order, whichever of them are deferred", arguments: 0..<12)
+  @Test("Each connection's operations keep their order, whichever of them a batch defers", arguments: 0..<12)
   func order(seed: Int) async {
     var values = RandomNodes(seed: UInt64(40_000 + seed))
     let queue = OperationQueue()
@@ -50,7 +50,7 @@ struct OperationQueueTests {
       var put: [RealtimeOperation] = []
       for operation in await queue.next() ?? [] {
         let (which, request) = number(operation)
-        // A batch blocks operations behind a deferred one of their connection.
+        // Like a real batch: after a connection's deferred operation its later operations are blocked.
         if put.contains(where: { number($0).connection == which }) || values.below(4) == 0 {
           let isFirst = !put.contains { number($0).connection == which }
           put.append(isFirst ? operation.deferred(.nextBatch) : operation.blocked)
@@ -126,7 +126,8 @@ struct OperationQueueTests {
     #expect(await queue.next() == nil)
   }
 
-  @Test("A write after many resumed listens shares the next batch with some of them")
+  @Test(
+    "A new write does not wait for many resumed listens: it is in the next batch, together with some of them")
   func fairness() async {
     let queue = OperationQueue()
     let many = (0..<100).map { connection("m\($0)") }

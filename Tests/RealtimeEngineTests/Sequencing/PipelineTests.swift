@@ -1,5 +1,5 @@
-// Batches execute while earlier ones sync. Their results are published in order, after earlier commits are
-// durable, and fail with them.
+// Tests pipelined batches: a batch executes while earlier batches sync. Its results are published after all
+// earlier commits are durable. If an earlier commit fails, the later batches fail too.
 
 import Locking
 import OrderedStore
@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Batches in flight", .timeLimit(.minutes(10)))
 struct PipelineTests {
-  /// Denies anonymous callers the locations below `private`, and records the paths that it decided.
+  /// Denies anonymous callers access to `private`, and records the paths that it has decided.
   private final class RecordingPolicy: AccessPolicy {
     let decided = Guarded<Set<String>>([])
 
@@ -38,14 +38,14 @@ struct PipelineTests {
   private func open() async throws -> RealtimeDatabase {
     let store = try EngineStore(engine, StoreOptions())
     let database = try await RealtimeEngine(store: store, policy: policy).database("flights")
-    // The first write creates the database, and waits for that.
+    // The first write waits until the database is created.
     _ = try await database.set("born", to: 1, as: .administrator)
     _ = try await database.set("born", to: .empty, as: .administrator)
     return database
   }
 
   @Test(
-    "A batch executes while the one before syncs; both are published in order once durable")
+    "A batch executes while the previous one syncs; both are published in order once they are durable")
   func order() async throws {
     let database = try await open()
     let (a, b) = (Client(database), Client(database))
@@ -68,7 +68,7 @@ struct PipelineTests {
   }
 
   @Test(
-    "A failed sync fails every later batch and rolls back sessions; reads continue"
+    "A failed sync fails the later writes and rolls back changes to sessions; reads continue"
   )
   func failedSync() async throws {
     let database = try await open()
@@ -130,10 +130,11 @@ struct PipelineTests {
     }
     let increment = RealtimeOperation.Action.write(
       .set("n", .leaf(.deferred(.increment(.int(1))))), hash: nil)
-    // The read brings the value into the cache.
+    // The batch also reads the value, which brings it into the cache.
     let first = await start(.write(.set("n", 41), hash: nil), .get("n", .default))
     #expect(await results(first) == ["written", "41"])
-    // The store reads a row that a batch clears, after the batch has executed.
+    // The store reads the rows that a batch clears after the batch has executed. This row is unreadable, so
+    // the store rejects the removal.
     engine.state.withLock { $0.unreadable = RowKeys.row(of: "n") }
     let removal = await start(.write(.set("n", .empty), hash: nil))
     let next = await start(increment)
@@ -144,7 +145,7 @@ struct PipelineTests {
     #expect(await results(removal) == ["unavailable"])
     #expect(await results(next) == ["written"])
     #expect(await results(await start(.get("n", .default))) == ["42"])
-    // In one batch the increment writes the row again: nothing is cleared.
+    // In one batch the increment writes the row again. The batch clears no row, so the store accepts it.
     engine.state.withLock { $0.unreadable = RowKeys.row(of: "n") }
     let both = await start(.write(.set("n", .empty), hash: nil), increment)
     #expect(await results(both) == ["written", "written"])

@@ -1,4 +1,5 @@
-// Throttled operations: once a batch has read for long enough, writes result the remaining reads.
+// Tests throttled operations, mainly reads. Each batch has a time limit for them. After that its writes still
+// execute, and the remaining throttled operations wait for the next batch.
 
 import OrderedStore
 import RealtimeModel
@@ -8,7 +9,7 @@ import Testing
 
 @Suite("Throttled operations", .timeLimit(.minutes(10)))
 struct ThrottlingTests {
-  /// Runs a batch, and returns its executed and deferred operations.
+  /// Runs a batch with a time limit for throttled operations. Returns its executed and deferred operations.
   private func run(_ batch: [RealtimeOperation], batchQuantum: Duration) async throws
     -> BatchResult
   {
@@ -22,7 +23,9 @@ struct ThrottlingTests {
     }.result
   }
 
-  @Test("Once a batch has read for long enough, its writes continue and other reads wait for the next batch")
+  @Test(
+    "After a batch's time limit for reads its writes execute, and the remaining reads wait for the next batch"
+  )
   func timeLimit() async throws {
     let connections = (0..<40).map { i in
       ConnectionState(name: "c\(i)", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
@@ -48,7 +51,7 @@ struct ThrottlingTests {
     #expect(all.deferred.isEmpty && all.executed.count == batch.count)
   }
 
-  @Test("A wide window is deferred, a narrow one is read, and other connections result")
+  @Test("A read of a wide window is deferred, a narrow one is executed, and other connections continue")
   func wideWindows() async throws {
     let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
@@ -70,7 +73,7 @@ struct ThrottlingTests {
     let batch = [
       write("l", list, .call(.anonymous) { _ in }), write("m/x", large, .call(.anonymous) { _ in }),
       get("l", 9, 0), write("behind", 1, .connection(connections[0], request: 2)), get("l", 8, 1),
-      // Few children, but many rows.
+      // This window has few children, but one of them has many rows.
       get("m", 2, 2), write("l/k1", 2, .connection(connections[3], request: 1)),
     ]
     var result = try await rows.execute(validating: nil) { writer in
@@ -85,7 +88,7 @@ struct ThrottlingTests {
     }
     #expect(waiting == ["l 9", "blocked", "m 2"])
     #expect(result.executed.count == 4)
-    // The operation returns with its window.
+    // The deferred operation returns to a batch with the window that was read in the background.
     var ready = result.deferred[0].requeued
     ready.results.window = .success(7)
     #expect(!ready.isThrottled)
@@ -98,7 +101,7 @@ struct ThrottlingTests {
     #expect(node == 7)
   }
 
-  @Test("Clearing index rows stops at its time limit, and continues from there")
+  @Test("Clearing index rows stops at the time limit of its batch, and continues in the next one")
   func indexClearing() async throws {
     let rows = try await MemoryStore().database(named: "clearing", history: .activeReadersOnly)
     var staging = StagingLimits()
@@ -141,7 +144,7 @@ struct ThrottlingTests {
     #expect(RealtimeOperation(.cancelOnDisconnect("a"), from: .call(.anonymous) { _ in }).isThrottled)
   }
 
-  @Test("A skipped operation executes, however many new ones arrive with every batch")
+  @Test("An operation that a batch skipped executes later, even if new ones arrive for every batch")
   func starvation() async throws {
     let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
@@ -158,7 +161,7 @@ struct ThrottlingTests {
     for number in 0..<first { #expect(queue.append(read(number))) }
     var answered: [Int64] = []
     for round in 0..<40 {
-      // Two new operations a batch, of which one executes.
+      // Two new operations arrive for each batch, which executes one operation.
       for i in 0..<2 { #expect(queue.append(read(first + 2 * round + i))) }
       let batch = try #require(await queue.next())
       let result = try await rows.execute(validating: nil) { writer in

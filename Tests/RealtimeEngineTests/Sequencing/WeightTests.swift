@@ -1,5 +1,5 @@
-// The weight of an operation is an upper bound of its written bytes, so that a batch limited by weight fits
-// into one commit.
+// Tests operation weights. A weight is an upper bound of the bytes that an operation writes, so that a batch
+// limited by weight fits into one commit.
 
 import OrderedStore
 import RandomModels
@@ -25,7 +25,7 @@ struct WeightTests {
     RealtimeOperation(.write(write, hash: nil), from: .call(.administrator) { _ in }).weight
   }
 
-  @Test("No write exceeds its weight", arguments: 0..<200)
+  @Test("No write adds more bytes to its commit than its weight", arguments: 0..<200)
   func bound(seed: Int) {
     var values = RandomNodes(seed: UInt64(seed))
     let path = Path(
@@ -39,7 +39,7 @@ struct WeightTests {
       weight(.update(path, changes)) >= written(changes.map { (path.appending($0.0), $0.1) }))
   }
 
-  @Test("Small leaves below a long path weigh their path again and again")
+  @Test("Each leaf's weight includes its path, so many small leaves below a long path are heavy")
   func longPath() {
     let leaves = HugeSubtree.leaves(1_000)
     let weight = weight(.set(HugeSubtree.path, leaves))

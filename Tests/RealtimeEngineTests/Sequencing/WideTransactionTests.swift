@@ -1,4 +1,5 @@
-// Conditional writes compare hashes of nodes of any width.
+// Tests transactions (writes that are conditional on a hash) on nodes with many children, whose hash is
+// computed in the background.
 
 import OrderedStore
 import RealtimeEngine
@@ -7,7 +8,7 @@ import Testing
 
 @Suite("Transactions on wide nodes", .timeLimit(.minutes(10)))
 struct WideTransactionTests {
-  @Test("A transaction on a node of 120,000 children compares hashes like any other")
+  @Test("A transaction on a node of 120,000 children accepts only the current hash")
   func wide() async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("wide")
     let wide = Node.object((0..<120_000).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
@@ -28,7 +29,7 @@ struct WideTransactionTests {
     #expect(try await database.get("wide", as: .anonymous) == 4)
   }
 
-  @Test("Requests after a transaction on a wide node execute after it")
+  @Test("A connection's requests after a transaction on a wide node execute after it")
   func order() async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("wide")
     let wide = Node.object((0..<30_000).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
@@ -47,7 +48,8 @@ struct WideTransactionTests {
     #expect(await other.call { $0.get("wide", request: $1) }.text == "ok {n:2}")
   }
 
-  @Test("Operations submitted before a connection closes or the server stops execute before the end")
+  @Test(
+    "Operations submitted before a connection closes execute before its onDisconnect writes and the shutdown")
   func end() async throws {
     let store = try MemoryStore()
     let engine = RealtimeEngine(store: store, policy: EmulatorPolicy())

@@ -6,7 +6,7 @@ import RealtimeModel
 
 /// One connection and the outputs that it has received.
 actor Client {
-  /// The sink of this client.
+  /// Receives this client's outputs from the engine.
   private final class Inbox: RealtimeSink, RealtimeSinkGroup {
     let deliveries: AsyncStream<[RealtimeDelivery]>
     private let continuation: AsyncStream<[RealtimeDelivery]>.Continuation
@@ -97,7 +97,7 @@ actor Client {
 }
 
 extension RealtimePush {
-  /// The push as one line: action, path, data, tag.
+  /// The push as one line: action (`d` set, `m` merge), path, data, tag.
   var text: String {
     let tag = tag.map { " #\($0)" } ?? ""
     switch body {

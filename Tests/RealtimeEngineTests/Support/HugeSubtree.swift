@@ -8,7 +8,7 @@ enum HugeSubtree {
   static let path = Path(
     keys: ["huge"] + Array(repeating: ChildKey(String(repeating: "k", count: 768)), count: 29))
 
-  /// Small leaves; the row key of each contains the path.
+  /// An object of small leaves. The row key of each leaf contains the long path.
   static func leaves(_ count: Int) -> Node {
     .object((0..<count).map { (ChildKey("l\($0)"), Node.leaf(.int(Int64($0)))) })
   }

@@ -92,12 +92,12 @@ struct RandomProgram {
     model = model.setting(path, to: node)
   }
 
-  /// Random values at paths, none inside another.
+  /// Random values at paths, none of which contains another.
   private mutating func changes() -> [(Path, Node)] {
     var changes: [(Path, Node)] = []
     for _ in 0..<(1 + values.below(4)) {
       var path = values.path()
-      // An update may not contain its own location.
+      // An update may not set its own location, so every path has a key.
       if path.isRoot { path = path.child(ChildKey(values.key())) }
       changes.removeAll { path.contains($0.0) || $0.0.contains(path) }
       changes.append((path, values.node()))
@@ -173,7 +173,7 @@ struct RandomProgram {
   }
 
   private mutating func end(_ which: Int) async {
-    // A closed connection receives nothing.
+    // Waits for all responses first, because a closed connection receives none.
     await awaitResponses()
     if values.below(2) == 0 {
       sessions[which].client.connection.close()
@@ -185,7 +185,7 @@ struct RandomProgram {
   }
 
   private mutating func fire(_ session: Session) {
-    // One write: a value inside another is combined with it, priorities come last.
+    // All operations are one write. A value below another is merged into it, and priorities come last.
     var write: [(path: Path, value: Node)] = []
     let ordered = session.registered.sorted { a, b in
       a.path.isPriority == b.path.isPriority ? a.path < b.path : b.path.isPriority
@@ -201,7 +201,7 @@ struct RandomProgram {
     for (path, value) in write { model = model.setting(path, to: value) }
   }
 
-  /// Continues with another server on the same store: all earlier sessions have ended.
+  /// Continues with another server on the same store, which ends all earlier sessions.
   mutating func restart(on database: RealtimeDatabase) {
     for session in sessions.sorted(by: { $0.client.connection.session < $1.client.connection.session }) {
       fire(session)
@@ -305,7 +305,7 @@ struct RandomProgram {
       for (name, query) in sessions[i].replica.queries {
         let expected = model.descendant(name.path).window(query)
         let known = try await known(name, to: i, expected)
-        // A client prunes like the server, so that even priorities must agree.
+        // A client removes empty objects by the same rules as the server, so even priorities must agree.
         #expect(
           known == expected,
           "\(place): \(name.path) \(query) knows \(known.text), not \(expected.text)")
@@ -314,9 +314,9 @@ struct RandomProgram {
     try await checkReads(1)
   }
 
-  /// A session's value of a listen. A window may lack children and show the next ones while its complete
-  /// location is being read, because its rows no longer suffice (docs/decisions/0015). The test waits for
-  /// that; meanwhile every child shown has to exist.
+  /// Returns a session's value of a listen. The server may have to read the complete location to update a
+  /// window (docs/decisions/0015). Until then the window may lack children and show later ones instead. The
+  /// test waits for the expected value. Meanwhile every child of the window must exist in the model.
   private mutating func known(_ name: ListenName, to which: Int, _ expected: Node) async throws -> Node {
     let whole = model.descendant(name.path)
     var known = sessions[which].replica.values[name] ?? .empty

@@ -37,7 +37,7 @@ struct Replica {
       if push.tag != nil { #expect(name.path.contains(push.path), "a tagged push leaves its query") }
       for (path, value) in changes {
         if path == name.path, let query = queries[name] {
-          // Without an index a client receives all children and filters them.
+          // Without an index the server sends all children, and the client filters them.
           values[name] = value.window(query)
         } else if let relative = path.relative(to: name.path) {
           values[name] = (values[name] ?? .empty).setting(relative, to: value)

@@ -6,7 +6,8 @@ import OrderedStore
 @testable import RealtimeEngine
 
 extension StagingLimits {
-  /// A location with two rows gets a pending delete when it is replaced.
+  /// Replacing a location with at least two rows leaves a pending delete: the rows are cleared in the
+  /// background.
   static var tinyRemovals: StagingLimits {
     var limits = StagingLimits()
     (limits.clearedRows, limits.cleanedRows) = (1, 1)
@@ -14,8 +15,8 @@ extension StagingLimits {
     return limits
   }
 
-  /// A value with three rows is read in the background, one row at a time. Hashing and sorting are prepared
-  /// there too. One operation of a batch reads.
+  /// Values with at least three rows are read, hashed and sorted in the background, one row at a time. Only
+  /// one operation of a batch may read.
   static var tinyReads: StagingLimits {
     var limits = StagingLimits()
     (limits.readRows, limits.chunkRows, limits.preparedBytes) = (2, 1, 16)
@@ -24,7 +25,7 @@ extension StagingLimits {
     return limits
   }
 
-  /// Every object is also staged, one row at a time, and read in the background.
+  /// In addition, every written object is staged as a generation, one row at a time.
   static var tiny: StagingLimits {
     var limits = StagingLimits.tinyReads
     (limits.clearedRows, limits.cleanedRows) = (1, 1)
@@ -32,7 +33,7 @@ extension StagingLimits {
     return limits
   }
 
-  /// Nothing is staged: a write larger than a commit is rejected.
+  /// No value is staged, so a write that is too large for one commit is rejected.
   static var none: StagingLimits {
     var limits = StagingLimits()
     (limits.clearedRows, limits.clearedBytes) = (.max, .max)
@@ -41,7 +42,7 @@ extension StagingLimits {
   }
 }
 
-/// The number of a database's rows by kind, the first byte of their keys.
+/// Returns the number of a database's rows of each kind. The kind is the first byte of a row's key.
 func rowCounts(_ store: any OrderedStore, _ namespace: String) async throws -> [Character: Int] {
   let database = try await store.database(named: "realtime/\(namespace)", history: .activeReadersOnly)
   return try await database.read(at: nil) { view in

@@ -50,7 +50,7 @@ struct RealtimeAccessTests {
     let client = Client(database)
     let user = user
     #expect(await client.call { $0.listen("u1", hash: "", request: $1) }.text == "permission_denied")
-    // Both are sent at once: the listen must be decided after the new caller is known.
+    // Both requests are sent at once. The listen must be authorized as the new caller.
     let first = await client.send { $0.authenticate(user, request: $1) }
     let second = await client.send { $0.listen("u1", hash: "", request: $1) }
     #expect(await client.answer(to: first).text == "ok")
@@ -98,7 +98,7 @@ struct RealtimeAccessTests {
     #expect(listen.text == "ok no_index")
     let byKey = QuerySpec(ordering: .key, limit: .last(2))
     #expect(await client.call { $0.get("notes", query: byKey, request: $1) }.text == "ok null")
-    // A query that matches all children needs no index. With an index, limits are allowed, too.
+    // A query without bounds and limit needs no index. With an index, reads with a limit are allowed too.
     let all = QuerySpec(ordering: .child("due"))
     #expect(await client.call { $0.get("notes", query: all, request: $1) }.text == "ok null")
     try await database.setRules(

@@ -20,7 +20,7 @@ struct ServerValueTests {
     return at >= start && at <= SystemTime.milliseconds()
   }
 
-  @Test("A server value in a transaction, which compares the previous hash")
+  @Test("A transaction compares the hash of the stored value, then resolves its server values")
   func transaction() async throws {
     let database = try await open()
     let client = Client(database)
@@ -35,7 +35,7 @@ struct ServerValueTests {
     let written = try await database.get("n", as: .anonymous)
     #expect(written.child("count") == 42)
     #expect(isInstant(written.child("at"), after: start))
-    // A write has a single time in whole milliseconds, in values and priorities.
+    // All timestamps of one write are equal, in values and in priorities.
     #expect(written.priority.map { Node.leaf($0.leafValue) } == written.child("at"))
     #expect(await client.call { $0.set("n", to: node, ifHash: hash, request: $1) }.text == "datastale")
     #expect(await client.call { $0.set("n", to: node, ifHash: written.hash, request: $1) }.text == "ok")
@@ -43,7 +43,7 @@ struct ServerValueTests {
   }
 
   @Test(
-    "Server values in writes outside connections, whose responses contain them, and in updates of several paths"
+    "Writes without a connection and updates of several paths resolve server values; responses contain them"
   )
   func outside() async throws {
     let database = try await open()

@@ -21,7 +21,7 @@ struct RealtimeRowTests {
     for node in deferred { #expect(try NodeDecoder.decode(NodeEncoder.encode(node)) == node) }
   }
 
-  @Test("Corrupt bytes decode to an error or another node and never crash", arguments: 0..<200)
+  @Test("Decoding corrupt bytes gives an error or another node, and never crashes", arguments: 0..<200)
   func corrupt(seed: Int) {
     var values = RandomNodes(seed: UInt64(seed))
     var bytes = NodeEncoder.encode(values.node(depth: 3))
@@ -32,7 +32,7 @@ struct RealtimeRowTests {
   }
 
   @Test(
-    "Siblings along a path are counted without decoding them or reading past them",
+    "The siblings along a path are counted in the encoded bytes, without decoding them",
     arguments: 0..<100)
   func siblingCounts(seed: Int) throws {
     var values = RandomNodes(seed: UInt64(seed))
@@ -51,7 +51,7 @@ struct RealtimeRowTests {
       if node.isLeaf {
         #expect(found == nil || way.isRoot)
       } else {
-        // A leaf on the path is included.
+        // `siblings` counts a leaf above the end of the path, and the decoder does not.
         let isLeafOnWay = parts.last.map { $0.path.contains(way) && $0.path != way } ?? false
         #expect(found == parts.count - (isLeafOnWay ? 1 : 0), "\(node.text) \(way)")
       }
@@ -61,7 +61,7 @@ struct RealtimeRowTests {
       corrupt[values.below(corrupt.count)] = UInt8(values.below(256))
     }
     _ = try? siblingCounts(corrupt, values.path())
-    // Beyond the maximum nothing is read: the bytes here are invalid.
+    // If the count exceeds the maximum, the children are not read. Here their bytes are invalid.
     #expect(try siblingCounts([0x10, 20] + [UInt8](repeating: 0xFF, count: 20), "a/b", 10) == [20])
     #expect(throws: StoreError.self) {
       try siblingCounts([0x10, 20] + [UInt8](repeating: 0xFF, count: 20), "a")
@@ -85,7 +85,7 @@ struct RealtimeRowTests {
     try await store.close()
   }
 
-  @Test("A location's rows are those with its prefix; the priority is first and children are contiguous")
+  @Test("All rows of a location have its prefix, its priority is first, and each child's rows are contiguous")
   func layout() {
     let ascending: [Path] = ["a", "a/.priority", "a/1", "a/b", "a/b/.priority", "a/b/c", "a!", "aa", "b"]
     let rows = ascending.map { RowKeys.row(of: $0) }
@@ -130,7 +130,9 @@ struct RealtimeRowTests {
     #expect(values == ["0", "1", "2", "3", "4"])
   }
 
-  @Test("The cache returns its subtrees, applies writes and stays within its budget", arguments: 0..<10)
+  @Test(
+    "The cache returns the stored subtrees, applies writes to them, and stays within its budget",
+    arguments: 0..<10)
   func cache(seed: Int) {
     var values = RandomNodes(seed: UInt64(seed))
     let cache = TreeCache(budget: 20_000)

@@ -1,5 +1,5 @@
-// Tests the cost of operations in rows read: a write costs its depth, a listen its value, and a removal
-// almost nothing, whatever the size of the database.
+// Tests how many rows an operation reads, independently of the database's size. A write reads in proportion
+// to its depth, a listen in proportion to its value, and a removal almost nothing.
 
 import OrderedStore
 import RealtimeModel
@@ -20,13 +20,14 @@ struct CostTests {
       _ = try await filling.set(Path("a/p\(part)"), to: node, as: .anonymous)
     }
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
-    // An opened database looks for builds and pending deletes, which also reads rows.
+    // Waits for the background work after opening, because it also reads rows: index builds and pending
+    // deletes.
     #expect(try await eventually { database.builder.completedRuns > 0 })
     await database.cleaner.stop()
     return (engine, database)
   }
 
-  @Test("A write to a leaf costs its depth in a database of any size, also within generations")
+  @Test("A write to a leaf reads the same number of rows in a small and a large database")
   func leaf() async throws {
     var costs: [[Int]] = []
     for leaves in [300, 30_000] {
@@ -52,7 +53,7 @@ struct CostTests {
     #expect(costs[0].allSatisfy { $0 <= 24 }, "\(costs[0])")
   }
 
-  @Test("An increment of an object reads one row to find that it starts at zero")
+  @Test("An increment of a large object does not read it to find that it starts at zero")
   func increment() async throws {
     let (engine, database) = try await open(4_000)
     let increment = Node.leaf(.deferred(.increment(.int(2))))
@@ -61,12 +62,13 @@ struct CostTests {
     #expect(try await database.get("a", as: .anonymous) == 2)
   }
 
-  @Test("A listen on a large location reads each row about once; later writes read none of them again")
+  @Test("A listen on a large location reads each row about once; later listens and writes use the cache")
   func listen() async throws {
     let (engine, database) = try await open(10_000)
     let client = Client(database)
     let listening = await engine.count { await client.call { $0.listen("a", hash: "", request: $1) } }
-    // The read proves large after 1,000 rows; each chunk of the background read starts with a few more.
+    // The executor reads up to 1,000 rows before it defers the listen. Each chunk of the background read then
+    // adds a few rows.
     #expect(listening >= 10_000 && listening <= 11_800, "\(listening) rows for 10,000 leaves")
     let second = await engine.count {
       await Client(database).call { $0.listen("a", hash: "", request: $1) }
@@ -79,7 +81,7 @@ struct CostTests {
     #expect(shallow <= 420, "\(shallow) rows for 100 children")
   }
 
-  @Test("An update of many small children costs a few rows for each")
+  @Test("An update of many small children reads at most a few rows for each")
   func manyChildren() async throws {
     let (engine, database) = try await open(3_000)
     let removing = try await engine.count {
@@ -89,14 +91,14 @@ struct CostTests {
     let adding = try await engine.count {
       _ = try await database.update("a/p1", (0..<90).map { (Path("n\($0)"), 1) }, as: .anonymous)
     }
-    // One scan finds that all of them are new.
+    // One scan shows that none of the new children exists.
     #expect(adding <= 24, "\(adding) rows for 90 leaves")
     let left = (0..<10).map { "k9\($0):{v:9\($0)}" } + (0..<90).map { "n\($0)" }.sorted().map { "\($0):1" }
     #expect(try await database.get("a/p1", as: .anonymous).text == "{\(left.joined(separator: ","))}")
   }
 
   @Test(
-    "Removing the last of several children removes their parents' priorities, unless a child is added again")
+    "Removing all children of a location in one update also removes its priority")
   func priorities() async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("p")
     let value = Node.object([
@@ -109,7 +111,7 @@ struct CostTests {
       as: .anonymous)
     _ = try await database.set("x/d", to: 4, as: .anonymous)
     #expect(try await database.get("/", as: .anonymous).text == "{x:{d:4},y:{b:2}^2,z:3}")
-    // A leaf becomes an object once, and its priority stays.
+    // The first child of the update turns the leaf into an object, which keeps the leaf's priority.
     _ = try await database.set("z", to: .leaf(.int(3), priority: .number(9)), as: .anonymous)
     _ = try await database.update("z", [("m", 1), ("n", 2)], as: .anonymous)
     #expect(try await database.get("z", as: .anonymous).text == "{m:1,n:2}^9")

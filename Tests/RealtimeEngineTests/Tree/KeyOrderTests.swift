@@ -1,5 +1,5 @@
-// Tests that windows in key order, read from rows, equal those of the complete location, at the cost of the
-// window.
+// Tests windows (results of queries) in key order that are read from rows. They must equal windows of the
+// complete location, but read only the rows of their children.
 
 import OrderedStore
 import RandomModels
@@ -38,7 +38,7 @@ struct KeyOrderTests {
   }
 
   @Test(
-    "A window by key, or by priority where no child has one, equals that of the complete location",
+    "A window in key order or priority order read from rows equals that of the complete location",
     arguments: 0..<40)
   func property(seed: Int) async throws {
     var values = RandomNodes(seed: UInt64(seed) &+ 11_000)
@@ -86,7 +86,7 @@ struct KeyOrderTests {
     }
   }
 
-  @Test("A window by key costs its children, however many others exist")
+  @Test("A window in key order reads only its children's rows, however many others exist")
   func cost() async throws {
     var costs: [[Int]] = []
     for count in [300, 6_000] {
@@ -101,7 +101,8 @@ struct KeyOrderTests {
         _ = try await filling.update("list", changes, as: .anonymous)
       }
       let database = try await reopen(store, "wide")
-      // An opened database looks for builds and pending deletes, which also reads rows.
+      // Waits for the background work after opening, because it also reads rows: index builds and pending
+      // deletes.
       #expect(try await eventually { database.builder.completedRuns > 0 })
       await database.cleaner.stop()
       var cost: [Int] = []
@@ -128,7 +129,8 @@ struct KeyOrderTests {
     #expect(zip(costs[0], costs[1]).allSatisfy { $1 <= $0 + 2 }, "\(costs)")
   }
 
-  @Test("A window among many integer keys equals that of the complete location", arguments: 0..<16)
+  @Test(
+    "A window of a location with many integer keys equals that of the complete location", arguments: 0..<16)
   func numbers(seed: Int) async throws {
     var values = RandomNodes(seed: UInt64(seed) &+ 12_000)
     let (_, store, filling) = try await open("numbers")
@@ -172,7 +174,7 @@ struct KeyOrderTests {
     }
   }
 
-  @Test("A window of integer keys, or next to them, costs its children, and so does one of other characters")
+  @Test("Windows read only their children's rows, also among integer keys and non-ASCII keys")
   func costOfNumbers() async throws {
     var costs: [[Int]] = []
     for count in [600, 6_000] {
@@ -213,7 +215,8 @@ struct KeyOrderTests {
       }
       costs.append(cost)
     }
-    // Where other lengths are more frequent a few of their keys are read.
+    // Integer keys of different lengths are in different row ranges. A few keys of other lengths are read
+    // too.
     #expect(zip(costs[0], costs[1]).allSatisfy { $1 <= $0 + 24 }, "\(costs)")
   }
 
@@ -239,7 +242,7 @@ struct KeyOrderTests {
     }
     for round in 0..<30 {
       let path = values.path()
-      // Few priorities, so that most locations have none.
+      // Only a few values have priorities, so most locations have none.
       var node = values.below(5) == 0 ? values.node() : values.node().withoutPriorities
       if values.below(20) == 0 { node = .empty }
       if values.below(6) == 0 {
@@ -279,7 +282,7 @@ struct KeyOrderTests {
     #expect(found == list.setting("k10007/.priority", to: 3).window(query))
   }
 
-  @Test("A child priority disables the priority-order shortcut, also after a restart")
+  @Test("After a child gets a priority, priority order differs from key order, also after a restart")
   func priorities() async throws {
     let (_, store, database) = try await open("priorities")
     let list = Node.object((0..<20).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })

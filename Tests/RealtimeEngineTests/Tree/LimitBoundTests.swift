@@ -86,7 +86,7 @@ struct LimitBoundTests {
     }
   }
 
-  @Test("The size of one response is limited, from rows and from the cache")
+  @Test("The size of one response is limited, whether it is read from rows or from the cache")
   func responses() async throws {
     var values = RandomNodes(seed: 7)
     var node = Node.empty
@@ -98,7 +98,7 @@ struct LimitBoundTests {
       let warm = try await RealtimeEngine(store: store, policy: EmulatorPolicy(), limits: limits).database(
         "b")
       let client = Client(warm)
-      // Cached while it is small, and grown in the cache.
+      // Reading the empty location caches it, so that the value grows in the cache.
       _ = await client.call { $0.get("a", request: $1) }
       _ = await client.set("a", node)
       #expect(await answer(client) { $0.get("a", request: $1) } == expected)
@@ -110,7 +110,7 @@ struct LimitBoundTests {
     }
   }
 
-  @Test("Assembled rows have the estimated size of their node", arguments: 0..<50)
+  @Test("The size estimate while rows are assembled equals that of the complete node", arguments: 0..<50)
   func assembled(seed: Int) {
     var values = RandomNodes(seed: UInt64(seed))
     let node = values.node(depth: 4)
@@ -141,7 +141,8 @@ struct LimitBoundTests {
       await answer(client) { $0.onDisconnectUpdate("b", [("x", 1), ("y", 1)], request: $1) } == refused)
     #expect(await answer(client) { $0.onDisconnectSet("b", to: 1, request: $1) } == "ok")
     #expect(await answer(client) { $0.onDisconnectSet("c", to: 1, request: $1) } == refused)
-    // A value that replaces others frees their slots; a cancelled value frees its own.
+    // A value that replaces registered ones frees their share of the limit. Cancelling a value frees its
+    // share.
     #expect(await answer(client) { $0.onDisconnectSet("b", to: 2, request: $1) } == "ok")
     #expect(await answer(client) { $0.onDisconnectSet("a", to: 2, request: $1) } == "ok")
     #expect(await answer(client) { $0.onDisconnectSet("c", to: 1, request: $1) } == "ok")
@@ -191,7 +192,7 @@ struct LimitBoundTests {
     #expect(error == .writeTooBig)
     #expect(await client.answer(to: third).text == "ok")
     #expect(try await database.get("/", as: .anonymous).text == "{a:1,b:1}")
-    // As a single value it is staged in steps.
+    // A single value of this size is accepted, because it is staged in several commits.
     #expect(await client.set(HugeSubtree.path, HugeSubtree.leaves(3_000)).text == "ok")
     #expect(await client.call { $0.get(HugeSubtree.path.child("l7"), request: $1) }.text == "ok 7")
   }

@@ -17,7 +17,7 @@ struct RealtimeLimitTests {
     return error.description
   }
 
-  @Test("Data may be 32 levels deep, path and value together, and not 33")
+  @Test("Data may be 32 levels deep (path and value together), but not 33")
   func depth() async throws {
     let client = Client(try await open())
     let deep = Path(keys: Array(repeating: "k", count: 31))
@@ -91,7 +91,7 @@ struct RealtimeLimitTests {
     #expect(await client.call { $0.listen("a/3", hash: "", request: $1) }.text == "ok")
   }
 
-  @Test("A location has a maximum number of listened orders, over all connections")
+  @Test("The sort orders that listens of all connections need at one location are limited")
   func orders() async throws {
     var limits = RealtimeLimits()
     limits.ordersPerLocation = 2
@@ -111,7 +111,8 @@ struct RealtimeLimitTests {
     }
     #expect(error.status == .failure)
     #expect(error.message.contains("2 at a time (ordersPerLocation)"))
-    // An order that is already kept, the order by key, and another location.
+    // Listens are still allowed in an order that the location already keeps, in key order, with bounds
+    // instead of a limit, and at another location.
     #expect(await listen(other, .child("p"), 2).text == "ok no_index")
     #expect(await listen(other, .key, 3).text == "ok")
     let range = QuerySpec(ordering: .child("r"), start: .init(.int(1)))
@@ -125,7 +126,7 @@ struct RealtimeLimitTests {
     #expect(await listen(other, .child("r"), 1).text == "ok no_index")
   }
 
-  @Test("In a batch only the write that is too large for a commit fails")
+  @Test("A write that is too large for a commit fails alone, even if it shares a batch")
   func tooLargeForACommit() async throws {
     let database = try await open()
     let client = Client(database)
@@ -141,7 +142,7 @@ struct RealtimeLimitTests {
       Issue.record("a write above the store's limit was accepted")
     } catch { #expect((error as? RealtimeError)?.status == .writeTooBig) }
     #expect(await client.call { $0.get("/", request: $1) }.text == "ok {a:1,b:2}")
-    // As one value the changes are staged in steps.
+    // Written as one value, the same data is accepted, because it is staged in several commits.
     _ = try await database.set("huge", to: .object(huge.map { ($0.0.keys[0], $0.1) }), as: .anonymous)
     #expect(try await database.getShallow("huge", as: .anonymous) == .children(huge.map { $0.0.keys[0] }))
   }

@@ -1,4 +1,5 @@
-// Tests that known gaps between rows stay correct while an update of many paths changes them.
+// Tests updates of many paths. The engine reads the gaps between existing rows once for such an update, and
+// must keep this knowledge correct while the update changes rows.
 
 import OrderedStore
 import RandomModels
@@ -13,7 +14,7 @@ struct ManyPathsTests {
     Path(keys: (0..<(1 + values.below(4))).map { _ in ChildKey("n\(values.below(12))") })
   }
 
-  /// Mostly leaves, some with priorities, and few objects or removals.
+  /// Returns a value for one path: usually a leaf, sometimes with a priority, rarely an object or a removal.
   private func node(_ values: inout RandomNodes) -> Node {
     switch values.below(8) {
     case 0: .empty
@@ -26,7 +27,7 @@ struct ManyPathsTests {
     }
   }
 
-  /// Returns values and priorities at paths, none inside another.
+  /// Returns random values and priorities at paths. No value's path contains another's.
   private func changes(_ values: inout RandomNodes) -> [(Path, Node)] {
     var changes: [Path: Node] = [:]
     for _ in 0..<(2 + values.below(120)) {
@@ -41,7 +42,8 @@ struct ManyPathsTests {
     return changes.map { ($0.key, $0.value) }
   }
 
-  @Test("The tree equals the model, and its rows are consistent", arguments: 0..<24)
+  @Test(
+    "After updates of many paths the tree equals the model, and its rows are consistent", arguments: 0..<24)
   func model(seed: Int) async throws {
     var values = RandomNodes(seed: UInt64(seed))
     let store = try MemoryStore()
@@ -49,7 +51,7 @@ struct ManyPathsTests {
     staging.minimumGapChanges = 2
     var model = Node.empty
     for round in 0..<12 {
-      // The cache has nothing of the last update.
+      // A new engine starts with an empty cache.
       let engine = RealtimeEngine(
         store: store, policy: EmulatorPolicy(), cacheBytes: round % 3 == 2 ? 1 << 20 : 2_000,
         staging: staging)
@@ -59,7 +61,7 @@ struct ManyPathsTests {
         let changes = changes(&values)
         _ = try await database.update(location, changes, as: .anonymous)
         let whole = changes.map { (location.appending($0.0), $0.1) }.sorted { $0.0 < $1.0 }
-        // Priorities come last: another change may create their location.
+        // The model applies priorities last, because another change of the update may create their location.
         model = model.merging(whole.filter { !$0.0.isPriority } + whole.filter { $0.0.isPriority })
         #expect(try await database.get("/", as: .anonymous) == model, "seed \(seed), round \(round)")
       }

@@ -1,5 +1,5 @@
-// Tests the engine on disk: every acknowledged write survives a restart, sessions of a crashed server end,
-// and the rows alone suffice.
+// Tests the engine on disk: every acknowledged write survives a restart, the next start ends the sessions of
+// a crashed server, and the stored rows are the only state that a start needs.
 
 import EmbeddedStore
 import Foundation

@@ -1,5 +1,6 @@
-// Filtered listens on locations larger than an answer, or than a batch reads: after every write clients know
-// the windows of their queries, at the cost of the window.
+// Tests filtered listens on locations that are too large for a response or for a batch to read. The engine
+// then follows only the rows of each query's window (its result). After every write clients must know their
+// windows, and a write near a window reads only a few rows.
 
 import OrderedStore
 import RandomModels
@@ -33,7 +34,7 @@ struct WindowedListenTests {
     #expect(try await eventually { await database.indexesAreBuilt() })
   }
 
-  @Test("Filtered listens work on a location larger than an answer")
+  @Test("Filtered listens work on a location that is larger than a response may be")
   func largerThanAnAnswer() async throws {
     var limits = RealtimeLimits.standard
     limits.responseBytes = 40_000
@@ -60,7 +61,7 @@ struct WindowedListenTests {
         "d list \(shown([10, 11, 12])) #2",
         "d list \(shown([2_999])) #3",
       ])
-    // A removed child makes room for the next one. Changes outside every window reach no client.
+    // The next child replaces a removed one in its window. A change outside all windows reaches no client.
     await client.call { $0.set("list/k1002999", to: nil, request: $1) }
     await client.call { $0.set("list/k1001500/t", to: "other", request: $1) }
     await client.call { $0.set("list/k1000011/n", to: 5_000, request: $1) }
@@ -103,7 +104,7 @@ struct WindowedListenTests {
     #expect(try await rows(Path("list/k\(1_000_000 + count - 1)"), .empty) < 150, "a shown child leaves")
   }
 
-  @Test("A listen on a location larger than an answer waits for an index that is being built")
+  @Test("A filtered listen on a location larger than a response waits for an index that is being built")
   func indexBeingBuilt() async throws {
     var limits = RealtimeLimits.standard
     limits.responseBytes = 40_000
@@ -123,7 +124,7 @@ struct WindowedListenTests {
     await database.shutdown()
   }
 
-  @Test("Without an index the location is followed as one value")
+  @Test("After its index is removed, a listen follows the complete location")
   func removedIndex() async throws {
     let database = try await open(MemoryStore())
     try await fill(database, 2_000)
@@ -153,7 +154,7 @@ struct WindowedListenTests {
     #expect(await client.drain().first == "m list {k1001999:null,k1001998:{n:1998,t:'text'}} #2")
   }
 
-  @Test("A listen ends with too_big if its location is too large to be followed as one value")
+  @Test("A listen that must follow its complete location ends with too_big if that is too large")
   func revoked() async throws {
     var limits = RealtimeLimits.standard
     limits.responseBytes = 40_000
@@ -175,7 +176,7 @@ struct WindowedListenTests {
     #expect(database.runner.executor.windows.isEmpty)
   }
 
-  @Test("A window receives its missing children, also if other listens start meanwhile")
+  @Test("A window that lacks children receives them, also if another listen starts meanwhile")
   func missingChildren() async throws {
     let database = try await open(MemoryStore())
     try await fill(database, 2_000)
@@ -200,7 +201,7 @@ struct WindowedListenTests {
       })
   }
 
-  @Test("Building an index below a child keeps the windows of its location")
+  @Test("A location's windows remain valid while an index below one of its children is built")
   func builtBelow() async throws {
     var limits = RealtimeLimits.standard
     limits.responseBytes = 40_000
@@ -220,7 +221,7 @@ struct WindowedListenTests {
     #expect(database.runner.executor.windows["list"]?.isReadingFullValue == false)
   }
 
-  @Test("An unlisten of a closed connection removes its listener")
+  @Test("An unlisten that arrives after its connection closed still removes the listener")
   func closedConnection() throws {
     let fanOut = FanOut()
     let connection = ConnectionState(
@@ -237,7 +238,7 @@ struct WindowedListenTests {
     #expect(fanOut.root.existing(at: "list") == nil)
   }
 
-  @Test("A listen that is rolled back leaves nothing")
+  @Test("Rolling back a listen removes its window and ends the read of the complete value")
   func rolledBackJoin() {
     let windows = WindowedLocations()
     let (kept, failed) = (SessionJournal(), SessionJournal())
@@ -267,7 +268,7 @@ struct WindowedListenTests {
       try await program.step()
       if !database.runner.executor.windows.isEmpty { windowed += 1 }
     }
-    // Checks on the first programs that windows occur; some of many programs hardly have any.
+    // Checks that the program really used windows. A long run skips this, since some programs hardly use any.
     if seed < 100, seed % 4 != 3 { #expect(windowed > 4, "seed \(seed): \(windowed)") }
     await program.end()
     #expect(database.runner.executor.windows.isEmpty, "seed \(seed)")
@@ -287,8 +288,8 @@ extension RealtimeDatabase {
 /// windows.
 private struct WindowProgram {
   private let seed: UInt64
-  /// Whether priorities, queries without indexes and replacements of the list are rare: each ends following
-  /// by rows.
+  /// Whether priorities, queries without indexes and replacements of the list are rare. After each of these
+  /// the engine follows the complete list instead of windows.
   private let isSteady: Bool
   private let database: RealtimeDatabase
   private var values: RandomNodes
@@ -350,7 +351,7 @@ private struct WindowProgram {
     switch values.below(8) {
     case 0: .leaf(values.leaf())
     case 1: .object([("n", .leaf(values.leaf())), ("at", ["x": .leaf(values.leaf())])])
-    // Too large to be read in a batch.
+    // This child has too many rows for a batch to read.
     case 2 where values.below(4) == 0 && isRare(): .object((0..<8).map { (ChildKey("f\($0)"), 1) })
     default:
       .object(
@@ -438,7 +439,7 @@ private struct WindowProgram {
   }
 
   private mutating func check() async throws {
-    // While the complete value is read, a window may lack children.
+    // Retries, because a window may lack children while the complete value is being read.
     var wrong = ""
     for attempt in 0..<400 {
       wrong = ""

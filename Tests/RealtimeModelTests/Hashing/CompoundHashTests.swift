@@ -1,5 +1,5 @@
-// Tests compound hashes with known vectors, and range merges: for any two values and any ranges, the merges make the
-// values equal.
+// Tests compound hashes with known vectors. Tests range merges, which the server computes from a client's
+// compound hash: applying them to the client's value must give the server's value.
 
 import RandomModels
 import Testing
@@ -38,7 +38,7 @@ struct CompoundHashTests {
     #expect(throws: RealtimeError.self) { try CompoundHash(paths: ["a"], hashes: [""]) }
   }
 
-  /// The cases of the product's tests: (value, ends of the ranges, texts of the ranges).
+  /// Cases from the tests of Firebase's clients: (value, ends of the ranges, hashed texts of the ranges).
   private static let published: [(String, [Path], [String])] = [
     (#"{"foo":"bar"}"#, ["foo"], [#"("foo":(string:"bar"))"#]),
     (
@@ -71,7 +71,9 @@ struct CompoundHashTests {
     ),
   ]
 
-  @Test("The product's published cases match: priorities, key order, nesting, quotes", arguments: 0..<7)
+  @Test(
+    "Ranges and hashed texts equal those of Firebase's tests: priorities, key order, nesting, quotes",
+    arguments: 0..<7)
   func publishedCases(index: Int) throws {
     let (json, ends, texts) = CompoundHashTests.published[index]
     let node = try Array(json.utf8).withUnsafeBytes { try Node(json: $0, .read) }
@@ -87,7 +89,7 @@ struct CompoundHashTests {
   }
 
   @Test(
-    "The default rule gives the product's number of ranges",
+    "The default rule gives about as many ranges as Firebase's clients",
     arguments: [(500, 12...18), (5_000, 45...55), (50_000, 140...160)])
   func defaultCut(children: Int, expected: ClosedRange<Int>) {
     let node = Node.object((0..<children).map { (ChildKey("\($0)"), .leaf(.string("value"))) })
@@ -121,7 +123,7 @@ struct CompoundHashTests {
     #expect(merges.reduce(node) { $0.applying($1) } == changed)
   }
 
-  @Test("Range merges make two random values equal, with random ranges", arguments: 0..<30)
+  @Test("Applying range merges to one random value gives another, for random ranges", arguments: 0..<30)
   func property(seed: Int) throws {
     var values = RandomNodes(seed: UInt64(seed))
     for _ in 0..<60 {
@@ -151,18 +153,18 @@ struct CompoundHashTests {
       return .object([("a", .object(items)), ("z", .leaf(.int(1)))])
     }
     let (client, server) = (value { _ in false }, value { $0 % 2 == 0 })
-    // One range for each string.
+    // Ends a range after each leaf.
     let hash = CompoundHash(of: client) { _, _ in true }
     var visited = 0
     let found = server.rangeMerges(against: hash, visited: &visited)
     let merges = try #require(found)
     #expect(merges.count == 100)
     #expect(merges.reduce(client) { $0.applying($1) } == server)
-    // The root, the list, the child, and the string.
+    // Each merge visits the root, the list, one child and its strings.
     #expect(visited <= 6 * merges.count, "\(visited) for \(merges.count)")
   }
 
-  @Test("A leaf at the end of an unchanged range keeps its priority, which lies in the next range")
+  @Test("A merge that starts after a leaf also carries that leaf's priority, which is inside its interval")
   func priorityOfTheStart() throws {
     func value(_ b: String, _ priority: Priority?) -> Node {
       .object([
@@ -177,7 +179,8 @@ struct CompoundHashTests {
     let updates = Node.object([("a", .leaf(.int(1), priority: .number(5))), ("b", .leaf(.string("y")))])
     #expect(merges == [RangeMerge(start: "a", end: "b", updates: updates)])
     #expect(merges.reduce(client) { $0.applying($1) } == server)
-    // The result of the product's clients for an interval without it.
+    // Without the leaf in the merge, Firebase's clients remove its priority, because the priority is inside
+    // the interval.
     let bare = RangeMerge(start: "a", end: "b", updates: .object([("b", .leaf(.string("y")))]))
     #expect(client.applying(bare) == value("y", nil))
     #expect(
@@ -185,14 +188,14 @@ struct CompoundHashTests {
     )
   }
 
-  @Test("A changed priority of a list is found although every key sorts before it")
+  @Test("A changed priority of a list is found even if all its keys sort before .priority")
   func lastPriority() throws {
     let client = Node.object([("1", .leaf(.string("a"))), ("2", .leaf(.string("b")))], priority: .number(1))
     for server in [client.with(priority: .number(2)), client.with(priority: nil)] {
       let merges = server.rangeMerges(against: CompoundHash(of: client))
       #expect(merges?.reduce(client) { $0.applying($1) } ?? server == server)
       #expect(merges != [])
-      // The product's mobile clients do not hash such a priority.
+      // Firebase's mobile clients leave such a priority out of the hash.
       let theirs = CompoundHash(of: client.with(priority: nil))
       let answer = server.rangeMerges(against: theirs)
       if server.priority == nil { continue }
@@ -201,7 +204,7 @@ struct CompoundHashTests {
     }
   }
 
-  @Test("A priority that a peer's ranges left out is removed with the differing ranges", arguments: 0..<3)
+  @Test("A removed priority is also removed at a peer whose hash leaves priorities out", arguments: 0..<3)
   func unseenPriority(depth: Int) throws {
     let list = Node.object(
       [("-Na", .object([("1", .leaf(.int(1), priority: .number(4)))])), ("-Nb", .leaf(.int(2)))],
@@ -221,7 +224,7 @@ struct CompoundHashTests {
   }
 
   @Test(
-    "The leaf at the start is outside and the leaf at the end inside; for descendants it is the reverse")
+    "A leaf at an interval's start is outside and one at its end inside; the reverse holds for descendants")
   func edges() {
     let old = Node.empty.setting("a", to: .leaf(.int(1))).setting("b/x", to: .leaf(.int(2)))
       .setting("c/y", to: .leaf(.int(3))).setting("d", to: .leaf(.int(4)))

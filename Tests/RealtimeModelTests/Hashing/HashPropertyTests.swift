@@ -34,7 +34,7 @@ struct HashPropertyTests {
       #expect(built == node)
       #expect(built.hash == node.hash)
       #expect(CompoundHash(of: built) == CompoundHash(of: node))
-      // Change the value and restore it.
+      // Changes the value, then restores it.
       let path = random.path()
       let before = built.descendant(path)
       guard !path.isRoot, !before.isEmpty, path.parent.map({ built.descendant($0).childCount > 1 }) ?? false
@@ -59,7 +59,9 @@ struct HashPropertyTests {
     return all || found
   }
 
-  @Test("The cached flag states whether the two variants of the hash can differ", arguments: 0..<10)
+  @Test(
+    "The cached flag is set if and only if the iOS client's variant of the hash may differ", arguments: 0..<10
+  )
   func variants(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 500)
     var node = Node.empty
@@ -76,7 +78,7 @@ struct HashPropertyTests {
     }
   }
 
-  @Test("Hashes are equal exactly if values are equal", arguments: 0..<6)
+  @Test("Two hashes are equal if and only if the values are equal", arguments: 0..<6)
   func collisions(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 400)
     let nodes = (0..<250).map { _ in random.node(depth: 2) }

@@ -1,4 +1,5 @@
-// Tests the simple hash with values computed by the product's clients.
+// Tests the simple hash with hashes that Firebase's clients computed. The iOS client has a variant: it lists
+// children in key order if all of them have a priority.
 
 import RealtimeModel
 import Testing
@@ -31,7 +32,7 @@ struct SimpleHashTests {
     (.leaf(.int(600613)), "ViJFJowpbyRvgGNPzPJdGeN+mCY="),
   ]
 
-  @Test("Hashes equal those of the product's clients", arguments: vectors)
+  @Test("Hashes equal those of Firebase's clients", arguments: vectors)
   func vector(node: Node, hash: String) {
     #expect(node.hash == hash)
     #expect(node.matches(hash: hash))
@@ -46,23 +47,23 @@ struct SimpleHashTests {
     #expect(!node.setting("b", to: .leaf(.int(1))).matches(hash: "CaTvE5RHLIo9iQ/rm9Eoh7LiaVY="))
   }
 
-  @Test("A hash that would be expensive is not compared, a cached hash is, in both variants")
+  @Test("A hash is compared only if it is cached or cheap to compute, in both variants")
   func bounded() {
     let list = Node.object((0..<500).map { (ChildKey("k\($0)"), .leaf(.string("item number \($0)"))) })
     let node = Node.object([("a", list), ("b", .leaf(.int(1)))])
     let same = node.setting("b", to: .leaf(.int(2))).setting("b", to: .leaf(.int(1)))
     #expect(same.matches(hash: "other", hashingAtMost: 10_000) == nil)
     #expect(same.matches(hash: "other", hashingAtMost: 100_000) == false)
-    // The list has a cached hash by now.
+    // The comparison above cached the hash of the list, so little remains to be hashed.
     #expect(node.matches(hash: same.hash, hashingAtMost: 200) == true)
     #expect(node.setting("a/k1", to: .leaf(.int(1))).matches(hash: same.hash, hashingAtMost: 200) == nil)
-    // The iOS client's variant is not cached.
+    // Here the iOS client's variant of the hash can differ, and it is not cached.
     let both = node.setting("a/p/x", to: .leaf(.int(1), priority: .number(1)))
     let known = both.hash
     #expect(both.matches(hash: known, hashingAtMost: 0) == true)
     #expect(both.matches(hash: "other", hashingAtMost: 10_000) == nil)
     #expect(both.matches(hash: "other", hashingAtMost: 100_000) == false)
-    // A single string is hashed each time.
+    // A leaf has no cached hash, so a long string exceeds the maximum each time.
     let text = Node.leaf(.string(String(repeating: "x", count: 1_000)))
     #expect(text.matches(hash: text.hash, hashingAtMost: 100) == nil)
   }

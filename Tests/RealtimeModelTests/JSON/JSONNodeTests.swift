@@ -1,3 +1,5 @@
+// Tests reading nodes from JSON and writing them in the export, plain and shallow formats.
+
 import JSON
 import RandomModels
 import RealtimeModel
@@ -32,7 +34,7 @@ struct JSONNodeTests {
   }
 
   @Test(
-    "Data that cannot be stored is rejected with the product's message",
+    "Data that cannot be stored is rejected with Firebase's message",
     arguments: [
       (
         #"{"a":{"b.c":1}}"#,
@@ -85,13 +87,13 @@ struct JSONNodeTests {
     #expect(throws: JSONError.self) { try Node(json: Array("\"éééé\"".utf8), limits: limits) }
   }
 
-  @Test("Data from a server is not validated: unknown keys that begin with a dot are skipped")
+  @Test("Reading data from a server skips unknown keys that begin with a dot")
   func reading() throws {
     let node = try Node(json: Array(#"{".unknown":{"x":1},"a":1,".value":null}"#.utf8), .read)
     #expect(text(node) == #"{"a":1}"#)
   }
 
-  @Test("The last value of a repeated key counts, also null")
+  @Test("The last value of a repeated key counts, even if it is null")
   func duplicates() throws {
     #expect(text(try node(#"{"a":1,"b":2,"a":3}"#)) == #"{"a":3,"b":2}"#)
     #expect(text(try node(#"{"a":1,"b":2,"a":null}"#)) == #"{"b":2}"#)
@@ -124,7 +126,7 @@ struct JSONNodeTests {
     #expect(text(.empty, .shallow) == "null")
   }
 
-  @Test("Pretty texts have one member a line and a space before the colon")
+  @Test("Pretty-printed JSON has one member a line and a space before the colon")
   func pretty() throws {
     let expected = "{\n  \"a\" : {\n    \"b\" : 1\n  },\n  \"c\" : [\n    1,\n    2\n  ]\n}"
     #expect(text(try node(#"{"a":{"b":1},"c":[1,2]}"#), .plain, pretty: true) == expected)

@@ -1,4 +1,5 @@
-// Tests reading and writing JSON in chunks: the result does not depend on the chunks.
+// Tests `NodeStreamReader` and `NodeStreamWriter`, which convert between JSON chunks and rows (leaves with
+// their paths). The result must not depend on where the chunks end.
 
 import RandomModels
 import RealtimeModel
@@ -6,7 +7,8 @@ import Testing
 
 @Suite("Streams of JSON")
 struct NodeStreamTests {
-  /// Reads a text in chunks of random sizes into rows, as a store does. The rows must be those of a node.
+  /// Reads a text in chunks of random sizes into rows, like an import. Checks that the rows are exactly the
+  /// leaves of a node, and returns the node.
   private func read(
     _ bytes: [UInt8], _ random: inout RandomNodes, most: Int, depthAbove: Int = 0
   ) throws(RealtimeError) -> Node {
@@ -32,7 +34,7 @@ struct NodeStreamTests {
     }
     try reader.finish(take)
     var node = Node.empty
-    // Only a location with a value has a priority.
+    // Applies priorities last, because an empty location cannot have one.
     for isPriority in [false, true] {
       for (path, leaf) in rows where path.isPriority == isPriority { node = node.setting(path, to: leaf) }
     }
@@ -42,7 +44,7 @@ struct NodeStreamTests {
     return node
   }
 
-  /// An object in which names, priorities and nulls repeat.
+  /// Returns the JSON of a random object in which names, priorities and nulls repeat.
   private func repetitive(_ random: inout RandomNodes, depth: Int) -> String {
     let members = (0..<random.below(6)).map { _ -> String in
       let name = ["a", "b", "c", "2", "10"][random.below(5)]
@@ -58,7 +60,7 @@ struct NodeStreamTests {
     return "{\(members.joined(separator: ","))}"
   }
 
-  @Test("Repeated names never leave a priority without a value", arguments: 0..<2_000)
+  @Test("Repeated names never leave a stored priority at a location without a value", arguments: 0..<2_000)
   func repetition(seed: Int) throws {
     var random = RandomNodes(seed: UInt64(seed))
     let text = repetitive(&random, depth: 3)
@@ -75,7 +77,7 @@ struct NodeStreamTests {
     }
   }
 
-  @Test("Writing rows gives the same node", arguments: 0..<300)
+  @Test("The JSON written from a node's rows reads back as the same node", arguments: 0..<300)
   func rows(seed: Int) throws {
     var random = RandomNodes(seed: UInt64(seed))
     let node = random.node(depth: 4)
@@ -127,7 +129,7 @@ struct NodeStreamTests {
   }
 
   @Test(
-    "Errors have the product's message, with the position of an invalid key",
+    "Errors have Firebase's message, with the position of an invalid key",
     arguments: [
       ("{\"ok\":1,\n  \"b.d\":2}", "parse key beginning at 2:3."),
       ("{\"a\":{\".odd\":1}}", "beginning at 1:7."),
@@ -155,13 +157,13 @@ struct NodeStreamTests {
     } catch { #expect(error.message.contains(expected), "\(error)") }
   }
 
-  @Test("Depth is counted from the root of the database")
+  @Test("The depth limit counts from the root of the database, not from the imported location")
   func depth() {
     var random = RandomNodes(seed: 1)
     let text = Array((String(repeating: "{\"a\":", count: 4) + "1" + String(repeating: "}", count: 4)).utf8)
     #expect((try? read(text, &random, most: 9, depthAbove: 28)) != nil)
     #expect((try? read(text, &random, most: 9, depthAbove: 29)) == nil)
-    // Empty objects are not data, at any depth.
+    // Empty arrays and objects are not data, so they may be nested deeper.
     let empty = Array((String(repeating: "[", count: 40) + String(repeating: "]", count: 40)).utf8)
     #expect((try? read(empty, &random, most: 9)) == Node.empty)
     let leaf =
@@ -173,7 +175,7 @@ struct NodeStreamTests {
   }
 
   @Test(
-    "An endless string is rejected once its unescaped length exceeds the limit",
+    "An incomplete string is rejected once its unescaped length exceeds the limit",
     arguments: [
       ("x", 1), ("\\n", 1), ("\\u0061", 1), ("\\u00e9", 2), ("\\u20ac", 3), ("\\ud83d\\ude00", 4), ("é", 2),
     ])
@@ -205,7 +207,7 @@ struct NodeStreamTests {
     }
   }
 
-  @Test("An endless key is rejected once it exceeds the longest possible key")
+  @Test("An incomplete key is rejected once it exceeds the longest possible key")
   func endlessKey() {
     var reader = NodeStreamReader()
     let text = Array("{\"".utf8) + Array(repeating: UInt8(ascii: "k"), count: 6 * 768 + 2)
@@ -217,7 +219,7 @@ struct NodeStreamTests {
     } catch { #expect(error.message.contains("A key may have at most 768 bytes, and this has more.")) }
   }
 
-  @Test("A long string does not remain in the buffer")
+  @Test("The buffer releases its memory after a long string")
   func pending() throws {
     var reader = NodeStreamReader()
     let text = Array("[1,\"\(String(repeating: "x", count: 3 << 20))".utf8)

@@ -1,9 +1,9 @@
-// A naive tree: a second, simple implementation of the data model's rules, with dictionaries, full sorts and no
-// sharing. Tests compare the fast code with it.
+// Implements the data model's rules a second time and simply: with dictionaries, full sorts and no sharing of
+// storage. Tests compare `Node` with it.
 
 import RealtimeModel
 
-/// A tree as plain dictionaries by the UTF-16 of the keys.
+/// A tree of plain dictionaries, whose keys are UTF-16 code units.
 struct NaiveTree {
   var leaf: LeafValue?
   var priority: LeafValue?
@@ -47,7 +47,7 @@ struct NaiveTree {
     path.reduce(self) { $0.children[Array($1.utf16)] ?? NaiveTree() }
   }
 
-  /// The rank and the value to compare, for an order by value.
+  /// Returns the rank of the value's type, and the number or text to compare within a type.
   private func rank() -> (Int, Double, [UInt16]) {
     switch leaf {
     case nil: return children.isEmpty ? (0, 0, []) : (5, 0, [])

@@ -1,4 +1,4 @@
-// Tests random programs on nodes, compared with the naive tree after every step.
+// Tests nodes with random programs: after every step the node must equal the naive tree.
 
 import RandomModels
 import RealtimeModel
@@ -37,7 +37,7 @@ struct NodeDifferentialTests {
     }
   }
 
-  /// The same value, built from the empty node.
+  /// Returns an equal value that shares no storage with the node.
   private func rebuilt(_ node: Node) -> Node {
     guard case .children = node.content else { return node }
     var children: [(ChildKey, Node)] = []
@@ -112,7 +112,7 @@ struct NodeDifferentialTests {
     #expect(node.isEmpty)
   }
 
-  @Test("A change of one of 100,000 children shares the other children")
+  @Test("Changing one of 100,000 children shares the storage of the others")
   func sharing() {
     let node = Node.object((0..<100_000).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     let changed = node.settingChild("k5", to: .leaf(.int(-1)))

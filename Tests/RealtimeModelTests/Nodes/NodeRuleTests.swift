@@ -28,7 +28,8 @@ struct NodeRuleTests {
     #expect(node.descendant("a/.priority") == .leaf(.int(5)))
   }
 
-  @Test("A child replaces a leaf and keeps its priority; removing below a leaf changes nothing")
+  @Test(
+    "Setting a child below a leaf replaces its value and keeps its priority; removing one changes nothing")
   func leafReplaced() {
     let closed = Node.leaf(.string("closed"), priority: .number(4))
     #expect(
@@ -43,7 +44,7 @@ struct NodeRuleTests {
     #expect(node.setting("a", to: .empty).setting("b", to: leaf).priority == nil)
   }
 
-  @Test("1 equals 1.0, -0 equals 0, booleans are not numbers")
+  @Test("1 equals 1.0, -0 equals 0, and booleans are not numbers")
   func numbers() {
     #expect(Node.leaf(.double(1)) == Node.leaf(.int(1)))
     #expect(Node.leaf(.double(1)).hash == Node.leaf(.int(1)).hash)
@@ -70,7 +71,7 @@ struct NodeRuleTests {
     #expect(leaf.arrayLength == nil)
   }
 
-  @Test("Server values are resolved against the existing value, all with one timestamp")
+  @Test("Server values are resolved against the existing value, and all timestamps of a write are equal")
   func serverValues() {
     let stamp = Node.leaf(.deferred(.timestamp), priority: .deferred(.timestamp))
     let node = Node.object([
@@ -99,7 +100,7 @@ struct NodeRuleTests {
     #expect(a.adding(b) == sum)
   }
 
-  @Test("Depth and size match the data")
+  @Test("Depth and estimated size match the data")
   func measures() {
     #expect(Node.empty.depth == 0)
     #expect(Node.empty.setting("a/b/c", to: leaf).depth == 3)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Keys and paths", .timeLimit(.minutes(10)))
 struct KeyOrderTests {
-  @Test("Integer keys sort first, by number, then all others by UTF-16, between the sentinels")
+  @Test("Keys sort as: minimum sentinel, integers by number, other keys by UTF-16, maximum sentinel")
   func order() {
     let ascending: [ChildKey] = [
       .minimum, "-2147483648", "-5", "0", "00", "1", "01", "001", "2", "10", "2147483647", "-", "-2147483649",
@@ -21,7 +21,7 @@ struct KeyOrderTests {
     }
   }
 
-  @Test("Order by code units equals a comparison of the UTF-16 views")
+  @Test("The fast comparison of texts equals a comparison of their UTF-16 code units")
   func utf16() {
     var random = SeededGenerator(seed: 7)
     let units: [UInt32] = [

@@ -1,4 +1,4 @@
-// Tests total orders: keys, paths and sort keys compare consistently, and paths survive as text.
+// Tests that keys, paths and sort keys have total orders, and that paths round-trip through text.
 
 import RandomModels
 import Testing
@@ -40,7 +40,7 @@ struct OrderPropertyTests {
   }
 
   @Test(
-    "Children are totally ordered under every ordering, equal only if their keys are equal", arguments: 0..<8)
+    "Every ordering is a total order of children, in which only equal keys are equal", arguments: 0..<8)
   func places(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 600)
     for _ in 0..<6 {

@@ -1,4 +1,4 @@
-// Tests push ids: their time part, their order, and ids of one millisecond.
+// Tests push ids: the encoded time, their order, and several ids in the same millisecond.
 
 import RandomModels
 import RealtimeModel
@@ -18,7 +18,7 @@ struct PushIDTests {
     #expect(id.utf8.count == 20)
   }
 
-  @Test("Ids of one millisecond ascend without repeating")
+  @Test("Ids that are generated in the same millisecond ascend")
   func ascending() {
     var generator = PushIDGenerator()
     var random = SeededGenerator(seed: 3)
@@ -30,7 +30,7 @@ struct PushIDTests {
     }
   }
 
-  @Test("A generator draws new random bits when the random part overflows")
+  @Test("A generator draws new random bits when incrementing the random part overflows")
   func overflow() {
     struct Ones: RandomNumberGenerator { mutating func next() -> UInt64 { .max } }
     var generator = PushIDGenerator()

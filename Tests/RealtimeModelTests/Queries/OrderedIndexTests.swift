@@ -1,4 +1,6 @@
-// Tests the cost of updating an ordered index: the parts that it shares with the value and with its earlier version.
+// Tests ordered indexes, which keep the children of a location in an order. Updates must give the same index
+// as building a new one, and share most of its storage. A child has a value if it has a priority, or the
+// descendant by which the index orders.
 
 import RandomModels
 import Testing
@@ -11,7 +13,7 @@ struct OrderedIndexTests {
     .object((0..<count).map { (ChildKey("k\($0)"), Node.object([("v", .leaf(.int(Int64($0))))])) })
   }
 
-  /// The number of entries outside of the parts that two maps share.
+  /// Returns the number of entries outside of the storage that two maps share.
   private func differences(_ a: Children, _ b: Children) -> Int {
     var count = 0
     a.forEachDifference(from: b) { _, _, _ in
@@ -48,7 +50,7 @@ struct OrderedIndexTests {
   }
 
   @Test(
-    "An updated index equals a new one if only some children have a value",
+    "An updated index equals a new one while some children have a value and others have none",
     arguments: 0..<12)
   func mixed(seed: Int) {
     var values = RandomNodes(seed: UInt64(5_000 + seed))
@@ -86,7 +88,7 @@ struct OrderedIndexTests {
     }
   }
 
-  @Test("A bound on a value skips the children without a value")
+  @Test("A bound on a value excludes the children without a value")
   func bound() {
     let node = list(5_000).setting("k9/.priority", to: .leaf(.int(1)))
     let index = OrderedIndex(of: node, by: .priority)

@@ -1,4 +1,5 @@
-// Tests the wire form of queries.
+// Tests the wire form of queries: short field names such as `sp` (start value) and `sin` (start is
+// inclusive).
 
 import RandomModels
 import RealtimeModel
@@ -18,7 +19,7 @@ struct QueryWireTests {
     #expect(names == names.sorted())
   }
 
-  @Test("Bounds are inclusive by default, and null is a bound")
+  @Test("Bounds are inclusive by default, and null is a valid bound")
   func bounds() throws {
     let query = try QuerySpec(wireFields: [("sp", nil), ("ep", .int(3)), ("ein", .bool(false))] as [Field])
     #expect(query.start == .init(nil))
@@ -39,7 +40,7 @@ struct QueryWireTests {
     #expect(query.start?.key == .maximum)
   }
 
-  @Test("An exclusive bound without a key excludes only its own position in the order")
+  @Test("An exclusive bound without a key still includes the children with its value")
   func exclusiveWithoutKey() throws {
     let list = Node.object([("a", .leaf(.int(1))), ("b", .leaf(.int(2))), ("c", .leaf(.int(3)))])
     func window(_ fields: [Field]) throws -> [ChildKey] {
@@ -47,7 +48,7 @@ struct QueryWireTests {
     }
     #expect(try window([("sp", .int(2)), ("sin", .bool(false))]) == ["b", "c"])
     #expect(try window([("ep", .int(2)), ("ein", .bool(false))]) == ["a", "b"])
-    // Clients send these bounds to exclude the value.
+    // Clients add a sentinel key to the bound to exclude all children with the value.
     let after = QuerySpec(ordering: .value, start: .after(.int(2)))
     #expect(try window(after.wireFields) == ["c"])
     #expect(after.start?.key?.text == "[MAX_NAME]")

@@ -1,5 +1,5 @@
-// Tests the form of rule expressions with a public suite: valid expressions are accepted, and only invalid ones are
-// rejected.
+// Tests the syntax check of rule expressions with a public suite: all valid expressions are accepted, and
+// only invalid ones are rejected.
 
 import Foundation
 import JSON
@@ -38,7 +38,8 @@ struct RuleVectorTests {
       #expect(!fixture.isValid, "\(fixture.rule)")
       refused.append(fixture.rule)
     }
-    // The other invalid expressions have wrong names, types or arguments, which are not checked yet.
+    // The suite's other invalid expressions have wrong names, types or arguments, which the syntax check does
+    // not cover.
     #expect(
       refused == [
         "var foo = 8", "root = 5", "auth.uid === '5'; auth.id === 5", "(2**2) == 4",

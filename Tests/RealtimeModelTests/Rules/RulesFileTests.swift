@@ -1,3 +1,5 @@
+// Tests reading rules files: extensions of JSON, indexes, problems with their positions, and limits.
+
 import JSON
 import RandomModels
 import RealtimeModel
@@ -7,7 +9,7 @@ import Testing
 struct RulesFileTests {
   private func read(_ text: String) throws(RulesError) -> RulesFile { try RulesFile(Array(text.utf8)) }
 
-  /// The problems of a text; empty if it is accepted.
+  /// Returns the problems of a text, or an empty text if it is accepted.
   private func problems(_ text: String) -> String {
     do throws(RulesError) {
       _ = try read(text)
@@ -67,7 +69,7 @@ struct RulesFileTests {
     }
   }
 
-  @Test("Open rules are distinguished from rules that reject something")
+  @Test("Rules are open only if they permit all reads and writes")
   func open() throws {
     #expect(try read(#"{"rules":{".read":true,".write":true,"a":{".read":"auth != null"}}}"#).isOpen)
     #expect(
@@ -150,7 +152,7 @@ struct RulesFileTests {
       problems("{\n  \"rules\": {\n    \".read\": \"\(expression)\"\n  }\n}") == expected, "\(expression)")
   }
 
-  /// Rules of a few names and indexes.
+  /// Returns random rules with a few names and indexes.
   private func indexing(_ random: inout SeededGenerator, depth: Int) -> String {
     var members: [String] = []
     if random.below(3) == 0 { members.append("\".indexOn\":[\"x\",\"y\"]") }
@@ -161,7 +163,7 @@ struct RulesFileTests {
     return "{\(members.joined(separator: ","))}"
   }
 
-  @Test("Two files have the same indexes if they have them at every location")
+  @Test("Two files have the same indexes if and only if these agree at every location")
   func sameIndexes() throws {
     var random = SeededGenerator(seed: 3)
     let names: [ChildKey] = ["a", "b", "other"]

@@ -1,12 +1,17 @@
-// Detects log damage that would lose acknowledged writes, before RocksDB opens the directory.
+// The log damage check detects damaged logs that would lose acknowledged writes. It runs before RocksDB opens
+// the directory.
 //
-// RocksDB replays its write-ahead log up to the first incomplete record and drops the rest. This is correct after a power
-// cut, because nothing after that record has been acknowledged. After a flipped bit it silently loses writes.
-// The store syncs each write before the next one begins. A complete record after a damaged record therefore proves that the
-// damaged record had been synced and acknowledged. A damaged last record looks the same as a power cut.
+// RocksDB replays its write-ahead log up to the first damaged record and drops the rest. This is correct
+// after a power cut: the record being written is incomplete, and it was never acknowledged. But after a
+// flipped bit in the middle of the log, RocksDB silently loses the acknowledged writes that follow.
 //
-// An old log, torn by an earlier cut, may remain although all its rows are in tables. Records after a damage therefore
-// count only if RocksDB does not reach them when it opens the directory read-only.
+// The store syncs each write before the next one begins. A complete record after a damaged record therefore
+// proves that the damaged record had been synced and acknowledged. A damaged last record cannot be
+// distinguished from a power cut.
+//
+// An old log that was damaged by an earlier power cut may remain although all its rows are in tables. The
+// check therefore also opens the directory read-only with RocksDB. It reports damage only if this replay ends
+// before the last complete record.
 
 internal import CRocksDB
 internal import OrderedStore
@@ -39,7 +44,7 @@ struct LogDamage {
 
   /// Checks that a directory without `CURRENT` has no data, because RocksDB would overwrite it.
   private func checkIsNew() throws {
-    // A power cut during the creation of the directory leaves at most the first manifest.
+    // After a power cut during the creation of the directory, only the first manifest may exist.
     let remaining = names.first { name in
       logNumber(name) != nil || name.hasSuffix(".sst")
         || name.hasPrefix("MANIFEST-") && name != LogDamage.firstManifest
@@ -60,7 +65,9 @@ struct LogDamage {
         "\(directory)/\(manifest), which CURRENT names, is missing; restore the directory from a backup")
     }
     let scan = try LogScan(directory + "/" + manifest, isManifest: true)
-    // RocksDB detects every damage of a manifest except this one, which looks like the end of an unfinished write.
+    // RocksDB itself detects all other damage of a manifest. It takes only this one for the end of an
+    // unfinished write: a fragment that claims more bytes than the file has, although complete records
+    // follow.
     guard let offset = scan.damage, scan.damageOverruns, scan.newestAfterDamage != nil else {
       return scan
     }
@@ -71,7 +78,8 @@ struct LogDamage {
 
   private func checkWriteAheadLogs(_ options: OpaquePointer, _ manifest: String, _ state: LogScan) throws {
     let logs = names.compactMap { name in logNumber(name).map { (name, $0) } }.sorted { $0.1 < $1.1 }
-    // A log with a lower number may remain. Its rows are in tables, and it says nothing about later logs.
+    // A log with a number below `oldestLog` does not count. It may remain after its rows were written to
+    // tables.
     guard logs.contains(where: { $0.1 >= state.oldestLog }) || manifest == LogDamage.firstManifest else {
       throw StoreError(
         .corrupted,
@@ -99,7 +107,8 @@ struct LogDamage {
         + "the file there and remove the .log files of higher numbers")
   }
 
-  /// Checks that the first needed log begins at the end of the manifest or before. Otherwise a log is missing between.
+  /// Checks that no log is missing before the first needed log. Its first sequence number must directly
+  /// follow the manifest's last one, or be lower.
   private func checkNoLogIsMissing(_ state: LogScan, _ first: UInt64, _ log: String) throws {
     guard first > state.lastSequence + 1 else { return }
     throw StoreError(
@@ -108,7 +117,8 @@ struct LogDamage {
         + "\(state.lastSequence); restore the directory from a backup")
   }
 
-  /// The sequence number that a replay reaches. Writes nothing.
+  /// Returns the last sequence number that RocksDB reaches when it replays the logs. Opens the directory
+  /// read-only.
   private func replayed(_ options: OpaquePointer) throws -> UInt64 {
     var database: OpaquePointer?
     try RocksError.check("reading \(directory)") { error in

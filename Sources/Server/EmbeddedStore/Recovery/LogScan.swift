@@ -1,4 +1,5 @@
-// A log scan: searches a RocksDB log (a write-ahead log or a manifest) for damage that complete records follow.
+// A log scan searches a RocksDB log (a write-ahead log or a manifest) for damage, and for complete records
+// after the damage.
 //
 // BlockLogFormat describes the format of the file. A record of a write-ahead log begins with its sequence number (8 bytes)
 // and the number of its changes (4 bytes). ManifestRecord describes the records of a manifest.
@@ -17,7 +18,8 @@ struct LogScan {
   private(set) var newest: UInt64?
   /// The highest sequence number of a complete record after the damage; nil without one.
   private(set) var newestAfterDamage: UInt64?
-  /// In a manifest: the number of the oldest write-ahead log with rows that are not in tables; 0 if it names none.
+  /// In a manifest: the number of the oldest write-ahead log with rows that are not in tables; 0 if the
+  /// manifest names none.
   private(set) var oldestLog: UInt64 = 0
   /// In a manifest: the highest sequence number that was assigned when the manifest was last written.
   private(set) var lastSequence: UInt64 = 0
@@ -25,7 +27,7 @@ struct LogScan {
   /// Maximum number of damaged blocks that are searched byte by byte for the next record.
   private static let maximumSearchedBlocks = 8
 
-  /// A record whose first fragment was read and whose last one was not.
+  /// A record of which the first fragment has been read and the last has not.
   private struct OpenRecord {
     var prefix: [UInt8] = []
     var isAfterDamage: Bool
@@ -52,7 +54,7 @@ struct LogScan {
       offset += count
       guard count == BlockLogFormat.blockBytes else { break }
     }
-    // The last record is incomplete: the process stopped while it was written.
+    // The file ends inside a record, because the process stopped while it wrote the record.
     if openRecord != nil { note(damageAt: offset, overruns: true) }
   }
 
@@ -130,7 +132,8 @@ struct LogScan {
       oldestLog = max(oldestLog, change.log ?? 0)
       lastSequence = max(lastSequence, change.sequence ?? 0)
     }
-    // After a recovery from a torn record, RocksDB begins a log with a record without changes. It acknowledges nothing.
+    // After a recovery from a torn record, RocksDB begins the next log with a record without changes. Such a
+    // record is not an acknowledged write, so it is ignored.
     if !isManifest, record.prefix.count < 12 || record.prefix[8..<12].allSatisfy({ $0 == 0 }) { return }
     let sequence = record.prefix.prefix(8).enumerated().reduce(UInt64(0)) {
       $0 | UInt64($1.element) << (8 * UInt64($1.offset))
@@ -140,7 +143,7 @@ struct LogScan {
     if record.isAfterDamage { newestAfterDamage = max(newestAfterDamage ?? 0, sequence) }
   }
 
-  /// Records the first damage of the file, and drops the open record.
+  /// Sets ``damage`` if this is the first damage of the file, and drops the open record.
   private mutating func note(damageAt offset: Int, overruns: Bool) {
     openRecord = nil
     guard damage == nil else { return }

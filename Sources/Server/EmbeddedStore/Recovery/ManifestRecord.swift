@@ -1,9 +1,12 @@
-// A record of RocksDB's manifest, read as far as it names the write-ahead logs that are needed.
+// A manifest record describes one change of RocksDB's files. It is parsed only up to the fields that name the
+// needed write-ahead logs.
 //
-// A record is a change of the store's files: a sequence of fields, each a tag and a value. Numbers are varints. Strings have a
-// length prefix and come first (8193: database identity, 1: name of the key order). Numbers follow: a log number (2: rows of
-// logs with lower numbers are in tables), the last sequence number (4), and others that are skipped (3, 9, 10, 203). Files and
-// their properties come last.
+// A record is a sequence of fields, each a tag and a value. Numbers are varints; strings have a length
+// prefix. The fields come in this order, with their tags in parentheses:
+//   - strings: the database identity (8193) and the name of the key order (1);
+//   - numbers: the log number (2), the last sequence number (4), and others that are skipped (3, 9, 10, 203);
+//   - files and their properties, which are not read.
+// All rows of logs below the log number are in tables.
 
 /// The log number and sequence number of one manifest record.
 struct ManifestRecord {

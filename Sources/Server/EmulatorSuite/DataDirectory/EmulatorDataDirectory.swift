@@ -4,7 +4,7 @@
 //     firebase-export-metadata.json
 //     firestore_export/firestore_export.overall_export_metadata …   the project's default database
 //     database_export/<namespace>.json                              each Realtime Database with data
-//     other_databases/<n>/<n>.overall_export_metadata …             other Firestore databases with data: ours alone
+//     other_databases/<n>/<n>.overall_export_metadata …             other Firestore databases with data (extension)
 //
 // Invariants
 //   1. The contents of a directory are replaced only after a complete export exists next to them, and only if they are an
@@ -45,7 +45,7 @@ package struct EmulatorDataDirectory: Sendable {
   private let log: Logger
   private let lock = ExportLock()
 
-  /// Creates the suite of two engines.
+  /// Creates the value for an emulator's two engines.
   /// - Parameters:
   ///   - realtime: the Realtime Database; nil if it is not served.
   ///   - project: the project whose default database becomes the export's Firestore database.
@@ -125,7 +125,8 @@ package struct EmulatorDataDirectory: Sendable {
   ) async throws(FirestoreError) {
     try await exports.export(database, to: directory, as: Self.firestorePath)
     metadata.firestore = "\(Self.firestorePath)/\(Self.firestorePath)\(ExportMetadata.overallSuffix)"
-    // In an emulator, every requested name is a database.
+    // An emulator creates a database for every name that a request contains, so databases without documents are
+    // skipped.
     var others: [DatabaseName] = []
     for name in try await firestore.databaseNames() where name != database {
       if try await !exports.isEmpty(name) { others.append(name) }
@@ -177,7 +178,7 @@ package struct EmulatorDataDirectory: Sendable {
     var read: Set<String> = []
     for (database, name) in files {
       let path = try await ExportFiles.blocking(.invalidArgument) { try source.path(name, in: source.root) }
-      // A file is imported once, so that the files bound the work, however often the manifest names them.
+      // No file is imported twice. So the size of the files bounds the work, however often the manifest names them.
       guard read.insert(path).inserted else {
         throw .invalidArgument("The export names \(path) for more than one database.")
       }

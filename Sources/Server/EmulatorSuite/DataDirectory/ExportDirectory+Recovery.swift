@@ -60,8 +60,9 @@ extension ExportDirectory {
     for folder in folders { try ExportFiles.remove(folder.path) }
   }
 
-  /// Recovers a directory before it is read. Without such folders it is not changed. During another process's export
-  /// it is not changed either: that export is complete as long as its manifest exists.
+  /// Recovers a directory before it is read. Changes nothing if there are no such folders, or if another process is
+  /// exporting. In the second case the directory can be read if it has a manifest; otherwise it throws
+  /// FAILED_PRECONDITION.
   static func recoverForReading(_ directory: String) throws {
     guard try !folders(of: directory).isEmpty else { return }
     let isWhole = ExportFiles.exists("\(directory)/\(ExportManifest.fileName)")
@@ -70,12 +71,12 @@ extension ExportDirectory {
       throw isHeld(directory)
     }
     try withExtendedLifetime(lock) {
-      // A complete export is read even from a read-only disk.
+      // If recovery fails, for example on a read-only disk, a complete export can still be read.
       do { try recover(directory) } catch { if !isWhole { throw error } }
     }
   }
 
-  /// Whether a directory contains an export or nothing, after recovery.
+  /// Whether recovery would leave the directory with a complete export or empty.
   static func holdsExport(_ directory: String) throws -> Bool {
     let names = try ExportFiles.names(in: directory)
     if names.contains(ExportManifest.fileName) || names.allSatisfy({ Folder(of: $0) != nil }) { return true }

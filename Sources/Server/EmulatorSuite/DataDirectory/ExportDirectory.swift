@@ -25,7 +25,8 @@ struct ExportDirectory: Sendable {
   /// The folder in which the export is written.
   let staging: String
 
-  /// Creates the directory if necessary, recovers it after an interrupted export, and creates the folder.
+  /// Creates the directory if necessary, recovers it after an interrupted export, and creates the folder for the new
+  /// export.
   /// - Throws: INVALID_ARGUMENT or FAILED_PRECONDITION if its contents must not be replaced.
   init(_ path: String) throws {
     try Self.checkKind(of: path)
@@ -53,7 +54,8 @@ struct ExportDirectory: Sendable {
     }
   }
 
-  /// Returns the path without links of an existing directory whose contents may be replaced.
+  /// Returns the path of an existing directory, with symbolic links resolved. Throws if its contents must not be
+  /// replaced.
   private static func realPath(of path: String) throws -> String {
     let real = try ExportFiles.realPath(path)
     let here = try ExportFiles.realPath(".")
@@ -106,7 +108,7 @@ struct ExportDirectory: Sendable {
         try ExportFiles.syncDirectory(path)
         try Self.moveAway(names, from: path, to: old)
       }
-      // From here on, recovery completes the replacement.
+      // After this move, recovery completes the replacement if the process ends.
       try ExportFiles.move(staging, to: new)
       try ExportFiles.syncDirectory(path)
       try Self.moveExport(from: new, to: path)
@@ -147,7 +149,8 @@ struct ExportDirectory: Sendable {
     try move(names.filter { $0 == ExportManifest.fileName }, from: source, to: target)
   }
 
-  /// Moves files between two directories. Returns when the first of them to receive files is on disk.
+  /// Moves files between two directories. The target is synced to the disk before the source, so that a power cut
+  /// cannot remove a file from both.
   private static func move(
     _ names: [String], from source: String, to target: String
   ) throws(ExportFiles.Failure) {

@@ -1,6 +1,6 @@
-// A lock for exports, in the order of their arrival.
+// A lock that exports acquire in the order of their arrival.
 
-/// Runs one export at a time, in the order of arrival: two may have the same directory.
+/// Runs one export at a time, in the order of arrival, since two exports may use the same directory.
 actor ExportLock {
   private var isLocked = false
   private var waiting: [CheckedContinuation<Void, Never>] = []

@@ -5,8 +5,8 @@
 //      "database": {"version": …, "path": "database_export"},
 //      "hearth": {"databases": [{"database": "projects/p/databases/d", "metadata_file": …}]}}
 //
-// The last member is ours: exports of the emulator suite contain one Firestore database. The suite's importer ignores
-// it.
+// The member `hearth` is an extension of this server: exports of the emulator suite contain only one Firestore
+// database. The suite's importer ignores it.
 
 import FirestoreModel
 import JSON
@@ -31,7 +31,7 @@ struct ExportManifest: Sendable {
   /// The directory with a JSON file for each Realtime Database.
   var database: String?
   var others: [Other] = []
-  /// Parts of emulators that this server does not have.
+  /// The names of parts whose emulators this server does not have.
   var unknown: [String] = []
 
   /// Creates the manifest of a new export.

@@ -43,8 +43,8 @@ struct RealtimeExports: Sendable {
     }
   }
 
-  /// Replaces the value of each namespace by the contents of `directory/<namespace>.json`. A manifest in that
-  /// directory is not a namespace.
+  /// Replaces the value of each namespace by the contents of `directory/<namespace>.json`. Skips an export's manifest
+  /// in that directory.
   func importDatabases(_ directory: String, in source: ExportSource) async throws(FirestoreError) {
     guard let engine else { return }
     let files = try await ExportFiles.blocking(.invalidArgument) {

@@ -91,7 +91,8 @@ struct EmulatorExports: Sendable {
     do {
       try await engine.runQuery(try Self.everything(in: database), as: .administrator) { page in
         let documents = page.documents
-        // A page is bounded by the stored size of its documents. Their records may be far larger.
+        // A page limits only the stored size of its documents. Their records may be far larger, so `output` writes them
+        // in chunks.
         try await ExportFiles.blocking(.internalError) {
           try output.withLockedValue { output in
             for document in documents { try output.add(document) }
@@ -105,8 +106,8 @@ struct EmulatorExports: Sendable {
     }
   }
 
-  /// Imports an export into a database. Its documents are set; other documents stay.
-  /// - Parameter path: the export's `.overall_export_metadata`, possibly by a link.
+  /// Imports an export into a database. Sets the export's documents, and keeps all other documents.
+  /// - Parameter path: the export's `.overall_export_metadata`. It may be a symbolic link.
   /// - Throws: INVALID_ARGUMENT for an export that cannot be read.
   func importDatabase(_ path: String, into database: DatabaseName) async throws(FirestoreError) {
     let found = try await ExportFiles.blocking(.invalidArgument) { () throws -> (String, ExportSource) in
@@ -118,7 +119,7 @@ struct EmulatorExports: Sendable {
     try await importDatabase(found.0, in: found.1, into: database)
   }
 
-  /// Imports a file whose path has no links. See ``importDatabase(_:into:)``.
+  /// Imports a file whose path has no symbolic links. See ``importDatabase(_:into:)``.
   func importDatabase(
     _ path: String, in source: ExportSource, into database: DatabaseName
   ) async throws(FirestoreError) {
@@ -136,7 +137,7 @@ struct EmulatorExports: Sendable {
     }
   }
 
-  /// Returns the first writes for one commit: at least one.
+  /// Returns the first of the writes, as many as fit into one commit, but at least one.
   private func nextBatch(of writes: ArraySlice<Write>) -> ArraySlice<Write> {
     var bytes = 0
     let batch = writes.prefix(Self.batchDocuments).prefix { write in
@@ -201,7 +202,7 @@ struct EmulatorExports: Sendable {
   ) async throws(FirestoreError) {
     var reader = BlockLogReader()
     while true {
-      // A server that stops during its start does not continue to read.
+      // If the server is stopped during its start, it does not finish the import.
       if Task.isCancelled { throw FirestoreError(.cancelled, "The import was cancelled.") }
       let current = reader
       let batch = try await ExportFiles.blocking(.invalidArgument) {
@@ -227,7 +228,7 @@ struct EmulatorExports: Sendable {
       do throws(FirestoreError) {
         let entity = try ExportEntity(record.bytes, into: database.project)
         guard entity.database.utf8.elementsEqual(database.database.utf8) else { continue }
-        // Parsing checks the names' syntax.
+        // Parsing the name also checks its syntax.
         let name = try DocumentName(
           parsing: "\(database)/documents/\(entity.path.segments.joined(separator: "/"))")
         let write = Write(.update(name, fields: entity.fields))

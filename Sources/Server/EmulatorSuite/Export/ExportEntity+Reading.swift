@@ -1,11 +1,12 @@
-// Decodes the entities of exports to documents. Exports of other programs may contain more than ours: indexed
-// properties, and other prefixes of projects.
+// Decodes the entities of exports to documents. Exports of other programs may contain elements that this server does
+// not write: indexed properties, and other prefixes of projects.
 
 import FirestoreModel
 import FirestoreWire
 
 extension ExportEntity {
-  /// Maximum nesting of entities. It exceeds the model's limit, which has a better error.
+  /// Maximum nesting of entities. It exceeds the limit of stored values, so a value that is nested too deeply gets that
+  /// limit's error.
   private static let maximumDepth = 40
 
   private static let broken = FirestoreError.invalidArgument("Invalid record")
@@ -17,8 +18,8 @@ extension ExportEntity {
     private static let rowBytes = 16 << 20
     /// Minimum bytes of a value in a row, in addition to its text.
     static let valueBytes = 4
-    /// Maximum memory of a document. In memory a value takes far more than in a row: 16 MiB contain a million maps
-    /// with a short field, of some 200 bytes each.
+    /// Maximum memory of a document. A value takes far more bytes in memory than in a row: a row of 16 MiB can contain
+    /// a million maps with a short field, each of which takes some 200 bytes of memory.
     private static let memoryBytes = 512 << 20
     /// Memory of an array or a string in addition to its contents.
     private static let heapOverheadBytes = 48
@@ -42,7 +43,8 @@ extension ExportEntity {
       try spendMemory(MemoryLayout<Value>.stride)
     }
 
-    /// Counts a field of a map. It is decoded to one form and stored in another.
+    /// Counts a field of a map. It takes memory twice: in `Properties` while it is decoded, and in the final
+    /// `MapValue`.
     mutating func spendField(_ name: String) throws(FirestoreError) {
       try spendString(name.utf8.count)
       try spend(Self.valueBytes)
@@ -140,7 +142,7 @@ extension ExportEntity {
       default: try reader.skip(tag)
       }
     }
-    // The bytes of two slashes.
+    // The row contains a slash before the collection and before the document ID.
     try limit.spend(2)
     try limit.spendString(collection.utf8.count)
     try limit.spendString(id.utf8.count)
@@ -153,7 +155,8 @@ extension ExportEntity {
       var name: String
       /// The value of a field that is not an array.
       var single = Value.null
-      /// The elements of an array so far. A `Value` would be copied for each appended element.
+      /// The elements of an array so far. They are not kept in a `Value`, since appending would copy it for each
+      /// element.
       var elements: [Value] = []
       var isArray = false
 
@@ -162,7 +165,7 @@ extension ExportEntity {
 
     private var fields: [Field] = []
 
-    /// The fields. A vector's fields are its elements.
+    /// The fields as a map, even if they encode a vector (see `value`).
     var map: MapValue { MapValue(fields.map { ($0.name, $0.value) }) }
 
     var value: Value {

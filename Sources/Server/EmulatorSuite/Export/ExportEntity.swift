@@ -1,4 +1,5 @@
-// Encodes documents in the format of the emulator suite's exports: Cloud Datastore entities (EntityProto).
+// Encodes documents in the format of the emulator suite's exports: Cloud Datastore entities (EntityProto). Below,
+// numbers are protobuf field numbers, and braces contain nested messages.
 //
 //     entity: 13 key {13 app, 14 path, 23 database} | 14 property… | 15 raw property… | 16 the path's first element
 //     path: group 1 {2 collection, 3 number or 4 name}…
@@ -37,10 +38,10 @@ struct ExportEntity: Equatable {
     a.database == b.database && a.fields == b.fields && ResourcePath.compare(a.path, b.path) == .same
   }
 
-  /// Encodes a document as a record. Only one copy is in memory, and it is passed on in chunks.
-  /// - Throws: FAILED_PRECONDITION if the record would exceed the limit of readers.
+  /// Encodes a document as a record. Memory holds one copy of the record, which callers read in chunks.
+  /// - Throws: FAILED_PRECONDITION if the record would be too large for an import.
   static func record(of name: DocumentName, _ fields: MapValue) throws(FirestoreError) -> WireWriter {
-    // Checked first, so that a record above the limit is not even encoded.
+    // The minimum size is checked first, so that a record that is certainly too large is not encoded.
     if bytes(of: fields, overheadBytes: minimumOverheadBytes) <= BlockLogReader.maximumRecordBytes {
       let entity = writer(of: name, fields)
       if entity.count <= BlockLogReader.maximumRecordBytes { return entity }
@@ -83,7 +84,8 @@ struct ExportEntity: Equatable {
   }
 
   private static func writer(of name: DocumentName, _ fields: MapValue) -> WireWriter {
-    // The capacity is reserved at once, since growth copies. Unused pages take no memory.
+    // The complete capacity is reserved before encoding, since growth copies the buffer. Its unused pages take no
+    // memory.
     let capacity = 1024 + bytes(of: fields, overheadBytes: maximumOverheadBytes)
     var writer = WireWriter(capacity: min(capacity, BlockLogReader.maximumRecordBytes))
     let key = writer.begin(13)

@@ -14,7 +14,7 @@ extension ExportFiles {
     return !path.isEmpty && stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
-  /// Whether a file exists at a path, or a link, even a broken one.
+  /// Whether a file, a directory or a symbolic link exists at a path. A broken link counts as well.
   static func exists(_ path: String) -> Bool {
     var status = stat()
     return lstat(path, &status) == 0
@@ -26,7 +26,7 @@ extension ExportFiles {
     return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
-  /// Returns a path without links.
+  /// Returns a path with symbolic links resolved.
   static func realPath(_ path: String) throws(Failure) -> String {
     guard let real = realpath(path, nil) else { throw Failure("open", path) }
     defer { free(real) }
@@ -47,7 +47,8 @@ extension ExportFiles {
     return names.sorted()
   }
 
-  /// Creates a directory and its missing parents. Each one is synced to the disk in its parent.
+  /// Creates a directory and its missing parents. Syncs the parent of each created directory, so that the new entry is
+  /// on disk.
   static func makeDirectories(_ path: String) throws(Failure) {
     var above = path.hasPrefix("/") ? "/" : "."
     for part in path.split(separator: "/") {
@@ -87,7 +88,7 @@ extension ExportFiles {
     let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard directory >= 0 else { throw Failure("open", path) }
     defer { close(directory) }
-    // Some file systems do not support it.
+    // Some file systems do not support syncing directories.
     guard systemSync(directory) == 0 || errno == EINVAL || errno == ENOTSUP else {
       throw Failure("sync", path)
     }
@@ -107,7 +108,7 @@ extension ExportFiles {
     guard rename(path, other) == 0 else { throw Failure("move \(path) to", other) }
   }
 
-  /// Removes the directories that exist and are empty.
+  /// Removes those directories that are empty, and ignores the others.
   static func removeEmpty(_ paths: [String]) { for path in paths { rmdir(path) } }
 
   /// Removes a file or a directory tree. Links are not followed.
@@ -137,7 +138,7 @@ final class DirectoryLock: Sendable {
   static func take(_ path: String) throws(ExportFiles.Failure) -> DirectoryLock? {
     let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw ExportFiles.Failure("open", path) }
-    // A file system without locks is used without protection.
+    // On a file system that does not support locks, exports run without this protection.
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else {
       close(descriptor)
       return nil

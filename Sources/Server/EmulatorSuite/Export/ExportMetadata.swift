@@ -1,4 +1,5 @@
-// Encodes and decodes the metadata files of exports, which name the files with documents.
+// Encodes and decodes the metadata files of exports, which name the files with documents. Below, numbers are protobuf
+// field numbers, and braces contain nested messages.
 //
 //     overall, a log of two records: the version, one byte 0x33 | 1 kind {1 {1: 2, 3: 3}, 2 its file, 3 entities, 4 bytes}
 //     kind: 1 {1 the export's name, 2 begin, 3 end, in microseconds} | 2 {1 "", 2 output file}…
@@ -18,7 +19,7 @@ enum ExportMetadata {
   /// Maximum size of a metadata file, in bytes: more than any export needs.
   static let maximumBytes = 4 << 20
 
-  /// Encodes the overall file. That of an empty export names no file.
+  /// Encodes the overall file. For an empty export, it names no other file.
   static func overall(entities: Int, bytes: Int) -> [UInt8] {
     var writer = WireWriter(capacity: 128)
     if entities > 0 {
@@ -36,7 +37,7 @@ enum ExportMetadata {
     return log.frame([version]) + log.frame(Array(writer.finish().readableBytesView))
   }
 
-  /// Encodes the file of the only kind in our exports.
+  /// Encodes the file of the only kind that this server's exports contain.
   static func kind(name: String, begin: Int64, end: Int64) -> [UInt8] {
     var writer = WireWriter(capacity: 128)
     let export = writer.begin(1)
@@ -68,7 +69,7 @@ enum ExportMetadata {
   /// Returns the paths of output files in a kind's file, as stored.
   static func outputs(kind bytes: [UInt8]) throws -> [String] { try paths(in: bytes, field: 2) }
 
-  /// Returns the strings in field 2 of the messages in a field.
+  /// Returns the string in field 2 of every message in field `field`.
   private static func paths(in bytes: [UInt8], field: Int) throws -> [String] {
     try bytes.withUnsafeBytes { raw in
       var reader = ProtobufReader(raw)

@@ -1,6 +1,6 @@
-// Writes the log with an export's documents.
+// Writes the log file of an export, which contains one record per document.
 //
-// Invariant: one copy of a document's record is in memory, and a bounded part of the log.
+// Invariant: memory holds one document's record and a bounded part of the log.
 
 import BlockLog
 import FirestoreEndpoints
@@ -25,7 +25,7 @@ struct ExportOutput: Sendable {
   }
 
   /// Appends a document.
-  /// - Throws: FAILED_PRECONDITION for a document without a record, ``ExportFiles/Failure``.
+  /// - Throws: FAILED_PRECONDITION for a document whose record would be too large, ``ExportFiles/Failure``.
   mutating func add(_ document: StoredDocument) throws {
     let record = try ExportEntity.record(of: document.name, try document.fields())
     var open = log.begin(record.count)

@@ -6,7 +6,7 @@ import FirestoreModel
 
 /// The directory of an export that is imported.
 struct ExportSource: Sendable {
-  /// Its path without links.
+  /// The directory's path, with symbolic links resolved.
   let root: String
 
   /// Opens an existing directory.
@@ -18,7 +18,7 @@ struct ExportSource: Sendable {
     root = try ExportFiles.realPath(path)
   }
 
-  /// Resolves a path in the export, without links.
+  /// Returns a path in the export, with symbolic links resolved.
   /// - Parameters:
   ///   - name: the path as the export contains it.
   ///   - directory: the directory to which it is relative.
@@ -34,7 +34,7 @@ struct ExportSource: Sendable {
     return real
   }
 
-  /// The directory of a path without links.
+  /// The directory that contains the file at a path. The path must have no symbolic links.
   static func directory(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: 0x2F) else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])

@@ -96,7 +96,7 @@ package struct EmulatorHub: GoogleHTTPService {
     ]).json()
   }
 
-  /// A web page must not cause files to be written.
+  /// Exports the emulators' data. Rejects requests of web pages, which must not cause files to be written.
   private func export(_ request: HTTPRequest) async -> HTTPResponse {
     guard request.head.headers.first(name: "origin") == nil else {
       return Self.failed("Export cannot be triggered by external callers.", .forbidden)

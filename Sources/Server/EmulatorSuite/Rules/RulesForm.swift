@@ -1,6 +1,6 @@
-// Checks the syntax of Firestore security rules without their conditions. Tokens, strings and comments must end, and
-// brackets must match. The top level may contain a version and services, with blocks of `match`, `allow` and
-// `function`.
+// Checks the syntax of Firestore security rules, except for the syntax of their conditions. Tokens, strings and
+// comments must end, and brackets must match. The top level may contain a version and services, with blocks of `match`,
+// `allow` and `function`.
 
 /// Checks the syntax of rules.
 struct RulesForm {

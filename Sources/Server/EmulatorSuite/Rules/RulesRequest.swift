@@ -51,7 +51,8 @@ struct RulesRequest {
   }
 }
 
-/// The loaded rules by project. The number of projects is bounded; the first ones stay.
+/// The loaded rules by project. The number of projects is bounded: when it is reached, rules of further projects are
+/// not stored.
 final class RulesSources: Sendable {
   private static let maximumProjects = 100
   private let files = NIOLockedValueBox<[String: [FirestoreRulesFile]]>([:])
@@ -62,7 +63,8 @@ final class RulesSources: Sendable {
     }
   }
 
-  /// Returns the sources as a response. A report adds the evaluated expressions, of which there are none.
+  /// Returns the sources as a response. A coverage report also lists evaluated expressions. The list is empty, since
+  /// this server does not evaluate rules.
   func answer(of project: String, isReport: Bool) -> HTTPResponse {
     let files = files.withLockedValue { $0[project] ?? [] }
     let list = files.map { JSONValue.object(["name": .string($0.name), "content": .string($0.content)]) }
@@ -90,6 +92,6 @@ struct RulesIssue {
 }
 
 extension JSONValue {
-  /// The value as a string with a line feed.
+  /// The value as JSON text, followed by a line feed.
   fileprivate var text: String { String(decoding: json(), as: UTF8.self) + "\n" }
 }

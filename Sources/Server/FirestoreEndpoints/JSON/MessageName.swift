@@ -100,7 +100,7 @@ enum EnumerationName: String, CaseIterable, Sendable {
     "google.firestore.v1.StructuredQuery.FindNearest.DistanceMeasure"
   case transactionOptionsConcurrencyMode = "google.firestore.v1.TransactionOptions.ConcurrencyMode"
 
-  /// The names and numbers of its values.
+  /// The names and numbers of the enum's values.
   var values: [(name: String, number: Int32)] {
     switch self {
     case .targetChangeTargetChangeType:

@@ -31,7 +31,7 @@ package struct FirestoreREST: Sendable {
     self.endTransaction = endTransaction
   }
 
-  /// Returns the call of a request; nil if no method has its verb and path.
+  /// Returns the call of a request; nil if no gRPC method has its HTTP method and path.
   func call(_ request: HTTPRequest) throws(FirestoreError) -> FirestoreRESTCall? {
     try FirestoreRESTCall(request)
   }
@@ -44,7 +44,7 @@ package struct FirestoreREST: Sendable {
   /// Serves a call off the event loop. The end of the exchange cancels it.
   func serve(_ call: FirestoreRESTCall, _ request: HTTPRequest, _ responder: HTTPResponder) {
     responder.start {
-      // A cancelled call reads nothing: some clients cancel calls as fast as they make them.
+      // A read that was cancelled does no work: some clients cancel calls as fast as they make them.
       let head = Self.head(call.method.name, request.head, request.target)
       if Task.isCancelled, onlyReads(head) { return }
       do {
@@ -126,7 +126,7 @@ package struct FirestoreREST: Sendable {
     }
   }
 
-  /// Returns the parts of a request's head that methods need: the caller's credential.
+  /// Returns a gRPC request head with the part of the HTTP head that methods need: the caller's credential.
   private static func head(
     _ method: String, _ request: HTTPRequestHead, _ target: RequestTarget?
   ) -> GRPCRequestHead {

@@ -11,15 +11,16 @@ public struct AggregationResult: Sendable {
   public var fields: MapValue
   /// The snapshot's time.
   public var readTime: Timestamp
-  /// How the query was, or would be, executed; nil unless requested. Without statistics there are no values.
+  /// How the query was, or would be, executed; nil unless requested. If it has no statistics, the query was
+  /// not executed, and the result has no values.
   public var explanation: QueryExplanation?
 }
 
 extension FirestoreEngine {
   /// Computes aggregates over a query's results, at one version.
   ///
-  /// A document that lacks a summed or averaged field is not a result, and a count in the same request skips
-  /// it too. Cursors, offset and limit of the base query apply; its projection does not matter. A sum is an
+  /// A document that lacks a summed or averaged field is not included, not even in a count of the same
+  /// request. Cursors, offset and limit of the base query apply. Its projection is ignored. A sum is an
   /// integer if all numbers are integers and it fits, else a double. An average is a double, or null without
   /// numbers.
   /// - Throws: INVALID_ARGUMENT for an invalid query or aggregation, and the errors of `runQuery`.

@@ -1,4 +1,4 @@
-// Deletes every document at and below a path, as tests do between runs.
+// Deletes every document at and below a path. Clients' tests use this between runs.
 
 public import FirestoreModel
 import OrderedStore
@@ -8,8 +8,8 @@ extension FirestoreEngine {
   /// database.
   ///
   /// One commit deletes up to 20,000 documents, or 64 MiB of documents or of their index entries; listeners
-  /// see it as one snapshot. Further commits delete the rest. Open transactions do not delay it: they lose
-  /// their locks, keep reading the state that they have seen, and fail when they commit.
+  /// see it as one snapshot. Further commits delete the rest. Open transactions do not delay the deletion.
+  /// They lose their locks, continue to read the version that they have read, and fail when they commit.
   /// - Throws: the policy's errors; UNAVAILABLE if the outcome is unknown.
   public func clear(
     _ name: DatabaseName, at path: ResourcePath = .root, as caller: Caller
@@ -22,7 +22,7 @@ extension FirestoreEngine {
 }
 
 extension FirestoreDatabase {
-  /// Deletes as much as one commit may. Returns whether nothing remains.
+  /// Deletes as many documents as one commit may. Returns true if no document remains.
   fileprivate func clear(at path: ResourcePath, as caller: Caller) async throws -> Bool {
     let writer = makeWriter()
     defer { locks.leave(writer) }
@@ -39,8 +39,8 @@ extension FirestoreDatabase {
           return false
         }
         guard let row = try view.get(FirestoreKeyLayout.document(path))?.value else { return true }
-        // Checked before the keys are collected: the entries of small documents may be a hundred times their
-        // size.
+        // The bytes are checked for each document, since the index entries of a small document may be a
+        // hundred times its size.
         let keys = try self.bytesRemoved(with: name, row)
         guard writes.isEmpty || removed + keys <= EngineLimits.maximumClearedKeyBytes else {
           isAll = false
@@ -53,14 +53,15 @@ extension FirestoreDatabase {
       }
       let plan = try self.plan(writes, as: caller, view)
       try plan.write(to: view)
-      // Last, because it ends every transaction that holds locks.
+      // This is the last step, since every transaction that holds locks loses them here. An error before
+      // leaves the transactions unchanged.
       if !plan.changes.isEmpty { self.locks.preemptAll(plan.footprint, as: writer) }
       return isAll
     }
     return committed.result
   }
 
-  /// The bytes that a document's deletion adds to its commit, at most: the keys of its rows and its part of
+  /// The maximum bytes that a document's deletion adds to the commit: the keys of its rows, and its part of
   /// the log record.
   private func bytesRemoved(with name: DocumentName, _ row: StoredValue) throws -> Int {
     let path = name.path
@@ -68,7 +69,8 @@ extension FirestoreDatabase {
       of: try DocumentRow.decode(row, name).fields(), at: path,
       in: indexes.current.possible(in: path.segments.dropLast().last ?? ""), limits: nil)
     let group = FirestoreKeyLayout.group(path).count
-    // The log record names the document in at most the bytes of its group row, plus the length.
+    // The document's part of the log record is its path, which is not longer than its group row, and a length
+    // of 4 bytes.
     let rows = FirestoreKeyLayout.document(path).count + 2 * group + 4
     return entries.composite.reduce(entries.automatic.reduce(rows) { $0 + $1.count }) { $0 + $1.key.count }
   }

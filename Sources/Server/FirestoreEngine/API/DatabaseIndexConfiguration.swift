@@ -2,13 +2,15 @@
 
 public import FirestoreModel
 
-/// The configured indexes of one database: composite indexes, and overrides of the automatic ones.
+/// The configured indexes of one database: its composite indexes, and overrides of the automatic single-field
+/// indexes.
 public struct DatabaseIndexConfiguration: Sendable, Hashable {
   /// The documents that an index covers.
   public enum Scope: String, Sendable, Hashable, Codable {
-    /// The documents of one collection; each collection has separate entries.
+    /// The documents of one collection. Each collection with the id has separate entries, and a query reads
+    /// one collection.
     case collection
-    /// The documents of all collections with one id.
+    /// The documents of all collections with the same id, in common entries.
     case collectionGroup
   }
 
@@ -20,8 +22,8 @@ public struct DatabaseIndexConfiguration: Sendable, Hashable {
     case descending
     /// One entry for each element of an array.
     case contains
-    /// A vector of this dimension, for nearest-neighbor queries. Hearth scans vectors without an index;
-    /// strict mode requires one nevertheless.
+    /// A vector of this dimension, for nearest-neighbor queries. Hearth executes these queries without an
+    /// index, but rejects them in strict mode if no vector index is configured.
     case vector(dimension: Int)
   }
 
@@ -62,13 +64,14 @@ public struct DatabaseIndexConfiguration: Sendable, Hashable {
     }
   }
 
-  /// The indexes of one field. They replace the default: all modes in collections, none in collection groups.
+  /// The indexes of one field. They replace the default indexes: ascending, descending and array-contains for
+  /// collections, and none for collection groups.
   public struct Override: Sendable, Hashable {
     /// A single-field index.
     public struct Index: Sendable, Hashable {
       /// The documents that the index covers.
       public var scope: Scope
-      /// How the field is ordered; not a vector.
+      /// How the field is ordered. A vector is not allowed.
       public var mode: Mode
 
       /// Makes a single-field index.
@@ -80,7 +83,8 @@ public struct DatabaseIndexConfiguration: Sendable, Hashable {
 
     /// The collection id.
     public var collectionID: String
-    /// The field, including nested fields without an override; nil for all fields without an override.
+    /// The field. The override also applies to its nested fields that have no override. Nil for all fields of
+    /// the collection group without an override.
     public var field: FieldPath?
     /// The field's indexes; empty to exempt it.
     public var indexes: [Index]
@@ -98,7 +102,7 @@ public struct DatabaseIndexConfiguration: Sendable, Hashable {
   /// The single-field overrides.
   public var overrides: [Override]
 
-  /// Makes a configuration; the default keeps everything automatic.
+  /// Makes a configuration. By default it has only the automatic indexes.
   public init(indexes: [Index] = [], overrides: [Override] = []) {
     self.indexes = indexes
     self.overrides = overrides

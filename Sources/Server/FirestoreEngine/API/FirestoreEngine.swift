@@ -1,27 +1,28 @@
-// The Firestore engine: one object for all databases of a store, one method for each operation of the API.
+// The Firestore engine. One object serves all databases of a store. It has a method for each operation of
+// Firestore's API.
 //
-// Invariant: a method takes full effect at one version, or throws a `FirestoreError` and changes nothing.
-// Only UNAVAILABLE leaves the outcome of a commit unknown.
+// Invariant: a method takes effect completely at one version, or throws a `FirestoreError` and changes
+// nothing. The exception is UNAVAILABLE, after which the outcome of a commit is unknown.
 
 public import FirestoreModel
 import Locking
 public import OrderedStore
 
-/// Cloud Firestore over an ordered store.
+/// Implements Cloud Firestore's operations on an ordered key-value store.
 public final class FirestoreEngine: Sendable {
   /// Settings of the engine.
   public struct Options: Sendable {
-    /// Whether opening a missing database creates it; otherwise it is NOT_FOUND.
+    /// Whether opening a missing database creates it. If not, the request fails with NOT_FOUND.
     public var createsDatabases: Bool
-    /// How long a write waits for a lock before it fails with ABORTED, in microseconds.
+    /// How long a commit waits for locks of transactions before it fails with ABORTED, in microseconds.
     public var lockWait: UInt64
-    /// How often an idle Listen stream gets a fresh token, in microseconds.
+    /// How often an idle Listen stream gets a fresh resume token, in microseconds.
     public var heartbeatInterval: UInt64
     /// The clock for leases, timeouts and heartbeats.
     public var clock: any EngineClock
     /// Whether queries without the indexes that Firebase requires are rejected.
     public var requiresIndexes = false
-    /// The limits: Firebase's, or higher ones.
+    /// The limits that the engine enforces. Firebase's limits by default; a server may raise them.
     public var limits = EngineLimits.standard
     /// Maximum bytes of results that all queries together may hold for sorting: 1 GiB. `HearthServer` sets an
     /// eighth of the machine's memory.
@@ -75,7 +76,7 @@ public final class FirestoreEngine: Sendable {
     sortMemory = SortMemoryBudget(limit: options.sortMemory)
   }
 
-  /// Creates a database; nothing happens if it exists.
+  /// Creates a database. Does nothing if it exists.
   /// - Throws: UNAVAILABLE if the store cannot write.
   public func createDatabase(_ name: DatabaseName) async throws(FirestoreError) {
     _ = try await convertingErrors { try await self.open(name, creating: true) }
@@ -104,10 +105,12 @@ public final class FirestoreEngine: Sendable {
     }
   }
 
-  /// Sets the indexes of the databases with an id, in every project. Databases with other ids keep theirs.
+  /// Sets the indexes of the databases with an id, in every project. Databases with other ids keep their
+  /// indexes.
   ///
   /// Returns once every open database has stored the configuration. New indexes are built in the background
-  /// and serve queries when they are complete. A database that is opened later follows then.
+  /// and serve queries when they are complete. A database that is opened later adopts the configuration when
+  /// it is opened.
   /// - Throws: INVALID_ARGUMENT for too many indexes, UNAVAILABLE if the store cannot write.
   public func setIndexes(
     _ configuration: DatabaseIndexConfiguration, ofDatabase id: String
@@ -119,7 +122,7 @@ public final class FirestoreEngine: Sendable {
     }
     try await convertingErrors {
       for task in opening {
-        // A database that fails to open reads the new configuration when it opens later.
+        // If a database fails to open here, it adopts the new configuration when it is opened later.
         guard let database = try? await task.value else { continue }
         try await database.indexes.setConfiguration(configuration)
       }
@@ -150,7 +153,7 @@ public final class FirestoreEngine: Sendable {
     try await open(name, creating: options.createsDatabases)
   }
 
-  /// The database if it is open already; nil otherwise, and after shutdown began.
+  /// The database if it is open already. Nil if it is not, or if shutdown has begun.
   func openDatabase(_ name: DatabaseName) -> FirestoreDatabase? {
     state.withLock { $0.isShutDown ? nil : $0.opened[name] }
   }
@@ -165,7 +168,8 @@ public final class FirestoreEngine: Sendable {
       return opening
     }
     do { return try await opening.value } catch {
-      // A later attempt may succeed: the database may be created, the store may write again.
+      // The failure is not cached, since a later attempt may succeed: the database may have been created, or
+      // the store may be able to write again.
       state.withLock { state in if state.databases[name] == opening { state.databases[name] = nil } }
       throw error
     }

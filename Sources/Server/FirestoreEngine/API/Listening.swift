@@ -1,4 +1,4 @@
-// Listen: the targets, the responses, and opening a stream.
+// Serves Listen: defines its targets and responses, and opens streams.
 
 public import FirestoreModel
 
@@ -14,26 +14,27 @@ public struct WatchTarget: Sendable {
 
   /// The state that the client already has.
   public enum Start: Sendable {
-    /// Nothing.
+    /// The client has no documents of the target.
     case beginning
-    /// The state of a resume token from an earlier stream.
+    /// The target's documents at the version of a resume token, which an earlier stream sent.
     case resumeToken([UInt8])
-    /// The state at a read time.
+    /// The target's documents at a read time.
     case readTime(Timestamp)
   }
 
-  /// The client's number of the target, unique among the stream's active targets; 0 lets the server assign
-  /// one.
+  /// The client's number for the target, unique among the stream's active targets. If it is 0, the server
+  /// assigns a number.
   public var id: Int32
   /// The documents that the target selects.
   public var selection: Selection
   /// The state that the client already has.
   public var start: Start
-  /// Whether the target ends after its first consistent snapshot.
+  /// Whether the server removes the target after its first consistent snapshot.
   public var once: Bool
-  /// How many documents the client had at `start`; above 0 requests names in the existence filter.
+  /// The number of documents that the client has from `start`; nil if unknown. If it is above 0, an existence
+  /// filter includes the documents' names.
   public var expectedCount: Int?
-  /// The size of the request that added the target. It counts against the stream's limit.
+  /// The bytes of the request that added the target. They count towards the stream's limit.
   public var bytes: Int
 
   /// Makes a target.
@@ -54,13 +55,15 @@ public struct WatchTarget: Sendable {
 public enum WatchResponse: Sendable {
   /// A change of the targets themselves.
   case targetChange(WatchTargetChange)
-  /// A document's current contents. It is in `targets`, and no longer in `removedTargets`.
+  /// The current contents of a document that is in `targets` and no longer in `removedTargets`.
   case documentChange(StoredDocument, targets: [Int32], removedTargets: [Int32])
   /// A document that was deleted or does not exist.
   case documentDelete(DocumentName, readTime: Timestamp, removedTargets: [Int32])
-  /// A document that left targets and whose contents the client may not see.
+  /// A document that left targets. Its contents are omitted, since the client may not be allowed to read
+  /// them.
   case documentRemove(DocumentName, readTime: Timestamp, removedTargets: [Int32])
-  /// The number of documents that match a target, and a filter over their names.
+  /// An existence filter: the number of documents that match a target, and possibly a Bloom filter of their
+  /// names.
   case existenceFilter(targetID: Int32, count: Int, names: ExistenceNames?)
 }
 
@@ -69,17 +72,18 @@ public typealias ExistenceNames = BloomFilter
 
 /// A change of a stream's targets.
 public struct WatchTargetChange: Sendable, Hashable {
-  /// The kind of change. Raw values are those of the protocol.
+  /// The kind of change. The raw values are those of Firestore's protocol.
   public enum Kind: Int, Sendable, Hashable {
-    /// Only the token and time are new. Without target ids: everything up to the time has been sent.
+    /// Only the resume token and the read time are new. Without target ids, it is global: all changes of all
+    /// targets up to the read time have been sent.
     case noChange = 0
     /// The targets were added.
     case add = 1
     /// The targets were removed; `cause` is set if the server removed them.
     case remove = 2
-    /// The targets have all their documents up to the time.
+    /// All documents of the targets, as of the read time, have been sent.
     case current = 3
-    /// The client must forget all documents of these targets; the current ones follow.
+    /// The client must forget all documents of these targets. The current documents follow.
     case reset = 4
   }
 
@@ -89,9 +93,10 @@ public struct WatchTargetChange: Sendable, Hashable {
   public var targetIDs: [Int32]
   /// Why the server removed the targets.
   public var cause: FirestoreError?
-  /// Resumes the targets from this point on another stream; empty for none.
+  /// The resume token, with which a client continues these targets from this point on another stream; empty
+  /// for none.
   public var resumeToken: [UInt8]
-  /// The consistent time; nil for none.
+  /// The read time of the consistent state that was sent; nil for none.
   public var readTime: Timestamp?
 
   /// Makes a target change.
@@ -109,12 +114,12 @@ public struct WatchTargetChange: Sendable, Hashable {
 
 /// Receives the responses of one Listen stream.
 public protocol WatchOutput: Sendable {
-  /// Sends the next responses, in order. Called by one task at a time. Returns when the client can take more,
-  /// so that changes for a slow client are merged instead of buffered.
+  /// Sends the next responses, in order. Called by one task at a time. Must return only when the client can
+  /// receive more. Meanwhile the engine merges the changes for a slow client.
   /// - Throws: when the connection is closed; the stream then ends.
   func send(_ responses: [WatchResponse]) async throws
 
-  /// Ends the stream with an error. No call follows.
+  /// Ends the stream with an error. Neither method is called afterwards.
   func fail(_ error: FirestoreError) async
 }
 

@@ -5,7 +5,8 @@ import OrderedStore
 
 /// A request for points that split a collection group into parts of similar size.
 public struct PartitionQueryRequest: Sendable {
-  /// The query: one collection group in ascending name order, without anything else.
+  /// The query. It must select one collection group in ascending name order, without filters, cursors, offset
+  /// or limit.
   public var query: Query
   /// Maximum number of points, above 0. Small groups have fewer; no group has more than 1,024.
   public var count: Int
@@ -31,20 +32,20 @@ public struct PartitionQueryRequest: Sendable {
 
 /// A page of points.
 public struct PartitionQueryPage: Sendable {
-  /// The names of the documents before which to split, ascending.
+  /// The names of the documents before which to split the group, in ascending order.
   public var points: [DocumentName]
   /// The token of the next page; empty on the last page.
   public var nextPageToken: String
 }
 
 extension FirestoreEngine {
-  /// Finds points at which a collection group can be split for parallel queries. The queries before the first
-  /// point, between neighbors and after the last point find each document once.
+  /// Finds points at which a collection group can be split for parallel queries. Each document is in the
+  /// result of exactly one of these queries: before the first point, between two adjacent points, or after
+  /// the last point.
   ///
-  /// All pages of one request show one state. Each call scans the group's names.
+  /// All pages of one request show the same version. Each call scans all names of the group.
   /// - Throws: INVALID_ARGUMENT for a count that is not positive, a negative page size, an invalid token, or
-  ///   any query but a collection group in ascending name order; the errors of `runQuery` for an invalid read
-  ///   time.
+  ///   a query that cannot be partitioned. For an invalid read time, the errors of `runQuery`.
   public func partitionQuery(
     _ request: PartitionQueryRequest, as caller: Caller
   ) async throws(FirestoreError) -> PartitionQueryPage {

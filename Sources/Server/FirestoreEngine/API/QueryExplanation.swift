@@ -18,9 +18,9 @@ public struct QueryExplanation: Sendable, Equatable {
 
   /// The cost of one execution.
   public struct Statistics: Sendable, Equatable {
-    /// Result documents; 1 for an aggregation.
+    /// The number of result documents; 1 for an aggregation.
     public var resultsReturned: Int
-    /// From the first read to the last, delivery included.
+    /// The time from the first read to the last, including delivery, in microseconds.
     public var microseconds: Int
     /// The reads that Firebase would charge for. Hearth charges nothing.
     public var readOperations: Int
@@ -30,9 +30,9 @@ public struct QueryExplanation: Sendable, Equatable {
     public var documentsScanned: Int
     /// Documents that Firebase would charge for: results and skipped results.
     public var documentsBillable: Int
-    /// Index entries that Firebase would charge for: those of an aggregation.
+    /// Index entries that Firebase would charge for. Only aggregations are charged by index entries.
     public var entriesBillable = 0
-    /// The charge for a query without results.
+    /// The reads that Firebase would charge at least: 1 for a query without results, otherwise 0.
     public var minimumCost: Int
   }
 
@@ -41,7 +41,8 @@ public struct QueryExplanation: Sendable, Equatable {
   /// The cost; nil if the query was not executed.
   public var statistics: Statistics?
 
-  /// The explanation of an aggregation over this query: one result, charged by index entries.
+  /// The explanation of an aggregation over this query. An aggregation has one result, and Firebase would
+  /// charge it by index entries.
   var aggregating: QueryExplanation {
     guard var statistics else { return self }
     statistics.resultsReturned = 1

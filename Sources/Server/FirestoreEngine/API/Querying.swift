@@ -6,8 +6,8 @@ import OrderedStore
 extension FirestoreEngine {
   /// Runs a query at one version and delivers pages, one at a time.
   ///
-  /// A nearest-neighbor query scans all documents that the rest of the query matches: it is exact and needs
-  /// no index.
+  /// A nearest-neighbor query scans all documents that match the query's other conditions. So its result is
+  /// exact, and it needs no vector index.
   /// - Throws: the errors of `deliver`, or a `FirestoreError`: INVALID_ARGUMENT for an invalid query.
   public func runQuery(
     _ query: Query, consistency: ReadConsistency = .latest, explain: ExplainMode = .none, as caller: Caller,

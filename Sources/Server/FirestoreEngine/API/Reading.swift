@@ -35,7 +35,7 @@ extension FirestoreEngine {
   /// Reads documents at one version and delivers pages, one at a time. Existing documents come first, in the
   /// order of the request, then the names of missing documents.
   ///
-  /// Without names nothing is delivered, except the token of a new transaction.
+  /// If `names` is empty, only the token of a new transaction is delivered, if there is one.
   /// - Throws: the errors of `deliver`, or a `FirestoreError`: INVALID_ARGUMENT for a name of another
   ///   database.
   public func batchGetDocuments(
@@ -75,7 +75,7 @@ extension FirestoreEngine {
         }
         rest = rest.dropFirst(items.count)
         // The protocol allows any order. Firebase sends existing documents first, and Google's tests depend
-        // on it.
+        // on this order.
         var found = items.filter { if case .found = $0 { true } else { false } }
         missing += items.filter { if case .missing = $0 { true } else { false } }
         if rest.isEmpty, found.count + missing.count <= EngineLimits.maximumPageDocuments {

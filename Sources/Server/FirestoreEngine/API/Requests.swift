@@ -1,4 +1,4 @@
-// The requests and responses of the unary operations.
+// The requests and responses of the engine's operations, except those of Listen.
 
 public import FirestoreModel
 
@@ -14,7 +14,7 @@ public struct DocumentRead: Sendable {
 public struct ListDocumentsRequest: Sendable {
   /// The root or document whose collections are listed.
   public var parent: ParentName
-  /// The collection; empty for all of them.
+  /// The id of the collection; empty for all collections under the parent.
   public var collectionID: String
   /// Maximum number of documents; 0 for the default of 300. Negative is INVALID_ARGUMENT.
   public var pageSize: Int
@@ -114,8 +114,8 @@ public struct BatchGetPage: Sendable {
 public struct QueryPage: Sendable {
   /// The token of the transaction that the request began: on the first page only, sent in a separate message.
   public var transaction: [UInt8]?
-  /// The number of results that the offset skipped, on the first page only; sent before the documents if not
-  /// 0.
+  /// The number of results that the offset skipped, on the first page only. If it is not 0, it is sent to the
+  /// client before the documents.
   public var skippedResults: Int
   /// The documents, in the query's order, projected.
   public var documents: [StoredDocument]
@@ -131,6 +131,6 @@ public struct QueryPage: Sendable {
 public struct CommitResponse: Sendable {
   /// One result for each write, in order.
   public var writeResults: [WriteResult]
-  /// The commit's time; nil if there was nothing to commit.
+  /// The commit's time; nil for a request with neither writes nor a transaction.
   public var commitTime: Timestamp?
 }

@@ -18,7 +18,8 @@ extension FirestoreEngine {
     }
   }
 
-  /// Ends a transaction without writing. Succeeds also after a rollback or a failed commit.
+  /// Ends a transaction without writing. Succeeds also if the transaction was rolled back already or its
+  /// commit failed.
   /// - Throws: ABORTED if it has committed or expired, INVALID_ARGUMENT if it was never issued to the caller,
   ///   PERMISSION_DENIED if the policy rejects it.
   public func rollback(

@@ -4,7 +4,7 @@ public import FirestoreModel
 import OrderedStore
 
 extension FirestoreEngine {
-  /// Creates a document. Without an id it gets twenty random letters and digits.
+  /// Creates a document. If `id` is nil, the document gets an id of twenty random letters and digits.
   /// - Throws: ALREADY_EXISTS if the document exists.
   public func createDocument(
     in collection: CollectionName, id: String?, fields: MapValue, mask: FieldMask? = nil, as caller: Caller
@@ -13,7 +13,7 @@ extension FirestoreEngine {
     let id = id ?? AutoID.make(using: &random)
     try ResourceID.validate(collectionID: collection.id)
     try ResourceID.validate(documentID: id)
-    // Parsing checks the limits of the complete name.
+    // Parsing the name also checks the limits on complete names.
     let name = try DocumentName(parsing: collection.document(id).description)
     let write = Write(.update(name, fields: fields), precondition: .exists(false))
     return try await put(write, mask: mask, as: caller)
@@ -36,7 +36,7 @@ extension FirestoreEngine {
       in: name.database, [Write(.delete(name), precondition: precondition)], as: caller)
   }
 
-  /// Commits one update and returns the resulting document.
+  /// Commits one write of type update and returns the resulting document.
   private func put(
     _ write: Write, mask: FieldMask?, as caller: Caller
   ) async throws(FirestoreError) -> StoredDocument {
@@ -75,7 +75,7 @@ extension FirestoreEngine {
           let write = writes[index]
           group.addTask { (index, await self.single(write, in: name, as: caller)) }
         }
-        // Concurrent commits share one sync to disk.
+        // The writes are committed concurrently, since concurrent commits share one sync to disk.
         for _ in 0..<EngineLimits.maximumConcurrentBatchWrites { start() }
         while let (index, outcome) = await group.next() {
           outcomes[index] = outcome

@@ -1,15 +1,16 @@
-// The access policy: decides every operation, inside the read or the sequenced write that it is about.
+// The access policy: decides for every operation whether the caller may perform it. The decision is made
+// inside the read, or inside the commit in the sequencer, that performs the operation.
 //
-// Invariant: no document's contents leave the engine, and none change, before `decide` has allowed exactly
-// that.
+// Invariant: before a document's contents are returned or changed, `decide` has allowed exactly this
+// operation.
 
 public import FirestoreModel
 
-/// An operation to decide about.
+/// An operation about which a policy decides.
 public enum AccessOperation: Sendable {
   /// Read one document, existing or missing.
   case get(DocumentName)
-  /// Read the results of a normalized query; also for listing and listening.
+  /// Read the results of a normalized query. Listing and listening are decided as queries too.
   case query(Query)
   /// Create a document.
   case create(DocumentName)
@@ -23,7 +24,7 @@ public enum AccessOperation: Sendable {
   case transact(DatabaseName)
 }
 
-/// The data that a policy may read for a decision. Its reads join the operation's read set.
+/// The data that a policy may read for a decision. All reads see the version of the operation.
 public protocol AccessView {
   /// The document before the operation's changes; nil if it does not exist.
   /// - Throws: the store's errors.
@@ -39,7 +40,8 @@ public protocol AccessView {
 public struct AccessDecision: Sendable {
   /// The error for the caller; nil to allow the operation.
   public var denial: FirestoreError?
-  /// The documents that the decision depends on: a listen is decided again when one of them changes.
+  /// The documents that the decision depends on. When one of them changes, the decision about a listener is
+  /// made again.
   public var dependencies: [DocumentName]
 
   /// Makes a decision.
@@ -63,16 +65,17 @@ public protocol AccessPolicy: Sendable {
   /// - Parameters:
   ///   - caller: the caller.
   ///   - operation: the operation.
-  ///   - before: the document before; nil if it does not exist, or for queries.
-  ///   - after: the document after a write; nil for reads and deletes.
-  ///   - view: further documents that the decision may depend on.
+  ///   - before: the document before the operation; nil if it does not exist, and nil for queries.
+  ///   - after: the document after the write; nil for reads and deletes.
+  ///   - view: gives access to further documents that the decision may depend on.
   /// - Throws: the errors of `view`.
   func decide(
     _ caller: Caller, _ operation: AccessOperation, before: StoredDocument?, after: StoredDocument?,
     view: any AccessView
   ) throws -> AccessDecision
 
-  /// Whether `decide` allows this caller everything, so that the engine need not prepare the arguments.
+  /// Whether `decide` allows this caller every operation. If so, the engine skips the decision, and saves the
+  /// work of preparing its arguments.
   func allowsEverything(_ caller: Caller) -> Bool
 }
 

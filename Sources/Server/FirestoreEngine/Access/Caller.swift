@@ -6,7 +6,7 @@ public import FirestoreModel
 public struct Caller: Hashable, Sendable {
   /// The identity of a caller.
   public enum Identity: Hashable, Sendable {
-    /// A service account, or the emulator's `owner`: not subject to rules.
+    /// A service account, or the emulator's `owner` token. Security rules do not apply.
     case administrator
     /// A signed-in user, with the claims of the verified ID token.
     case user(id: String, claims: MapValue)

@@ -1,4 +1,4 @@
-// Aggregates over a query's results, page by page.
+// Computes the aggregations (count, sum, average) of a query, from its results page by page.
 
 import FirestoreModel
 import OrderedStore
@@ -24,15 +24,16 @@ struct AggregationRun {
     parts = named.map { Part(alias: $0.alias, op: $0.op) }
     var base = aggregation.base
     base.select = nil
-    // The number of results within limit and offset does not depend on the order; their identity does.
+    // Limit and offset select part of the results. The number of selected results does not depend on the
+    // order, but the selection does, so sums and averages need the order.
     let isPart = base.limit != nil || base.offset > 0
-    // Stops at the largest requested count.
+    // If only bounded counts are requested, the query can stop at the largest bound.
     var bound: Int64 = 0
     for aggregation in named {
       if case .count(let upTo?) = aggregation.op { bound = max(bound, upTo) } else { bound = .max }
     }
-    // An invalid limit must reach validation unchanged. A nearest-neighbor search applies the limit to its
-    // candidates.
+    // The limit is only lowered, so that an invalid limit still reaches validation. A nearest-neighbor query
+    // is excluded, since its limit would apply to the candidates and not to the results.
     if bound < .max, base.findNearest == nil,
       base.limit.map({ Int64($0) > bound }) ?? true
     {

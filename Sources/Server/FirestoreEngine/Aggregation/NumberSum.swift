@@ -1,7 +1,7 @@
 // Sums the numbers of one field.
 //
 // Invariant: integers are added exactly, in 128 bits, and only the final sum decides whether the result is an
-// integer. Any double makes the sum a double.
+// integer. If one of the numbers is a double, the sum is a double.
 
 import FirestoreModel
 
@@ -12,7 +12,7 @@ struct NumberSum: Sendable {
   private var low: UInt64 = 0
   private var doubles = 0.0
   private var hasDoubles = false
-  /// The number of added values; values of other types do not count.
+  /// The number of added numbers. Values of other types are not counted.
   private(set) var count: Int64 = 0
 
   /// Adds a value, if it is a number.

@@ -33,8 +33,8 @@ public final class CommitCall: CancellableCall {
     wait?.cancel()
   }
 
-  /// Runs a part of the commit that waits in a task. `body` waits, then continues the commit or reports its
-  /// failure.
+  /// Starts a task for a part of the commit that waits. `body` waits, and then continues the commit or
+  /// reports its failure.
   func startWaiting(_ body: @escaping @Sendable () async -> Void) {
     state.withLock { state in
       let wait = Task { await body() }

@@ -9,8 +9,9 @@
 // - one committed change.
 //
 // Invariants
-// 1. Writes apply in order, each to the result of the previous ones. The first failure fails the commit.
-// 2. Document limits are checked once, on the final state. The cost of a commit is bounded by its request,
+// 1. Writes apply in order, and each write sees the result of the previous writes. The first failure fails
+//    the commit.
+// 2. A document's limits are checked once, after all writes. The cost of a commit is bounded by its request,
 //    the documents it touches and the work charged to `CommitCostBudget`.
 // 3. Document rows, index entries, group rows (one per document, by which collection group queries find it)
 //    and the log record are written together or not at all.
@@ -188,7 +189,7 @@ struct CommitPlan {
 
   // MARK: Access
 
-  /// Asks the policy about every write.
+  /// Checks with the access policy that the caller may perform every write.
   /// - Throws: the policy's denial.
   func authorise(_ caller: Caller, _ policy: any AccessPolicy) throws {
     let access = CommitAccessView(view: view, time: requestTime) { name in
@@ -208,8 +209,9 @@ struct CommitPlan {
     precondition(footprint.keys.isEmpty && changes.isEmpty, "invariant: a plan is finished once")
     for document in documents {
       footprint.keys.append(document.key)
-      // A document that is deleted and created again is a new document, even with equal fields. A document
-      // that is changed and changed back has the commit's update time.
+      // A document counts as changed if its times changed, even with equal fields. If the commit deletes it
+      // and creates it again, it is a new document. If the commit changes it and changes it back, it has the
+      // commit's update time.
       let hasNewTimes =
         document.createTime != document.before?.createTime
         || document.updateTime != document.before?.updateTime

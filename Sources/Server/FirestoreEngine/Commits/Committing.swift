@@ -3,8 +3,9 @@
 //
 // One commit takes these steps in the engine. FirestoreEndpoints/GRPC/Methods/TransactionMethods lists the files before and
 // after them.
-//   1. `FirestoreEngine.commit` validates the writes and finds the database. `FirestoreDatabase.commit` enters the
-//      transaction, if the request names one. `attempt` submits the body to the store's sequencer.
+//   1. `FirestoreEngine.commit` validates the writes and finds the database. If the request names a
+//      transaction, `FirestoreDatabase.commit` marks the transaction as committing. `attempt` submits the
+//      body to the store's sequencer.
 //   2. The body runs in the sequencer, one commit at a time. CommitPlan applies the writes to the stored documents
 //      (Documents/DocumentRow) and finds the changed index entries (Indexes/IndexSet, Indexes/IndexEntries).
 //      CommitCostBudget limits the cost.
@@ -62,7 +63,8 @@ extension FirestoreEngine {
     call.startWaiting {
       do {
         let database = try await self.database(name)
-        // The policy decides about each write; a request without writes is authorized as a transaction operation.
+        // The access policy decides about each write. A request without writes is authorized like beginning a
+        // transaction.
         if writes.isEmpty { try await database.authoriseTransaction(as: caller) }
         if writes.isEmpty, transaction == nil {
           call.complete(.success(CommitResponse(writeResults: [], commitTime: nil)))
@@ -96,7 +98,7 @@ extension FirestoreDatabase {
   private struct Attempt: Sendable {
     let call: CommitCall
     let writer: UInt64
-    /// Reads to validate; nil for none.
+    /// The transaction's reads, which the store validates; nil if there are none.
     var reads: ReadSet?
     /// The locking transaction that commits, whose own locks do not block it. Nil for other commits.
     var owner: LockTable.Owner?
@@ -225,7 +227,8 @@ extension FirestoreDatabase {
       throw Blocked(footprint: plan.footprint)
     }
     try plan.write(to: view)
-    // A commit that changes nothing still has a version above every earlier read time.
+    // Even a commit that changes nothing gets a version, so that its commit time is above every earlier read
+    // time.
     view.reserveCommitVersion()
     return plan.results
   }

@@ -1,11 +1,12 @@
-// Calls that report their outcome to a callback and can be cancelled without a task.
+// Defines calls that report their outcome to a callback and can be cancelled. Such a call needs no Swift task
+// while it runs.
 
 import Locking
 import OrderedStore
 
 /// A call in progress.
 public protocol CancellableCall: Sendable {
-  /// Asks the call to end early. The call still reports its outcome.
+  /// Requests that the call ends early. The call reports its outcome nevertheless.
   func cancel()
 }
 
@@ -21,7 +22,7 @@ public func outcome<Outcome: Sendable>(
     await withCheckedContinuation { continuation in
       let call = start { continuation.resume(returning: $0) }
       started.withLock { $0 = call }
-      // A cancellation before this point found no call.
+      // If the task was cancelled before the call was stored, `onCancel` could not cancel it.
       if Task.isCancelled { call.cancel() }
     }
   } onCancel: {

@@ -13,7 +13,7 @@ public protocol EngineClock: Sendable {
   /// Microseconds since a fixed point; never decreases.
   func now() -> UInt64
 
-  /// Returns when `now()` reaches `deadline`; immediately if it has.
+  /// Returns when `now()` reaches `deadline`; immediately if the deadline has passed.
   /// - Throws: `CancellationError` if the task is cancelled first.
   func sleep(until deadline: UInt64) async throws
 }

@@ -31,8 +31,8 @@ final class FirestoreDatabase: Sendable {
     self.policy = policy
     self.options = options
     self.sortMemory = sortMemory
-    // The lock table marks transactions that lose their locks; the transaction table releases the locks of
-    // ended transactions.
+    // The two tables call each other. The lock table marks transactions that lose their locks, and the
+    // transaction table releases the locks of ended transactions.
     let table = Guarded<TransactionTable?>(nil)
     let locks = LockTable(clock: options.clock) { owner in
       table.withLock { $0 }?.idleSince(owner)

@@ -1,21 +1,22 @@
-// One read operation: the version that it reads, and its transaction.
+// The session of one read request: the version that it reads, and its transaction.
 //
-// Invariant: all reads of a session see one version. A locking transaction acquires its locks before it
-// reads, so it sees the newest durable state, which cannot change until the transaction ends.
+// Invariant: all reads of a session see the same version. A locking transaction acquires locks before it
+// reads, so it reads the newest durable version. The locked documents and ranges cannot change until the
+// transaction ends or loses its locks.
 
 import FirestoreModel
 import OrderedStore
 
 /// A read in progress.
 struct ReadSession: Sendable {
-  /// The version to read; nil for the newest, until the first read determines it.
+  /// The version to read. Nil for the newest version, until the first read sets it.
   var version: Version?
   /// The transaction that the read belongs to; nil for none.
   var transaction: OpenTransaction?
   /// The token of the transaction that this read began.
   var newToken: [UInt8]?
 
-  /// Whether reads are recorded for the transaction's commit.
+  /// Whether reads are recorded, to be validated at the transaction's commit.
   var keepsReads: Bool {
     guard let transaction else { return false }
     return transaction.mode != .readOnly
@@ -31,7 +32,7 @@ struct ReadSession: Sendable {
 }
 
 extension FirestoreDatabase {
-  /// Determines the state that a read sees.
+  /// Begins a read: determines the version that it reads, and its transaction.
   /// - Throws: INVALID_ARGUMENT or ABORTED for a token that the caller does not own or whose
   ///   transaction has ended, PERMISSION_DENIED if the caller may not begin the requested transaction.
   func beginRead(_ consistency: ReadConsistency, as caller: Caller) async throws -> ReadSession {
@@ -56,7 +57,8 @@ extension FirestoreDatabase {
     ReadSession(version: transaction.snapshot, transaction: transaction)
   }
 
-  /// Begins a transaction. A transaction without locks reads the snapshot of its beginning.
+  /// Begins a transaction. A transaction without locks reads the snapshot that exists when it begins, or the
+  /// requested read time.
   func begin(_ options: TransactionOptions, as caller: Caller) async throws -> [UInt8] {
     try await authoriseTransaction(as: caller)
     var snapshot: Version?
@@ -69,7 +71,7 @@ extension FirestoreDatabase {
     return try transactions.begin(options, snapshot: snapshot, as: caller)
   }
 
-  /// Asks the policy whether the caller may use transactions.
+  /// Checks with the access policy that the caller may use transactions.
   /// - Throws: the policy's denial.
   func authoriseTransaction(as caller: Caller) async throws {
     guard !policy.allowsEverything(caller) else { return }
@@ -79,8 +81,8 @@ extension FirestoreDatabase {
   }
 
   /// The version of a read time.
-  /// - Throws: INVALID_ARGUMENT for the future, for times before the database's creation, and for
-  ///   nanoseconds.
+  /// - Throws: INVALID_ARGUMENT for times in the future, before the database's creation, or not in whole
+  ///   microseconds.
   private func version(at time: Timestamp) async throws -> Version {
     guard time.isInRange, time.nanoseconds.isMultiple(of: 1000) else {
       throw FirestoreError.invalidArgument("The requested 'read_time' must be in whole microseconds.")
@@ -91,7 +93,8 @@ extension FirestoreDatabase {
         "The requested 'read_time' lies before the creation of the database.")
     }
     if version > rows.latestVersion {
-      // Nothing was committed since. A reservation keeps it so: every later commit has a higher version.
+      // Nothing was committed after the last version so far. The reservation gives every later commit a
+      // higher version, so the state at `version` cannot change any more.
       let reserved = try await rows.reserveVersion()
       if version > reserved {
         throw FirestoreError.invalidArgument("The requested 'read_time' cannot be in the future.")
@@ -100,9 +103,10 @@ extension FirestoreDatabase {
     return version
   }
 
-  /// Acquires a locking transaction's locks before it reads. Other reads do nothing.
+  /// Acquires a locking transaction's locks before it reads. Does nothing for other reads.
   ///
-  /// A transaction that cannot get the locks is marked aborted and continues reading without locks.
+  /// If the transaction cannot get the locks, it is marked as aborted. Then it continues to read without
+  /// locks, and its commit will fail.
   func lock(_ session: inout ReadSession, keys: [Key] = [], ranges: [KeyRange] = []) async throws {
     guard let owner = session.transaction?.owner else { return }
     try transactions.checkReadLimits(owner, keys, ranges)
@@ -116,7 +120,7 @@ extension FirestoreDatabase {
       // block its retry.
       outcome = await locks.tryLock(
         request, until: now + options.lockWait, idleHolderTimeout: options.lockWait, yieldsToWrites: true)
-      // One read yields only once.
+      // A read yields to waiting writes only once.
       yieldsToWrites = false
       if outcome == .timedOut { transactions.end(predecessor, as: .aborted) }
     }
@@ -130,7 +134,7 @@ extension FirestoreDatabase {
       transactions.markAborted(owner)
       locks.release(owner)
     }
-    // The lease may have expired during the wait; then the new locks have no owner.
+    // The transaction's lease may have expired during the wait. Then its new locks must be released.
     guard let transaction = transactions.current(owner) else {
       locks.release(owner)
       throw FirestoreError.aborted(TransactionTable.expired)
@@ -142,7 +146,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Reads the session's state.
+  /// Reads at the session's version.
   func read<Result: Sendable>(
     _ session: inout ReadSession, _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws -> Result {
@@ -154,7 +158,8 @@ extension FirestoreDatabase {
     if session.version == nil, session.locks != nil, let owner = session.transaction?.owner,
       let transaction = transactions.recordRead(owner, at: version), transaction.hasLostLocks
     {
-      // The locks were lost, perhaps before this read. Earlier reads determine the visible state.
+      // The transaction lost its locks, perhaps before this read. So it must read the version of its earlier
+      // reads.
       session.transaction = transaction
       if let snapshot = transaction.snapshot, snapshot != version {
         session.version = snapshot
@@ -175,8 +180,8 @@ extension FirestoreDatabase {
     transactions.endRequest(owner, read: ReadSet(version: version, keys: keys, ranges: ranges))
   }
 
-  /// Ends a failed read. A transaction that the read itself began ends too, since the client does not know
-  /// it.
+  /// Ends a failed read. If the read began its transaction, the transaction ends too, since the client never
+  /// receives its token.
   func failRead(_ session: ReadSession) {
     endRead(session)
     if session.newToken != nil, let owner = session.transaction?.owner {
@@ -184,7 +189,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Asks the policy about a read, inside the read.
+  /// Asks the access policy whether a read is allowed. Called inside the read, at its version.
   /// - Throws: the policy's denial.
   func authorise(
     _ caller: Caller, _ operation: AccessOperation, found: StoredDocument? = nil, in view: any ReadView

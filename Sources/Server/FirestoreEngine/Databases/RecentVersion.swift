@@ -1,12 +1,12 @@
-// Chooses the version that a new read sees: the newest durable version, close to the current time if that is
-// available quickly.
+// Chooses the version that a new read sees: the newest durable version. If it is older than `maximumReadAge`,
+// also starts to reserve a newer version, so that versions stay close to the current time.
 //
-// A reservation of a version waits in the sequencer's queue and for the sync in progress. Reads that find no
-// version of the last second wait for one shared reservation, for at most `EngineLimits.readTimeout` in all.
-// The reservation continues in the background.
+// A reservation waits in the sequencer's queue and for the disk sync in progress. If the newest version is
+// older than a second, reads wait for one shared reservation, for at most `EngineLimits.readTimeout`. After
+// that they continue with the older version, and the reservation continues in the background.
 //
-// Invariant: the version is the newest durable one. Therefore a read sees every write acknowledged before it,
-// and a client's read times never decrease.
+// Invariant: the chosen version is the newest durable version. Therefore a read sees every write acknowledged
+// before it, and a client's read times never decrease.
 
 import FirestoreModel
 import Locking
@@ -16,15 +16,18 @@ extension FirestoreDatabase {
   /// How much older than the clock a read's version may be before a new one is reserved, in microseconds.
   /// Reads cause at most one reservation per interval, and none while commits occur.
   static let maximumReadAge: UInt64 = 100_000
-  /// How much older it may be before a read waits for the reservation, in microseconds.
+  /// How much older than the clock a read's version may be before the read waits for the reservation, in
+  /// microseconds.
   static let maximumUnwaitedReadAge: UInt64 = 1_000_000
 
-  /// The newest version, for a new read. It is close to the current time even if the last commit is old, so
-  /// that it stays in history while the read continues.
+  /// The newest version, for a new read. It is close to the current time even if the last commit is old.
+  /// Otherwise the store could delete the version while the read continues.
   ///
-  /// A store that cannot write commits nothing above its newest version, which then is as good.
+  /// If the store cannot write, no version can be reserved. Then its newest version is used, since nothing is
+  /// committed after it.
   ///
-  /// - Parameter seconds: how long the version must stay in history, at least; half of the history at most.
+  /// - Parameter seconds: how many seconds the version must at least stay readable. More than half of the
+  ///   history's length cannot be guaranteed.
   func recentVersion(keptFor seconds: Int = 0) async -> Version {
     if let version = rows.latestVersion(within: FirestoreDatabase.maximumReadAge) { return version }
     // A version in the older half of history could expire during the read, so the read waits for a new one.
@@ -33,7 +36,8 @@ extension FirestoreDatabase {
     guard rows.latestVersion(within: window) != nil else {
       return (try? await rows.recentVersion(within: FirestoreDatabase.maximumReadAge)) ?? rows.latestVersion
     }
-    // Work in the sequencer's queue does not delay frequent readers.
+    // If the newest version is younger than a second, the read does not wait. So the sequencer's queue does
+    // not delay reads of a database that is read frequently.
     let reservation = reservation()
     if let version = rows.latestVersion(within: FirestoreDatabase.maximumUnwaitedReadAge) { return version }
     await reservation.wait()
@@ -47,7 +51,8 @@ extension FirestoreDatabase {
       let reservation = VersionReservation()
       current = reservation
       let timeout = Task {
-        // Real time, not the engine's clock: it bounds the caller's actual wait.
+        // The timeout uses real time and not the engine's clock, which tests may replace: it bounds the
+        // caller's actual wait.
         try? await Task.sleep(nanoseconds: EngineLimits.readTimeout * 1_000)
         reservation.end()
       }
@@ -62,7 +67,7 @@ extension FirestoreDatabase {
   }
 }
 
-/// A version reservation that reads wait for.
+/// A version reservation in progress, for which reads wait.
 final class VersionReservation: Sendable {
   private struct State {
     var isComplete = false
@@ -71,7 +76,7 @@ final class VersionReservation: Sendable {
 
   private let state = Guarded(State())
 
-  /// Returns once it completes; immediately if it has.
+  /// Returns when the reservation completes or times out; immediately if it has.
   func wait() async {
     await withCheckedContinuation { continuation in
       let isComplete = state.withLock { state in

@@ -4,7 +4,7 @@ import FirestoreModel
 import OrderedStore
 
 extension FirestoreError {
-  /// The API error for any error of an operation.
+  /// Converts any error of an operation to the API's error.
   init(_ error: any Error) {
     switch error {
     case let error as FirestoreError: self = error

@@ -1,4 +1,4 @@
-// The row of a document: its times, then its `google.firestore.v1.Document` message.
+// Encodes and decodes the row of a document: its times, then its `google.firestore.v1.Document` message.
 //
 //     01 | create time in µs (8, big endian) | update time in µs (8) | message
 //

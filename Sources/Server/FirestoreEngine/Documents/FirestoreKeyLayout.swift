@@ -1,4 +1,4 @@
-// The keys of a database's rows.
+// Defines the keys of a Firestore database's rows in the ordered store. The first byte is the kind of row.
 //
 //     documents   01 | parent path | collection id | document id           -> format, times, fields
 //     indexes     02 | parent path | collection id | field path | kind | value | document id   -> nothing
@@ -6,16 +6,17 @@
 //     composites  04 | number of the index | …                             -> see CompositeIndex
 //     indexing    05                                                       -> the index state: see IndexState
 //
-// `IndexKeyEncoder` writes the parts. A path ends in 01, which sorts below every segment (02 a number, 03 a
-// string). Therefore the documents of one collection are adjacent in spite of the rows below them, and everything
-// below a document is one range.
+// `IndexKeyEncoder` encodes the parts. An encoded segment begins with 02 (a number) or 03 (a string). A path
+// ends with 01, which sorts before every segment. Therefore the rows of one collection's documents are
+// adjacent, without rows of subcollections between them. All rows below a document are one range.
 //
 // Example: `books/b1` at the root, and the index entry of its field `n` = 1:
 //
 //     01 | 01 | 03 "books" 00 01 | 03 "b1" 00 01
 //     02 | 01 | 03 "books" 00 01 | "n" 00 01 00 00 | 01 | 30 BF F0 00 00 00 00 00 00 | 03 "b1" 00 01
 //
-// Invariant: document rows of one collection, and group rows, sort by document name.
+// Invariant: the document rows of one collection sort by document name, and so do the group rows of one
+// collection group.
 
 import FirestoreModel
 import OrderedStore
@@ -29,7 +30,7 @@ enum FirestoreKeyLayout {
   /// The row with the index state.
   static let indexing: Key = [0x05]
 
-  /// How an index entry holds a field's value.
+  /// The part of a field's value that an index entry contains.
   enum EntryKind: UInt8 {
     /// The value itself.
     case value = 0x01
@@ -113,7 +114,7 @@ enum FirestoreKeyLayout {
     return encoder.bytes
   }
 
-  /// The path in a document row's key; nil if the key is not one.
+  /// The document's path in a document row's key; nil if the key is not of a document row.
   static func documentPath(ofRow key: Key) -> ResourcePath? {
     guard key.first == documents else { return nil }
     var decoder = IndexKeyDecoder(key, from: 1)
@@ -123,7 +124,8 @@ enum FirestoreKeyLayout {
     return ResourcePath(parent.segments + [collection, id])
   }
 
-  /// The path of the document that an automatic index entry belongs to; nil if the key is not one.
+  /// The path of the document that an automatic index entry belongs to; nil if the key is not of such an
+  /// entry.
   static func documentPath(ofIndexEntry key: Key) -> ResourcePath? {
     guard key.first == indexes else { return nil }
     var decoder = IndexKeyDecoder(key, from: 1)
@@ -135,7 +137,7 @@ enum FirestoreKeyLayout {
     return ResourcePath(parent.segments + [collection, id])
   }
 
-  /// The path in a group row's key; nil if the key is not one.
+  /// The document's path in a group row's key; nil if the key is not of a group row.
   static func documentPath(ofGroupRow key: Key) -> ResourcePath? {
     guard key.first == groups else { return nil }
     var decoder = IndexKeyDecoder(key, from: 1)
@@ -156,6 +158,6 @@ enum FirestoreKeyLayout {
   }
 
   private static let pathEnd: UInt8 = 0x01
-  /// The lower bound of all encoded segments, above the end of a path.
+  /// A lower bound of all encoded segments. It sorts after the end of a path.
   static let leastSegment: UInt8 = 0x02
 }

@@ -1,7 +1,7 @@
-// A stored document: its wire bytes, decoded only on demand.
+// A stored document. It holds the encoded message, which is decoded only on demand.
 //
 // Invariant: `encoded` is a complete `google.firestore.v1.Document`. An endpoint copies it into a response
-// unchanged, and a commit encodes a document once for all listeners.
+// unchanged. After a commit, all listeners share the document that the commit encoded once.
 
 public import FirestoreModel
 import FirestoreWire
@@ -53,7 +53,7 @@ public final class StoredDocument: Sendable {
     return try result.get()
   }
 
-  /// The document reduced to some fields; itself for nil.
+  /// The document reduced to the fields of `mask`; the document itself if `mask` is nil.
   /// - Throws: DATA_LOSS if the stored bytes are not a document.
   func masked(_ mask: FieldMask?) throws(FirestoreError) -> StoredDocument {
     guard let mask else { return self }

@@ -3,18 +3,18 @@
 //     composites  04 | number (4) | collection path, for the scope of one collection | values | name
 //                 -> where each value ends in the key (2 bytes each)
 //
-// The path is encoded as in document rows and a value as in automatic entries, inverted if its order is
-// descending. The name is the document's id, or its complete path in a collection group index; it is inverted
-// if names descend.
+// The collection path is encoded as in document rows, and a value as in automatic index entries. The bytes of
+// a value are inverted if its field is descending. The name is the document's id or, in a collection group
+// index, its complete path. Its bytes are inverted if `__name__` is descending.
 //
 // Example: the row of `books/b1` {genre: "sf", pages: 1} in index 7 over `books` with `genre` ascending and
 // `pages` descending:
 //
 //     04 | 00 00 00 07 | 01 | 03 "books" 00 01 | 50 "sf" 00 01 | CF 40 0F FF FF FF FF FF FF | FC ~"b1" FF FE
 //
-// Invariant: a document has entries only if it has all fields; an array field gives one entry for each
-// distinct element. Different values may have equal bytes if their encodings reach
-// `IndexValue.truncationLength`.
+// Invariant: a document has entries only if it has all fields of the index. If the index contains an array's
+// elements (mode `contains`), the document has one entry for each distinct element. Different values may have
+// equal bytes if their encodings reach `IndexValue.truncationLength`.
 
 import FirestoreModel
 import OrderedStore
@@ -42,7 +42,8 @@ struct CompositeIndex: Hashable, Sendable, Codable {
   var parts: [Part]
   var namesDescend: Bool
 
-  /// The index with all orders reversed. One of the two serves both.
+  /// The index with all directions reversed. Its entries are those of this index in reverse order, so only
+  /// one of the two has to be stored.
   var reversed: CompositeIndex {
     var index = self
     for position in index.parts.indices {
@@ -56,7 +57,7 @@ struct CompositeIndex: Hashable, Sendable, Codable {
     return index
   }
 
-  /// This index or its reverse, so that the first ordered field ascends.
+  /// This index or its reverse: the one whose first ordered field is ascending.
   var canonical: CompositeIndex {
     let first = parts.first { $0.mode != .contains }
     return first.map { $0.mode == .descending } ?? namesDescend ? reversed : self
@@ -81,7 +82,7 @@ struct CompositeIndex: Hashable, Sendable, Codable {
   }
 }
 
-/// An index and the number in its rows' keys.
+/// A composite index with its number, which is part of its rows' keys.
 struct NumberedIndex: Hashable, Sendable {
   let number: UInt32
   let index: CompositeIndex
@@ -89,22 +90,25 @@ struct NumberedIndex: Hashable, Sendable {
   /// The prefix of all rows of the index.
   var prefix: Key { FirestoreKeyLayout.composite(number) }
 
-  /// The prefix of the rows for documents of a collection; of a group index, of all rows.
+  /// The key prefix of the rows for documents of a collection. For a collection group index, the prefix of
+  /// all its rows.
   func prefix(in collection: ResourcePath) -> Key {
     index.scope == .collection ? FirestoreKeyLayout.composite(number, of: collection) : prefix
   }
 
   /// The rows of a document in the index.
   /// - Parameters:
-  ///   - isLimited: whether an entry above the size limit is an error; otherwise such a document has no
-  ///     entries.
-  ///   - admit: called with the number of entries and bytes before any entry is built.
+  ///   - isLimited: whether an entry above the size limit is an error. If false, a document with such an
+  ///     entry gets no entries.
+  ///   - admit: called with the number of entries and their bytes before any entry is built. It may throw to
+  ///     reject them.
   /// - Throws: INVALID_ARGUMENT for an entry above the limit, and the errors of `admit`.
   func entries(
     of fields: MapValue, at path: ResourcePath, isLimited: Bool = true,
     admit: (_ count: Int, _ bytes: Int) throws(FirestoreError) -> Void
   ) throws(FirestoreError) -> [(Key, StoredValue)] {
-    // The possible values of each part of an entry.
+    // For each field of the index, the encoded values that entries may have. Only an array with mode
+    // `contains` has several.
     var values: [[[UInt8]]] = []
     for part in index.parts {
       guard let value = fields.value(at: part.field) else { return [] }
@@ -157,7 +161,7 @@ struct NumberedIndex: Hashable, Sendable {
     return mode == .descending ? bytes.map { ~$0 } : bytes
   }
 
-  /// The path of the document in a row; nil if the row is not one of this index.
+  /// The path of the document that a row belongs to; nil if the row is not of this index.
   func path(of row: CompositeRow, in collection: ResourcePath?) -> ResourcePath? {
     let name = row.key[row.namesStart...].map { index.namesDescend ? ~$0 : $0 }
     var decoder = IndexKeyDecoder(name)
@@ -190,7 +194,7 @@ struct CompositeRow {
   /// The start offset of the first value.
   let start: Int
 
-  /// Nil if the bytes are not a row.
+  /// Decodes a row; nil if the bytes are not a row of a composite index.
   init?(_ key: Key, _ value: UnsafeRawBufferPointer, start: Int) {
     guard value.count.isMultiple(of: 2), start <= key.count else { return nil }
     var ends: [Int] = []
@@ -208,7 +212,8 @@ struct CompositeRow {
 
   var namesStart: Int { ends.last ?? key.count }
 
-  /// The end offset of the first value at or after `part` that may be truncated; nil if none is.
+  /// The end offset of the first value, from index field `part` on, that may be truncated; nil if no value
+  /// is. Entries that are equal up to this offset may not be in the query's order.
   func tieEnd(from part: Int) -> Int? {
     for position in ends.indices where position >= part {
       if ends[position] - (position > 0 ? ends[position - 1] : start) >= IndexValue.truncationLength {

@@ -1,10 +1,12 @@
-// Checks that a database's rows agree: every document has exactly its index entries, and every entry has its
-// document.
+// Checks that a database's rows are consistent: every document has exactly the required index entries, and
+// every index entry has its document.
 //
-// The check first scans all documents: each required entry must exist, and existing possible entries are
-// counted. Then it counts all entries. Only if there are more, it decodes them to find those without a
-// document. During an index change a document requires the entries that both plans have, and may have the
-// entries of one plan. Memory is bounded for any database: rows are looked up, not collected.
+// The check first scans all documents. For each document it looks up every entry that the document may have,
+// counts the existing ones, and reports missing entries that are required. Then it counts all index entries.
+// Only if the numbers differ, it decodes all entries to find those without a document. While the configured
+// indexes change, a document must have the entries of all complete plans, and may have entries of the other
+// plans (see `IndexState`). Rows are looked up one by one instead of being collected, so memory is bounded
+// for a database of any size.
 
 public import FirestoreModel
 public import OrderedStore
@@ -81,7 +83,7 @@ public enum ConsistencyCheck {
     let view: any ReadView
     var set = IndexSet.automatic
     var report = ConsistencyReport()
-    /// The number of existing entries that belong to documents.
+    /// The numbers of existing automatic and composite entries that belong to documents.
     var ownedAutomatic = 0
     var ownedComposite = 0
 
@@ -133,7 +135,7 @@ public enum ConsistencyCheck {
       }
       let droppedNumbers = set.state.droppedNumbers
       try view.scan(KeyRange(prefix: [FirestoreKeyLayout.composites]), reverse: false) { key, _, _ in
-        // Entries of dropped indexes are being removed and belong to no index.
+        // Entries of dropped indexes are not counted, since they are being removed.
         if droppedNumbers.isEmpty || !droppedNumbers.contains(ConsistencyCheck.number(Array(key.prefix(5)))) {
           report.compositeEntries += 1
         }
@@ -189,7 +191,7 @@ public enum ConsistencyCheck {
       }
     }
 
-    /// The possible entries of a document; none if it does not exist.
+    /// The entries that a document may have; none if it does not exist.
     private func entries(at path: ResourcePath) throws -> DocumentEntries {
       guard let name = DocumentName(database: name, path: path),
         let fields = try? view.document(name)?.fields()

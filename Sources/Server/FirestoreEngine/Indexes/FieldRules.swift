@@ -1,14 +1,14 @@
-// Rules for the automatic index entries of a collection group's fields: a tree over field paths.
+// Stores which fields of a collection group have automatic index entries, as a tree over field paths.
 //
-// Invariant: a field without a node follows the nearest enclosing field that has one.
+// Invariant: a field without a node in the tree has the rules of the nearest enclosing field with a node.
 
 import FirestoreModel
 
 /// Whether a field and its nested fields have automatic entries.
 struct FieldRules: Sendable, Equatable {
-  /// Whether its value has an entry.
+  /// Whether the field's value has an entry.
   var value = true
-  /// Whether the elements of an array have entries.
+  /// Whether each element has an entry if the field's value is an array.
   var elements = true
   /// The nested fields with different rules, by the UTF-8 bytes of their names.
   private var children: [[UInt8]: FieldRules] = [:]
@@ -21,7 +21,7 @@ struct FieldRules: Sendable, Equatable {
     self.elements = elements
   }
 
-  /// The rules that overrides define.
+  /// Makes the rules that the configured overrides define.
   init(_ overrides: [IndexState.Override]) {
     for override in overrides.sorted(by: { $0.field.count < $1.field.count }) {
       set(override.field[...], value: override.value, elements: override.elements)
@@ -48,10 +48,10 @@ struct FieldRules: Sendable, Equatable {
   /// The rules of a field.
   subscript(path: FieldPath) -> FieldRules { path.segments.reduce(self) { $0.child($1) } }
 
-  /// The entries that either rules include.
+  /// Rules that include the entries of these rules and those of `other`.
   func union(_ other: FieldRules) -> FieldRules { merged(other) { $0 || $1 } }
 
-  /// The entries that both rules include.
+  /// Rules that include only the entries that these rules and `other` both include.
   func intersection(_ other: FieldRules) -> FieldRules { merged(other) { $0 && $1 } }
 
   private func merged(_ other: FieldRules, _ combine: (Bool, Bool) -> Bool) -> FieldRules {

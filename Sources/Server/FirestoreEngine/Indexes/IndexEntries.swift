@@ -1,11 +1,12 @@
 // Builds the automatic index entries of one document.
 //
-// Every field, and every field of a nested map, has an entry with its value; scanned forwards or backwards,
-// it serves both orders. An array has one more entry for each distinct element. A vector has one entry; its
-// elements and the elements of arrays have no nested entries. Exempted fields have none.
+// Every field, and every field of a nested map, has an entry with its value. Scanned forwards or backwards,
+// the entries serve ascending and descending order. An array has one more entry for each distinct element. A
+// vector has a single entry. Fields of maps inside arrays have no entries, and neither do fields that the
+// configuration exempts.
 //
-// Invariant: entries are sorted and distinct, so the difference between two versions is one merge of two
-// lists.
+// Invariant: entries are sorted and distinct. So the difference between the entries of two document versions
+// is found by merging two lists.
 
 import FirestoreModel
 import OrderedStore
@@ -15,7 +16,7 @@ enum IndexEntries {
   /// The keys of all entries of a document, ascending.
   /// - Parameters:
   ///   - rules: which fields have entries; nil for all.
-  ///   - limits: limits on number and size of entries; nil for a stored document.
+  ///   - limits: limits on the number and size of entries; nil for a document that is stored already.
   ///   - budget: the commit's budget for these entries; nil outside of commits.
   /// - Throws: INVALID_ARGUMENT above the limits, or if the budget is exhausted.
   static func keys(
@@ -34,10 +35,11 @@ enum IndexEntries {
 
   private struct Builder {
     var keys: [Key] = []
-    /// Entries as Firebase counts them: ascending and descending, and two for an array element.
+    /// The number of entries as Firebase counts them: two for each value (ascending and descending), and two
+    /// for each array element.
     private var count = 0
     private var bytes = 0
-    /// The fixed size of each entry by the published formula, without field and value.
+    /// The part of an entry's size, by Firebase's published formula, that does not depend on field and value.
     private let entryBytes: Int
     private let path: ResourcePath
     /// The names of the enclosing maps and of the current field.
@@ -144,7 +146,8 @@ enum IndexEntries {
     }
   }
 
-  /// The entries to remove and to add to get from one version's entries to another's. Both lists are sorted.
+  /// The entries to remove and to add when a document's entries change from `before` to `after`. Both lists
+  /// must be sorted.
   static func difference(from before: [Key], to after: [Key]) -> (removed: [Key], added: [Key]) {
     assert(areAscending(before) && areAscending(after), "invariant: index entries are sorted")
     if before.isEmpty { return ([], after) }

@@ -1,4 +1,5 @@
-// Brings a database's index entries to the configured indexes, in the background.
+// Maintains a database's index state: builds the entries of newly configured indexes and removes those of
+// dropped indexes, in the background.
 //
 // The work is done in steps, each a separate commit. Therefore writes continue between steps, and a restarted
 // process continues at the last completed step.
@@ -8,10 +9,10 @@
 // removes entries that the new configuration lacks. Then the state is `stable`.
 //
 // Invariants
-// 1. A step and the state that records it are one commit in the sequencer. Therefore writes before and after
-//    it maintain exactly the entries that `IndexState` describes.
-// 2. Every step is bounded in documents, in their bytes and in written bytes, so that no step exceeds the
-//    commit limit; and every step makes progress.
+// 1. A step and the state that records it are one commit in the sequencer. Therefore every commit before or
+//    after the step maintains exactly the entries that the `IndexState` of that moment requires.
+// 2. Every step is bounded in documents, in their bytes and in written bytes, so that it stays below the
+//    commit limit. Every step makes progress.
 
 import Locking
 import FirestoreModel
@@ -24,10 +25,10 @@ final class IndexMaintainer: Sendable {
     var vectors: [DatabaseIndexConfiguration.Index] = []
     var task: Task<Void, Never>?
     var isStopped = false
-    /// True if no transaction can be older than the index change, which an earlier process made. Then the
-    /// wait for transactions is skipped.
+    /// True if an earlier process made the index change. Transactions end with their process, so none is
+    /// older than the change, and the wait for transactions is skipped.
     var hasNoOlderTransactions = false
-    /// Whether the store was reported as unavailable since the last successful step.
+    /// Whether the operator was notified that the store is unavailable, since the last successful step.
     var hasReportedUnavailable = false
   }
 
@@ -50,7 +51,7 @@ final class IndexMaintainer: Sendable {
 
   deinit { state.withLock { $0.task }?.cancel() }
 
-  /// The index set after the last sequenced change.
+  /// The index set after the last change in the sequencer.
   var current: IndexSet { state.withLock { $0.set } }
 
   /// Reads the stored state before the database is used, and resumes unfinished work.
@@ -58,7 +59,7 @@ final class IndexMaintainer: Sendable {
     let stored = try await rows.read(at: nil) { view in try IndexMaintainer.stored(view) }
     state.withLock { state in
       state.set = IndexSet(stored)
-      // Transactions end with their process.
+      // This process has just started, so it has no transactions yet.
       state.hasNoOlderTransactions = stored.phase == .waitingForTransactions
     }
     if stored.phase != .stable { start() }
@@ -104,7 +105,8 @@ final class IndexMaintainer: Sendable {
     try view.get(FirestoreKeyLayout.indexing).map { try IndexState.decode($0.value) } ?? IndexState()
   }
 
-  /// Stores a state. The last operation of a sequenced body: later bodies see the new state.
+  /// Stores a state. Must be the last operation of a body in the sequencer, since it publishes the new state
+  /// to later bodies.
   private func put(_ next: IndexState, in view: any SequencedTransaction) throws {
     try view.set(FirestoreKeyLayout.indexing, try next.encoded())
     state.withLock { $0.set = IndexSet(next, vectors: $0.vectors) }
@@ -142,7 +144,8 @@ final class IndexMaintainer: Sendable {
       } catch is CancellationError { return nil } catch let error as StoreError
         where error.code == .unavailable
       {
-        // The database's queue is full, which passes. A closed or failed database responds immediately, too.
+        // Usually the database's queue is full for a short time. A closed or failed database throws the same
+        // error at once, so each retry waits for a second.
         let isFirst = state.withLock { state in
           defer { state.hasReportedUnavailable = true }
           return !state.hasReportedUnavailable
@@ -150,7 +153,7 @@ final class IndexMaintainer: Sendable {
         if isFirst { report("the indexes have to wait, and are tried again every second: \(error.message)") }
         return options.clock.now() + IndexMaintainer.retryInterval
       } catch {
-        // Stored data is corrupt. The next start tries again.
+        // Stored data is corrupt. The work stops until the server is started again.
         report("the indexes cannot be brought up to date: \(FirestoreError(error).message)")
         return nil
       }
@@ -169,8 +172,8 @@ final class IndexMaintainer: Sendable {
         try self.put(try self.build(stored, now: now, in: view), in: view)
       case .waitingForTransactions:
         let end = stored.waitingSince + self.options.limits.transactionTimeout
-        // If `now` is before `waitingSince`, the clock was restarted: this is another process, and no old
-        // transaction exists.
+        // If `now` is before `waitingSince`, the machine's clock was reset. Then this is another process, and
+        // no older transaction exists.
         if !hasNoOlderTransactions, now < end, now >= stored.waitingSince { return .wait(end) }
         try self.put(stored.retired(), in: view)
       case .clearing:
@@ -221,7 +224,8 @@ final class IndexMaintainer: Sendable {
           }
         }
       }
-      // The next step adds the missing entries of this document; it skips existing ones.
+      // The document is not marked as done. The next step adds its remaining entries and skips the existing
+      // ones.
       if step.isTruncated { break }
       next.progress.pass(document.row, in: batch.group)
       if step.isFull { break }
@@ -271,7 +275,7 @@ final class IndexMaintainer: Sendable {
   }
 
   /// The writes of one step, bounded in bytes: a commit above the limit would fail again and again. Entries
-  /// that are correct already cost nothing, so a repeated step gets further.
+  /// that are correct already do not count, so a repeated step gets further.
   private struct Step {
     private let view: any SequencedTransaction
     private var bytes = 0
@@ -305,7 +309,7 @@ final class IndexMaintainer: Sendable {
   /// The documents of one collection group that a step processes.
   private struct Batch {
     let group: String
-    /// Documents by group row; without fields if the document does not exist.
+    /// The documents, each with its group row. `fields` is nil if the document does not exist.
     var documents: [(row: Key, path: ResourcePath, fields: MapValue?)] = []
   }
 

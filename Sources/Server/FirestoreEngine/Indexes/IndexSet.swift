@@ -1,8 +1,8 @@
-// The index set: a database's index state, prepared for writes and queries.
+// The index set of a database: the index state, prepared for fast lookups by writes and queries.
 //
-// Invariant: the commit that changes the state's row replaces it in the sequencer. Therefore a sequenced
-// write sees the state of its position in the order. A read at a version sees that state or a later one, and
-// checks versions.
+// Invariant: the commit that changes the stored index state also replaces the index set, in the sequencer.
+// Therefore a later commit in the sequencer sees the new set. A read at an older version may see a newer set,
+// so `mayUse` and `ready` check from which version on an index is complete.
 
 import FirestoreModel
 import OrderedStore
@@ -11,7 +11,7 @@ import OrderedStore
 struct IndexSet: Sendable {
   /// The indexes of one collection group's documents.
   struct Group: Sendable {
-    /// The rules of automatic entries; nil for all.
+    /// The fields with automatic entries; nil if all fields have them.
     var rules: FieldRules?
     var composites: [NumberedIndex] = []
 
@@ -25,17 +25,18 @@ struct IndexSet: Sendable {
   }
 
   let state: IndexState
-  /// The vector indexes. They have no rows.
+  /// The configured vector indexes. They have no rows in the store.
   let vectors: [DatabaseIndexConfiguration.Index]
-  /// The collection groups that the current phase processes, ordered by the bytes of their ids.
+  /// The collection groups whose documents the current phase has to process, ordered by the bytes of their
+  /// ids.
   let pending: [String]
   /// Whether there are only automatic indexes.
   let isAutomaticOnly: Bool
-  /// The entries that documents may have.
+  /// Per collection group, the entries that documents may have.
   private let possible: [[UInt8]: Group]
-  /// The entries that writes maintain.
+  /// Per collection group, the entries that writes maintain.
   private let maintained: [[UInt8]: Group]
-  /// The entries of the target plan.
+  /// Per collection group, the entries of the target plan (the configured indexes).
   private let target: [[UInt8]: Group]
   private let usableRules: [[UInt8]: FieldRules]
   private let ready: [[UInt8]: [Ready]]
@@ -91,7 +92,7 @@ struct IndexSet: Sendable {
     }.map { NumberedIndex(number: $0.number, index: $0.index) }
   }
 
-  /// The automatic entries of a collection group by the complete plan.
+  /// The rules of automatic entries of a collection group in the `base` plan, whose entries are complete.
   static func baseRules(_ state: IndexState, _ group: String) -> FieldRules { rules(group, state.base) }
 
   private static func rules(_ group: String, _ plan: IndexState.Plan) -> FieldRules {

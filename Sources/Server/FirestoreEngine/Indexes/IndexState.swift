@@ -1,21 +1,25 @@
-// The index state of a database: the configured indexes, and the progress towards them. Stored in one row,
-// changed only in the sequencer.
+// The index state of a database: the configured indexes, and how far their entries are built. It is stored in
+// one row and changed only in the sequencer.
+//
+// A *plan* is the set of indexes of one configuration: which fields have automatic entries, and which
+// composite indexes exist.
 //
 // A configuration change passes through three phases, each over all affected documents:
 //
-//     building                entries of the new plan are added where they are missing; writes maintain both plans'
-//                             entries, queries use the entries that both plans have;
-//     waitingForTransactions  the new plan is complete and used; writes maintain both plans' entries until no transaction
-//                             remains that may hold locks on ranges of the old plan;
-//     clearing                entries that the new plan lacks are removed, of composite indexes by number; writes maintain
-//                             the new plan only.
+//     building                adds the entries of the new plan that are missing. Writes maintain the entries of both
+//                             plans. Queries use only the entries that both plans have.
+//     waitingForTransactions  the new plan is complete, and queries use it. Writes still maintain the entries of both
+//                             plans, until no transaction can hold locks on index ranges of the old plan.
+//     clearing                removes the entries that the new plan lacks. Writes maintain only the new plan. All rows
+//                             of a dropped composite index are removed by the index's number.
 //
-// A further change during these phases adds the unfinished plan to those whose entries are cleared at the
-// end.
+// If the configuration changes again during these phases, the unfinished plan becomes stale. The entries of
+// all stale plans are removed in the `clearing` phase.
 //
 // Invariants
-// 1. Every document has all entries of each complete plan, and no entries but those of the maintained plans.
-// 2. An index that queries use at a version had all its entries at that version.
+// 1. Every document has all entries of the `base` plan. It has no entries other than those of the plans in
+//    `plans` and of composite indexes in `droppedNumbers`.
+// 2. If a query at a version uses an index, the index had all its entries at that version.
 
 import FirestoreModel
 import OrderedStore
@@ -41,7 +45,7 @@ struct IndexState: Codable, Sendable, Equatable {
   struct Composite: Codable, Sendable, Equatable {
     var number: UInt32
     var index: CompositeIndex
-    /// The version from which it is complete; nil before.
+    /// The version from which the index is complete; nil while it is not.
     var readySince: UInt64?
     /// The error that ended its build; nil for none.
     var failure: String?
@@ -61,9 +65,9 @@ struct IndexState: Codable, Sendable, Equatable {
     case clearing
   }
 
-  /// The position of the current phase.
+  /// The progress of the current phase.
   struct Progress: Codable, Sendable, Equatable {
-    /// The collection group in progress; groups with smaller ids, by bytes, are done.
+    /// The id of the collection group in progress. The groups whose ids precede it in byte order are done.
     var group = ""
     /// The last processed group row.
     var last: [UInt8] = []
@@ -79,15 +83,15 @@ struct IndexState: Codable, Sendable, Equatable {
   }
 
   var phase = Phase.stable
-  /// A complete plan; from `waitingForTransactions` on, the target.
+  /// A plan whose entries are complete. From the phase `waitingForTransactions` on, it is the target plan.
   var base = Plan()
   /// The configured plan.
   var target = Plan()
-  /// Plans whose entries may remain.
+  /// Earlier plans whose entries may remain in the store.
   var stale: [Plan] = []
-  /// All indexes that these plans contain and that writes maintain.
+  /// The composite indexes of these plans. Writes maintain their entries.
   var composites: [Composite] = []
-  /// Numbers of dropped indexes whose rows are to be removed.
+  /// Numbers of dropped composite indexes whose rows have not been removed yet.
   var droppedNumbers: [UInt32] = []
   var nextNumber: UInt32 = 1
   /// The version from which the target's automatic entries are complete.
@@ -119,7 +123,7 @@ struct IndexState: Codable, Sendable, Equatable {
     state.phase = .building
     state.progress = Progress()
     for index in state.composites.indices { state.composites[index].failure = nil }
-    // An empty database needs no pass.
+    // An empty database has no entries to build or remove, so all phases are complete.
     return isEmpty ? state.built(at: version, now: 0).retired().stable() : state
   }
 
@@ -162,8 +166,8 @@ struct IndexState: Codable, Sendable, Equatable {
     return state
   }
 
-  /// The state after an index build failed: the index's rows are dropped, and a later build uses a new
-  /// number.
+  /// The state after an index build failed. The index's rows will be removed. The index gets a new number, so
+  /// that a later build starts without rows.
   func failing(_ number: UInt32, because reason: String) -> IndexState {
     var state = self
     guard let index = composites.firstIndex(where: { $0.number == number }) else { return self }
@@ -181,7 +185,7 @@ struct IndexState: Codable, Sendable, Equatable {
     return state
   }
 
-  /// The plan of a configuration; numbers new indexes.
+  /// The plan of a configuration. Assigns numbers to new composite indexes.
   private mutating func plan(_ configuration: DatabaseIndexConfiguration) -> Plan {
     var plan = Plan()
     plan.overrides = configuration.overrides.map { override in
@@ -206,7 +210,7 @@ struct IndexState: Codable, Sendable, Equatable {
   /// All plans that documents may have entries of.
   var plans: [Plan] { [base, target] + stale }
 
-  /// The ids of the affected collection groups, in a fixed order.
+  /// The ids of the collection groups that any plan configures, ordered by their bytes.
   var concernedGroups: [String] {
     var groups: Set<[UInt8]> = []
     for plan in plans {

@@ -1,16 +1,17 @@
 // Encodes values for index entries.
 //
-// A string is truncated at 1,500 bytes. Within a container, bytes after a truncated string would sort before
-// the removed part. Therefore the complete container encoding is truncated instead, at a length below which
-// no string can be truncated.
+// A string is truncated at 1,500 bytes. In an array or map, the elements after a truncated string would take
+// the place of its removed part and falsify the order. Therefore the encoding of an array or map is cut off
+// at `truncationLength` bytes. No string inside can be truncated before that offset, so the remaining bytes
+// are those of the complete value.
 //
-// Invariant: entries sort by value, except that different values whose encodings reach `truncationLength` may
-// have equal bytes; these are adjacent.
+// Invariant: entries sort by value. The only exceptions are different values whose encodings reach
+// `truncationLength`. They may have equal bytes, and then their entries are adjacent.
 
 import FirestoreModel
 import OrderedStore
 
-/// Encodes values in index entries, and finds their ends.
+/// Encodes values for index entries, and finds the end of a value in an entry's key.
 enum IndexValue {
   /// Different values may share an encoding of this length or more.
   static let truncationLength = Limits.indexedValueBytes
@@ -24,7 +25,7 @@ enum IndexValue {
     return bytes
   }
 
-  /// Whether the encoding identifies the value.
+  /// Whether no other value has the same encoding.
   static func isExact(_ value: Value) -> Bool {
     var encoder = IndexKeyEncoder()
     encoder.append(value)

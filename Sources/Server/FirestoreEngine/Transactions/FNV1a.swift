@@ -1,4 +1,5 @@
-// FNV-1a, a fast 64-bit hash. It guards tokens against mistakes, not against attacks: a token grants no rights.
+// FNV-1a, a fast 64-bit hash. It detects accidental corruption of tokens, but not forgery. A forged token is
+// harmless, since tokens grant no rights.
 
 /// An FNV-1a hash of the bytes added so far.
 struct FNV1a {

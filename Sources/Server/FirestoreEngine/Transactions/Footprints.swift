@@ -1,12 +1,12 @@
-// An index of commit footprints by key, to find those that conflict with a read.
+// Indexes the footprints of commits (the keys that they change), to find those that conflict with a read.
 
 import OrderedStore
 
 extension LockTable {
-  /// Footprints by number.
+  /// Footprints by number: a writer's number or a waiter's id.
   struct Footprints {
     private var members: [UInt64: Footprint] = [:]
-    /// Numbers by row key, in insertion order.
+    /// For each row key, the numbers of the footprints that contain it, in insertion order.
     private var numbers: [Key: [UInt64]] = [:]
 
     var isEmpty: Bool { members.isEmpty && numbers.isEmpty }
@@ -29,14 +29,14 @@ extension LockTable {
     /// A footprint that conflicts with a read; nil if none does.
     mutating func any(conflictingWith read: ReadRequest) -> UInt64? {
       guard !members.isEmpty else { return nil }
-      // The last footprint is likely the last to leave.
+      // The last footprint probably ends last, so that the read is checked again only once.
       for key in read.keys { if let last = numbers[key]?.last { return last } }
       guard !read.ranges.isEmpty else { return nil }
       return Array(members.keys).first { has($0, keyIn: read.ranges) }
     }
 
-    /// The lowest numbers of the footprints that conflict with a read, at most `count`. `isWanted` is checked
-    /// first, since sorting costs more.
+    /// The `count` lowest numbers of wanted footprints that conflict with a read. `isWanted` is checked
+    /// before the footprint's keys, since sorting these is expensive.
     mutating func lowest(
       _ count: Int, conflictingWith read: ReadRequest, where isWanted: (UInt64) -> Bool
     ) -> [UInt64] {

@@ -1,11 +1,11 @@
-// The key ranges that one transaction holds in one mode, merged to the fewest ranges.
+// The key ranges on which one transaction holds locks, merged to the fewest ranges.
 //
 // Invariant: the ranges are sorted and neither overlap nor touch. Therefore a key is in at most one of them,
 // however many queries the transaction made.
 
 import OrderedStore
 
-/// A union of ranges, each with its id in the lock table's interval tree.
+/// The held ranges, each with its id in the lock table's interval tree.
 struct HeldRanges {
   /// One range and its id in the tree.
   struct Entry {
@@ -19,8 +19,7 @@ struct HeldRanges {
   ///
   /// The caller updates the tree and then calls `replace`.
   func absorbing(_ range: KeyRange) -> (merged: KeyRange, absorbed: Range<Int>)? {
-    // The first entry that ends at or after the range's start, up to the last that starts at or before its
-    // end.
+    // The absorbed entries are those that overlap or touch the range.
     let first = partition { entry in
       guard let end = entry.range.end else { return false }
       return compareKeys(end, range.start) < 0

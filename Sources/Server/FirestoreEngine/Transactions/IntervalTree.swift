@@ -1,7 +1,7 @@
 // An interval tree of key ranges: finds the ranges that contain a key or overlap a range.
 //
-// It is a search tree over the ranges' starts. Each node knows the maximum end in its subtree. Random
-// priorities keep it balanced (a treap).
+// It is a search tree over the ranges' starts. Each node stores the maximum end in its subtree. The tree is a
+// treap: pseudorandom priorities keep it balanced.
 //
 // Invariants
 // 1. Nodes are ordered by start, then id; ids are unique.
@@ -23,7 +23,7 @@ struct IntervalTree<Payload> {
     var maximumEnd: End
   }
 
-  /// The first key after a range; nil for a range without an end.
+  /// The exclusive end of a range; nil for a range without an end.
   private typealias End = Key?
 
   private static var noNode: Int { -1 }
@@ -114,7 +114,7 @@ struct IntervalTree<Payload> {
     return index
   }
 
-  /// Splits a subtree at a position.
+  /// Splits a subtree into the nodes before and after a position, given by start and id.
   private mutating func split(_ index: Int, at start: Key, _ id: UInt64) -> (Int, Int) {
     guard let node = node(index) else { return (Self.noNode, Self.noNode) }
     if Self.precedes(start, id, node) {
@@ -187,8 +187,8 @@ struct IntervalTree<Payload> {
     return compareKeys(a, b) >= 0 ? a : b
   }
 
-  /// Scatters sequential ids (the last step of SplitMix64). Clients cannot choose ids, so they cannot
-  /// unbalance the tree.
+  /// Derives a pseudorandom priority from a sequential id (the last step of SplitMix64). Clients cannot
+  /// choose ids, so they cannot unbalance the tree.
   private static func priority(_ id: UInt64) -> UInt64 {
     var z = id &* 0x9E37_79B9_7F4A_7C15
     z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9

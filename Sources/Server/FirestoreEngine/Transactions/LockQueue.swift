@@ -1,7 +1,8 @@
-// The queue of the lock table: waiters, grants, and deadlock victims, as plain state.
+// The queue of the lock table: adds and removes waiters, grants them, and finds deadlocks. `LockState`
+// defines the terms.
 //
-// Invariant: a waiter is queued exactly as long as something blocks it. When its witness ends, it is granted
-// or gets another witness.
+// Invariant: a waiter stays in the queue exactly as long as another request or lock blocks it. When its
+// witness ends, it is granted or gets another witness.
 
 import OrderedStore
 
@@ -76,8 +77,8 @@ extension LockTable.State {
   /// Records that a blocker ended or changed, without granting anything yet.
   mutating func markStale(_ blocker: Blocker) {
     var ids = watchers.removeValue(forKey: blocker) ?? []
-    // A transaction that holds everything it requests passes the queue. Therefore its own locks may decide
-    // its waiting requests.
+    // A transaction that holds everything that it requests does not queue. Therefore a change of its locks
+    // may unblock its own waiting requests.
     if case .owner(let owner) = blocker, let own = waitingByOwner[owner] {
       for id in own {
         if let witness = waiters[id]?.witness { unwatch(witness, id) }
@@ -88,11 +89,12 @@ extension LockTable.State {
     stale.formUnion(ids)
   }
 
-  /// Grants, in queue order, every waiter that nothing else blocks after `ended`.
+  /// Called when the blockers `ended` have ended. Grants, in queue order, every waiter that nothing blocks
+  /// any more.
   mutating func grant(after ended: Blocker...) -> [LockTable.Waiter] {
     for blocker in ended { markStale(blocker) }
     var granted: [LockTable.Waiter] = []
-    // Sorted descending: the last candidate is the next in the queue.
+    // Waiters to check, sorted descending by id. The last candidate is the first in the queue.
     var candidates: [UInt64] = []
     while true {
       if !stale.isEmpty {
@@ -107,7 +109,8 @@ extension LockTable.State {
       } else if let waiter = remove(waiter: id) {
         acquire(request, from: id)
         granted.append(waiter)
-        // Waiters after it in the queue may not conflict with its locks.
+        // Later waiters in the queue may have waited for this one. They may not conflict with the locks that
+        // it holds now, so they are checked again.
         markStale(waiter.blocker)
       }
     }
@@ -120,8 +123,9 @@ extension LockTable.State {
     cycle(from: start)?.max { ($0.age, $0.id) < ($1.age, $1.id) }
   }
 
-  /// Removes the reads that yield to writes which wait, through `start`, for those reads. Nothing needs to be
-  /// aborted then: one of them goes first.
+  /// Breaks cycles through `start` in which reads yield to writes that wait for the readers' transactions.
+  /// Removes these reads from the queue, so that they proceed before the writes. No transaction has to be
+  /// aborted.
   mutating func removeYieldingReads(inCyclesFrom start: Owner) -> [LockTable.Waiter] {
     var removed: [LockTable.Waiter] = []
     while yieldingReadCount > 0, let owners = cycle(from: start, includesYielding: true) {
@@ -137,7 +141,8 @@ extension LockTable.State {
 
   /// The transactions of a cycle of waits through `start`; nil if there is none.
   private mutating func cycle(from start: Owner, includesYielding: Bool = false) -> [Owner]? {
-    // Nothing waits for a transaction that holds nothing and has just arrived.
+    // Nothing waits for a transaction that holds no locks and has no other waiting request, so it is in no
+    // cycle.
     guard owned[start] != nil || (waitingByOwner[start]?.count ?? 0) > 1 else { return nil }
     var path: [(owner: Owner, next: [Owner])] = [(start, ownersBlocking(start, includesYielding))]
     var visited: Set<Owner> = [start]
@@ -152,8 +157,8 @@ extension LockTable.State {
     return nil
   }
 
-  /// The transactions that block a transaction's requests and, with `includesYielding`, those that block the
-  /// writes it yields to.
+  /// The transactions that block a transaction's requests. With `includesYielding`, also the transactions
+  /// that block the writes to which it yields.
   private mutating func ownersBlocking(_ owner: Owner, _ includesYielding: Bool) -> [Owner] {
     var owners: Set<Owner> = []
     for id in waitingByOwner[owner] ?? [] {

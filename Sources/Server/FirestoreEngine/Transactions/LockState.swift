@@ -1,21 +1,26 @@
-// The state and rules of the lock table: which requests block which others.
+// The state of the lock table, and the rules that decide which requests block which others.
 //
-// All lookups are by key: held and waiting rows by hash and order, ranges by interval tree. A request costs
-// its own rows, ranges and entries, times a logarithm. The end of a blocker costs the requests that wait for
-// it.
+// All lookups are by key, in hash tables, ordered maps and interval trees. A request with n rows, ranges and
+// index entries takes about n·log(m) time, if m locks and waiters exist. When a blocker ends, only the
+// requests that wait for it are checked again.
 //
-// Invariant: every waiter has one *witness*, which blocks it now, and is checked again when the witness ends.
+// Terms: a *footprint* is the set of keys that a commit changes. A *waiter* is a queued request. Its
+// *witness* is one of the blockers that it waits for. A *plain write* is a commit without a transaction.
+//
+// Invariant: every waiter has one witness, which blocks it now. The waiter is checked again when the witness
+// ends.
 
 import OrderedStore
 
 extension LockTable {
   /// The reason why a request has to wait.
   enum Blocker: Hashable {
-    /// A transaction that holds the item, or waits for it ahead in the queue.
+    /// A transaction that holds a requested key or range, or waits for it earlier in the queue.
     case owner(Owner)
-    /// A commit in the sequencer, or about to enter it.
+    /// A commit whose footprint is entered, by its writer's number: it runs in the sequencer, was granted its
+    /// locks, or is not durable yet.
     case footprint(UInt64)
-    /// A waiting plain write, by its number in the queue.
+    /// A waiting plain write, by its waiter's id.
     case write(UInt64)
   }
 
@@ -26,10 +31,10 @@ extension LockTable {
     var deadline = UInt64.max
     var resume: @Sendable (Outcome) -> Void
     var witness: Blocker?
-    /// The ids of its ranges in the tree of waiting ranges.
+    /// The ids of the request's ranges in `waitingReadRanges`.
     var ranges: [UInt64] = []
 
-    /// The blocker that others wait for when they wait for this waiter.
+    /// How other waiters refer to this waiter if it blocks them.
     var blocker: Blocker { request.owner.map { .owner($0) } ?? .write(id) }
   }
 
@@ -38,24 +43,25 @@ extension LockTable {
     var sharedRanges = IntervalTree<Owner>()
     var exclusiveRanges = IntervalTree<Owner>()
     var owned: [Owner: Owned] = [:]
-    /// The footprints of commits in progress, and of granted commits, by writer.
+    /// The footprints of commits, by writer, from the sequencer or the grant until the commit is durable.
     var footprints = Footprints()
-    /// The queue positions of granted commits.
+    /// The queue positions that granted commits had, by writer.
     var queuePositions: [UInt64: UInt64] = [:]
     var waiters: [UInt64: Waiter] = [:]
     var nextWaiter: UInt64 = 1
     var waitingByOwner: [Owner: Set<UInt64>] = [:]
-    /// The rows that reads wait for, by waiter in queue order, and the ranges.
+    /// The row keys that reads wait for, each with its waiters in queue order; then the ranges that reads
+    /// wait for.
     var waitingReadKeys = OrderedMap<[UInt64]>()
     var waitingReadRanges = IntervalTree<UInt64>()
     var waitingReadCount = 0
     var waitingExclusiveReadCount = 0
     /// The footprints of waiting plain writes, by waiter.
     var waitingWriteFootprints = Footprints()
-    /// The number of waiting reads that yield to a write.
+    /// The number of waiting requests `afterWrites`: reads that yield to a plain write.
     var yieldingReadCount = 0
     var watchers: [Blocker: Set<UInt64>] = [:]
-    /// Waiters whose witness ended without a check so far; checked when anything else ends.
+    /// Waiters whose witness ended and that have not been checked since. The next `grant` checks them.
     var stale: Set<UInt64> = []
   }
 
@@ -75,9 +81,10 @@ extension LockTable {
   struct Owned {
     var mode: Mode
     var keys: Set<Key> = []
-    /// Ranges requested by reads in progress: the id in the tree, and the number of reads that hold it.
+    /// Ranges requested by reads in progress. Each has its id in the tree of held ranges, and the number of
+    /// reads that requested it.
     var requested: [KeyRange: (id: UInt64, uses: Int)] = [:]
-    /// Ranges that were scanned.
+    /// Ranges that completed reads scanned.
     var scanned = HeldRanges()
   }
 }
@@ -88,7 +95,8 @@ extension LockTable.State {
 
   // MARK: Blocking requests
 
-  /// The first blocker of a request that is in the queue before waiter `position`; nil if none blocks it.
+  /// A blocker of a request whose position in the queue is `position`; nil if nothing blocks it. Only waiters
+  /// with lower ids are ahead of it.
   mutating func blocker(of request: LockTable.Request, before position: UInt64) -> Blocker? {
     var found: Blocker?
     visitBlockers(of: request, before: position) { blocker in
@@ -108,8 +116,8 @@ extension LockTable.State {
     return owners
   }
 
-  /// The first few waiting plain writes that conflict with a read and time out by `time`; none if the
-  /// transaction holds all requested items already.
+  /// The waiting plain writes that conflict with a read and time out by `time`: the first
+  /// `maximumYieldedWrites` of them. Empty if the transaction holds all requested keys and ranges already.
   mutating func writes(conflictingWith read: LockTable.ReadRequest, endingBy time: UInt64) -> Set<UInt64> {
     guard !waitingWriteFootprints.isEmpty, !holdsAll(of: read) else { return [] }
     let waiters = waiters
@@ -119,7 +127,7 @@ extension LockTable.State {
     return Set(found)
   }
 
-  /// Visits the blockers of a request, some more than once, until `body` returns false.
+  /// Visits the blockers of a request until `body` returns false. A blocker may be visited more than once.
   private mutating func visitBlockers(
     of request: LockTable.Request, before position: UInt64, _ body: (Blocker) -> Bool
   ) {
@@ -134,8 +142,8 @@ extension LockTable.State {
       visitWaiters(against: read, before: position, body)
     case .write(let write):
       guard visitHolders(against: write.footprint, of: write.owner, body) else { return }
-      // A plain write does not overtake a transaction's waiting read; otherwise transactions would never read
-      // busy documents.
+      // A plain write does not overtake a transaction's waiting read. Otherwise a transaction could wait
+      // forever for a document that is written constantly.
       guard write.owner == nil, waitingReadCount > 0 else { return }
       visitWaiters(against: write.footprint, before: position, body)
     case .afterWrites(_, let writes):
@@ -164,7 +172,7 @@ extension LockTable.State {
   private mutating func visitFootprints(
     against read: LockTable.ReadRequest, _ body: (Blocker) -> Bool
   ) -> Bool {
-    // Callers need only one footprint, or none.
+    // One footprint is enough, since callers need a single blocker or only transactions.
     footprints.any(conflictingWith: read).map { body(.footprint($0)) } ?? true
   }
 
@@ -224,7 +232,7 @@ extension LockTable.State {
     _ = footprint.allKeys { waitingReadRanges.visit(containing: $0, ahead) }
   }
 
-  /// Whether a transaction holds everything it requests, so that it may pass the queue.
+  /// Whether a transaction holds everything that it requests already. Then it does not have to queue.
   private func holdsAll(of read: LockTable.ReadRequest) -> Bool {
     guard let owned = owned[read.owner] else { return false }
     return read.keys.allSatisfy { owned.keys.contains($0) }
@@ -245,7 +253,7 @@ extension LockTable.State {
   // MARK: Holding
 
   /// Records the locks of a granted request, which was at `queuePosition` in the queue. A granted write
-  /// enters its footprint immediately; otherwise reads after it would be granted before it returns to the
+  /// enters its footprint immediately. Otherwise later reads would be granted before the write returns to the
   /// sequencer.
   mutating func acquire(_ request: LockTable.Request, from queuePosition: UInt64) {
     switch request {

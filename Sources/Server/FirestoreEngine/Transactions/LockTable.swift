@@ -3,22 +3,27 @@
 //
 // The locks are on keys of the store. A transaction's read locks the document rows that it requests and the
 // index ranges that it scans, whether found or empty. The locks are shared, or exclusive if the transaction
-// retries an aborted attempt. A commit has a *footprint* (document rows, and index entries before and after)
-// from the moment it is sequenced until it is durable. Rules:
-// - Reads of transactions share, unless one of them is exclusive.
-// - A footprint never enters a range or row that another transaction holds: the commit waits.
-// - A read waits for conflicting footprints, so that its results are durable and stay valid. A commit that
-//   waited enters its footprint when it is granted, so that it precedes the reads after it.
-// - Footprints do not exclude each other: the store's sequencer orders commits, so hot documents never queue
-//   here.
-// - Clearing a database does not wait: it takes the locks of all transactions.
-// - A later request does not overtake a conflicting read that waits, unless it holds the item already. Reads
-//   overtake a waiting plain write until shortly before its timeout. Then new reads yield to it, unless it
-//   waits for them or eight other writes have waited longer. `LockState` decides which requests block,
-//   `LockQueue` which are granted next; this file waits and wakes.
+// retries an aborted attempt. A commit has a *footprint*: its document rows, and their index entries before
+// and after. The footprint is in the table from the moment the commit is sequenced until it is durable. A
+// *plain write* is a commit without a transaction. Rules:
+// - Reads of different transactions do not block each other, unless one of them locks exclusively.
+// - If another transaction holds a row or range that contains a key of the footprint, the commit waits.
+// - A read waits for conflicting footprints, so that its results are durable and stay valid. When a waiting
+//   commit is granted, its footprint is entered at once, so that it comes before reads that are granted
+//   later.
+// - Footprints do not exclude each other: the store's sequencer orders commits, so plain writes of a
+//   frequently written document never wait for each other here.
+// - The operation that clears a database does not wait. All transactions lose their locks to it.
+// - A request waits behind earlier conflicting reads in the queue, unless its transaction holds the locks
+//   already. Reads may overtake a waiting plain write until one second before its timeout
+//   (`writePriorityWindow`). After that new reads wait for the write first, unless the write waits for the
+//   reader itself. A read waits for at most eight such writes, those that have waited longest.
 //
-// Invariant: no cycle of waiting transactions outlives the call that would close it; the youngest of the
-// cycle is aborted.
+// `LockState` decides which requests block each other, and `LockQueue` decides which requests are granted next.
+// This file suspends and resumes the callers.
+//
+// Invariant: a request that would close a cycle of waiting transactions breaks the cycle before it waits, by
+// aborting the youngest transaction of the cycle.
 
 import FirestoreModel
 import Locking
@@ -26,13 +31,14 @@ import OrderedStore
 
 /// The locks of one database.
 final class LockTable: Sendable {
-  /// A transaction. A lower age is older and wins.
+  /// A transaction. A lower `age` means an older transaction, which wins conflicts. A retry has the age of
+  /// its first attempt.
   struct Owner: Hashable, Sendable {
     var id: UInt64
     var age: UInt64
   }
 
-  /// How a transaction's read locks.
+  /// The mode in which a transaction's reads lock.
   enum Mode: Sendable { case shared, exclusive }
 
   /// A transaction's request to read.
@@ -43,15 +49,15 @@ final class LockTable: Sendable {
     var ranges: [KeyRange]
   }
 
-  /// The rows that a commit changes, and their index entries before and after.
+  /// The keys of the rows that a commit changes, and of their index entries before and after.
   struct Footprint: Sendable {
     var keys: [Key] = []
     var entries: [[Key]] = []
-    /// All of these, sorted; computed on first use, after which nothing is added.
+    /// All keys and entries, sorted. Computed on first use; nothing is added afterwards.
     var ordered: [Key]?
   }
 
-  /// A commit, of a transaction or plain.
+  /// A commit; `owner` is its transaction, nil for a plain write.
   struct WriteRequest: Sendable {
     var writer: UInt64
     var owner: Owner?
@@ -62,8 +68,8 @@ final class LockTable: Sendable {
   enum Request: Sendable {
     case read(ReadRequest)
     case write(WriteRequest)
-    /// A transaction's read that yields to these waiting plain writes. It has no position in the queue:
-    /// nothing waits for it.
+    /// A transaction's read that first waits for the end of these waiting plain writes. No other request
+    /// waits for it.
     case afterWrites(Owner, after: Set<UInt64>)
 
     var owner: Owner? {
@@ -80,7 +86,7 @@ final class LockTable: Sendable {
 
   let state = Guarded(State())
   private let clock: any EngineClock
-  /// Called when a transaction loses its locks to another, before any other request gets them. The
+  /// Called when a transaction loses its locks to another request, before any other request gets them. The
   /// transaction must not use the table again.
   private let aborted: @Sendable (Owner) -> Void
   /// Since when a transaction's client has been idle; nil while one of its requests is in progress.
@@ -98,7 +104,8 @@ final class LockTable: Sendable {
   /// Locks rows and ranges for a transaction's read. Waits until `deadline` at most.
   ///
   /// - Parameter idleHolderTimeout: how long to wait for a transaction whose client is idle. The wait for
-  ///   active transactions may be longer; a single idle one would make every request wait in vain.
+  ///   active transactions may be longer. Idle clients may never continue, so that every request would wait
+  ///   until its deadline.
   func tryLock(
     _ request: ReadRequest, until deadline: UInt64, idleHolderTimeout: UInt64, yieldsToWrites: Bool
   ) async -> Outcome {
@@ -112,22 +119,23 @@ final class LockTable: Sendable {
     return await outcome(of: .read(request), until: deadline, idleHolderTimeout: idleHolderTimeout)
   }
 
-  /// How long before its timeout a plain write gets priority over new reads, in microseconds. Longer than
-  /// most transactions last, and short enough for readers where one holder never ends and every write times
-  /// out.
+  /// How long before its timeout a plain write gets priority over new reads, in microseconds. Most
+  /// transactions end within this time, so the write can be granted. If a transaction never ends, every write
+  /// times out, and readers lose only this time.
   static let writePriorityWindow: UInt64 = 1_000_000
 
-  /// The maximum number of plain writes that a read yields to: those that have waited longest. It bounds
-  /// deadlock searches. Other writes of the same documents proceed with these, since footprints do not
-  /// exclude each other.
+  /// The maximum number of plain writes that a read yields to, in queue order. The limit bounds the time of
+  /// deadlock searches. Other writes of the same documents can be granted together with these, since
+  /// footprints do not exclude each other.
   static let maximumYieldedWrites = 8
 
-  /// Enters a commit's footprint, in the sequencer. Returns false, without effect, if other transactions hold
-  /// part of it: then the caller leaves the sequencer and calls `waitToWrite`.
+  /// Enters a commit's footprint, in the sequencer. Returns false, and enters nothing, if a lock or an
+  /// earlier waiting read of another transaction blocks it. Then the caller leaves the sequencer and calls
+  /// `waitToWrite`.
   func enter(_ footprint: Footprint, as writer: UInt64, for owner: Owner?) -> Bool {
     state.withLock { state in
-      // The footprint may be entered already: the commit was granted while it waited, or the store repeats
-      // the body.
+      // The footprint may be in the table already, if the commit waited and was granted, or if the store runs
+      // the body again.
       let queuePosition = state.queuePositions[writer] ?? .max
       state.leave(writer)
       let request = Request.write(WriteRequest(writer: writer, owner: owner, footprint: footprint))
@@ -138,7 +146,7 @@ final class LockTable: Sendable {
   }
 
   /// Enters a commit's footprint unconditionally: all transactions lose their locks. A transaction that kept
-  /// them would mix the states before and after the commit.
+  /// its locks could read some documents before the commit and others after it.
   func preemptAll(_ footprint: Footprint, as writer: UInt64) {
     let (losers, granted) = state.withLock { state -> ([Waiter], [Waiter]) in
       state.leave(writer)
@@ -156,13 +164,13 @@ final class LockTable: Sendable {
     for waiter in granted { waiter.resume(.granted) }
   }
 
-  /// Waits until a footprint can be entered, and enters it. No other request comes between until the caller
-  /// calls `enter` with the final footprint, or `leave`.
+  /// Waits until a footprint can be entered, and enters it. Until the caller calls `enter` with the final
+  /// footprint, or `leave`, no conflicting read is granted.
   /// - Throws: ABORTED on timeout, CANCELLED if the task is cancelled.
   func waitToWrite(
     _ footprint: Footprint, as writer: UInt64, for owner: Owner?, until deadline: UInt64
   ) async throws(FirestoreError) {
-    // Sorted before the lock is taken: a large footprint would block the table.
+    // Sorting a large footprint takes long, so it is done before the table's mutex is locked.
     var footprint = footprint
     footprint.ordered = footprint.sorted()
     let request = WriteRequest(writer: writer, owner: owner, footprint: footprint)
@@ -191,7 +199,8 @@ final class LockTable: Sendable {
   func narrow(_ range: KeyRange, to scanned: KeyRange, for owner: Owner) {
     let woken = state.withLock { state in
       state.narrow(range, to: scanned, for: owner)
-      // If all of it was scanned, only another request of the same transaction can benefit.
+      // If the complete range was scanned, the lock does not shrink. Then only another request of the same
+      // transaction can be granted by this.
       let mayWake = range != scanned || state.waitingByOwner[owner] != nil
       return mayWake ? state.grant(after: .owner(owner)) : []
     }
@@ -207,7 +216,7 @@ final class LockTable: Sendable {
       case .cancelled: throw FirestoreError(.cancelled, "The request was cancelled.")
       case .aborted: throw LockTable.contention
       case .timedOut:
-        // An older transaction takes precedence over younger ones that do not end.
+        // An older transaction takes the locks of younger transactions that did not end in time.
         guard preemptYounger(request) else { throw LockTable.contention }
         deadline = clock.now() + 1_000_000
       }
@@ -244,7 +253,8 @@ final class LockTable: Sendable {
     }
   }
 
-  /// Grants a waiter immediately, or queues it, or breaks the deadlock that it closes.
+  /// Grants a waiter immediately or queues it. If waiting would close a deadlock, aborts the youngest
+  /// transaction of the cycle.
   private func enqueue(_ waiter: Waiter) {
     var woken: [Waiter] = []
     var victims: [Waiter] = []
@@ -286,7 +296,7 @@ final class LockTable: Sendable {
     return holders.contains { holder in idleSince(holder).map { $0 <= time } ?? false }
   }
 
-  /// Ends a wait early. Nothing happens if it has ended.
+  /// Ends a wait early. Does nothing if the wait has ended already.
   private func end(_ id: UInt64, _ outcome: Outcome) {
     let (waiter, woken) = state.withLock { state -> (Waiter?, [Waiter]) in
       guard let waiter = state.remove(waiter: id) else { return (nil, []) }
@@ -296,8 +306,8 @@ final class LockTable: Sendable {
     for other in woken { other.resume(.granted) }
   }
 
-  /// Takes the locks of younger transactions after an older transaction's commit timed out. Returns whether
-  /// it did.
+  /// After an older transaction's commit timed out, takes the locks that block it if only younger
+  /// transactions hold them. Returns whether it did.
   private func preemptYounger(_ request: Request) -> Bool {
     guard case .write(let write) = request, let owner = write.owner else { return false }
     let (hasLosers, waiters) = state.withLock { state -> (Bool, [Waiter]) in
@@ -308,7 +318,7 @@ final class LockTable: Sendable {
         aborted(loser)
         state.release(loser)
         waiters += state.removeWaiters(of: loser)
-        // The winner comes first: other waiters are checked when its commit ends.
+        // The older transaction must be granted first. Other waiters are checked when its commit ends.
         state.markStale(.owner(loser))
       }
       return (true, waiters)

@@ -1,9 +1,10 @@
-// The owner of a transaction. A token can be guessed from another one, so it is valid only for the caller
-// that began the transaction.
+// The owner of a transaction: the caller that began it. A client could derive other transactions' tokens from
+// its own. Therefore a token is valid only for the owner.
 
 import FirestoreModel
 
-/// The stable part of a caller's identity. A refreshed ID token has other claims for the same user.
+/// The stable part of a caller's identity. Other claims are left out, since a refreshed ID token of the same
+/// user may have different ones.
 enum TransactionOwner: Sendable, Equatable {
   case administrator
   case user(id: [UInt8])

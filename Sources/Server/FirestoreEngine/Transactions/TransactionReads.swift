@@ -1,6 +1,6 @@
-// The reads of one transaction, for validation at its commit.
+// Collects the reads of one transaction, which the store validates at its commit.
 //
-// Invariant: each row and range is kept once, and `bytes` is their size in memory.
+// Invariant: each row key and range is stored once, and `bytes` is their approximate size in memory.
 
 import OrderedStore
 
@@ -17,7 +17,7 @@ struct TransactionReads: Sendable {
 
   /// Adds the reads of one request.
   mutating func add(_ reads: ReadSet) {
-    // Under locks no earlier read can have changed: one version, the latest, is valid for all.
+    // Locks keep earlier reads unchanged, so all reads are valid at the latest version.
     version = max(version, reads.version)
     for key in reads.keys where keys.insert(key).inserted { bytes += key.count + Self.overhead }
     for range in reads.ranges where ranges.insert(range).inserted { bytes += Self.size(of: range) }

@@ -1,8 +1,8 @@
-// The open transactions of one database, their reads, and the outcomes of ended ones.
+// The open transactions of one database with their reads, and the remembered outcomes of ended transactions.
 //
 // Invariant: a transaction is in exactly one phase. Only an active transaction reads or commits, and ending
-// it releases its locks. A token is valid for its owner alone. A lease ends every transaction after an idle
-// timeout and a total timeout (`EngineLimits`).
+// it releases its locks. A token is valid for its owner alone. A transaction's lease limits its idle time and
+// its total time (`EngineLimits`). When the lease expires, the transaction ends.
 
 import FirestoreModel
 import Locking
@@ -10,15 +10,15 @@ import OrderedStore
 
 /// How a transaction keeps its reads valid.
 enum TransactionMode: Sendable, Equatable {
-  /// Locks its reads; a retried transaction locks exclusively.
+  /// Locks its reads. A transaction that retries an aborted one locks exclusively.
   case pessimistic(LockTable.Mode)
-  /// Reads one snapshot, validated at commit.
+  /// Reads one snapshot without locks. The commit validates that the reads did not change.
   case optimistic
   /// Reads one snapshot and does not write.
   case readOnly
 }
 
-/// A transaction, as its operations see it.
+/// The properties of an open transaction that its requests need.
 struct OpenTransaction: Sendable {
   var owner: LockTable.Owner
   var mode: TransactionMode
@@ -26,10 +26,10 @@ struct OpenTransaction: Sendable {
   var snapshot: Version?
   /// The reads to validate; set when the transaction commits.
   var reads = ReadSet(version: .zero)
-  /// The attempt that this transaction retries, while it may still hold locks.
+  /// The earlier attempt that this transaction retries, if that attempt was still open and may hold locks.
   var predecessor: LockTable.Owner?
-  /// Whether it lost its locks to another transaction. Its reads continue in the state that it has seen,
-  /// since clients retry only failed commits; its commit fails with ABORTED.
+  /// Whether it lost its locks to another transaction. Its later reads return the version that it has read so
+  /// far, and only its commit fails with ABORTED, since clients retry only after a failed commit.
   var hasLostLocks = false
 }
 
@@ -46,7 +46,7 @@ final class TransactionTable: Sendable {
     /// Its idle and total timeouts.
     let lease: Lease
     var lastUse: UInt64
-    /// Requests in progress. The idle timeout pauses meanwhile.
+    /// The number of requests in progress. The idle timeout runs only while it is 0.
     var requests = 0
   }
 
@@ -135,10 +135,11 @@ final class TransactionTable: Sendable {
     return TransactionToken(epoch: epoch, id: id, in: name).bytes
   }
 
-  /// The attempt that a new transaction retries; nil if it is not remembered any more.
+  /// The earlier attempt that a new transaction retries; nil if the table no longer remembers the attempt.
   ///
-  /// The attempt is not ended here: Python programs that share a decorated function between threads name each
-  /// other's transactions. It ends if it blocks the retry's reads.
+  /// This does not end the attempt. The Python SDK stores the transaction id in the decorated function, so
+  /// threads that share the function may name each other's open transactions here. The attempt ends only if
+  /// it blocks the retry's reads.
   private func predecessor(_ token: [UInt8], _ tokenOwner: TransactionOwner) throws -> LockTable.Owner? {
     guard let id = try issued(token, to: tokenOwner) else { return nil }
     return state.withLock { state in
@@ -167,7 +168,7 @@ final class TransactionTable: Sendable {
   // MARK: Use
 
   /// Begins a request of an active transaction. The idle timeout pauses until `endRequest`.
-  /// - Throws: the errors of table 3.3 of the specification for ended transactions.
+  /// - Throws: for an ended transaction, the error that Firestore returns for the way it ended.
   func beginRequest(_ token: [UInt8], toCommit: Bool, as caller: Caller) throws -> OpenTransaction {
     guard let id = try issued(token, to: TransactionOwner(caller)) else {
       throw FirestoreError.aborted(TransactionTable.expired)
@@ -209,7 +210,7 @@ final class TransactionTable: Sendable {
     }
   }
 
-  /// Adds reads that were not known before the read.
+  /// Adds reads that could not be announced to `checkReadLimits`, since only the read itself found them.
   /// - Throws: as `checkReadLimits`.
   func add(_ owner: LockTable.Owner, _ reads: ReadSet) throws(FirestoreError) {
     let readLimitError = state.withLock { state in
@@ -230,7 +231,8 @@ final class TransactionTable: Sendable {
         entry.lastUse = now
         guard let read else { return }
         entry.add(read)
-        // Locks keep earlier reads valid; without locks, one version does.
+        // Locks keep a pessimistic transaction's reads valid. A transaction without locks continues to read
+        // the version of its first read.
         var isLocked = false
         if case .pessimistic = entry.transaction.mode { isLocked = !entry.transaction.hasLostLocks }
         if !isLocked, entry.transaction.snapshot == nil { entry.transaction.snapshot = read.version }
@@ -238,8 +240,8 @@ final class TransactionTable: Sendable {
     }
   }
 
-  /// Records that a transaction lost its locks, or is about to. Its reads were valid until now, so it
-  /// continues to read that version.
+  /// Records that a transaction lost its locks, or is about to lose them. All its reads are valid at the
+  /// version of its latest read, so its later reads return that version.
   func markAborted(_ owner: LockTable.Owner) {
     state.withLock { state in
       guard let version = state.open[owner.id]?.reads.version else { return }
@@ -250,8 +252,8 @@ final class TransactionTable: Sendable {
 
   /// Records the version of a read under locks. Returns the transaction, or nil if it has ended.
   ///
-  /// Unless the transaction has lost its locks, all its reads are valid at that version. If `markAborted`
-  /// comes first, later reads stay at the earlier version.
+  /// While the transaction has its locks, all its reads are valid at the new version. If `markAborted` was
+  /// called first, the recorded version does not change.
   func recordRead(_ owner: LockTable.Owner, at version: Version) -> OpenTransaction? {
     state.withLock { state in
       guard let transaction = state.open[owner.id]?.transaction else { return nil }
@@ -265,7 +267,8 @@ final class TransactionTable: Sendable {
     state.withLock { $0.open[owner.id]?.transaction }
   }
 
-  /// Since when a transaction has had no request in progress; nil while it has one, and after it has ended.
+  /// The time since which a transaction has had no request in progress. Nil while a request is in progress,
+  /// and after the transaction has ended.
   func idleSince(_ owner: LockTable.Owner) -> UInt64? {
     state.withLock { state in
       guard let entry = state.open[owner.id], entry.requests == 0 else { return nil }
@@ -317,7 +320,7 @@ final class TransactionTable: Sendable {
 
   // MARK: Leases
 
-  /// Ends a transaction whose lease has expired before the sweeper reached it.
+  /// Ends a transaction whose lease has expired, if the sweeper has not done so yet.
   private func expire(_ id: UInt64) {
     let now = clock.now()
     let owner: LockTable.Owner? = state.withLock { state in
@@ -343,7 +346,8 @@ final class TransactionTable: Sendable {
     return now
   }
 
-  /// Sleeps until the next lease expires, while transactions are open.
+  /// Starts the sweeper: a task that ends transactions when their leases expire. It runs while transactions
+  /// are open.
   private func sweep() {
     Task { [weak self, clock] in
       // A sweep scans all transactions, so sweeps are at least 50 ms apart.
@@ -365,10 +369,10 @@ final class TransactionTable: Sendable {
         return nil
       }
       return state.open.values.map { entry in
-        // A commit in progress has no deadline; it is checked again in a second.
+        // A commit in progress does not expire. The sweeper checks the transaction again in a second.
         guard entry.phase == .active else { return now + 1_000_000 }
-        // A request in progress may end at any time. The idle timeout that starts then cannot expire before
-        // this.
+        // A request in progress may end at any time, and then the idle timeout starts. It cannot expire
+        // before now + idle timeout.
         return entry.requests > 0 ? min(entry.deadline, now + entry.lease.idle) : entry.deadline
       }.min()
     }
@@ -381,14 +385,14 @@ extension TransactionTable.Entry {
     return requests > 0 ? total : min(total, lastUse + lease.idle)
   }
 
-  /// Adds reads; of a read-only transaction, which validates nothing, only the version.
+  /// Adds reads. For a read-only transaction, which needs no validation, records only the version.
   fileprivate mutating func add(_ read: ReadSet) {
     if transaction.mode == .readOnly { reads.note(read.version) } else { reads.add(read) }
   }
 }
 
 extension TransactionTable.State {
-  /// The error if a transaction may not read more; nil if it may, or has ended.
+  /// The error if the reads would exceed a limit; nil if they do not, or if the transaction has ended.
   fileprivate func readLimitError(
     of keys: [Key], _ ranges: [KeyRange], by owner: LockTable.Owner
   ) -> FirestoreError? {
@@ -405,7 +409,8 @@ extension TransactionTable.State {
     return nil
   }
 
-  /// Changes an open transaction. It is removed from the table meanwhile, so that its reads are not copied.
+  /// Changes an open transaction. Its entry is removed from the dictionary during the change, so that Swift
+  /// does not copy its reads.
   fileprivate mutating func change(_ owner: LockTable.Owner, _ body: (inout TransactionTable.Entry) -> Void) {
     guard var entry = open.removeValue(forKey: owner.id) else { return }
     readBytes -= entry.reads.bytes

@@ -2,8 +2,7 @@
 //
 //     01 | epoch of this process (8) | transaction (8) | project (4) | database (4) | check (8)
 //
-// Invariant: a token that this engine never issued can be distinguished from the token of an ended
-// transaction.
+// Invariant: the engine can distinguish a token that it never issued from the token of an ended transaction.
 
 import FirestoreModel
 
@@ -50,7 +49,8 @@ struct TransactionToken: Equatable {
     return bytes
   }
 
-  /// FNV-1a with a fixed seed. It guards against mistakes, not against malice: a token grants no rights.
+  /// FNV-1a with a fixed seed. It detects accidental corruption, but not forgery. A forged token is harmless,
+  /// since tokens grant no rights.
   private static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
     var hash: UInt64 = 0xCBF2_9CE4_8422_2325 ^ 0x4865_6172_7468
     for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }

@@ -46,7 +46,7 @@ extension WatchWorker {
     return hasSent
   }
 
-  /// Computes the changes of the targets' windows.
+  /// Computes how the changes move the windows of targets with limit or offset.
   private func windows(
     after changes: PendingChanges, of targets: [Int: ActiveTarget], _ version: Version, _ stream: WatchStream
   ) async throws -> [Int: WindowUpdate] {

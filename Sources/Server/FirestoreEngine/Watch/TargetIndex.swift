@@ -36,7 +36,7 @@ struct TargetIndex {
   final class Entry {
     let query: PreparedQuery
     var subscribers: [Int: WatchStream] = [:]
-    /// The entry's ids in the interval trees.
+    /// For each key of the query that is a range, the entry's position in the interval tree of the field.
     fileprivate var ranges: [(field: FieldPath, id: UInt64, start: Key)] = []
 
     init(_ query: PreparedQuery) { self.query = query }
@@ -69,7 +69,8 @@ struct TargetIndex {
     func hash(into hasher: inout Hasher) { hasher.combine(prepared.query) }
   }
 
-  /// Targets by the documents that they listen to, and by those that their permission depends on.
+  /// Targets of named documents, by the documents that they select. Then targets by the documents that their
+  /// permission depends on.
   private var documents: [ResourcePath: [Int: WatchStream]] = [:]
   private var dependencies: [ResourcePath: [Int: WatchStream]] = [:]
   private var collections: [ResourcePath: Bucket] = [:]

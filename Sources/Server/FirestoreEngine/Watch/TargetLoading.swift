@@ -249,7 +249,8 @@ extension WatchWorker {
     if stream.isClosed { throw OutputClosed() }
   }
 
-  /// The paths in a target's scope that commits have changed since a version; nil if there are too many.
+  /// The paths of documents in the target's collections that commits have changed since a version; nil if
+  /// there are too many.
   private func changedPaths(
     for target: ActiveTarget, since start: Version, upTo version: Version, _ database: FirestoreDatabase
   ) async throws -> [ResourcePath]? {

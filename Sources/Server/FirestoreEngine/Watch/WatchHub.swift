@@ -144,7 +144,7 @@ final class WatchHub: Sendable {
 
   /// Reserves a version above every commit so far, raises `published` to it, and returns it.
   func advance() async throws -> Version {
-    // When a reservation completes, `publish` has received every earlier commit.
+    // When the store completes a reservation, it has already called `publish` for every earlier commit.
     let version = try await rows.reserveVersion()
     state.withLock { $0.published = max($0.published, version) }
     return version

@@ -316,7 +316,8 @@ actor WatchWorker {
         var target = target
         var selection = target.selection
         if case .documents = selection, target.dependencies.isDisjoint(with: named) {
-          // Each named document is allowed or denied separately.
+          // The policy decides about each named document separately, so only the changed documents are
+          // checked again.
           selection = .documents(named.compactMap { DocumentName(database: stream.database.name, path: $0) })
         }
         try await authorizeTarget(&target, selection, at: version, stream)

@@ -1,7 +1,7 @@
-// The hub locator file `hub-<project>.json` in the temporary directory, by which the Firebase CLI finds the hub
-// of a project's emulators.
+// The hub locator is the file `hub-<project>.json` in the temporary directory. The Firebase CLI reads it to
+// find the emulator hub of a project. The hub is a port that lists the project's emulators.
 //
-// Invariant: the file of another running process is neither replaced nor removed.
+// Invariant: a file of another running process is neither replaced nor removed.
 
 import EmulatorSuite
 import Foundation
@@ -11,7 +11,8 @@ import Logging
 struct HubLocator: Sendable {
   private let path: String
 
-  /// Writes the file; nil, with a log message, if that is not possible.
+  /// Writes the file. Returns nil, and logs the reason, if the file belongs to another running process or
+  /// cannot be written.
   init?(
     project: String, host: String, port: Int, version: String, log: Logger,
     directory: String = NSTemporaryDirectory()

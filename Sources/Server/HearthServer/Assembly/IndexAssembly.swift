@@ -1,4 +1,5 @@
-// Sets the indexes of the project's index files on the Firestore engine, at the start and on every reload.
+// The index assembly reads the project's index files and sets their indexes on the Firestore engine. It runs
+// at the start and on every reload.
 
 import FirestoreEngine
 import FirestoreModel

@@ -1,4 +1,5 @@
-// Assembles the Realtime Database of a server: its engine, its access policy and its endpoint.
+// The Realtime Database assembly makes the parts of a server's Realtime Database: its engine, its access
+// policy and its endpoint.
 
 import Logging
 import OrderedStore
@@ -35,6 +36,6 @@ struct RealtimeAssembly: Sendable {
     }
   }
 
-  /// Shuts the engine down. The port was drained before.
+  /// Shuts the engine down. The caller has drained the port before.
   func shutDown() async { await engine.shutdown() }
 }

@@ -1,12 +1,13 @@
-// Opens the store of a configuration.
+// Opens the store that a configuration names.
 
 import EmbeddedStore
 import Logging
 import OrderedStore
 
 extension HearthConfiguration.Storage {
-  /// Opens the store. The process holds a data directory until the store is closed.
-  /// - Throws: ``HearthError`` with advice; for a directory in use, with its owner.
+  /// Opens the store. A data directory stays locked by this process until the store is closed.
+  /// - Throws: ``HearthError`` with advice. For a locked directory the message names the process that has it
+  ///   open.
   func open(log: Logger) async throws(HearthError) -> any OrderedStore {
     let options = StoreOptions(report: { log.error("\($0)") })
     do {

@@ -1,11 +1,11 @@
-// Reads a configuration file, with a readable reason if that fails.
+// Reads a configuration file. If that fails, the error contains the system's reason.
 
 import Foundation
 
 /// Reads the configuration files of a server.
 public enum ConfigurationFile {
   /// The bytes of a file; nil if it does not exist.
-  /// - Throws: ``HearthError`` with the reason only. The caller adds the purpose of the file.
+  /// - Throws: ``HearthError`` that contains only the reason. The caller adds the file's name and purpose.
   public static func read(_ path: String) throws(HearthError) -> [UInt8]? {
     guard let file = fopen(path, "rb") else {
       if errno == ENOENT || errno == ENOTDIR { return nil }
@@ -22,7 +22,7 @@ public enum ConfigurationFile {
     }
   }
 
-  /// The system's reason for the last failure.
+  /// The error with the system's reason for the last failed call (`errno`).
   private static var failure: HearthError {
     errno == EISDIR
       ? HearthError("it is a directory, and only a file can be read.")

@@ -1,7 +1,8 @@
-// A project's firebase.json: emulator hosts and ports, index files, and whether rules are named.
+// A project's firebase.json. The server reads the emulators' hosts and ports, the index files, and whether
+// the file names security rules.
 //
-// Invariant: a rules file is never silently unenforced. While this server enforces no rules, a file that names
-// one is an error.
+// Invariant: rules are never silently ignored. This server does not enforce rules, so a firebase.json that
+// names a rules file is an error.
 
 import JSON
 import RealtimeModel
@@ -22,7 +23,8 @@ struct FirebaseJSON: Equatable {
   /// Parses a file.
   /// - Parameter path: the name of the file, for messages.
   init(_ bytes: [UInt8], path: String) throws(HearthError) {
-    // A duplicate member could hide the one that names rules. This parser also adds line and column to errors.
+    // This parser rejects duplicate members, because one of them could hide another that names rules. It also
+    // adds line and column to errors.
     _ = try LocatedJSON.parse(bytes, path: path)
     let json: JSONValue
     do {
@@ -129,8 +131,8 @@ struct FirebaseJSON: Equatable {
   /// The byte-order mark U+FEFF, which some editors write at the start of a UTF-8 file.
   static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
-  /// Replaces comments and a byte-order mark by spaces. The Firebase tools accept `//` and `/* */` in this
-  /// file.
+  /// Replaces comments and a byte-order mark by spaces, so that positions do not change. The Firebase tools
+  /// accept `//` and `/* */` comments in this file.
   static func withoutComments(_ source: [UInt8]) -> [UInt8] {
     enum Place { case text, string, escape, line, block }
     var bytes = source

@@ -1,5 +1,5 @@
-// The configuration of a server, resolved from flags, variables, firebase.json and defaults (see
-// ConfigurationSources). In-process users such as tests make it themselves.
+// The configuration of a server. The command makes it from flags, variables, firebase.json and defaults (see
+// ConfigurationSources). Programs that run a server in their process, such as tests, make it directly.
 
 public import Logging
 
@@ -41,11 +41,11 @@ public struct HearthConfiguration: Sendable {
     }
   }
 
-  /// The treatment of queries for which the hosted product requires another index.
+  /// The treatment of a query that lacks an index which the hosted product would require.
   public enum IndexMode: String, Sendable {
     /// The query runs.
     case automatic
-    /// The query fails with the product's error.
+    /// The query fails with the same error as in the hosted product.
     case strict
   }
 
@@ -71,7 +71,7 @@ public struct HearthConfiguration: Sendable {
   public var indexFiles: [IndexFile] = []
   /// The limits of both products.
   public var limits = ServerLimits()
-  /// The project of database namespaces that name no project.
+  /// The project ID. The default Realtime Database namespace, the hub and exports use it.
   public var project = "demo-project"
   /// The address of Cloud Firestore.
   public var firestore = Address(port: 8080)
@@ -79,7 +79,7 @@ public struct HearthConfiguration: Sendable {
   public var database: Address? = Address(port: 9000)
   /// The address of the emulator hub; nil for none.
   public var hub: Address?
-  /// Whether a hub port in use is an error. Otherwise the hub uses any free port.
+  /// Whether the start fails if the hub's port is in use. Otherwise the hub then uses any free port.
   public var hubPortIsFixed = false
   /// Whether to trust callers as the emulator suite does. It accepts missing tokens, unsigned tokens and
   /// `owner`, and creates projects and databases on first use.
@@ -143,13 +143,14 @@ public struct HearthConfiguration: Sendable {
     }
   }
 
-  /// Whether two hosts may be the same address.
+  /// Whether listeners on two hosts with the same port may conflict.
   private static func overlap(_ a: String, _ b: String) -> Bool {
     let (a, b) = (a == "localhost" ? "127.0.0.1" : a, b == "localhost" ? "127.0.0.1" : b)
     return a == b || [a, b].contains { $0 == "0.0.0.0" || $0 == "::" }
   }
 
-  /// Whether a name is a valid project ID. Paths of both products and host names contain it.
+  /// Whether a name is a valid project ID. It must be usable in paths and host names, because requests of
+  /// both products contain it there.
   private static func isProjectID(_ name: String) -> Bool {
     func isPlain(_ byte: UInt8) -> Bool {
       switch byte {

@@ -1,7 +1,7 @@
-// An index file, firestore.indexes.json, in the format of the Firebase tools.
+// Parses an index file, firestore.indexes.json, in the format of the Firebase tools.
 //
-// Invariant: every part of the file takes effect, or is in `warnings`, or is an error with line, column and
-// JSON path.
+// Invariant: no part of the file is silently ignored. A part without effect is in `warnings`, and an invalid
+// part is an error with line, column and JSON path.
 
 import FirestoreEngine
 import FirestoreModel
@@ -204,12 +204,12 @@ struct IndexesJSON {
 
   // MARK: Parts
 
-  /// The members that select how a field is indexed. `mode` is the old name of all of them.
+  /// The members that select how a field is indexed. `mode` is an old name that replaces the others.
   private static let modes = ["order", "arrayConfig", "vectorConfig", "searchConfig", "mode"]
   /// The members of an index that describe it apart from its fields.
   private static let properties = ["density", "multikey", "apiScope"]
 
-  /// Warns of each unknown member, such as a known one with another spelling.
+  /// Warns of each unknown member, such as a misspelled one.
   private mutating func warnAboutUnknownMembers(
     except known: [String], in value: LocatedJSON, _ jsonPath: String
   ) {
@@ -228,7 +228,7 @@ struct IndexesJSON {
     }
   }
 
-  /// Checks the members of an index that make no difference here.
+  /// Checks the members of an index that are valid but have no effect in this server.
   private mutating func checkProperties(of index: LocatedJSON, _ jsonPath: String) throws(HearthError) {
     if let density = index["density"] {
       let text = try string(density, "\(jsonPath).density")

@@ -1,6 +1,8 @@
-// A limits file: `{"firestore": {"documentBytes": 4194304}, "realtime": {"depth": 64}}`. Comments are allowed.
+// Parses a limits file, which raises limits of the products: `{"firestore": {"documentBytes": 4194304},
+// "realtime": {"depth": 64}}`. The file may contain comments.
 //
-// Invariant: every member of the file takes effect, or is an error with line, column and limit.
+// Invariant: no member of the file is ignored. An unknown or invalid member is an error with line, column and
+// the limit's name.
 
 /// Reads limits files.
 enum LimitsJSON {

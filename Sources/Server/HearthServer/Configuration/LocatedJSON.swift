@@ -1,4 +1,4 @@
-// Located JSON values: each value has its position in the file, so that configuration errors have line and
+// Located JSON: JSON values with their positions in the file, so that configuration errors can name line and
 // column.
 
 import JSON
@@ -81,7 +81,7 @@ struct LocatedJSON {
     }
   }
 
-  /// `line:column` of an offset. A byte-order mark is not a column.
+  /// Returns the position `line:column` of an offset. A byte-order mark does not count as a column.
   static func lineAndColumn(of offset: Int, in source: [UInt8]) -> String {
     let before = source.prefix(offset)
     let line = before.count { $0 == UInt8(ascii: "\n") } + 1

@@ -1,8 +1,8 @@
-// The limits of the products that a server may raise, by their names in a limits file. Each has a ceiling and
-// the reason for it.
+// The server limits are those limits of the two Firebase products that an operator may raise in a limits
+// file. Each has a name, a ceiling, and the reason for the ceiling.
 //
-// Invariant: no limit is below the product's own limit, so that clients can rely on it. No limit is above its
-// ceiling, up to which tests cover it.
+// Invariant: no limit is below the hosted product's limit, so clients can rely on the documented limits. No
+// limit is above its ceiling, because tests cover values only up to there.
 
 public import FirestoreEngine
 import FirestoreModel
@@ -15,7 +15,7 @@ public struct ServerLimits: Sendable, Equatable {
   /// The limits of the Realtime Database.
   public var realtime = RealtimeLimits.standard
 
-  /// Makes the products' own limits.
+  /// Makes the limits of the hosted products.
   public init() {}
 
   /// A limit that may be raised.
@@ -24,11 +24,11 @@ public struct ServerLimits: Sendable, Equatable {
     public let product: String
     /// The name in that product's section of a limits file.
     public let name: String
-    /// The product's own limit.
+    /// The limit of the hosted product.
     public let standard: Int
     /// The maximum value.
     public let ceiling: Int
-    /// The reason for the ceiling, as the second half of a sentence.
+    /// The reason for the ceiling, as the clause that follows "since" in error messages.
     public let reason: String
     let path: any WritableKeyPath<ServerLimits, Int> & Sendable
 
@@ -163,7 +163,8 @@ public struct ServerLimits: Sendable, Equatable {
   ]
 
   /// Sets a limit.
-  /// - Throws: the problem with the value, as the second half of a sentence that begins with the limit's name.
+  /// - Throws: ``HearthError`` with the problem. The message is the end of a sentence that begins with the
+  ///   limit's name.
   mutating func set(_ limit: Adjustable, to value: Int) throws(HearthError) {
     guard value >= limit.standard else {
       throw HearthError(

@@ -1,20 +1,23 @@
-// The catalogue rows of a store: its databases, their floors, the version ceiling and the format of the layout.
+// The catalogue rows of a store: its databases, their floors, the version ceiling and the format of the
+// layout. A floor is the oldest readable version of a database. The ceiling is a bound above every assigned
+// version.
 //
 // Rows read from disk are validated and reported as corrupted. A debug build decodes each entry after encoding it.
 
 /// Reads and writes the catalogue's rows. ``StorageKeyLayout`` documents their bytes.
 enum CatalogueRows {
-  /// The format of this layout. A store of another format is not opened.
+  /// The number of this layout's format. A store whose stored number differs is not opened.
   static let format: UInt8 = 1
 
-  /// The catalogue's entry of a database.
+  /// The catalogue entry of one database.
   struct Entry: Sendable, Equatable {
     var number: DatabaseNumber
     var created: Version
     var keepsHistory: Bool
   }
 
-  /// The highest version that a store accepts from disk, in microseconds. Versions above it would soon overflow.
+  /// The highest version that a store accepts from disk, in microseconds. A higher one is damage: versions
+  /// follow the clock, and half the range of 64 bits must stay free of overflow.
   private static let maximumVersion: UInt64 = 1 << 62
 
   private static let formatKey: Key = [0, UInt8(ascii: "s")]

@@ -1,4 +1,5 @@
-// A database of an ``EngineStore``: the calls of the contract, which read from the published state or join the sequencer.
+// A database of an ``EngineStore``. Reads use the published state, which is durable. Writes are calls that
+// wait in the queue of the database's commit sequencer.
 
 /// A handle of an open database. It retains its store, so that the store lives while its databases are used.
 final class EngineDatabase: OrderedDatabase {
@@ -37,7 +38,7 @@ final class EngineDatabase: OrderedDatabase {
   ) {
     let call = SequencedCall(completion)
     do {
-      // The call retains the store, which must not end before every call is completed.
+      // The closure retains the store, because the store must not be released before every call is completed.
       try database.sequencer.enqueue { [store] sequencer in
         withExtendedLifetime(store) { sequencer.execute(validating: reads, body, call) }
       }
@@ -98,7 +99,7 @@ private struct PinnedState: PinnedView {
   }
 }
 
-/// An open database, as its store retains it.
+/// The parts of an open database. The store retains this object, and handles refer to it.
 final class OpenDatabase: Sendable {
   let name: String
   let createdVersion: Version
@@ -119,13 +120,13 @@ final class OpenDatabase: Sendable {
     self.sequencer = sequencer
   }
 
-  /// A reader of the rows of a published state.
+  /// Makes a reader of the rows of a published state.
   func reader(_ published: PublishedState.PublishedView, _ tier: ReadTier) -> RowReader {
     RowReader(
       snapshot: published.snapshot, layout: layout, tier: tier, newestVersion: published.latest)
   }
 
-  /// Whether a read at a version needs history.
+  /// Whether a read at a version must read history rows, because rows have changed after that version.
   /// - Throws: ``StoreError`` if the version is above the latest or below the floor.
   func isPast(_ version: Version, _ published: PublishedState.PublishedView) throws -> Bool {
     if version > published.latest { throw StoreError.versionInFuture }

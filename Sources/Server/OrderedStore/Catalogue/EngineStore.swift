@@ -1,8 +1,10 @@
-// A store on a storage engine: the catalogue of databases, the threads, opening and closing. MemoryStore and EmbeddedStore
-// add their engines.
+// An engine store implements the store contract on a storage engine. It holds the catalogue of databases and
+// the threads. MemoryStore and EmbeddedStore wrap it with their engines.
 //
-// Invariant: every version assigned before the start is at most the ceiling found on disk. Every version assigned after the
-// start is above that ceiling, independent of the clock.
+// The ceiling is a version on disk that is raised before versions above it are published.
+//
+// Invariant: every version that earlier processes published is at most the ceiling found on disk. Every
+// version that this process assigns is above it, even if the clock was set back.
 
 import Locking
 
@@ -115,12 +117,13 @@ package final class EngineStore: OrderedStore {
   /// The current time, in microseconds since the Unix epoch.
   var now: UInt64 { options.clock.now() }
 
-  /// Deletes the rows below the history windows of all databases now. For tests and tools.
+  /// Deletes the history of all databases that is older than their history windows now. For tests and tools.
   package func trimNow() async throws {
     try await onCatalogue { try self.trimmer.trimAll() }
   }
 
-  /// Runs a read on this thread while memory serves it and it stays short, else again on a reader thread.
+  /// Runs a read on the caller's thread. If the read needs the disk or becomes long, runs it again from the
+  /// start on a reader thread.
   func read<Result: Sendable>(_ read: @escaping @Sendable (ReadTier) throws -> Result) async throws
     -> Result
   {
@@ -131,7 +134,7 @@ package final class EngineStore: OrderedStore {
     }
   }
 
-  /// Runs a part of a long scan on a reader thread. The engine does not cache what it reads.
+  /// Runs a part of a long scan on a reader thread. The engine does not cache the rows of the scan.
   func readWithoutCacheFill<Result: Sendable>(_ read: @escaping @Sendable (ReadTier) throws -> Result)
     async throws
     -> Result
@@ -182,7 +185,8 @@ package final class EngineStore: OrderedStore {
       }
     } else {
       let number = try CatalogueRows.readNextNumber(snapshot)
-      // A database of this name may have been removed. Versions of it that clients still have must be below the new one's.
+      // An earlier database of this name may have been removed, and clients may still have its versions. The
+      // new database's versions must be above them.
       let before = max(bootVersion, registry.withLock { $0.newestRemovedVersion })
       let created = Version(microseconds: max(options.clock.now(), before.microseconds + 1))
       precondition(
@@ -247,7 +251,7 @@ package final class EngineStore: OrderedStore {
     if let failure = outcome.wait(until: { $0 }) { throw failure }
   }
 
-  /// Closes the parts of the store in order: trimmer, sequencers, writer, readers, engine. Blocks.
+  /// Closes the parts of the store in this order: trimmer, sequencers, writer, readers, engine. Blocks.
   private func closeAll() {
     trimmer.stop()
     catalogue.close()
@@ -266,7 +270,8 @@ package final class EngineStore: OrderedStore {
     engine.close()
   }
 
-  /// Lowers the ceiling on disk to the newest version, so that the next start does not skip reserved versions.
+  /// Lowers the ceiling on disk to the newest version. The next start then continues directly above it
+  /// instead of above the old ceiling.
   private func lowerCeiling(_ databases: [OpenDatabase]) {
     guard pipeline.failure == nil else { return }
     let removed = max(bootVersion, registry.withLock { $0.newestRemovedVersion })

@@ -1,5 +1,6 @@
-// The group-commit writer of a store: commits sequenced while one group is being synced form the next group. Many
-// commits share one sync, and the sequencers run bodies meanwhile.
+// The commit pipeline is the group-commit writer of a store. Commits that are sequenced while one group is
+// synced form the next group. Many commits therefore share one sync, and sequencers run further bodies during
+// the sync. A body is the caller's closure that reads and writes rows.
 //
 // Path of one commit through the store, in order:
 //   1. Contract/OrderedStore.swift        `OrderedDatabase.execute`, the call of an engine
@@ -29,7 +30,7 @@ struct SequencedCommit {
     case commit
     /// The call reserved a new version and changed nothing.
     case reservation
-    /// The call waits for everything sequenced before it. Its version is not new.
+    /// The call only waits for all calls sequenced before it. It gets no new version.
     case barrier
   }
 
@@ -77,21 +78,23 @@ final class CommitPipeline: Sendable {
   private struct State {
     var openGroup: Group
     var recycledGroup: Group?
-    /// The number of groups handed to the writer.
+    /// The number of groups that the writer has taken.
     var groupCount: UInt64 = 0
     var failure: StoreError?
     var isStopping = false
-    /// Whether the writer has returned, so that nothing submitted later would be written.
+    /// Whether the writer has returned. Calls submitted later fail, because nobody would write them.
     var hasEnded = false
     /// Whether the writer may take the open group.
     var isReleased = false
   }
 
-  /// The distance between the clock and a newly written ceiling, in microseconds.
+  /// The distance between the clock and a newly written ceiling, in microseconds. A ceiling that leads the
+  /// clock must be written only once in this time.
   static let ceilingLead: UInt64 = 1_000_000
-  /// The size of the open group's batch above which submitting threads wait for the group in progress, in bytes.
+  /// The size of the open group's batch above which submitting threads wait until the writer takes the group,
+  /// in bytes.
   static let maximumGroupBytes = 64 << 20
-  /// The batch size up to which a completed group is used again, in bytes.
+  /// The maximum size of a batch that is reused for a later group, in bytes. Larger batches are freed.
   private static let maximumRecycledBytes = 1 << 20
 
   private let engine: any StorageEngine
@@ -124,7 +127,8 @@ final class CommitPipeline: Sendable {
       if let failure = state.failure { return .some(failure) }
       if state.hasEnded { return .some(PublishedState.closed) }
       if state.openGroup.batch.byteCount > CommitPipeline.maximumGroupBytes {
-        // The same thread may have filled the group and not released it yet.
+        // This thread may have filled the group without releasing it. It must release the group before it
+        // waits, or it would wait forever.
         if !state.isReleased {
           state.isReleased = true
           self.state.broadcast()
@@ -140,8 +144,8 @@ final class CommitPipeline: Sendable {
     if let failure { commit.completion(failure) }
   }
 
-  /// Lets the writer take the open group. A sequencer calls this when it has no more calls at hand, so that calls which
-  /// arrived together share a sync.
+  /// Lets the writer take the open group. A sequencer calls this after it has run the calls that arrived
+  /// together, so that they share a sync.
   func release() {
     let wakes = state.withLock { state in
       guard !state.openGroup.commits.isEmpty, !state.isReleased else { return false }
@@ -157,8 +161,8 @@ final class CommitPipeline: Sendable {
     state.broadcast()
   }
 
-  /// Fails every call from now on. Also used for failed writes outside the pipeline.
-  /// - Returns: the error that calls fail with: that of the first failed write.
+  /// Fails every call from now on. The trimmer also calls it when one of its writes fails.
+  /// - Returns: the error of the first failed write, with which all calls fail.
   func fail(_ cause: StoreError) -> StoreError {
     let failure = StoreError.unavailable(
       "writing failed, so nothing is written until the server restarts: \(cause.message)")
@@ -247,7 +251,8 @@ final class CommitPipeline: Sendable {
       if let snapshot { published.snapshot = snapshot }
       return (group.commits.map { $0.publishedState.publish($0) }, previous)
     }
-    // Releasing a snapshot takes the engine's lock: not while readers wait for this one.
+    // Releasing the previous snapshot takes the engine's lock. It is released here, outside the lock of
+    // `published`, so that readers do not wait for it.
     withExtendedLifetime(previous) {}
     var delivered: [PublishedState] = []
     for (commit, followers) in zip(group.commits, followers) where !followers.isEmpty {

@@ -1,10 +1,11 @@
-// The published state of a database: its durable versions, and the followers of its log. All databases of a store share
-// one published snapshot, so that an idle database does not pin an old one.
+// The published state of a database: its durable versions, and the followers of its log. A follower is a
+// callback that receives each durable log record. All databases of a store share one published snapshot. If
+// each had its own, an idle database would retain an old one.
 //
 // Invariants
 //   1. The versions of a published state and the shared snapshot change together under one lock. A reader gets a
 //      snapshot that contains exactly the commits up to `latest`.
-//   2. floor, newestCommit and delivered are at most latest. None of the four ever falls.
+//   2. `floor`, `newestCommit` and `delivered` are at most `latest`. None of the four versions ever falls.
 
 import Locking
 
@@ -24,7 +25,8 @@ final class PublishedState: @unchecked Sendable {
   let published: Guarded<Published>
   /// The version of the newest durable commit or reservation.
   private var latest: Version
-  /// The version of the newest durable commit. The rows do not change between it and `latest`.
+  /// The version of the newest durable commit. It is below `latest` after a reservation, which changes no
+  /// rows.
   private var newestCommit: Version
   /// Every record up to this version has been delivered to the followers.
   private var delivered: Version
@@ -76,7 +78,7 @@ final class PublishedState: @unchecked Sendable {
     }
   }
 
-  /// Raises the floor to a version, but not above the latest. It never falls.
+  /// Raises the floor to a version, or to `latest` if that is lower. Never lowers it.
   func raiseFloor(to version: Version) {
     published.withLock { _ in floor = max(floor, min(version, latest)) }
   }

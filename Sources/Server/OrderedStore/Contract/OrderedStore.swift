@@ -1,5 +1,9 @@
-// The contract of an ordered store: serializable transactions over ordered keys, and one commit log per database.
-// Model: FoundationDB's transactions (Zhou et al., SIGMOD 2021), plus `execute`.
+// The contract of an ordered store: serializable transactions over ordered keys, and one commit log per
+// database. The transactions follow FoundationDB (Zhou et al., SIGMOD 2021). In addition, `execute` runs a
+// read-modify-write inside the store.
+//
+// A database has a commit sequencer, which runs the callers' closures (bodies) one at a time and assigns
+// versions. A commit is in flight from its body's end until it is durable.
 //
 // Invariants
 //   1. A commit is visible to `read`, `log` and `latestVersion` only after it is durable.
@@ -40,7 +44,7 @@ public protocol OrderedStore: Sendable {
 public enum HistoryWindow: Sendable, Equatable {
   /// At least this number of seconds.
   case seconds(Int)
-  /// As long as a read that is open now needs them.
+  /// Only as long as an open read needs them.
   case activeReadersOnly
 }
 
@@ -57,9 +61,9 @@ public protocol OrderedDatabase: Sendable {
 
   /// Reads a consistent view.
   ///
-  /// `body` runs synchronously and may block. The store first runs it on the caller's thread, while memory serves its
-  /// reads and its scans stay short. Otherwise the store runs it again from the start on a reader thread.
-  /// `body` must therefore have no side effects.
+  /// `body` runs synchronously and may block. The store first runs it on the caller's thread. If a read there
+  /// needs the disk or becomes long, the store runs `body` again from the start on a reader thread. `body`
+  /// must therefore have no side effects.
   /// - Parameter version: the version to read at; nil for the newest durable state.
   /// - Throws: ``StoreError/versionTooOld`` below the history window, ``StoreError/versionInFuture`` above
   ///   ``latestVersion``, and any error of `body`.
@@ -69,20 +73,23 @@ public protocol OrderedDatabase: Sendable {
 
   /// Pins the newest durable state for reads that are too long for one call, such as an export to a slow client.
   ///
-  /// Rows overwritten meanwhile occupy space until the view is released. Pin a view for minutes, not for days.
+  /// Rows that are overwritten in the meantime occupy space until the view is released. Pin a view for
+  /// minutes, not for days.
   /// - Throws: ``StoreError`` when the database is closed.
   func pinView() throws -> any PinnedView
 
   /// Runs a deterministic read-modify-write in the database's single sequencer.
   ///
-  /// `body` sees every commit sequenced before it, durable or in flight. Hot keys therefore neither conflict nor wait
-  /// for each other's sync. Bodies run one at a time, in the order of the calls. `completion` runs after the commit is
-  /// durable. A body that throws writes nothing.
+  /// `body` sees every commit sequenced before it, durable or in flight. Calls that change the same key
+  /// therefore neither conflict nor wait for each other's sync. Bodies run one at a time, in the order of the
+  /// calls. `completion` runs after the commit is durable. A body that throws writes nothing.
   ///
-  /// A body that neither writes nor logs commits nothing. Its result is delivered once everything that it saw is durable,
-  /// with the version of that state. ``SequencedTransaction/reserveCommitVersion()`` gives it a separate version.
+  /// A body that neither writes nor logs makes no commit. `completion` then gets the version of the state
+  /// that the body saw, after that state is durable. With ``SequencedTransaction/reserveCommitVersion()`` it
+  /// gets a new version instead.
   /// - Parameters:
-  ///   - reads: the caller's earlier reads; `body` runs only if none of them has changed since.
+  ///   - reads: the caller's earlier reads; `body` runs only if none of the rows has changed since they were
+  ///     read.
   ///   - body: reads and writes through its argument, which is valid during the call only.
   ///   - completion: called exactly once with the outcome: on the publishing thread, on a sequencer thread, or on the
   ///     caller's thread for a call that is rejected immediately. It must be quick and must not block. Errors are
@@ -92,9 +99,9 @@ public protocol OrderedDatabase: Sendable {
     completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   )
 
-  /// Reserves a version above every commit so far and below every later one. Monotonic across restarts.
+  /// Reserves a version above every commit so far and below every later commit, also across restarts.
   ///
-  /// A read time that a client receives without a commit is such a version: no later commit appears below it.
+  /// Use it for a read time that is sent to a client: no later commit can get a version at or below it.
   func reserveVersion() async throws -> Version
 
   /// ``latestVersion`` if it is at most `age` microseconds older than the clock; else nil.
@@ -102,7 +109,8 @@ public protocol OrderedDatabase: Sendable {
 
   /// ``latestVersion`` if it is at most `age` microseconds older than the clock, else a version reserved now.
   ///
-  /// A snapshot that is read later must start here: on an idle database the newest commit may be at the end of history.
+  /// Use it to read a state repeatedly over some time. On an idle database ``latestVersion`` may be so old
+  /// that it soon leaves the history window.
   func recentVersion(within age: UInt64) async throws -> Version
 
   /// Returns at most `limit` commit records with a version above `version`, in order and without gaps.
@@ -113,7 +121,8 @@ public protocol OrderedDatabase: Sendable {
   /// Registers a follower of the log.
   ///
   /// The store calls `deliver` once for each durable commit with a log record, in order, on the publishing thread. The call
-  /// happens after the commit is durable and before its `execute` completes. It must be quick and must not block.
+  /// happens after the commit is durable and before its `execute` completes. `deliver` must be quick and must
+  /// not block.
   /// - Returns: the subscription. Records up to its ``LogSubscription/startsAfter`` are in ``log(after:limit:)``.
   func follow(_ deliver: @escaping @Sendable (LogRecord) -> Void) -> any LogSubscription
 }
@@ -157,9 +166,11 @@ public protocol ReadView {
       Bool
   ) throws
 
-  /// Visits rows like ``scan(_:reverse:_:)``, and also stops after `limit` keys that have no row at this view's version.
+  /// Visits rows like ``scan(_:reverse:_:)``, and also stops after `limit` hidden keys: keys without a row at
+  /// this view's version.
   ///
-  /// A view of the past also steps over keys that were created later or deleted earlier, while they are in history.
+  /// Only a view of the past has hidden keys. They were created after its version or deleted before it, and
+  /// their history is not trimmed yet. Stepping over them takes time, which the limit bounds.
   /// - Returns: the number of keys without a row, and the key from which the caller can continue.
   func scan(
     _ range: KeyRange, reverse: Bool, maximumHidden limit: Int,
@@ -169,7 +180,7 @@ public protocol ReadView {
 }
 
 extension ReadView {
-  /// Scans a view that only contains visible keys.
+  /// The default for a view without hidden keys: scans without a limit.
   public func scan(
     _ range: KeyRange, reverse: Bool, maximumHidden limit: Int,
     _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
@@ -187,13 +198,14 @@ public struct HiddenKeys: Sendable {
   /// The last scanned key if the scan stopped at its limit of hidden keys; nil if `visit` stopped it or it completed.
   public var last: Key?
 
-  /// No hidden keys.
+  /// Makes a result with no hidden keys.
   public init() {}
 }
 
 /// The transaction that a sequenced body reads and writes: it sees all sequenced commits and its own writes.
 public protocol SequencedTransaction: ReadView {
-  /// The version of this commit: max(clock, last + 1 µs). Equals `version` of the view.
+  /// The version of this commit: the clock, or 1 µs above the last version if that is higher. Equals
+  /// `version` of the view.
   var commitVersion: Version { get }
 
   /// Writes a row.
@@ -212,16 +224,16 @@ public protocol SequencedTransaction: ReadView {
 
   /// Removes all rows of a range.
   ///
-  /// The commit fails with ``StoreError/limitExceeded(_:)`` if the database keeps history and all its writes together
-  /// replace and remove more than 256 MiB.
+  /// In a database with history, a commit fails with ``StoreError/limitExceeded(_:)`` if it replaces and
+  /// removes more than 256 MiB in total.
   func clear(_ range: KeyRange) throws
 
-  /// Adds this commit's log record: bytes for later processes, and the same facts in memory for followers in this
-  /// process. At most one per commit.
+  /// Adds this commit's log record, at most one per commit. `payload` is stored. `attachment` is the same
+  /// information as an object in memory, which followers receive without decoding.
   func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws
 
-  /// Reserves ``commitVersion`` for this body even if it changes nothing. No other commit or reservation gets the same
-  /// version, and every version assigned before is lower.
+  /// Reserves ``commitVersion`` for this body even if it changes nothing. No other commit or reservation gets
+  /// this version, and all versions assigned before are lower.
   func reserveCommitVersion()
 }
 
@@ -229,7 +241,8 @@ public protocol SequencedTransaction: ReadView {
 public struct Committed<Result: Sendable>: Sendable {
   /// The return value of the body.
   public var result: Result
-  /// The commit's version; for a body that wrote nothing and reserved no version, the version of the state it saw.
+  /// The version of the commit or reservation. If the body neither wrote nor reserved a version, the version
+  /// of the state that it saw.
   public var version: Version
   /// Whether the body wrote or logged anything.
   public var wrote: Bool

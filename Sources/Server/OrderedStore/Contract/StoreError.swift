@@ -1,4 +1,4 @@
-/// An error of a store. A struct with static members, so that new cases do not break callers.
+/// An error of a store. It is a struct and not an enum, so that a new kind of error does not break callers.
 public struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The kind of failure, for matching.
   public enum Code: String, Sendable {
@@ -20,7 +20,7 @@ public struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
 
   /// The kind of failure.
   public var code: Code
-  /// The cause, the place, and the permitted values.
+  /// The message for operators: the cause, where it occurred, and the permitted values.
   public var message: String
 
   /// Makes an error.

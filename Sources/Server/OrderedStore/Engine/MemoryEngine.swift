@@ -1,5 +1,5 @@
-// The storage engine in memory: an ordered map, copied on write, that ends with the process. `--ephemeral` runs on it, and
-// tests compare the embedded engine with it.
+// The memory engine is a storage engine in memory: an ordered map, copied on write. Its data ends with the
+// process. The option `--ephemeral` uses it, and tests compare the engine on disk with it.
 //
 // Invariant: a snapshot is a copy of the map's value. It cannot change, and making it is O(1).
 
@@ -130,7 +130,7 @@ final class MemoryCursor: EngineCursor {
 }
 
 /// Changes in the order in which they were added.
-// SAFETY: the store accesses a batch under the lock of the group that it belongs to.
+// SAFETY: the store accesses a batch only under the lock of the commit group that contains it.
 final class MemoryBatch: EngineBatch, @unchecked Sendable {
   enum Change {
     case put(Key, StoredValue)

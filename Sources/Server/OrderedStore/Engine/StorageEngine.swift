@@ -1,19 +1,21 @@
-// The storage engine under a store: an ordered map on physical keys with snapshots and atomic batches. The rest of the
-// contract (versions, history, sequencer, group commit, log, catalogue) is built on it once, for all engines.
+// A storage engine is the ordered map under a store, with snapshots and atomic batches. All other parts of
+// the store contract (versions, history, sequencer, group commit, log, catalogue) are built once on this
+// protocol, for all engines.
 //
 // Invariants of an engine
 //   1. A snapshot never changes, and contains only durable batches.
 //   2. A batch is applied completely or not at all, also across power cuts.
 //   3. Batches become durable in the order of their commits.
 
-/// The storage that a read may access. The thread of the read decides it.
+/// The storage that a read may access. It depends on the thread that runs the read.
 package enum ReadTier: Sendable {
-  /// Memory only, for short reads. A read that needs the disk or a long scan throws ``MemoryTierMiss``. For the threads of
-  /// callers, which serve other connections.
+  /// Memory only, for short reads on callers' threads, which also serve other connections. A read that needs
+  /// the disk or a long scan throws ``MemoryTierMiss``.
   case memory
-  /// Memory and disk. The read may block and take long. For the store's threads.
+  /// Memory and disk, for reads on the store's threads. Such a read may block and take long.
   case disk
-  /// Like ``disk``, but the engine does not cache what it reads. For scans so long that they would evict hot rows.
+  /// Like ``disk``, but without caching the rows that are read. For scans so long that they would evict
+  /// frequently used rows from the cache.
   case withoutCacheFill
 }
 
@@ -35,7 +37,8 @@ package protocol StorageEngine: AnyObject, Sendable {
   /// - Throws: ``StoreError``; the outcome is then unknown.
   func commit(_ batch: any EngineBatch) throws
 
-  /// Releases the disk space of a cleared range, if the engine can do so immediately. A hint.
+  /// Releases the disk space of a cleared range immediately if the engine can do so. The engine may ignore
+  /// this call.
   func reclaim(from start: Key, to end: Key)
 
   /// Releases the directory. All snapshots and cursors must have been released.

@@ -1,11 +1,12 @@
-// The layout of storage keys: it maps rows, undo rows and log records to the physical keys of the engine. No other file
-// knows the layout on disk.
+// The storage key layout maps rows, undo rows and log records to the physical keys of the engine. An undo row
+// is the old value of an overwritten or removed row, kept for reads of the past. No other file knows the
+// layout on disk.
 //
 //   key                                              value
 //   00 'c' <name>                                    catalogue: number (4), created at (8), history kind (1)
 //   00 'f' <number:4>                                floor (8): the oldest readable version
 //   00 'n'                                           the next number (4)
-//   00 'v'                                           ceiling (8): every assigned version is at most this
+//   00 'v'                                           ceiling (8): every published version is at most this
 //   00 's'                                           format of this layout (1)
 //   01 <number:4> 01 <key>                           current row: written at (8), value
 //   01 <number:4> 02 <escaped key> 00 01 <until:8>   undo row: written at (8), value that held until version `until`
@@ -59,7 +60,7 @@ struct StorageKeyLayout: Sendable {
     (prefix(space) + range.start, range.end.map { prefix(space) + $0 } ?? end(of: space))
   }
 
-  /// Passes the physical key of a row to `body`. A short key is on the stack.
+  /// Passes the physical key of a row to `body`. A short key is built on the stack.
   @inline(__always)
   func withRow<Result>(
     _ key: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Result
@@ -126,8 +127,9 @@ struct StorageKeyLayout: Sendable {
     buffer[5] = space.rawValue
   }
 
-  /// A key in the form of an undo row, without its terminator. A bound of keys maps to a bound of undo rows: the
-  /// terminator 00 01 sorts below the escape 00 ff of a longer key that continues with a zero, and below any other byte.
+  /// A key in the escaped form of undo rows, without the terminator. This form of a bound of rows is also the
+  /// bound of their undo rows, because escaping keeps the order of keys. A key's terminator 00 01 sorts below
+  /// any continuation of a longer key: below the escape 00 ff, and below every other byte.
   static func escaped(_ key: Key) -> Key {
     var result = Key()
     result.reserveCapacity(key.count + 8)
@@ -160,7 +162,7 @@ struct StorageKeyLayout: Sendable {
     return version(in: physical, at: physical.count - 8)
   }
 
-  /// The version at an offset of a key or value that is long enough for it.
+  /// The version at an offset of a key or value. The caller has checked that the key or value is long enough.
   @inline(__always)
   static func version(in bytes: UnsafeRawBufferPointer, at offset: Int) -> Version {
     Version(microseconds: UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)))

@@ -1,11 +1,12 @@
-// The trimmer of a store: deletes history below the windows of its databases, in the background and in bounded steps. It first
-// raises the floor, below which reads fail from then on. Then it deletes log records and undo rows up to the floor.
+// The trimmer of a store deletes history that is older than the history windows of its databases. It works in
+// the background and in bounded steps. It first raises the floor of a database: reads below that version fail
+// from then on. Then it deletes log records and undo rows (old values of rows) up to the floor.
 //
 // Invariants
-//   1. Deleted rows are at or below the floor, and the batch that deletes them writes the floor.
+//   1. Deleted rows are at or below the floor, and the batch that deletes them also writes the floor.
 //   2. A step reads a bounded number of rows, so that commits never wait long for it.
-// Undo rows are ordered by key, not by version. A sweep scans all of them, step by step. The next sweep starts after the floor
-// has advanced by a fraction of the window.
+// Undo rows are ordered by key, not by version, so a sweep must scan all of them. The next sweep starts only
+// after the floor can advance by one sixteenth of the window.
 
 import Locking
 
@@ -63,13 +64,14 @@ final class Trimmer: Sendable {
 
   func join() { thread?.join() }
 
-  /// Trims all databases now, however little there is to delete. Blocks.
+  /// Trims all databases now, even if a regular pass would wait until there is more to delete. Blocks.
   func trimAll() throws {
     worker.trimDatabases(completely: true)
     if let failure = worker.pipeline.failure { throw failure }
   }
 
-  /// The part of a trimmer that its thread retains, so that the thread does not retain the trimmer.
+  /// The part of a trimmer that its thread uses. The thread retains this part only, so that it does not keep
+  /// the trimmer alive.
   private struct Worker: Sendable {
     let engine: any StorageEngine
     let pipeline: CommitPipeline
@@ -93,7 +95,8 @@ final class Trimmer: Sendable {
       guard now > window else { return }
       let target = min(Version(microseconds: now - window), database.publishedState.latestVersion)
       let completed = state.withLock { $0.sweeps.first { $0.database === database }?.completedFloor }
-      // Before its creation a database has nothing to trim, and its complete log stays readable from the start.
+      // There is nothing to trim before the creation of a database. The floor stays there too, so that the
+      // complete log stays readable.
       guard let completed, target > max(completed, database.createdVersion) else { return }
       guard completely || target.microseconds - completed.microseconds >= max(window / 16, 1_000_000)
       else { return }

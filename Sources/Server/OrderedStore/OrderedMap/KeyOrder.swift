@@ -1,5 +1,5 @@
-// The order of keys: bytes compared as unsigned numbers, a prefix before its extensions. Every ordered structure of the store
-// uses these functions, so that memory, disk and merges agree.
+// The order of keys: bytes are compared as unsigned numbers, and a prefix sorts before its extensions. Every
+// ordered structure of the store uses these functions, so that memory, disk and merged scans agree.
 
 #if canImport(Darwin)
   internal import Darwin
@@ -9,7 +9,8 @@
   internal import Glibc
 #endif
 
-/// Compares two byte strings: negative, zero or positive.
+/// Compares two byte strings. Returns a negative number, zero or a positive number if `a` is below, equal to
+/// or above `b`.
 @inline(__always)
 package func compareBytes(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {
   let common = min(a.count, b.count)
@@ -20,7 +21,8 @@ package func compareBytes(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPoint
   return a.count - b.count
 }
 
-/// Compares two keys: negative, zero or positive.
+/// Compares two keys. Returns a negative number, zero or a positive number if `a` is below, equal to or above
+/// `b`.
 @inline(__always)
 package func compareKeys(_ a: Key, _ b: Key) -> Int {
   a.withUnsafeBytes { first in b.withUnsafeBytes { second in compareBytes(first, second) } }

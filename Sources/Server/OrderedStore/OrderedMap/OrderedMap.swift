@@ -1,5 +1,6 @@
-// An ordered map with value semantics: a B+ tree whose nodes are copied on write. A copy is O(1) and does not change with the
-// original. It is the storage of the in-memory engine, the uncommitted rows of a sequencer and the index of recent writes.
+// An ordered map with value semantics: a B+ tree whose nodes are copied on write. Making a copy is O(1), and
+// the copy does not change when the original does. The in-memory engine, the uncommitted rows of a sequencer
+// and the index of recent writes use it.
 //
 // Invariants
 //   1. Leaves contain keys in ascending order; all leaves have the same depth.

@@ -8,7 +8,7 @@ package struct OrderedMapCursor<Value> {
   private var leaf: OrderedMap<Value>.Node
   private var index: Int
 
-  /// Makes a cursor without a position: seek first.
+  /// Makes a cursor without a position. The caller must seek before it reads a key.
   package init(_ map: OrderedMap<Value>) {
     root = map.root
     leaf = map.root

@@ -1,4 +1,5 @@
-// The view of the newest durable state: it reads the current rows of a snapshot and no history.
+// The current view reads the newest durable state of a database. It uses the current rows of a snapshot and
+// no history.
 
 /// A view of a snapshot's current rows.
 final class CurrentView: TieredView {

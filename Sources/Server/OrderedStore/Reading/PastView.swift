@@ -1,9 +1,10 @@
-// The view of a past state: current rows that are not newer than its version, and undo rows for the others.
+// The past view reads a state of a database before the newest. For a row that has changed since, it reads the
+// undo row: the old value, stored with the version `until` that replaced it.
 //
-// For a key k and a version v, let u be the first undo row of k with until > v. At v the key has
+// For a key k and a version v, let u be the first undo row of k with until > v. At v the value of the key is
 //   current(k)   if current(k).writtenAt <= v
 //   u.value      else, if u exists and u.writtenAt <= v
-//   no row       else.
+//   absent       else.
 // An insertion writes no undo row. Therefore u.writtenAt > v means that the key had no row at v.
 
 /// A view of a snapshot at an older version.

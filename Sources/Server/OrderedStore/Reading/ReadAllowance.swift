@@ -1,15 +1,16 @@
-// The allowance of a read on its caller's thread. A read runs there while memory serves it and it stays short. Otherwise it
-// runs again from the start on a reader thread.
+// The read allowance limits the work of a read on its caller's thread. A read that exceeds it, or needs the
+// disk, throws and runs again from the start on a reader thread.
 //
-// Invariant: the caller's thread is an event loop with other connections, so a read occupies it for a bounded number of
-// rows and bytes. A longer query costs a change of threads.
+// Invariant: a read scans a bounded number of rows and bytes on the caller's thread. That thread is an event
+// loop, which must serve other connections.
 
 /// The rows and bytes that a read may still scan on its current thread.
 struct ReadAllowance {
-  /// The maximum number of scanned rows on the caller's thread, over all scans of a read. More than a page of a hundred rows;
-  /// takes less than a millisecond even with one look-up for each row.
+  /// The maximum number of rows that all scans of a read visit on the caller's thread. It allows a page of a
+  /// hundred rows. It takes less than a millisecond, even with a look-up for each row.
   static let maximumRows = 160
-  /// The maximum size of the values of scanned and looked-up rows. The last row may exceed it.
+  /// The maximum total size of the values of scanned and looked-up rows, in bytes. A looked-up row may exceed
+  /// it if the rows before did not.
   static let maximumBytes = 256 << 10
 
   private var rows: Int

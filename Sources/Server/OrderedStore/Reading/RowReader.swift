@@ -1,7 +1,8 @@
-// Decodes stored rows of one database: every value on disk begins with the version that wrote it.
+// A row reader reads and decodes the stored rows of one database. Every stored value begins with the version
+// that wrote it.
 //
-// Invariant, checked on both sides of the disk: a row's version is at most the newest version of the snapshot. A stored row
-// that breaks it is reported as corrupted, because its bytes come from a file.
+// Invariant: a row's version is at most the newest version of the snapshot. Writers assert it. Readers report
+// a row that breaks it as corrupted, because the file may be damaged.
 
 /// Reads rows of one database from a snapshot.
 struct RowReader {
@@ -55,7 +56,8 @@ struct RowReader {
     return (UnsafeRawBufferPointer(rebasing: bytes.dropFirst(RowReader.versionBytes)), writtenAt)
   }
 
-  /// The version at the beginning of a stored value; nil if there is none, or one that no commit can have.
+  /// The version at the beginning of a stored value; nil if the value is too short, or if no commit of the
+  /// snapshot can have that version.
   @inline(__always)
   private func writtenAt(_ bytes: UnsafeRawBufferPointer) -> Version? {
     guard bytes.count >= RowReader.versionBytes else { return nil }

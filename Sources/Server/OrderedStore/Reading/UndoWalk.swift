@@ -1,7 +1,8 @@
-// A walk over the undo rows of a range, key by key, in either direction.
+// An undo walk visits the undo rows of a range key by key, in either direction. An undo row is an old value
+// of a key, stored under the key and the version that replaced it.
 //
-// Most keys have few undo rows. The walk steps over them, which costs a fraction of a seek. On keys with many undo rows it
-// seeks, so that the cost of a key does not grow with its history.
+// Most keys have few undo rows. The walk steps over them one by one, because a step costs a fraction of a
+// seek. After eight steps on one key it seeks, so that the cost of a key does not grow with its history.
 
 /// A walk over the keys that have undo rows.
 struct UndoWalk {
@@ -27,9 +28,11 @@ struct UndoWalk {
     try load()
   }
 
-  /// The undo row of the key that held at the version. Valid until the walk moves; call it once for each key.
+  /// Returns the value of the current key at the walk's version, if an undo row contains it. The bytes are
+  /// valid until the walk moves. Call this once for each key.
   mutating func rowAtVersion() throws -> (value: UnsafeRawBufferPointer, writtenAt: Version)? {
-    // Every undo row of a key was written when, or after, the undo row before it was replaced.
+    // A key's undo rows are ordered by time: each was written at or after the replacement of the one before.
+    // The first one whose `until` is above the version decides.
     for _ in 0..<UndoWalk.maximumSteps {
       guard isAtKey else { return nil }
       let row = try undoRow()
@@ -87,7 +90,8 @@ struct UndoWalk {
   }
 
   /// The undo row at the cursor.
-  /// - Throws: ``RowReader/corruptedRow`` if it was not written before it was replaced.
+  /// - Throws: ``RowReader/corruptedRow`` if the stored versions contradict each other: the row must be
+  ///   written before it is replaced.
   private func undoRow() throws -> (value: UnsafeRawBufferPointer, writtenAt: Version) {
     let row = try reader.row(at: cursor)
     guard row.writtenAt < until else { throw RowReader.corruptedRow }

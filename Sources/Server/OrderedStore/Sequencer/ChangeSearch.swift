@@ -1,8 +1,8 @@
-// A search for changes of rows that were read long ago, by the versions of rows and undo rows. It validates read sets
-// that are older than the horizon of ``RecentWrites``.
+// A change search finds out whether rows have changed since a transaction read them. It searches the stored
+// rows, and is used for read sets that are too old for ``RecentWrites``.
 //
-// An insertion or an overwrite leaves a row newer than the read. A removal leaves an undo row that held until after the
-// read.
+// An inserted or overwritten row has a version above that of the read. A removed row leaves an undo row (its
+// old value), whose `until` version is above that of the read.
 
 /// A search for changes in the stored history and the uncommitted rows.
 struct ChangeSearch {

@@ -1,11 +1,13 @@
-// The commit sequencer of one database: runs bodies one at a time in the order of the calls, on a thread of the store's
-// pool, over all sequenced commits. It passes each commit to the pipeline without waiting for its sync.
+// The commit sequencer of one database runs the bodies of its calls. A body is the caller's closure that
+// reads and writes rows. Bodies run one at a time in the order of the calls, on a thread of the store's pool.
+// Each sees all commits sequenced before it, durable or not. The sequencer passes each commit to the pipeline
+// without waiting for its sync.
 //
-// The header of Commit/CommitPipeline.swift lists the files that one commit passes.
+// The header of Commit/CommitPipeline.swift lists the files through which a commit passes.
 //
 // Invariants
 //   1. Bodies of one database never run at the same time. Each body sees the writes of the bodies before it.
-//   2. Versions of commits and reservations strictly increase: max(clock, last + 1 µs).
+//   2. Versions of commits and reservations strictly increase: each is max(clock, last + 1 µs).
 //   3. No outcome (result, error or conflict) is delivered before everything its body saw is durable and has been
 //      delivered to the log's followers.
 //   4. Every call gets exactly one outcome.
@@ -26,15 +28,16 @@ final class CommitSequencer: @unchecked Sendable {
 
   /// The number of calls after which the sequencer yields its thread to other databases.
   private static let callsPerTimeSlice = 128
-  /// The number of calls that at most share a group because they were queued together.
+  /// The maximum number of calls that are released to the writer together.
   private static let maximumCallsPerRelease = 64
-  /// The time after which commits are released to the writer although more calls are queued, in microseconds.
+  /// The time after which commits are released to the writer even if more calls are queued, in microseconds.
   private static let maximumReleaseDelay: UInt64 = 1000
 
   let layout: StorageKeyLayout
   let publishedState: PublishedState
   let keepsHistory: Bool
-  /// The rows of commits that are not in the published snapshot, and of the running body.
+  /// The rows of commits that are not in the published snapshot yet, and the rows that the running body has
+  /// written.
   var uncommitted = UncommittedRows()
   private let pipeline: CommitPipeline
   private let pool: ThreadPool
@@ -100,8 +103,9 @@ final class CommitSequencer: @unchecked Sendable {
     schedule()
   }
 
-  /// Runs jobs that were queued together, and releases their commits to the writer together. It releases earlier when
-  /// the first commit has waited for a millisecond. Versions follow the clock, so they measure that time.
+  /// Runs jobs that were queued together, and releases their commits to the writer together. Releases them
+  /// earlier when the first commit has waited for a millisecond. That time is the difference of versions,
+  /// because versions follow the clock.
   private func run(_ jobs: [Job]) {
     var first: Version?
     for (index, job) in jobs.enumerated() {
@@ -181,7 +185,8 @@ final class CommitSequencer: @unchecked Sendable {
       SequencedCommit(.reservation, of: publishedState, at: version, completion: completion))
   }
 
-  /// Removes the database after all commits sequenced before. `write` adds the rows of the removal.
+  /// Removes the database after all commits sequenced before this call. `write` adds the changes that remove
+  /// it to the batch.
   func remove(
     _ write: @escaping @Sendable (any EngineBatch) -> Void,
     _ completion: @escaping @Sendable (StoreError?) -> Void
@@ -238,7 +243,7 @@ final class CommitSequencer: @unchecked Sendable {
   }
 }
 
-/// The completion of one call. Traps when it is called twice, or released without having been called.
+/// The completion of one call. Traps if it is called twice, or if it is released before it was called.
 // SAFETY: `isCompleted` is only accessed by the thread that runs the call at that time: the caller's, the sequencer's and
 // the writer's, each of which hands the call on under a lock. The last reference is released after that.
 final class SequencedCall<Result: Sendable>: @unchecked Sendable {

@@ -1,10 +1,12 @@
-// The recently changed keys of a database, for validating read sets in memory. The appearance of a key in a scanned range
-// is a change like any other, so phantoms are detected.
+// Recent writes: the keys of a database that changed recently, with their versions. The sequencer validates
+// read sets with them, without reading rows. A key that appears in a scanned range counts as a change, so
+// phantoms are detected.
 //
 // Invariants
 //   1. Every change with a version above `horizon` is recorded here.
 //   2. Commits are added with rising versions; `horizon` never falls.
-// Keys are indexed only when a read set is validated. A store without transactions does not pay for the index.
+// Keys are indexed only when a read set is validated, so that databases without such transactions do not pay
+// for the index.
 
 /// The keys changed since a horizon.
 struct RecentWrites {
@@ -25,7 +27,7 @@ struct RecentWrites {
   private var keyCount = 0
   private var byteCount = 0
 
-  /// Changes up to this version may be unknown.
+  /// The version up to which changes may be missing here.
   private(set) var horizon: Version
 
   init(horizon: Version) { self.horizon = horizon }
@@ -45,7 +47,8 @@ struct RecentWrites {
     }
   }
 
-  /// Whether any row of a read set has changed since; nil if the reads are older than the horizon.
+  /// Whether any row of a read set has changed since it was read; nil if the reads are older than the
+  /// horizon.
   mutating func hasChanged(since reads: ReadSet) -> Bool? {
     guard reads.version >= horizon else { return nil }
     indexCommits()

@@ -1,9 +1,10 @@
-// The transaction of one sequenced body. Its writes go directly into the uncommitted rows, so that the body reads them
-// back. A journal removes them again if the body throws.
+// The sequenced state is the transaction of one body, the caller's closure that the sequencer runs. The
+// body's writes go directly into the sequencer's uncommitted rows, so that the body can read them. If the
+// body throws, `changes` serves as a journal to remove them.
 //
 // Invariants
 //   1. `changes` contains each key once.
-//   2. An undo row was written before the commit that replaces it.
+//   2. The value in an undo row was written by an earlier commit than the one that adds the undo row.
 //   3. The state is used only while its body runs, on the sequencer's thread.
 
 /// The state of a body while it runs.
@@ -11,11 +12,11 @@ final class SequencedState: SequencedTransaction {
   /// A row that the body changed.
   struct Change {
     var key: Key
-    /// The uncommitted row that the change covers.
+    /// The uncommitted row of an earlier commit that the change hides; nil if there is none.
     var covered: UncommittedRows.Entry?
     /// The new value; nil for a removal.
     var value: StoredValue?
-    /// The row that the change replaces. Known after ``finish(keepsHistory:)``.
+    /// The row that the change replaces. Set by ``finish(keepsHistory:)``.
     var before: VersionedValue?
     /// Whether the body declared that the key has no row.
     var isInsertion: Bool
@@ -29,10 +30,12 @@ final class SequencedState: SequencedTransaction {
   /// Whether the body reserves its version even if it changes nothing.
   private(set) var reservesCommitVersion = false
   private var byteCount = 0
-  /// Whether the body wrote a key twice, so that the values in `changes` may be outdated.
+  /// Whether the body wrote a key twice. The values in `changes` may then be outdated, because only the first
+  /// write of a key is recorded there.
   private var hasRewritten = false
   private var isFinished = false
-  /// The first durable rows that the body read, which are often the rows that it replaces.
+  /// The first few durable rows that the body read. A body often replaces the rows that it has read, so that
+  /// they need not be read again for history.
   private var cachedRows: [(key: Key, row: VersionedValue?)] = []
   private static let maximumCachedRows = 8
 
@@ -52,7 +55,7 @@ final class SequencedState: SequencedTransaction {
     return try durable(key)
   }
 
-  /// The durable row of a key, cached for the undo row that it may become.
+  /// The durable row of a key. It is cached, because it becomes an undo row if the body replaces it.
   private func durable(_ key: Key) throws -> VersionedValue? {
     if let cached = cachedRows.first(where: { $0.key == key }) { return cached.row }
     let row = try reader.get(key)
@@ -60,7 +63,8 @@ final class SequencedState: SequencedTransaction {
     return row
   }
 
-  /// The durable row of a key with an empty value, for callers that only need to know whether there is a row.
+  /// The durable row of a key, possibly with an empty value. For callers that only need to know whether the
+  /// row exists.
   private func durableWithoutValue(_ key: Key) throws -> VersionedValue? {
     if let cached = cachedRows.first(where: { $0.key == key }) { return cached.row }
     return try reader.writtenAt(key).map { VersionedValue(value: [], writtenAt: $0) }
@@ -185,7 +189,8 @@ final class SequencedState: SequencedTransaction {
       if isRemoval, changes[index].before == nil {
         let key = changes[index].key
         sequencer.uncommitted.restore(changes[index].covered, key)
-        // The change is undone already, in case that reading a later row fails and rolls back.
+        // The removal was just undone. If reading a later row fails, `rollBack` restores this key again, so
+        // `covered` must be its current entry.
         changes[index].covered = sequencer.uncommitted[key]
       } else {
         if kept != index { changes.swapAt(kept, index) }

@@ -1,6 +1,8 @@
-// A merged scan of durable rows and uncommitted rows in key order. An uncommitted row hides the durable row of its key.
+// An uncommitted merge scans durable rows and uncommitted rows together in key order. An uncommitted row
+// hides the durable row of the same key.
 
-/// One scan over the durable rows of a range and the uncommitted rows as they were when the scan began.
+/// One scan over a range. It sees the uncommitted rows as they were when the scan began, so the body may
+/// write during the scan.
 struct UncommittedMerge {
   private let reader: RowReader
   private let rows: any EngineCursor

@@ -1,5 +1,6 @@
-// The threads of a store. Storage calls block (reads from disk, syncs). A blocked thread of Swift's cooperative pool stalls
-// every task of the process, so the store never blocks there.
+// The threads of a store. Storage calls block: they read from disk and sync. If they blocked threads of
+// Swift's small cooperative pool, other tasks of the process would stall. The store therefore runs them on
+// its own threads.
 
 import Locking
 
@@ -36,7 +37,8 @@ package final class DedicatedThread: Sendable {
       let code = pthread_create(&thread, &attributes, { $0.flatMap { runStart($0) } }, start.toOpaque())
     #endif
     pthread_attr_destroy(&attributes)
-    // The process is out of memory or threads. A store without its threads cannot work.
+    // Thread creation fails only if the process is out of memory or threads. The store cannot work without
+    // its threads.
     precondition(code == 0, "the store could not start a thread: errno \(code)")
   }
 
@@ -102,7 +104,7 @@ package final class ThreadPool: Sendable {
     }
   }
 
-  /// Ends the threads after the submitted jobs, so that a store that was never closed leaks none.
+  /// Ends the threads after the submitted jobs, so that a store that was never closed leaks no threads.
   deinit {
     state.withLock { $0.isClosed = true }
     state.broadcast()

@@ -1,5 +1,6 @@
-// Conformance checks of commits in flight: they are overwritten, cleared and inserted again before they are
-// durable. The stored rows, their history and the log are the same as after a serial execution.
+// Conformance checks of commits in flight, which are sequenced but not durable yet. Later commits overwrite,
+// clear and insert their rows again. The stored rows, their history and the log must be the same as after a
+// serial execution.
 
 internal import OrderedStore
 
@@ -51,8 +52,8 @@ extension ConformanceCheck {
           let writes = (0..<4).map { _ in ModelWrite.random(&random) }
           let committed = try await database.execute(validating: nil) { state in
             for write in writes {
-              // The body itself decides whether the key is free, from durable rows, rows in flight and its own
-              // rows.
+              // The body reads the key first, because `insert` requires that it has no row. The read sees
+              // durable rows, rows in flight and the rows that the body has written.
               if case .set(let key, let value) = write, try state.get(key) == nil {
                 try state.insert(key, value)
               } else {

@@ -4,7 +4,7 @@ internal import OrderedStore
 
 extension ConformanceCheck {
   static let isolation: [ConformanceCheck] = [
-    ConformanceCheck("a pinned view does not change, over any number of reads") { run in
+    ConformanceCheck("every read of a pinned view sees the same state") { run in
       try await run.withDatabase { database in
         let first = try await database.execute(validating: nil) { state in
           for key in UInt8(0)..<200 { try state.set([key], [key]) }
@@ -52,7 +52,7 @@ extension ConformanceCheck {
                 try expect(numbers[0] >= last, "a reader saw \(numbers[0]) after \(last)")
                 try expect(version >= lastVersion, "a reader's version fell")
                 (last, lastVersion) = (numbers[0], version)
-                // Reads from memory never suspend, so this yields to the writers.
+                // Reads from memory never suspend this task, so it must yield to let the writers run.
                 await Task.yield()
               }
             }

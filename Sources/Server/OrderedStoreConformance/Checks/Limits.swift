@@ -53,7 +53,7 @@ extension ConformanceCheck {
       run in
       try await run.withDatabase(history: .activeReadersOnly) { database in
         let large = StoredValue(repeating: 7, count: 16 << 20)
-        // Four keys of one byte, and a log record that is one byte too long or just fits.
+        // The commit has four keys of one byte, and a log record that is one byte too long or just fits.
         for (record, fits) in [(13, false), (12, true)] {
           let commit = {
             _ = try await database.execute(validating: nil) { state in

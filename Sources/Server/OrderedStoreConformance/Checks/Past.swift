@@ -45,7 +45,7 @@ extension ConformanceCheck {
         }
       }
     },
-    ConformanceCheck("a read at a version above the newest fails as in the future") { run in
+    ConformanceCheck("a read at a version above the newest fails with the error for future versions") { run in
       try await run.withDatabase { database in
         let version = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
         try await expectError(.versionInFuture, "a read above the newest version") {
@@ -72,7 +72,7 @@ extension ConformanceCheck {
         _ = try await database.execute(validating: nil) { state in
           for byte in UInt8(0)..<50 { try state.set([byte], [0]) }
         }
-        // The read is slow: it scans its rows many times while writers run.
+        // The read scans its rows many times, so that writers overwrite them during the read.
         let read = Task {
           try await database.read(at: nil) { view in
             let first = try view.rows(.all)

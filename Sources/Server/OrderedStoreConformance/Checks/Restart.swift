@@ -1,5 +1,5 @@
-// Conformance checks of restarts: rows, history, log and the order of versions survive a restart, also if the
-// clock was set back.
+// Conformance checks of restarts: rows, history and log survive a restart. Versions continue to rise, also if
+// the clock was set back.
 
 internal import OrderedStore
 

@@ -1,5 +1,5 @@
-// Conformance checks of retention: history below the window is deleted in steps, and reads of it fail. History
-// inside the window does not change, also across restarts.
+// Conformance checks of retention. A database keeps history for a time window. The store deletes older
+// history in steps, and reads of it fail. History inside the window does not change, also across restarts.
 
 internal import OrderedStore
 
@@ -27,7 +27,8 @@ extension ConformanceCheck {
         try await run.trim(store)
         try await check(database, states)
         try await store.close()
-        // The floor is durable: reads that failed before the restart fail after it.
+        // The floor, which is the oldest readable version, is durable: reads that failed before the restart
+        // still fail.
         let again = try await run.open()
         try await check(try await again.database(named: "conformance/one", history: .seconds(100)), states)
         try await again.close()
@@ -53,7 +54,7 @@ extension ConformanceCheck {
         try expectEqual(rows.filter { $0.value == [1] }.count, count / 2 - 1, "rows of the second round")
       }
     },
-    ConformanceCheck("a read set from below the window never validates if its rows have changed") { run in
+    ConformanceCheck("a read set older than the window causes a conflict if its rows have changed") { run in
       try await run.withStore(history: .seconds(10)) { store, database in
         let read = try await database.reserveVersion()
         _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
@@ -61,7 +62,7 @@ extension ConformanceCheck {
         run.clock.move(by: 120_000_000)
         _ = try await database.execute(validating: nil) { try $0.set([2], [2]) }
         try await run.trim(store)
-        // Every trace of the first row has been trimmed.
+        // Trimming has deleted every row and undo row of the first key.
         for reads in [ReadSet(version: read, keys: [[1]]), ReadSet(version: read, ranges: [.all])] {
           try await expectError(.conflict, "a change that was trimmed") {
             _ = try await database.execute(validating: reads) { _ in }
@@ -71,8 +72,8 @@ extension ConformanceCheck {
     },
   ]
 
-  /// Checks every state of the database: a read returns it exactly, or fails if it is below all readable
-  /// states.
+  /// Checks every past state of the database: a read must return exactly that state, or fail if it is older
+  /// than the oldest readable state.
   private static func check(
     _ database: any OrderedDatabase, _ states: [(version: Version, model: ModelMap)]
   ) async throws {

@@ -1,5 +1,6 @@
-// Conformance checks of `execute`: bodies run one at a time, in the order of the calls. Each sees all commits
-// before it and applies completely or not at all.
+// Conformance checks of `execute`, which runs the caller's closure (the body) in the store. Bodies run one at
+// a time, in the order of the calls. Each body sees all commits before it, and its writes apply completely or
+// not at all.
 
 internal import OrderedStore
 
@@ -72,7 +73,7 @@ extension ConformanceCheck {
         try expectEqual(database.latestVersion, wrote.version, "the newest version")
       }
     },
-    ConformanceCheck("a body that changes nothing can reserve a version of its own") { run in
+    ConformanceCheck("a body that changes nothing can reserve a new version") { run in
       try await run.withDatabase { database in
         var last = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
         for _ in 0..<3 {
@@ -131,7 +132,9 @@ extension ConformanceCheck {
         }
       }
     },
-    ConformanceCheck("a hot range cleared and filled in flight contains every row of the last fill") { run in
+    ConformanceCheck(
+      "a range that concurrent commits clear and fill contains exactly the rows of the last fill"
+    ) { run in
       try await run.withDatabase { database in
         try await withThrowingTaskGroup(of: Void.self) { group in
           for round in UInt8(0)..<40 {

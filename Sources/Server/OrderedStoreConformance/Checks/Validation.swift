@@ -1,11 +1,12 @@
-// Conformance checks of validation: a commit fails with a conflict if one of its recorded reads has changed,
-// phantoms included.
+// Conformance checks of validation: a commit fails with a conflict if a row that it has read has changed
+// since. A new row in a scanned range (a phantom) counts as a change.
 
 internal import OrderedStore
 
 extension ConformanceCheck {
   static let validation: [ConformanceCheck] = [
-    ConformanceCheck("exactly the read sets that a later commit changed cause a conflict") { run in
+    ConformanceCheck("a read set causes a conflict exactly if a later commit changed one of its rows") {
+      run in
       try await run.withDatabase { database in
         var random = run.random
         var versions = [database.latestVersion]
@@ -83,8 +84,8 @@ extension ConformanceCheck {
           try (0..<accounts).map { try view.number([1, UInt8($0)]) }
         }
         try expectEqual(balances.reduce(0, +), accounts * 100, "the sum over all accounts")
-        // Each transfer reads the complete range, and writes the number of rows that it saw into its own
-        // marker.
+        // Each transfer scans the complete range, and writes the number of rows that it saw into a new marker
+        // row.
         let markers = try await database.read(at: nil) { try $0.rows(KeyRange(prefix: [2])).map(\.value) }
         try expectEqual(
           Set(markers).count, markers.count, "no two transfers saw the same count: no write skew")
@@ -92,7 +93,8 @@ extension ConformanceCheck {
     },
   ]
 
-  /// Runs the transfers of one worker: reads outside the sequencer, validates inside, retries on a conflict.
+  /// Runs the transfers of one worker. Each reads outside the sequencer, validates its reads inside, and
+  /// retries after a conflict.
   /// - Returns: the number of conflicts.
   private static func transfers(_ database: any OrderedDatabase, _ accounts: Int, seed: UInt64) async throws
     -> Int

@@ -1,5 +1,5 @@
-// Conformance checks of OrderedStore: properties of the contract, each tested on an empty subject with a seed
-// for all random choices. The tests of every store run all of them:
+// Conformance checks test properties of the OrderedStore contract. Each check opens an empty store and
+// derives all random choices from a seed. The tests of every implementation run all checks:
 //
 //   @Test(arguments: ConformanceCheck.all)
 //   func conforms(_ check: ConformanceCheck) async throws {
@@ -13,7 +13,8 @@ public protocol StoreSubject: Sendable {
   /// Opens the store: empty the first time, later with the data of the store that was closed.
   func open(_ options: StoreOptions) async throws -> any OrderedStore
 
-  /// Deletes the history below the windows of an open store now. A store does so by itself at its own pace.
+  /// Deletes the history of an open store that is older than the history windows now. A store also does so in
+  /// the background, at times that a check cannot control.
   func trim(_ store: any OrderedStore) async throws
 }
 
@@ -30,7 +31,7 @@ public struct ConformanceCheck: Sendable, CustomStringConvertible {
 
   /// Checks a subject that has not been opened before.
   ///
-  /// - Parameter seed: determines every random choice of the check; failures include it.
+  /// - Parameter seed: determines every random choice of the check. Failure messages contain it.
   /// - Throws: ``ConformanceFailure`` where the store breaks the contract, or an unexpected error of the store.
   public func run(_ subject: some StoreSubject, seed: UInt64) async throws {
     let run = ConformanceRun(subject, seed: seed)

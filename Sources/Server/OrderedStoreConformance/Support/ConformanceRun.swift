@@ -40,7 +40,7 @@ final class ConformanceRun: Sendable {
   var random: SeededGenerator { SeededGenerator(seed: seed) }
 }
 
-/// A clock that advances by a microsecond with every reading, and by the steps of a check.
+/// A clock that advances by a microsecond with every reading. A check can also advance it by larger steps.
 final class ManualClock: Sendable {
   private let now = Guarded<UInt64>(1_700_000_000_000_000)
 
@@ -72,8 +72,8 @@ struct SeededGenerator: RandomNumberGenerator {
     return mixed ^ (mixed >> 31)
   }
 
-  /// A short key from few byte values, including 0 and 255, so that keys collide and are prefixes of each
-  /// other.
+  /// A short key of few different byte values, including 0 and 255. Random keys therefore often collide or
+  /// are prefixes of each other.
   mutating func key() -> Key {
     let alphabet: [UInt8] = [0, 1, 0x61, 0xfe, 0xff]
     return (0..<Int.random(in: 1...4, using: &self)).map { _ in

@@ -9,7 +9,8 @@ struct ModelRow: Equatable, Sendable, CustomStringConvertible {
   var description: String { "\(key)=\(value)@\(writtenAt)" }
 }
 
-/// The naive model: a list of rows, sorted by the standard library's comparison of bytes.
+/// The naive model of a database, with which checks compare the store: a list of rows, sorted by the standard
+/// library's comparison of bytes.
 struct ModelMap: Sendable {
   private(set) var rows: [ModelRow] = []
 

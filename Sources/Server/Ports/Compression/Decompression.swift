@@ -2,10 +2,10 @@
 // deflate.
 //
 // Invariants
-//   1. The output never exceeds its limit by more than a byte: a kilobyte of input may claim a megabyte of output.
-//   2. Input that is truncated, does not match its checksum, or has trailing bytes is an error. A gzip member may follow
-//      another one, as the format allows.
-//   3. An event loop decompresses only small inputs: a large message that was made for it takes a second.
+//   1. Decompression stops at most one byte above the output limit, since a kilobyte of input can expand to a megabyte.
+//   2. Input that is truncated, does not match its checksum, or has trailing bytes is an error. Gzip input may consist
+//      of several members, as RFC 1952 allows.
+//   3. An event loop decompresses only small inputs: a maliciously constructed large one takes a second.
 
 import CZlib
 package import NIOCore
@@ -15,7 +15,7 @@ package enum CompressionAlgorithm: Equatable {
   case gzip
   case deflate
 
-  /// Reads the name of a header; nil for an unsupported format.
+  /// Parses the name in a Content-Encoding or grpc-encoding header; nil for an unsupported format.
   package init?(_ name: String) {
     switch name {
     case "gzip", "x-gzip": self = .gzip
@@ -24,7 +24,7 @@ package enum CompressionAlgorithm: Equatable {
     }
   }
 
-  /// zlib's parameter: the largest window (15), and 16 more for the header and checksum of gzip.
+  /// zlib's `windowBits`: 15 selects the largest window, and adding 16 selects gzip's header and checksum.
   fileprivate var windowBits: Int32 { self == .gzip ? 15 + 16 : 15 }
 }
 
@@ -33,11 +33,11 @@ package enum Decompression {
   package enum Failure: Error, Equatable {
     /// The output exceeds its limit.
     case tooLarge
-    /// The input is corrupt. The reason is the end of a sentence.
+    /// The input is corrupt. The associated value is the reason, a clause for the error text.
     case corrupt(String)
   }
 
-  /// Maximum input and output that an event loop decompresses.
+  /// Maximum bytes of input and output that an event loop decompresses.
   private static let smallInputBytes = 4 << 10
   private static let smallOutputBytes = 64 << 10
 
@@ -81,7 +81,7 @@ package enum Decompression {
     }
     if let failure { throw failure }
     precondition(output.readableBytes <= limit, "invariant: decompressed bytes stay within their limit")
-    // Memory is counted by length: a small output must not keep a large buffer.
+    // The callers count the output's length, so a small output must not retain a large buffer.
     let isLoose = output.storageCapacity > 2 * output.readableBytes
     return isLoose ? ByteBuffer(bytes: output.readableBytesView) : output
   }
@@ -92,7 +92,7 @@ package enum Decompression {
   ) -> Failure? {
     while true {
       var status = Z_OK
-      // One byte beyond the limit shows that there is more.
+      // A byte above the limit shows that the output is too large.
       let maximum = limit + 1 - output.readableBytes
       let growth = min(maximum, max(firstGrowthBytes, output.readableBytes))
       output.writeWithUnsafeMutableBytes(minimumWritableBytes: growth) { raw in

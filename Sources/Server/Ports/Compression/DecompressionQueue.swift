@@ -1,10 +1,11 @@
 // Decompresses the large bodies and messages of one connection on threads, in order.
 //
 // Invariants
-//   1. A connection occupies one thread at most: a connection with many jobs delays another one's job by one.
-//   2. Compressed bytes are held until they are released: at once if a job is cancelled before it starts, otherwise after
-//      its thread is done.
-//   3. A job that is cancelled before it starts is not decompressed. A cancelled job has no completion.
+//   1. A connection occupies at most one thread. So the many jobs of one connection delay another connection's job by
+//      one job only.
+//   2. The input of a cancelled job counts as held until it is released: immediately if the job has not started,
+//      otherwise when its thread is done.
+//   3. A job that is cancelled before it starts is not decompressed. The completion of a cancelled job is not called.
 
 import NIOConcurrencyHelpers
 package import NIOCore
@@ -12,8 +13,8 @@ package import NIOPosix
 
 /// The decompression jobs of one connection. Confined to its event loop.
 package final class DecompressionQueue {
-  /// The threads of all connections. They start with the first job and run until the process ends. They are few, since each
-  /// may hold an uncounted message, and do nothing else, since clients can keep them busy.
+  /// The threads of all connections. They start with the first job and run until the process ends. There are few, since
+  /// each may hold an uncounted message. They run no other work, since clients can keep them busy.
   package static let threads: NIOThreadPool = {
     let threads = NIOThreadPool(numberOfThreads: threadCount)
     threads.start()
@@ -22,7 +23,7 @@ package final class DecompressionQueue {
 
   package static let threadCount = 2
 
-  /// One input.
+  /// The decompression of one input.
   package final class Job {
     /// The size of the input, in bytes.
     package let bytes: Int
@@ -63,7 +64,7 @@ package final class DecompressionQueue {
     startNext()
   }
 
-  /// Cancels a job without a completion so far.
+  /// Cancels a job whose completion has not been called.
   /// - Parameter release: called when the input is no longer held, now or later on the event loop.
   package func cancel(_ job: Job, _ release: @escaping () -> Void) {
     job.completion = nil
@@ -83,7 +84,7 @@ package final class DecompressionQueue {
   private func startNext() {
     guard !isBusy, let job = waiting.popFirst() else { return }
     isBusy = true
-    // The thread holds nothing else of the job.
+    // The thread captures these parts only, and not the job, which is confined to the event loop.
     let (box, algorithm, limit) = (job.input, job.algorithm, job.limit)
     let output = threads.runIfActive(eventLoop: job.eventLoop) {
       () -> Result<ByteBuffer, Decompression.Failure> in
@@ -91,7 +92,7 @@ package final class DecompressionQueue {
         defer { input = nil }
         return input
       }
-      // A cancelled job has no completion.
+      // A cancelled job has no input. Its completion is not called, so this result is not used.
       guard let input else { return .success(ByteBuffer()) }
       do throws(Decompression.Failure) {
         return .success(try Decompression.decompress(input, algorithm, limit: limit))

@@ -2,12 +2,12 @@
 //
 // Invariants
 //   1. The producer pauses while more than the high watermark is queued. It resumes at the low watermark.
-//   2. Small chunks are merged, so that many of them cost no more than one.
+//   2. Small chunks are merged, so that the queue's overhead per chunk stays small.
 
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// The chunks of a request body that arrived and were not consumed.
+/// The chunks of a request body that have arrived and wait for the consumer.
 package final class BodyQueue: Sendable {
   /// An element that the consumer receives.
   package enum Next: Sendable {
@@ -30,7 +30,7 @@ package final class BodyQueue: Sendable {
       bytes += chunk.readableBytes
       let last = chunks.last?.readableBytes ?? BodyQueue.mergedBytes
       if last + chunk.readableBytes <= BodyQueue.mergedBytes {
-        // Removed first, so that it is changed in place.
+        // The chunk is removed before it grows: a second reference would cause a copy.
         var last = chunks.removeLast()
         last.writeImmutableBuffer(chunk)
         chunks.append(last)
@@ -57,7 +57,7 @@ package final class BodyQueue: Sendable {
     self.onConsumed = onConsumed
   }
 
-  /// Returns true if the producer has to pause: `resume` will be called.
+  /// Returns true if the producer has to pause until `resume` is called.
   func pauseIfFull() -> Bool {
     state.withLockedValue { state in
       state.isPaused = state.bytes >= BodyQueue.highWatermark

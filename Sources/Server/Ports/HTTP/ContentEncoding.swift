@@ -1,4 +1,4 @@
-// Reads the Content-Encoding of a request's body, which Google's front ends accept as well.
+// Parses the Content-Encoding header of a request. The server accepts compressed bodies because Google's servers do.
 
 import NIOHTTP1
 

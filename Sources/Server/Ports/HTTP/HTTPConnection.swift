@@ -30,7 +30,7 @@ package final class HTTPConnection: ResponseAccounting {
 
   // MARK: Requests
 
-  /// Counts `new` request bytes instead of `old`. Changes nothing if it throws.
+  /// Changes the counted bytes of one request from `old` to `new`. Changes nothing if it throws.
   func resizeRequest(from old: Int, to new: Int) throws(HTTPRequestFailure) {
     let total = requestBytes + new - old
     if new > old, total > limits.maximumRequestBytes {
@@ -61,7 +61,7 @@ package final class HTTPConnection: ResponseAccounting {
     largeResponses.startNext()
   }
 
-  /// The limit of unread response bytes, if it is exceeded.
+  /// The limit of unread response bytes if it is exceeded; otherwise nil.
   package var exceededUnreadLimit: Int? {
     limits.maximumUnreadResponseBytes.flatMap { unreadBytes >= $0 ? $0 : nil }
   }
@@ -72,7 +72,7 @@ package final class HTTPConnection: ResponseAccounting {
 
   func remove(_ handler: HTTPRequestHandler) { handlers[ObjectIdentifier(handler)] = nil }
 
-  /// The port drains.
+  /// Called when the port begins to drain (to shut down gracefully).
   func drain() {
     guard !isDraining else { return }
     isDraining = true
@@ -80,8 +80,8 @@ package final class HTTPConnection: ResponseAccounting {
   }
 }
 
-/// Passes the start of a drain to the connection. Handlers further in may hold the event back until their requests have
-/// responses.
+/// Notifies the `HTTPConnection` that the port drains. It receives the event before the handlers that delay it until
+/// their requests have responses.
 final class HTTPDrainHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = NIOAny
 

@@ -1,10 +1,10 @@
-// One HTTP request and its response, as the service that responds sees them. `HTTPExchange` is confined to the event loop
-// of its connection; `HTTPResponder` is its handle for other threads.
+// One HTTP request and its response: the interface by which a service responds. `HTTPExchange` is confined to the event
+// loop of its connection; `HTTPResponder` is its handle for other threads.
 //
 // Invariants
 //   1. An exchange gets one response: complete, or a stream that begins once and ends once. Later calls have no effect.
 //   2. At its end, whatever the cause, tasks are cancelled, waiting senders resume and end actions run, exactly once.
-//   3. A sender of a stream waits while the client does not read.
+//   3. A task that sends a streamed response waits while the client does not read.
 
 package import NIOCore
 package import NIOHTTP1
@@ -20,7 +20,7 @@ protocol HTTPExchangeOutput: AnyObject {
   func respond(_ response: HTTPResponse)
   /// Begins a response whose length is unknown.
   func begin(_ status: HTTPResponseStatus, _ headers: HTTPHeaders)
-  /// Begins a response that lasts until either side ends it. The connection ends after it.
+  /// Begins an event stream: a response that lasts until either side ends it. The connection closes after it.
   func beginEventStream(_ headers: HTTPHeaders)
   /// Writes and flushes a part of a body.
   func write(_ bytes: ByteBuffer)
@@ -70,7 +70,7 @@ package final class HTTPExchange {
   /// The channel of the connection or HTTP/2 stream; nil after the end.
   package var channel: (any Channel)? { output?.channel }
 
-  /// Whether the client reads as fast as the response is written.
+  /// Whether the channel accepts more bytes: the client reads as fast as the response is written.
   var isWritable: Bool { output?.isWritable ?? false }
 
   // MARK: Responses
@@ -78,7 +78,7 @@ package final class HTTPExchange {
   /// Sends a response. A response with a `rest` is sent as the client reads it.
   package func respond(_ response: HTTPResponse) {
     guard case .waiting = phase, let output else { return }
-    // The connection replaces a GET's response that exceeds the memory.
+    // If the server lacks memory for the response to a GET, `output.respond` replaces it by an error.
     let fits = output.method != .GET || memory.hasRoom(for: response.body.readableBytes)
     guard let rest = response.rest, output.method != .HEAD, fits else {
       output.respond(response)
@@ -141,7 +141,8 @@ package final class HTTPExchange {
     end()
   }
 
-  /// Ends a response that no one waits for: regularly if the client reads it, otherwise by closing.
+  /// Ends a response that its service no longer continues: with a regular end if the client reads it, otherwise by
+  /// closing the connection or stream.
   package func finishOrAbort() {
     guard let output else { return }
     if case .streaming = phase, output.isWritable { finish() } else { abort() }
@@ -166,14 +167,14 @@ package final class HTTPExchange {
 
   // MARK: Lifetime
 
-  /// Ends the exchange when the client half-closes the connection: its response lasts as long as the client does.
+  /// Makes the client's half-close end the exchange. Services use it for responses that last until the client leaves.
   package func endWithPeer() { endsWithPeer = true }
 
-  /// Registers a test to run when the client half-closes the connection: returns whether the request can be dropped, since
-  /// its work had not begun.
+  /// Registers a function that runs when the client half-closes the connection. It returns true if the request's work
+  /// has not begun, so that the request is dropped.
   package func onPeerFinished(_ cancelIfWaiting: @escaping () -> Bool) { cancelWaiting = cancelIfWaiting }
 
-  /// The client half-closed the connection. Returns whether no one waits for the response.
+  /// Called when the client half-closes the connection. Returns whether the response is no longer needed.
   func peerFinished() -> Bool { endsWithPeer || cancelWaiting?() == true }
 
   /// Runs an operation off the event loop. The end of the exchange cancels it.
@@ -187,13 +188,13 @@ package final class HTTPExchange {
     if case .ended = phase { action() } else { endActions.append(action) }
   }
 
-  /// Runs `action` when the port drains: a lasting response has to end then.
+  /// Runs `action` when the port begins to drain. A response without an end, such as an event stream, must end then.
   package func onDrain(_ action: @escaping () -> Void) { drainActions.append(action) }
 
   /// Runs `action` whenever the client reads again after a pause.
   package func onWritable(_ action: @escaping () -> Void) { writabilityActions.append(action) }
 
-  /// The client reads again.
+  /// Called when the client reads again after a pause.
   func becameWritable() {
     let waiters = writabilityWaiters
     writabilityWaiters = []
@@ -201,7 +202,7 @@ package final class HTTPExchange {
     for action in writabilityActions { action() }
   }
 
-  /// The port drains.
+  /// Called when the port begins to drain.
   func drain() {
     let actions = drainActions
     drainActions = []
@@ -270,7 +271,7 @@ package final class HTTPResponder: Sendable {
     }
   }
 
-  /// Sends a body in parts, each when the client accepted the one before.
+  /// Sends a body in parts. Each part waits until the client has accepted the previous one.
   fileprivate func send(_ first: ByteBuffer, _ rest: any HTTPBodySource) async {
     do {
       try await send(first)
@@ -304,7 +305,7 @@ package final class HTTPResponder: Sendable {
   /// Runs `action` on the event loop when the port drains.
   package func onDrain(_ action: @escaping @Sendable () -> Void) { onLoop { $0.onDrain(action) } }
 
-  /// Runs `body` with the exchange on its event loop: immediately if this is it.
+  /// Runs `body` with the exchange on its event loop: immediately if the caller is already on it.
   package func onLoop(_ body: @escaping @Sendable (HTTPExchange) -> Void) {
     if eventLoop.inEventLoop {
       body(exchange.value)

@@ -3,7 +3,7 @@
 package import NIOCore
 package import NIOHTTP1
 
-/// A request that arrived completely.
+/// A request whose body is complete.
 package struct HTTPRequest: Sendable {
   package var head: HTTPRequestHead
   package var target: RequestTarget
@@ -17,7 +17,7 @@ package struct HTTPRequest: Sendable {
   }
 }
 
-/// A response with its body, or with the first part of a body that is produced while the client reads it.
+/// A response. Its body is complete, or the first part of a body that is produced while the client reads it.
 package struct HTTPResponse: Sendable {
   package var status: HTTPResponseStatus
   package var headers: HTTPHeaders = [:]

@@ -3,7 +3,7 @@
 import NIOHTTP1
 
 extension HTTPParserError {
-  /// The error as a sentence that says what is invalid, or what is allowed.
+  /// The error as a sentence that names the invalid part or the allowed values.
   var reason: String { "The request is not valid HTTP/1.1: \(fault)." }
 
   private var fault: String {

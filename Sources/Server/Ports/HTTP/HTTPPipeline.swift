@@ -17,7 +17,8 @@ extension HTTPService {
     }
   }
 
-  /// Returns a function that makes, for each HTTP/2 connection, the initializer of its streams.
+  /// Returns a function that is called once per HTTP/2 connection and returns the initializer of the connection's
+  /// streams.
   package func http2(_ limits: PortLimits)
     -> @Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void
   {
@@ -39,7 +40,7 @@ extension ChannelPipeline.SynchronousOperations {
   func addHTTP1Server(_ limits: PortLimits) throws {
     let headTimeoutHandler = RequestHeadTimeoutHandler(limits)
     var framing = HTTPResponseEncoder.Configuration()
-    // The encoder would add `transfer-encoding` to the response to a HEAD without a length.
+    // Otherwise the encoder would add `transfer-encoding` to a response to HEAD that has no content-length.
     framing.automaticallySetFramingHeaders = false
     try addHandlers([
       headTimeoutHandler,
@@ -52,7 +53,8 @@ extension ChannelPipeline.SynchronousOperations {
     try addHandler(RequestDeadlines(limits, headTimeoutHandler))
   }
 
-  /// Adds the translation that lets the request handler serve one HTTP/2 stream, and the deadline of its body.
+  /// Adds the handlers that translate one HTTP/2 stream to HTTP/1.1 messages for the request handler, and enforce the
+  /// deadline of its body.
   func addHTTP1Translation(_ limits: PortLimits) throws {
     try addHandler(HeaderListLimit(limits.http2))
     try addHandler(HTTP2FramePayloadToHTTP1ServerCodec())
@@ -60,8 +62,9 @@ extension ChannelPipeline.SynchronousOperations {
     try addHandler(RequestDeadlines(limits, nil))
   }
 
-  /// Replaces all HTTP/1.1 handlers by those of another protocol. Bytes that followed the request go to `decoder`.
-  /// - Parameter readComplete: called after those bytes: no end of a read follows them.
+  /// Replaces all HTTP/1.1 handlers by those of another protocol. Bytes that arrived after the request are passed to
+  /// `decoder`.
+  /// - Parameter readComplete: called after those bytes were passed, since no `channelReadComplete` follows them.
   package func replaceHTTP1(
     by decoder: some ByteToMessageDecoder, _ last: some ChannelHandler,
     readComplete: @escaping () -> Void
@@ -74,16 +77,17 @@ extension ChannelPipeline.SynchronousOperations {
     removeHandler(try handler(type: HTTPResponseEncoder.self), promise: nil)
     removeHandler(try handler(type: RequestHeadTimeoutHandler.self), promise: nil)
     removeHandler(try handler(type: HTTPDrainHandler.self), promise: nil)
-    // Added after the removal: it may write as soon as it is added.
+    // `last` is added after the HTTP handlers are removed, since it may write as soon as it is added.
     try addHandler(last)
-    // Last, since it forwards its bytes to the handler after it.
+    // The decoder is removed last: on removal it forwards its remaining bytes to the next handler.
     let requests = try handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
     let removed = try context(handler: requests).eventLoop.makePromise(of: Void.self)
     removed.futureResult.assumeIsolated().whenComplete { _ in readComplete() }
     removeHandler(requests, promise: removed)
   }
 
-  /// Asks the client of an HTTP/2 stream to stop sending. It is not an error: the client has its response.
+  /// Asks the client of an HTTP/2 stream to stop sending. The RST_STREAM carries NO_ERROR, since the client has
+  /// received its response.
   func stopRequestOfHTTP2() {
     guard let codec = try? context(handlerType: HTTP2FramePayloadToHTTP1ServerCodec.self) else { return }
     codec.writeAndFlush(NIOAny(HTTP2Frame.FramePayload.rstStream(.noError)), promise: nil)

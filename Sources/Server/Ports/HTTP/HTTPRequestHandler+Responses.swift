@@ -1,8 +1,9 @@
 // Writes responses: framing, the order of writes and flushes, and the end of the connection.
 //
 // Invariants
-//   1. Over HTTP/1.1 the end of a response, after which the next request may begin, is written when the rest was flushed.
-//   2. Bytes of a response count against the memory of the connection until they were flushed.
+//   1. Over HTTP/1.1 the end of a response is written after all earlier parts were flushed. The next request may begin
+//      after it.
+//   2. Bytes of a response count against the connection's memory until the socket has accepted them.
 
 import NIOCore
 import NIOHTTP1
@@ -25,7 +26,7 @@ extension HTTPRequestHandler: HTTPExchangeOutput {
     exchange = nil
     let response = replacement(of: response, request) ?? response
     var headers = response.headers
-    // The HEAD of a body of unknown length has no length either.
+    // A body with a `rest` has an unknown length. The response to HEAD then has no content-length either.
     if response.rest == nil, response.status != .noContent, response.status != .notModified {
       headers.add(name: "content-length", value: String(response.body.readableBytes))
     }
@@ -58,7 +59,7 @@ extension HTTPRequestHandler: HTTPExchangeOutput {
     guard let context, let request = head else { return }
     var headers = headers
     addFraming(to: &headers, request)
-    // The stream's own limits apply, not those of a response that ends.
+    // No `ResponseDelivery` watches an event stream: the service that writes it enforces separate limits.
     state.beginResponse(closes: true)
     let head = HTTPResponseHead(version: request.version, status: .ok, headers: headers)
     context.write(wrapOutboundOut(.head(head)), promise: nil)
@@ -115,7 +116,8 @@ extension HTTPRequestHandler: HTTPExchangeOutput {
   ) {
     var headers = headers
     connection.service.addHeaders(to: &headers, respondingTo: request)
-    // Bytes after a request to upgrade are not parsed. HTTP/1.0 has one request a connection: it has no chunks.
+    // NIO's decoder parses nothing after a request with an `upgrade` header. An HTTP/1.0 connection serves one request,
+    // since its end may mark the end of the body.
     let closes =
       !request.isKeepAlive || connection.isDraining || request.headers.contains(name: "upgrade")
       || !isHTTP2 && request.version != .http1_1
@@ -133,7 +135,7 @@ extension HTTPRequestHandler: HTTPExchangeOutput {
     for part in ResponseDelivery.parts(of: bytes) {
       write(.body(.byteBuffer(part)), bytes: part.readableBytes, context)
     }
-    // The parts share memory, which is held until the last was flushed.
+    // All parts share one buffer, which stays in memory until the last part was flushed.
     reserve(bytes.readableBytes)
   }
 
@@ -166,7 +168,7 @@ extension HTTPRequestHandler: HTTPExchangeOutput {
       written.assumeIsolated().whenComplete { result in
         guard let context = self.context else { return }
         guard case .success = result else { return context.close(promise: nil) }
-        // The state changes first: the next request may begin during the write.
+        // The state changes before the write, since the next request may begin during the write.
         let promise = context.eventLoop.makePromise(of: Void.self)
         self.continueConnection(context, after: promise.futureResult)
         context.writeAndFlush(self.wrapOutboundOut(.end(nil)), promise: promise)
@@ -176,7 +178,7 @@ extension HTTPRequestHandler: HTTPExchangeOutput {
     delivery?.startTimeout()
   }
 
-  /// Continues with the next request, or ends the connection or stream after `written`.
+  /// Prepares for the next request, or ends the connection or stream when `written` completes.
   private func continueConnection(_ context: ChannelHandlerContext, after written: EventLoopFuture<Void>) {
     let channel = context.channel
     switch state.flushedResponse() {

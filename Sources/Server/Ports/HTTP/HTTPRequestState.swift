@@ -3,7 +3,7 @@
 //
 // Invariants
 //   1. One request at a time. The next one begins only after the response to the last was flushed.
-//   2. After a response that is the last of its connection nothing follows.
+//   2. No request is served after the last response of a connection.
 //   3. A request whose response began before its body was complete is never treated as complete.
 
 /// Tracks one request at a time.
@@ -17,9 +17,10 @@ struct HTTPRequestState {
 
   enum Response {
     case none
-    /// The service works on it, or it is being streamed.
+    /// The service has not completed the response: it is computing it or streaming it.
     case pending
-    /// It is written to its end, but not flushed. `hadRequest`: whether the request was complete before.
+    /// The response is written, but not flushed. `hadRequest`: whether the request was complete when the response
+    /// ended.
     case flushing(hadRequest: Bool)
     /// The last response was flushed. The connection waits for the client to stop sending.
     case lingering
@@ -59,16 +60,17 @@ struct HTTPRequestState {
 
   mutating func endRequest() { request = .complete }
 
-  /// The service works on the request.
+  /// Called when the request is passed to the service.
   mutating func serve() { response = .pending }
 
-  /// The head of a response is written. `closes`: whether the request's head demands the end of the connection.
+  /// Called when the head of a response is written. `closes`: whether the request's head demands the end of the
+  /// connection.
   mutating func beginResponse(closes: Bool) {
     if closes || isReceiving { isLast = true }
     response = .pending
   }
 
-  /// The response is written to its end.
+  /// Called when the end of the response is written.
   mutating func finishResponse() {
     guard case .pending = response else {
       preconditionFailure("invariant: a response ends once, after it began")
@@ -76,7 +78,7 @@ struct HTTPRequestState {
     response = .flushing(hadRequest: !isReceiving)
   }
 
-  /// The response was flushed.
+  /// Called when the response was flushed.
   mutating func flushedResponse() -> Continuation {
     guard case .flushing(let hadRequest) = response else {
       preconditionFailure("invariant: a response is flushed once, after it was written")
@@ -89,14 +91,14 @@ struct HTTPRequestState {
     return hadRequest || peerHasFinished ? .close : .linger
   }
 
-  /// The client was sent everything, and is given time to read it.
+  /// Called when everything was sent, and the client is given time to read it.
   mutating func linger() { response = .lingering }
 
-  /// No request follows the current one.
+  /// Makes the current request the last one of the connection.
   mutating func setLast() { isLast = true }
 
-  /// The client half-closed the connection. Returns whether nothing remains to be sent.
-  /// - Parameter isAbandoned: whether no one waits for the pending response.
+  /// Called when the client half-closes the connection. Returns whether nothing remains to be sent.
+  /// - Parameter isAbandoned: whether the pending response is no longer needed.
   mutating func peerFinished(isAbandoned: Bool) -> Bool {
     peerHasFinished = true
     isLast = true

@@ -15,7 +15,7 @@ package protocol HTTPService: Sendable {
   /// Serves a request. The service must respond once, now or later.
   func serve(
     _ head: HTTPRequestHead, _ body: ByteBuffer, _ exchange: HTTPExchange, on connection: HTTPConnection)
-  /// Returns the error response to a request that the connection cannot pass to the service.
+  /// Returns the error response to a request that the connection rejects without the service.
   func response(to failure: HTTPRequestFailure) -> HTTPResponse
   /// Adds headers that every response to a request has, such as CORS headers.
   func addHeaders(to headers: inout HTTPHeaders, respondingTo request: HTTPRequestHead)
@@ -37,7 +37,7 @@ package struct HTTPConnectionLimits: Sendable {
 
 /// How the body of a request is received.
 package enum HTTPBodyPlan {
-  /// The request is rejected by its head. The connection ends after the response.
+  /// The head is sufficient to reject the request. The connection ends after the response.
   case reject(HTTPResponse)
   /// The body is collected in memory.
   case collect(maximumBytes: Int)
@@ -45,7 +45,7 @@ package enum HTTPBodyPlan {
   case stream(maximumBytes: Int, threshold: Int, consume: (BodyQueue, HTTPExchange) -> Void)
 }
 
-/// Why a connection rejects a request itself.
+/// The reason for which a connection rejects a request without the service.
 package enum HTTPRequestFailure: Error {
   /// The bytes are not an HTTP request, or the target cannot be decoded.
   case malformed(String)
@@ -57,7 +57,7 @@ package enum HTTPRequestFailure: Error {
   case tooManyRequestBytes(limit: Int)
   /// The server has no memory for the request or its response. The text names the limit.
   case outOfMemory(String)
-  /// The client has to read earlier responses of the connection first.
+  /// The unread responses of the connection exceed their limit.
   case tooManyUnreadBytes(limit: Int)
   /// The Content-Encoding is not supported.
   case unsupportedEncoding(String)

@@ -1,6 +1,6 @@
 // Rejects HTTP/2 requests whose headers exceed the announced limit, with 431.
 //
-// The headers are already decoded, since HPACK requires it for every stream. This handler drops them.
+// HPACK requires that the headers of every stream are decoded, even of a rejected one. This handler then drops them.
 
 import GRPCFraming
 import NIOCore

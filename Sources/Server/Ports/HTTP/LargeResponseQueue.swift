@@ -2,7 +2,8 @@
 //
 // Invariants
 //   1. No call starts while the connection's unread responses exceed their limit.
-//   2. The number of running calls with large responses stays within its limit. Their expected bytes are reserved.
+//   2. The number of running calls with large responses stays within its limit. The expected bytes of each are reserved
+//      in the server's memory.
 
 import NIOCore
 
@@ -28,8 +29,8 @@ package final class LargeResponseQueue {
   init(_ connection: HTTPConnection) { self.connection = connection }
 
   /// Starts a call when there is capacity for its response, now or later. The end of the exchange removes it.
-  /// - Parameter expectedBytes: the estimated size of the response; 0 for a small one. A call that other calls may wait for
-  ///   must be small: it then waits for a client that does not read, and for nothing else.
+  /// - Parameter expectedBytes: the estimated size of the response; 0 for a small one. A small call waits only while
+  ///   the client does not read, and never for other calls. A call that other calls may wait for must therefore pass 0.
   package func start(_ exchange: HTTPExchange, expectedBytes: Int, _ start: @escaping () -> Void) {
     let call = Call(exchange, expectedBytes, start)
     waiting.append(call)

@@ -1,14 +1,16 @@
 // Enforces the deadlines of requests, so that a slow or silent client cannot hold a connection or HTTP/2 stream.
 //
-// Invariant: the deadline of a head starts at the end of the previous request, and that of a body at the end of the head. Single
-// bytes do not extend a deadline. Only a body that arrives at the minimum rate has more time.
+// Invariant: the deadline of a head starts at the end of the previous request, and that of a body at the end of the
+// head. A client that sends single bytes does not extend a deadline. Only a body that arrives at the minimum rate has
+// more time.
 
 import NIOCore
 import NIOHTTP1
 
 /// An event for inbound handlers: a request's body did not arrive in time.
 ///
-/// The endpoint responds and ends the connection or stream. If it is open after the same time again, it is closed.
+/// The endpoint responds and ends the connection or stream. If that takes longer than the body's timeout,
+/// `RequestDeadlines` closes the connection or stream.
 struct RequestBodyTimeout {}
 
 /// Watches the requests of one HTTP/1.1 connection or HTTP/2 stream.

@@ -1,7 +1,7 @@
 // Writes one response to its client in parts, and closes the stream or connection if the client stops reading.
 //
-// Invariant: counted bytes are released when their write completes, and not before. The bytes of a reset HTTP/2 stream may
-// remain in the queue of its connection.
+// Invariant: counted bytes are released when their write completes, and not earlier. In particular they stay counted
+// after a reset of their HTTP/2 stream, since they may remain in the connection's queue.
 
 import NIOCore
 
@@ -78,7 +78,8 @@ final class ResponseDelivery {
     if hasProgressed { return startTimeout() }
     guard let parent else { return channel.close(promise: nil) }
     if channel.isActive, parent.isWritable {
-      // The window of this stream blocks the response: other streams of the connection are not affected.
+      // The connection can write, so the flow-control window of this stream blocks the response. Only the stream is
+      // closed.
       channel.close(promise: nil)
     } else if connection.progressCount == initialProgressCount {
       return parent.close(promise: nil)

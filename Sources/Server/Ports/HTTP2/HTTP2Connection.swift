@@ -1,7 +1,7 @@
 // Builds the pipeline of one HTTP/2 connection: frames, streams, limits against abuse, and a graceful end.
 //
 // Invariants
-//   1. The server answers PING frames, and never punishes a client that reads the answers.
+//   1. The server answers PING frames. Their number is not limited while the client reads the answers.
 //   2. A client that sends too many resets or control frames loses its connection. Other connections are not affected.
 //   3. During a drain the client receives GOAWAY, and its open streams may finish.
 //   4. An error of one stream ends that stream only. Field blocks are the exception, as described below.
@@ -12,11 +12,11 @@
 //   - a field block that cannot be decoded,
 //   - trailers of a stream that either side has reset.
 //
-// RFC 9113 (5.1) requires the server to decode and ignore the last. NIOHTTP2 treats every HEADERS frame of a stream that is
-// not open as the beginning of a new stream. It rejects the stream's number as too small and fails the connection
-// (`ReceivingHeadersState.receiveHeaders`, `ConnectionStreamState.reserveClientStreamID`), before it checks the reset
-// streams. Handlers before NIOHTTP2 cannot prevent this: its tables would lack a dropped block, and would assign the block
-// to another stream if the stream's number were changed.
+// RFC 9113 (5.1) requires the server to decode such trailers and ignore them. NIOHTTP2 treats every HEADERS frame of a
+// stream that is not open as the beginning of a new stream. It rejects the stream's number as too small and fails the
+// connection (`ReceivingHeadersState.receiveHeaders`, `ConnectionStreamState.reserveClientStreamID`), before it checks
+// the reset streams. Handlers before NIOHTTP2 cannot prevent this: its tables would lack a dropped block, and would
+// assign the block to another stream if the stream's number were changed.
 
 import Logging
 import NIOCore
@@ -61,14 +61,15 @@ enum HTTP2Connection {
     try pipeline.addHandler(end)
     try pipeline.addHandler(lifetime)
     try pipeline.addHandler(HTTP2CloseHandler(end))
-    // NIOHTTP2Handler activates itself when it is added. The handlers after it still need the event.
+    // NIOHTTP2Handler activates itself when it is added. The handlers after it still need the event `channelActive`.
     try pipeline.context(handlerType: NIOHTTP2Handler.self).fireChannelActive()
   }
 
   private static func connection(_ limits: HTTP2Limits) -> NIOHTTP2Handler.ConnectionConfiguration {
     var configuration = NIOHTTP2Handler.ConnectionConfiguration()
     configuration.initialSettings = [
-      // `HTTP2Wire` announces the actual limits. `HTTP2Streams` enforces the first, `HeaderListLimit` and gRPC the second.
+      // `HTTP2Wire` announces the actual limits. `HTTP2Streams` enforces that of streams, `HeaderListLimit` and the
+      // gRPC handler that of header lists.
       HTTP2Setting(parameter: .maxConcurrentStreams, value: Int(Int32.max)),
       HTTP2Setting(
         parameter: .maxHeaderListSize,
@@ -79,7 +80,8 @@ enum HTTP2Connection {
     configuration.maximumSequentialContinuationFrames = limits.maximumContinuationFrames
     configuration.maximumBufferedControlFrames = limits.maximumQueuedControlFrames
     configuration.maximumRecentlyResetStreams = 500
-    // The total grows with the age of a connection, so the rate below applies instead.
+    // This limit counts the stream errors over the lifetime of a connection, and connections may be old.
+    // `maximumStreamErrors` limits the rate of stream errors instead.
     configuration.maximumConnectionGlitches = .max
     // Clients that measure bandwidth send a PING for each response, so PING frames are not limited.
     configuration.controlFrameRateLimit.maximumCount = unlimitedFrameCount
@@ -98,6 +100,6 @@ enum HTTP2Connection {
     return configuration
   }
 
-  /// More frames than can arrive within a nanosecond.
+  /// A frame count that is never reached, since the rate's period is one nanosecond.
   private static let unlimitedFrameCount = 64
 }

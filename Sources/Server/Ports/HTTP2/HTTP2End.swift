@@ -30,7 +30,8 @@ final class HTTP2EndHandler: ChannelDuplexHandler {
   private let streams: HTTP2Streams
   private var hasAnnounced = false
   private var isClosing = false
-  /// Whether the channel itself closes. The management handler closes only the connection, after its last stream.
+  /// Whether the channel must close immediately. A close by NIOHTTP2's management handler, after the last stream, lets
+  /// the client read the last bytes instead.
   fileprivate var isForced = false
   private var pingDeadline: Scheduled<Void>?
   private var closeDeadline: Scheduled<Void>?
@@ -82,7 +83,8 @@ final class HTTP2EndHandler: ChannelDuplexHandler {
       return context.close(mode: mode, promise: promise)
     }
     if let promise { context.channel.closeFuture.cascade(to: promise) }
-    // A stream that opened after the last GOAWAY is still to be refused. Its end closes the connection.
+    // A stream that opened after the last GOAWAY is open until it is refused. The connection closes when that stream
+    // has ended.
     guard !isClosing, streams.openCount == 0 else { return }
     isClosing = true
     context.flush()
@@ -101,8 +103,8 @@ final class HTTP2EndHandler: ChannelDuplexHandler {
   }
 }
 
-/// Marks a close of the channel as immediate. A close of the channel begins at the end of the pipeline, where this handler is.
-/// A close by an earlier handler does not pass it.
+/// Marks a close of the channel as immediate. It is the last handler, where a close of the channel begins. A close by
+/// an earlier handler, such as the management handler, does not pass it.
 final class HTTP2CloseHandler: ChannelOutboundHandler {
   typealias OutboundIn = HTTP2Frame
 

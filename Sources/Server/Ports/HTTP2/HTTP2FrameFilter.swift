@@ -7,7 +7,8 @@
 // Invariants
 //   1. All other bytes pass unchanged.
 //   2. Field blocks pass unchanged: each one changes the HPACK tables that decode the next ones.
-//   3. Between the frames of a field block every frame passes: such a frame is an error of the connection.
+//   3. A frame between the frames of a field block passes, since it is an error of the connection, which NIOHTTP2
+//      reports.
 
 import NIOCore
 
@@ -27,7 +28,7 @@ struct HTTP2FrameFilter {
   /// The number of most recent resets that are remembered.
   private static let maximumRememberedResets = 100
 
-  /// Bytes of the current frame's payload that did not arrive.
+  /// Bytes of the current frame's payload that have not arrived.
   private var remaining = prefaceBytes
   /// Bytes of the current frame's payload that arrived.
   private var received = 0
@@ -44,7 +45,7 @@ struct HTTP2FrameFilter {
   private var partialHeader = ByteBuffer()
   private var resets = CircularBuffer<UInt32>(initialCapacity: 0)
   private var settingsCount = 0
-  /// Dropped bytes that were not credited to the connection's window.
+  /// Dropped bytes that are not yet credited to the connection's window by a WINDOW_UPDATE.
   private(set) var windowCredit = 0
 
   /// Returns the bytes that pass.
@@ -82,7 +83,7 @@ struct HTTP2FrameFilter {
       }
       index += Self.headerBytes
     }
-    // Copies the few bytes, so that they do not retain the input's memory.
+    // The few bytes of an incomplete frame header are copied, so that they do not retain the input's memory.
     if let rest = bytes.getBytes(at: index, length: bytes.writerIndex - index) {
       partialHeader.writeBytes(rest)
     }
@@ -117,7 +118,8 @@ struct HTTP2FrameFilter {
       isInFieldBlock = frame.flags & 4 == 0
       endsFieldBlock = !isInFieldBlock
       fieldBlockBytes = frame.length
-      // The PRIORITY flag. A padded frame has the length of its padding first.
+      // With the PRIORITY flag the payload contains a dependency, preceded in a padded frame by one byte, the padding's
+      // length.
       if frame.flags & 0x20 != 0 { dependencyOffset = frame.flags & 8 != 0 ? 1 : 0 }
     case 9 where isInFieldBlock:
       isInFieldBlock = frame.flags & 4 == 0
@@ -160,7 +162,7 @@ struct HTTP2FrameFilter {
     let field = (dependencyOffset..<dependencyOffset + dependencyBytes).clamped(to: range)
     for offset in field {
       let position = index + offset - range.lowerBound
-      // A write copies a shared buffer, so zero bytes are not written again.
+      // Bytes that are already 0 are not written, since writing to a shared buffer copies it.
       if bytes.getInteger(at: position, as: UInt8.self) != 0 { bytes.setInteger(UInt8(0), at: position) }
     }
   }

@@ -19,7 +19,8 @@ struct HTTP2SettingsExchange {
   private var frameCount = 0
 
   init(_ limits: HTTP2Limits) {
-    // A stream window below the protocol's default applies only after the client has acknowledged it.
+    // A stream window below the protocol's default must not apply before the client has acknowledged it. The
+    // acknowledgement is then not inserted.
     isOver = limits.streamWindow < 65_535
   }
 

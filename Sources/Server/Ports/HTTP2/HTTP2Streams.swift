@@ -9,7 +9,7 @@ import NIOHTTP2
 /// The open streams of one connection. Confined to its event loop.
 final class HTTP2Streams {
   private(set) var openCount = 0
-  /// Whether the client was sent the number of the last stream that is served.
+  /// Whether the last GOAWAY was sent, which names the last stream that is served.
   var refusesNewStreams = false
   private let limits: HTTP2Limits
   private let wire: HTTP2Wire

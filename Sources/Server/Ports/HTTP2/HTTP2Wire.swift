@@ -1,12 +1,13 @@
 // Processes the bytes of one HTTP/2 connection between the socket and NIOHTTP2, where NIOHTTP2 is stricter than the protocol:
 //
-//   - GOAWAY bypasses NIOHTTP2, which would then treat frames of new streams as errors of the connection;
-//   - the client is announced other limits of streams and header lists than NIOHTTP2 enforces;
+//   - GOAWAY bypasses NIOHTTP2: after it has sent GOAWAY, it would treat frames of new streams as errors of the
+//     connection;
+//   - the SETTINGS frame announces other limits of streams and header lists than NIOHTTP2 enforces;
 //   - the client's acknowledgement of the settings is replaced (`HTTP2SettingsExchange`);
 //   - frames that break the rules of one stream are filtered (`HTTP2FrameFilter`).
 //
 // Invariants
-//   1. After the end of the connection, by either side, no bytes pass.
+//   1. After either side has ended the connection, no bytes pass.
 //   2. The last frames have time to arrive. The kernel resets a connection that is closed with unread input, and a reset
 //      destroys the bytes that the client has not read.
 
@@ -58,8 +59,8 @@ final class HTTP2Wire: ChannelDuplexHandler {
     announcedSettings = [
       Self.streamsSetting: limits.maximumConcurrentStreams, Self.headersSetting: limits.maximumHeaderListSize,
     ]
-    // The allowance of the connection is for its requests. Here one frame needs no reservation: NIOHTTP2 holds as much of
-    // any frame. A small request that arrives in two parts then needs no memory of the budget.
+    // This reservation is only for header lists, so its allowance is one frame: NIOHTTP2 buffers one frame of any type
+    // without a reservation. A small request that arrives in two parts then needs no memory of the budget.
     memory = MemoryReservation(port, allowance: HTTP2FrameFilter.maximumFrameBytes)
     settingsExchange = HTTP2SettingsExchange(limits)
     settingsLimit = RateLimit(limits.maximumSettingsPerSecond, per: .seconds(1))
@@ -76,7 +77,8 @@ final class HTTP2Wire: ChannelDuplexHandler {
   // MARK: From the socket
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    // Bytes that were queued when the connection was lost: their streams can be neither opened nor answered.
+    // Bytes that were queued when the connection was lost are dropped: their streams can be neither opened nor
+    // answered.
     guard case .open = phase, context.channel.isActive else { return }
     var bytes = unwrapInboundIn(data)
     if !settingsExchange.isOver { bytes = settingsExchange.filter(bytes) }
@@ -117,7 +119,8 @@ final class HTTP2Wire: ChannelDuplexHandler {
     var bytes = unwrapOutboundIn(data)
     lastGoAway = bytes.readableBytes == Self.goAwayBytes ? Self.goAwayCode(bytes) : nil
     if lastGoAway == UInt32(HTTP2ErrorCode.enhanceYourCalm.networkCode) {
-      // NIOHTTP2 writes stream 0, after which a client repeats calls that were executed.
+      // NIOHTTP2 writes 0 as the last stream, which lets a client retry calls that were executed. The maximum prevents
+      // that.
       bytes.setInteger(UInt32(0x7fff_ffff), at: bytes.readerIndex + 9)
     }
     if hasSentSettings { return context.write(wrapOutboundOut(bytes), promise: promise) }
@@ -163,7 +166,7 @@ final class HTTP2Wire: ChannelDuplexHandler {
     phase = .broken
     isReadingStopped = !reading
     end(context, within: Self.lingerTimeout)
-    // Later, since NIOHTTP2 may be processing a read.
+    // The event is fired in a later task, since NIOHTTP2 may be processing a read now.
     let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
     context.eventLoop.execute { bound.value.context?.fireChannelInactive() }
   }

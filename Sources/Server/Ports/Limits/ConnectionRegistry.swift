@@ -92,7 +92,7 @@ final class ConnectionRegistry: Sendable {
     closing.cancel()
   }
 
-  /// Closes the remaining connections immediately. Stalled peers would not answer a TLS close alert either.
+  /// Closes the remaining connections immediately. No TLS close alert is sent, since stalled peers would not answer it.
   private func closeAll() {
     for channel in state.withLockedValue({ Array($0.channels.values) }) {
       channel.eventLoop.execute { channel.disconnect() }

@@ -4,8 +4,8 @@
 // Invariants
 //   1. Reserved bytes stay within the limit, except for responses that report completed work (`reserveUnchecked`).
 //   2. A reservation releases everything at the end of its connection, at the latest.
-//   3. Bytes within a connection's allowance never reach the budget, and larger amounts do so in steps of 64 KiB: small
-//      requests of many threads do not contend for one lock.
+//   3. A connection reserves nothing in the budget for bytes within its allowance, and reserves more in steps of 64
+//      KiB. So small requests on many threads do not contend for the budget's lock.
 
 import NIOConcurrencyHelpers
 
@@ -59,7 +59,7 @@ package final class MemoryReservation {
   /// Bytes that are reserved and released together.
   private static let step = 64 << 10
 
-  /// - Parameter allowance: bytes held without a reservation, if fewer than `PortLimits.allowanceBytes`.
+  /// - Parameter allowance: maximum bytes held without a reservation; limited to `PortLimits.allowanceBytes`.
   package init(_ limits: PortLimits, allowance: Int = .max) {
     memory = limits.memory
     self.allowance = min(allowance, limits.allowanceBytes)
@@ -106,7 +106,8 @@ package final class MemoryReservation {
     reserved = needed
   }
 
-  /// Holds `new` bytes instead of `old`. Returns false, and changes nothing, if the budget has no capacity for the growth.
+  /// Changes one part of the held bytes from `old` to `new`. Returns false, and changes nothing, if the budget has no
+  /// capacity for the growth.
   package func resize(from old: Int, to new: Int) -> Bool {
     if new > old { return reserve(new - old) }
     if new < old { release(old - new) }

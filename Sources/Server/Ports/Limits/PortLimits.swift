@@ -9,13 +9,14 @@ package struct PortLimits: Sendable {
   /// The connections that all ports of the process may hold together, since they share its limit of open files. Nil if only
   /// the limit of each port applies.
   package var connections: ConnectionBudget?
-  /// The time in which a new connection has to finish TLS and show its protocol.
+  /// The time in which a new connection has to finish TLS and send the bytes that reveal its protocol.
   package var handshakeTimeout: TimeAmount = .seconds(10)
   /// The time in which the next request head of an HTTP/1.1 connection has to be complete.
   package var requestHeadTimeout: TimeAmount = .seconds(75)
   /// The time in which a request's body has to be complete after its head, for HTTP/1.1 and HTTP/2.
   package var requestBodyTimeout: TimeAmount = .seconds(60)
-  /// The body bytes that extend this time by one second: a large body may take long, but not forever.
+  /// The number of body bytes that extend `requestBodyTimeout` by one second, so that a large body has time if it
+  /// arrives at this rate.
   package var requestBodyRate = 64 << 10
   /// The time in which a client has to read a part of a REST response, before the connection or stream is closed.
   package var responseTimeout: TimeAmount = .seconds(60)
@@ -46,8 +47,8 @@ package struct HTTP2Limits: Sendable {
   /// Maximum bytes of a request's decompressed headers, announced in SETTINGS. It has room for a long token. A request with
   /// larger headers is rejected.
   package var maximumHeaderListSize = 64 << 10
-  /// Maximum bytes of compressed or decompressed headers, before the connection is ended. Smaller ones have to be decoded
-  /// even if they are rejected, since they change the connection's HPACK tables.
+  /// Maximum bytes of compressed or decompressed headers, before the connection is ended. Smaller headers have to be
+  /// decoded even if their request is rejected, since they change the connection's HPACK tables.
   package var maximumAcceptedHeaderListSize = 256 << 10
   /// Maximum number of CONTINUATION frames of one header list.
   package var maximumContinuationFrames = 16
@@ -64,8 +65,8 @@ package struct HTTP2Limits: Sendable {
   /// Maximum bytes of unread unary responses. A call waits until there is capacity for its response. Streaming calls have their
   /// watermarks instead.
   package var maximumQueuedResponseBytes = 32 << 20
-  /// The bytes that a call reserves of `maximumQueuedResponseBytes` until its response is known: the largest document and its
-  /// frame.
+  /// The part of `maximumQueuedResponseBytes` that a call reserves until its response is known: the size of the largest
+  /// document and its frame.
   package var expectedResponseBytes = 1_100_000
   /// The approximate bytes of an open gRPC stream: its objects, and output that is too small to be counted.
   package var streamBytes = 16 << 10
@@ -77,8 +78,8 @@ package struct HTTP2Limits: Sendable {
   package var maximumMessageSize = 17 << 20
   /// The time in which the request of a method that takes one message has to be complete.
   package var requestTimeout: TimeAmount = .seconds(60)
-  /// Maximum number of streams that the client may reset per second, before the connection is ended. Official clients reset
-  /// as many streams with responses as may be open.
+  /// Maximum number of streams that the client may reset per second, before the connection is ended. An official client
+  /// may reset all of its open streams (`maximumConcurrentStreams`) at the same time.
   package var maximumResetsPerSecond = 2_000
   /// Maximum number of SETTINGS frames per second, before the connection is ended. Each may change the window of every open
   /// stream.

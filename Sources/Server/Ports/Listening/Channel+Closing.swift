@@ -12,7 +12,8 @@ extension Channel {
     }
   }
 
-  /// Ends the output, then closes when the peer closes, or after `grace`. The pipeline has to drop further input.
+  /// Half-closes the connection, then closes it when the peer closes, or after `grace`. The pipeline must drop further
+  /// input.
   ///
   /// An HTTP/1.1 connection ends this way if its client may still be sending. After an immediate close the kernel would
   /// answer further bytes with a reset, which can destroy a response that the client has not read.

@@ -1,4 +1,5 @@
-// Decides what follows when a peer ends its output: the connection closes, or the handlers learn of it and may still respond.
+// Handles the half-closure of a connection, when its peer ends its output: closes the connection, or notifies the later
+// handlers, which may still respond.
 //
 // The channel always allows half-closure, because the end of the input can arrive together with the first bytes, before the
 // protocol of the connection is known. This handler is the first of every connection, before TLS.
@@ -11,7 +12,7 @@ import NIOCore
 final class HalfClosureHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
 
-  /// Whether the protocol responds to a half-closed peer.
+  /// Whether the connection's protocol can respond to a peer that has ended its output.
   var allowsHalfClosure = false
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {

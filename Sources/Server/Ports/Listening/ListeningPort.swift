@@ -1,4 +1,4 @@
-// Listens on a socket and accepts connections: connection limits, TLS and the drain at shutdown.
+// Listens on a socket and accepts connections: connection limits, TLS and the drain (graceful end) at shutdown.
 //
 // Invariants
 //   1. A connection beyond the limits closes before anything is read from it.
@@ -11,10 +11,12 @@
 //
 // HTTP/1.1:
 //   3. HTTP/HTTPPipeline installs the handlers: RequestHeadTimeoutHandler, NIO's codec, RequestDeadlines.
-//   4. HTTP/HTTPRequestHandler receives the request. HTTP/HTTPRequestState decides what may follow what.
-//   5. HTTP/HTTPService is the product's interface, for example FirestoreREST. It responds to an HTTP/HTTPExchange.
-//   6. HTTP/HTTPRequestHandler+Responses writes the response, ResponseDelivery watches that the client reads it, and
-//      ResponseHeaderFilter removes invalid headers.
+//   4. HTTP/HTTPRequestHandler receives the request. HTTP/HTTPRequestState decides when a request may be served and
+//      when the next one may follow.
+//   5. HTTP/HTTPService is the interface that products implement, for example with FirestoreHTTPService. The service
+//      responds through an HTTP/HTTPExchange.
+//   6. HTTP/HTTPRequestHandler+Responses writes the response, ResponseDelivery closes the connection if the client does
+//      not read it, and ResponseHeaderFilter removes invalid headers.
 //
 // HTTP/2:
 //   3. HTTP2Connection installs the connection's handlers: SilentPeerHandler, HTTP2Wire with HTTP2SettingsExchange and

@@ -7,12 +7,13 @@ package import NIOCore
 /// Both closures run on the connection's event loop and must not block. If an initializer throws, its connection or stream
 /// closes.
 package struct PortProtocols: Sendable {
-  /// Installs the complete pipeline of an HTTP/1.1 connection. The channel is already active. The installed handlers receive
-  /// `channelActive` once, then the bytes that were read before.
+  /// Installs the complete pipeline of an HTTP/1.1 connection. The channel is already active. The installed handlers
+  /// then receive `channelActive` once, followed by the bytes that the sniffer has read.
   package var http1: @Sendable (any Channel) throws -> Void
 
-  /// Makes the initializer of the streams of one HTTP/2 connection, which carry `HTTP2Frame.FramePayload`. It is called once
-  /// per connection, so that the streams can share state. Nil for a port that serves HTTP/1.1 only.
+  /// Returns the initializer of the streams of one HTTP/2 connection. Stream channels carry `HTTP2Frame.FramePayload`.
+  /// This closure runs once per connection, so that the streams can share state. Nil for a port that serves HTTP/1.1
+  /// only.
   package var http2: (@Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void)?
 
   /// Creates the protocols of a port.

@@ -1,9 +1,9 @@
 // Detects the protocol of a connection from its first bytes, HTTP/2 or HTTP/1.1, and installs its handlers.
 //
-// HTTP/2 clients begin with a fixed preface. Once the protocol is known, the sniffer passes the received bytes to the new
-// handlers and removes itself. It closes a connection that is still undecided after the handshake timeout, which includes
-// TLS. Handlers that are added to an active channel miss `channelActive`, and would not start their timers. The sniffer
-// therefore fires that event for them.
+// HTTP/2 clients begin with a fixed preface. Once the protocol is known, the sniffer passes the received bytes to the
+// new handlers and removes itself. It closes a connection that is still undecided after the handshake timeout, which
+// includes TLS. Handlers that are added to an active channel miss `channelActive`, by which they start their timers.
+// The sniffer therefore fires that event for them.
 
 import Logging
 import NIOCore
@@ -28,7 +28,7 @@ enum SniffedProtocol: Equatable {
   }
 }
 
-/// The first handler of a connection, after TLS.
+/// The first handler that receives the bytes of a connection, decrypted if the port has TLS.
 final class ProtocolSniffer: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer

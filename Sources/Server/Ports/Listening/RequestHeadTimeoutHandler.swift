@@ -1,8 +1,8 @@
 // Ends an HTTP/1.1 connection whose next request head does not arrive in time.
 //
-// A client that has sent a part of a head receives 408. The handler writes it below the codec, which has no request to
-// respond to. Otherwise the connection just closes: a client that sends a request at that moment could take the 408 for
-// its response.
+// A client that has sent a part of a head receives 408. The handler writes the bytes of the response directly to the
+// socket, since the HTTP codec has no request to respond to. If nothing of the head has arrived, the connection closes
+// without a response: a client that sends a request at that moment could mistake the 408 for its response.
 
 import NIOCore
 
@@ -35,8 +35,8 @@ final class RequestHeadTimeoutHandler: ChannelInboundHandler, RemovableChannelHa
     context.fireChannelRead(data)
   }
 
-  /// The head or the body of a request is complete. Bytes of the next request in the same read do not count as a begun
-  /// head until more of them arrive.
+  /// Called when the head or the body of a request is complete. Bytes of the next request in the same read do not count
+  /// as a begun head until more of them arrive.
   func partCompleted() { hasBegun = false }
 
   /// Ends the connection.

@@ -7,7 +7,7 @@ package import NIOCore
 package struct LoopTasks: Sendable {
   private let executor: (any Sendable & AnyObject)?
 
-  /// Creates the tasks of a connection. Call it on the event loop.
+  /// Creates the value for one connection. Call it on the event loop.
   package init(_ eventLoop: any EventLoop) {
     if #available(macOS 15.0, iOS 18.0, tvOS 18.0, watchOS 11.0, *) {
       executor = LoopExecutor(eventLoop)
@@ -34,14 +34,15 @@ package struct LoopTasks: Sendable {
 private final class LoopExecutor: TaskExecutor {
   private struct State {
     var waiting = CircularBuffer<UnownedJob>(initialCapacity: 0)
-    /// The remaining nanoseconds of jobs that run immediately. Later jobs wait for a slice.
+    /// The remaining nanoseconds in which jobs run immediately. When it is used up, jobs wait for a time slice.
     var allowance = LoopExecutor.slice
     var refilled = NIODeadline.now()
   }
 
   /// Nanoseconds of a time slice, and the maximum allowance.
   private static let slice: Int64 = 500_000
-  /// Without slices a connection may use one part in `share` of the loop's time.
+  /// The allowance grows by one nanosecond in `share`. So jobs that run immediately take at most that part of the
+  /// loop's time in the long run.
   private static let share: Int64 = 8
   private static let pause = TimeAmount.microseconds(50)
 

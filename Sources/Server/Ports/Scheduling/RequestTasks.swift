@@ -9,8 +9,8 @@ import NIOPosix
 
 /// Starts the tasks of HTTP requests.
 package enum RequestTasks {
-  /// Maximum number of concurrent reads, over all connections. Each may hold a response to a client that has disconnected,
-  /// which the server notices only when it writes.
+  /// Maximum number of concurrent reads, over all connections. Each may hold a response to a client that has
+  /// disconnected, since the server detects the disconnect only when it writes.
   static let maximumConcurrentReads = 128
   private static let reads = ReadQueue(maximumConcurrentReads: maximumConcurrentReads)
 

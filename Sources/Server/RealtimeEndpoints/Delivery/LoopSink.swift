@@ -1,12 +1,16 @@
-// Delivers the engine's responses and pushes to the connections of one event loop.
+// A loop sink delivers the engine's outputs to one connection. A loop sink group delivers them to all
+// connections of one event loop.
 //
-// The engine hands over a batch for all connections of a loop with one hop. Each connection then writes its
-// own outputs. A connection with many outputs writes them in batches, so that the loop serves others in between.
+// An output is a response to a request, a push (the notification that a listen's data has changed), or the
+// end of the session. The engine hands the outputs for all connections of a loop over with one hop to that
+// loop. Each connection then writes its outputs. A connection with many outputs writes them in batches, and
+// the loop serves other connections between the batches.
 //
 // Invariants
 //   1. A receiver is used on its event loop only.
-//   2. A receiver gets its outputs in order, also where a large one is first encoded off the loop.
-//   3. Outputs for a client that does not read are queued and coalesced (see OutboundQueue).
+//   2. A receiver gets its outputs in order. While a large output is encoded off the loop, later outputs
+//      wait.
+//   3. Outputs for a client that does not read are queued, and pushes are coalesced (see OutboundQueue).
 
 import Dispatch
 import NIOConcurrencyHelpers
@@ -21,13 +25,14 @@ protocol OutputReceiver: AnyObject {
   var isBackpressured: Bool { get }
   /// The maximum number of bytes queued for a client that does not read.
   var maximumQueuedBytes: Int { get }
-  /// Closes the connection, for which more is queued.
+  /// Closes the connection because its queue exceeds ``maximumQueuedBytes``.
   func disconnectForOverflow()
   /// Sends outputs.
   func receive(_ outputs: [RealtimeOutput])
   /// Returns how to encode an output that is too large for the event loop; nil for all others.
   func encoding(of output: RealtimeOutput) -> (@Sendable () -> ByteBuffer?)?
-  /// Sends an output with its encoded bytes.
+  /// Sends an output that was encoded off the event loop. `encoded` is nil if the output is too large for the
+  /// client.
   func receive(_ output: RealtimeOutput, encoded: ByteBuffer?)
 }
 
@@ -44,7 +49,8 @@ final class LoopSink: RealtimeSink {
 
   /// The maximum number of outputs handed over in one time slice.
   private static let maximumBatchCount = 64
-  /// The pause between two batches: an event loop polls its sockets only when no task is due.
+  /// The pause between two batches. An event loop polls its sockets only when no task is due, so an immediate
+  /// next batch would keep it from polling.
   private static let pause = TimeAmount.microseconds(50)
 
   private let loopGroup: LoopSinkGroup
@@ -58,15 +64,15 @@ final class LoopSink: RealtimeSink {
     state = NIOLoopBoundBox(State(receiver: receiver), eventLoop: group.eventLoop)
   }
 
-  /// The number of outputs that wait for the client, without the delayed ones: some of these may be coalesced
-  /// later.
+  /// The number of outputs that wait in the queue or for their encoding. A push that is coalesced later does
+  /// not change it.
   var queuedCount: Int { state.value.queue.count + (state.value.isEncoding ? 1 : 0) }
 
   /// Hands over outputs, or queues them. Called on the event loop.
   func receive(_ outputs: [RealtimeOutput]) {
     guard let receiver = state.value.receiver else { return }
     let isBackpressured = receiver.isBackpressured
-    // The end of a session does not wait for a client that does not read.
+    // A client that does not read would delay the end of its session, so queued outputs are skipped.
     if isBackpressured, case .ended? = outputs.last { return receiver.receive([.ended]) }
     if isBackpressured || state.value.isEncoding || state.value.isHandingOver || !state.value.queue.isEmpty
       || outputs.count > LoopSink.maximumBatchCount
@@ -80,8 +86,8 @@ final class LoopSink: RealtimeSink {
     handOver(outputs, receiver)
   }
 
-  /// Hands over queued outputs if the client reads, and schedules the rest. Called when the client reads
-  /// again.
+  /// Hands over one batch of queued outputs if the client reads, and schedules the next batch. Called when
+  /// the client reads again.
   func resume() {
     guard !state.value.isHandingOver, !state.value.isScheduled, !state.value.isEncoding,
       let receiver = state.value.receiver, !receiver.isBackpressured
@@ -102,8 +108,8 @@ final class LoopSink: RealtimeSink {
     }
   }
 
-  /// Hands over outputs up to the first that is encoded off the loop. The others go back to the front of the
-  /// queue.
+  /// Hands over outputs up to the first one that must be encoded off the loop. The outputs after it return to
+  /// the front of the queue.
   private func handOver(_ outputs: [RealtimeOutput], _ receiver: any OutputReceiver) {
     for (index, output) in outputs.enumerated() {
       guard let encode = receiver.encoding(of: output) else { continue }
@@ -134,14 +140,14 @@ final class LoopSink: RealtimeSink {
 /// The connections of one event loop.
 final class LoopSinkGroup: RealtimeSinkGroup {
   let eventLoop: any EventLoop
-  /// Deliveries that the event loop has not reached.
+  /// Deliveries that the event loop has not handed over yet.
   private let waiting = NIOLockedValueBox<[RealtimeDelivery]>([])
-  /// Encodes one output after another: a push for many connections is encoded once, and the others find the
-  /// result.
+  /// A serial queue that encodes outputs. The first connection's job encodes a shared push, and the jobs of
+  /// the other connections reuse its bytes.
   private let encoding = DispatchQueue(label: "hearth.encoding")
-  /// Encodes the largest outputs, so that the others do not wait for them.
+  /// A serial queue for the largest outputs, so that smaller outputs do not wait for them.
   private let largeEncoding = DispatchQueue(label: "hearth.encoding.large")
-  /// The estimated size of JSON in bytes from which on an output is one of the largest.
+  /// The minimum estimated JSON size of an output that uses the queue for the largest outputs, in bytes.
   private static let largeBytes = 2 << 20
 
   init(_ eventLoop: any EventLoop) {
@@ -156,7 +162,8 @@ final class LoopSinkGroup: RealtimeSinkGroup {
     if isFirst { eventLoop.execute { self.deliverWaiting() } }
   }
 
-  /// Hands over everything that waits, the outputs of one connection together: a busy loop then writes less often.
+  /// Hands over all waiting deliveries. It groups them by connection, so that a busy loop writes once for
+  /// each connection.
   private func deliverWaiting() {
     let deliveries = waiting.withLockedValue { waiting in
       defer { waiting = [] }
@@ -174,7 +181,7 @@ final class LoopSinkGroup: RealtimeSinkGroup {
     }
   }
 
-  /// Encodes off the event loop and continues there.
+  /// Encodes an output off the event loop, then calls `then` on the event loop.
   fileprivate func encode(
     _ size: Int, _ encode: @escaping @Sendable () -> ByteBuffer?,
     then: @escaping @Sendable (ByteBuffer?) -> Void
@@ -185,8 +192,8 @@ final class LoopSinkGroup: RealtimeSinkGroup {
     }
   }
 
-  /// Releases a large value off the event loop, after the loop's last reference is gone: it has very many
-  /// objects.
+  /// Releases a large value off the event loop, because freeing its many objects takes long. Waits a second,
+  /// so that this reference is the last one.
   fileprivate func releaseLater(_ output: RealtimeOutput) {
     guard output.estimatedSize >= Self.largeBytes else { return }
     largeEncoding.asyncAfter(deadline: .now() + .seconds(1)) { withExtendedLifetime(output) {} }
@@ -194,7 +201,7 @@ final class LoopSinkGroup: RealtimeSinkGroup {
 }
 
 extension RealtimeOutput {
-  /// The estimated size in bytes of JSON.
+  /// The estimated size of the output's JSON, in bytes.
   var estimatedSize: Int {
     switch self {
     case .push(let push): push.estimatedSize

@@ -1,14 +1,19 @@
-// Queues responses and pushes for a client that reads more slowly than its listens change.
+// An outbound queue holds the outputs of one connection whose client reads more slowly than its data changes.
 //
-// While the client does not read, a push that only sets values is coalesced with the last queued push of the same tag. A
-// counter that changes 1,000 times a second then occupies one message, and the client receives its latest value.
+// A client listens to locations. Each change of a location is a push to the client. A tag is the client's
+// number for a filtered listen; unfiltered listens have none.
 //
-// Removals and priorities are queued as they are. Clients apply the paths of one message in any order, so a
-// location could become empty in between and lose its priority (docs/decisions/0021-coalescing-for-slow-readers.md).
+// While the client does not read, a push that only sets values is coalesced with the last queued push of the same
+// tag. A counter that changes 1,000 times a second then occupies one message, and the client receives its latest
+// value.
+//
+// Pushes that remove values or set priorities are never coalesced. Clients apply the paths of one message in
+// any order. A location could therefore become empty for a moment and lose its priority
+// (docs/decisions/0021-coalescing-for-slow-readers.md).
 //
 // Invariants
 //   1. A client that applies the dequeued pushes shows only states that its listens had, in order, and the latest at the end.
-//   2. A coalesced push keeps the queue position of its first part. A response is never sent before an earlier push.
+//   2. A coalesced push keeps the queue position of its first part, so no response overtakes an earlier push.
 //   3. The first value of a listen is never coalesced. No push is coalesced across the start or the end of its listen.
 
 import NIOCore
@@ -32,9 +37,9 @@ struct OutboundQueue {
   }
 
   private var entries: CircularBuffer<Entry> = []
-  /// The number of the first entry; entries are numbered in the order in which they were added.
+  /// The number of the first queued entry. Entries are numbered in the order in which they were added.
   private var firstNumber = 0
-  /// For each tag the number of the entry that further pushes may be coalesced with.
+  /// For each tag, the number of the entry with which the next push may be coalesced.
   private var coalescible: [Int64?: Int] = [:]
   /// The estimated memory of all entries, in bytes.
   private(set) var bytes = 0
@@ -52,7 +57,8 @@ struct OutboundQueue {
       let isCoalescible = !push.isFirst && push.onlySetsValues
       if isCoalescible, coalescing, coalesce(push) { return }
       coalescible[push.tag] = isCoalescible ? firstNumber + entries.count : nil
-    // The response does not name the tag of its listen.
+    // No push is coalesced across the start of its listen. The response does not name the listen's tag, so
+    // this ends coalescing for all tags.
     case .response(_, .listening): coalescible = [:]
     case .response, .ended: break
     }
@@ -81,7 +87,8 @@ struct OutboundQueue {
     firstNumber -= outputs.count
   }
 
-  /// Coalesces a push with the queued one of its tag; false if there is none, or it is full.
+  /// Coalesces a push with the queued push of the same tag. Returns false if there is none, or if the result
+  /// would have too many paths.
   private mutating func coalesce(_ push: RealtimePush) -> Bool {
     guard let number = coalescible[push.tag], number >= firstNumber else { return false }
     let index = entries.index(entries.startIndex, offsetBy: number - firstNumber)
@@ -94,7 +101,8 @@ struct OutboundQueue {
       guard coalesced.add(queued) else { return false }
     case .output: preconditionFailure("invariant: only pushes are coalesced")
     }
-    // The entry gives up its reference, so that the changes are modified in place.
+    // This placeholder releases the entry's reference to the changes, so that they are modified in place
+    // instead of copied.
     entries[index] = .output(.ended)
     let isAdded = coalesced.add(push)
     entries[index] = isAdded ? .coalesced(coalesced) : entry
@@ -103,20 +111,21 @@ struct OutboundQueue {
   }
 }
 
-/// Pushes of one tag that only set values, as one push with the latest value of each path.
+/// Several pushes of one tag that only set values, combined into one push with the latest value of each path.
 private struct CoalescedPush {
-  /// The maximum number of paths of one message: adding a path compares it with all of them.
+  /// The maximum number of paths in one message. Adding a path compares it with all others, so the limit
+  /// bounds that cost.
   private static let maximumChanges = 256
 
   private let tag: Int64?
-  /// No path contains another.
+  /// The latest value of each path. No path contains another path.
   private var changes: [(path: Path, value: Node)] = []
-  /// The estimated size in bytes of JSON.
+  /// The estimated size of the push's JSON, in bytes.
   private(set) var bytes = 0
 
   init(tag: Int64?) { self.tag = tag }
 
-  /// Adds a later push; false if the message then had too many paths.
+  /// Adds a later push. Returns false, and adds nothing, if the message would have too many paths.
   mutating func add(_ push: RealtimePush) -> Bool {
     guard changes.count + push.changeCount <= Self.maximumChanges else { return false }
     switch push.body {

@@ -1,18 +1,20 @@
-// Limits the bytes that wait to be read by one client.
+// An output budget limits the bytes that the server has written and one client has not read yet.
 //
-// Invariant: the write that takes a connection beyond its budget reports it, on every kind of channel.
+// Invariant: the first write that exceeds the budget returns true from `isExceeded`, on sockets and on HTTP/2
+// streams.
 
 import NIOCore
 
-/// Counts the bytes that wait to be read by one client.
+/// Counts the unread bytes of one client.
 struct OutputBudget {
   let limit: Int
-  /// Whether the channel reports its queued bytes. An HTTP/2 stream does not: requesting the option is a
-  /// fatal error.
+  /// Whether the channel reports its queued bytes. An HTTP/2 stream does not, and requesting this channel
+  /// option from it is a fatal error.
   let isMeasurable: Bool
   /// Bytes written since the channel was last writable, for channels that do not report their queue.
   private var written = 0
-  /// The largest single write since then. One response may be larger than the budget.
+  /// The largest single write since the channel was last writable. It extends the budget, because one
+  /// response may be larger than the limit.
   private var largest = 0
 
   /// Creates a budget of `limit` bytes, for a socket or for a stream within a connection.
@@ -21,7 +23,7 @@ struct OutputBudget {
     self.isMeasurable = isMeasurable
   }
 
-  /// Counts bytes that were written and flushed. Returns whether the client is beyond its budget.
+  /// Counts bytes that were written and flushed. Returns whether the client's unread bytes exceed the budget.
   mutating func isExceeded(writing bytes: Int, to channel: any Channel) -> Bool {
     if channel.isWritable {
       written = 0

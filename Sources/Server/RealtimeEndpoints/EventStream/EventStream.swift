@@ -1,10 +1,11 @@
-// Converts the outputs of one listen to an event stream (`text/event-stream`) of `put` and `patch` events.
+// An event stream converts the engine's outputs for one listen to `put` and `patch` events
+// (`text/event-stream`). EventStreamConnection sends them.
 //
-// A value without I/O.
+// A listen is a subscription to a location. A push notifies it of a change.
 //
 // Invariants
-//   1. No event is sent before the engine confirms the listen, so that a rejection is still a plain HTTP
-//      error.
+//   1. No event is sent before the engine confirms the listen. A rejected listen can therefore be answered
+//      with an HTTP error status.
 //   2. The data of an event is one line.
 
 import JSON
@@ -15,9 +16,9 @@ import RealtimeModel
 
 /// The state of one event stream.
 struct EventStream {
-  /// The action after one output of the engine.
+  /// The next action of the connection after one output of the engine.
   enum Step {
-    /// Nothing.
+    /// Send nothing.
     case nothing
     /// Respond with this error instead of a stream.
     case reject(RESTError)
@@ -41,7 +42,7 @@ struct EventStream {
     self.isExport = isExport
   }
 
-  /// The tag of the listen: a filtered listen needs one, of any value.
+  /// The tag of the listen. The engine requires a tag for a filtered listen; here its value has no meaning.
   var tag: Int64? { query.isDefault ? nil : 1 }
 
   mutating func receive(_ output: RealtimeOutput) -> Step {
@@ -76,12 +77,12 @@ struct EventStream {
   static let authRevoked = ByteBuffer(
     string: "event: auth_revoked\ndata: credential is no longer valid\n\n")
 
-  /// The encoded form of a push for streams of one path and format.
+  /// The encoded form of a push, shared by all streams of the same path and format.
   private struct Encoded: Sendable {
     let push: EncodedPush
   }
 
-  /// The event for a push; empty if the client does not show the change.
+  /// The event for a push; empty if the change is not visible in this stream.
   func encoded(_ push: RealtimePush) -> EncodedPush {
     let variant = path.count * 2 + (isExport ? 1 : 0)
     return push.encoded(as: Encoded.self, variant: variant) { push in
@@ -99,7 +100,7 @@ struct EventStream {
     let name: String
     switch push.body {
     case .set(let node):
-      // A stream of plain values shows no priorities, except for a stream of a priority itself.
+      // A stream of plain values contains no priorities, unless its path is a priority.
       if push.path.isPriority, !isExport, !path.isPriority { return ByteBuffer() }
       name = "put"
       writer.node(node, format)

@@ -1,8 +1,8 @@
 // Runs the event stream of one HTTP request, from its listen to its end.
 //
 // Invariants
-//   1. The listen ends with the exchange, before anything more could be written to it.
-//   2. A client that reads slowly holds no more unread bytes than the limit; then its connection is closed.
+//   1. The listen ends when the HTTP exchange ends, so nothing is written to an ended exchange.
+//   2. A slow client's unread bytes are limited. Beyond the limit its connection is closed.
 
 import Logging
 import NIOCore
@@ -25,7 +25,7 @@ extension RealtimeHTTPService {
   }
 }
 
-/// One event stream. Confined to its event loop; the exchange and the engine keep it alive.
+/// One event stream, confined to its event loop. The exchange and the engine retain it.
 final class EventStreamConnection: OutputReceiver {
   private let endpoint: RealtimeEndpoint
   private let exchange: HTTPExchange
@@ -149,7 +149,7 @@ final class EventStreamConnection: OutputReceiver {
   }
 
   func receive(_ output: RealtimeOutput, encoded: ByteBuffer?) {
-    // The push keeps its encoded form.
+    // `encoded` is not needed: the push caches its encoded form, which `receive` finds.
     receive([output])
   }
 }

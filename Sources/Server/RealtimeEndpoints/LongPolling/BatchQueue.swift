@@ -1,8 +1,9 @@
-// Queues messages for a browser's next poll, and writes the scripts that carry them.
+// A batch queue holds the messages for a browser's next poll, and writes them as scripts.
 //
-// Each script with a batch has the next number, by which the client orders batches.
+// The response to a poll is a script that passes a batch of messages to the client. Batches are numbered
+// consecutively, and the client processes them in that order.
 //
-// Invariant: a number is used once, for a batch that answers a poll.
+// Invariant: each number is used for one batch only, and each batch answers one poll.
 
 import NIOCore
 
@@ -22,8 +23,8 @@ struct BatchQueue: Sendable {
     bytes += message.readableBytes
   }
 
-  /// Returns the next batch as a call of the client's function: the messages that fit into `limit` bytes, and
-  /// at least one if there is any.
+  /// Returns the next batch as a script that calls the client's function. It contains the messages that fit
+  /// into `limit` bytes, but at least one if any is queued.
   mutating func batch(limit: Int) -> ByteBuffer {
     var script = ByteBuffer()
     script.writeString("pRTLPCB(\(next),[")
@@ -42,20 +43,21 @@ struct BatchQueue: Sendable {
 
   /// Returns the script that announces the end of the batches.
   func close() -> ByteBuffer {
-    // Clients treat number 0 like no number. After a single batch there is nothing to put in order.
+    // The number of the last batch lets the client process it before closing. Clients treat number 0 like a
+    // missing number, so it is omitted if there was only one batch.
     ByteBuffer(string: next > 1 ? "pLPCommand('close',\(next - 1));\n" : "pLPCommand('close');\n")
   }
 }
 
 extension ByteBuffer {
-  /// Writes JSON as a JavaScript expression. Before ECMAScript 2019 two line separators of JSON strings had
-  /// to be escaped.
+  /// Writes JSON as a JavaScript expression. JSON strings may contain the line separators U+2028 and U+2029.
+  /// JavaScript before ECMAScript 2019 requires them to be escaped.
   fileprivate mutating func writeScriptLiteral(_ json: ByteBuffer) {
     let view = json.readableBytesView
     var start = view.startIndex
     var index = start
     while index < view.endIndex {
-      // U+2028 and U+2029 are E2 80 A8 and E2 80 A9.
+      // In UTF-8, U+2028 and U+2029 are E2 80 A8 and E2 80 A9.
       if view[index] == 0xE2, index + 2 < view.endIndex, view[index + 1] == 0x80,
         view[index + 2] & 0xFE == 0xA8
       {

@@ -1,4 +1,7 @@
-// Parses long-polling requests from their URL parameters.
+// A long-polling request, parsed from its URL parameters.
+//
+// Long polling serves browsers without WebSockets. The client polls: it requests a script, which the server
+// returns when there is a message. The poll's parameters carry the client's messages, cut into segments.
 
 import NIOHTTP1
 import Ports
@@ -10,24 +13,26 @@ enum LongPollRequest: Sendable {
   case start(Start)
   /// Accept these segments, and respond when there is a message.
   case poll(Poll)
-  /// Load the page whose unloading reports that the client is gone.
+  /// Load the disconnect page into an iframe. When the browser unloads that page, it sends
+  /// ``disconnect(id:password:)``.
   case disconnectFrame(id: String, password: String)
-  /// The client is gone.
+  /// End the session, because the browser has unloaded the client's page.
   case disconnect(id: String, password: String)
 
   struct Start: Sendable {
     var namespace: String
     var host: String
-    /// The client's number of its callback functions, digits only; empty for functions without a number.
+    /// The number at the end of the client's callback function names, digits only; empty if the names have no
+    /// number.
     var callback: String
-    /// The client's previous session, which ends now.
+    /// The client's previous session, which the new session ends.
     var lastSession: String?
   }
 
   struct Poll: Sendable {
     var id: String
     var password: String
-    /// The client's number of this poll, by which polls that overtook each other are recognized.
+    /// The client's number of this poll. The server uses it to detect that one poll overtook another.
     var serial: Int
     var segments: [Segment]
   }
@@ -70,7 +75,7 @@ extension LongPollRequest.Start {
         .badRequest, "Protocol version \(version) is not supported; this server speaks version 5.")
     }
     callback = target["cb"] ?? ""
-    // The number becomes part of a script.
+    // The server inserts the number into a script, so it must not contain code.
     guard callback.utf8.count <= 20, callback.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
       throw RESTError(.badRequest, "cb must be a number.")
     }
@@ -81,9 +86,11 @@ extension LongPollRequest.Start {
 }
 
 extension Segment {
-  /// Returns the segments of a poll: `seg0`, `ts0` and `d0`, and so on.
+  /// Returns the segments of a poll. The parameters `seg0`, `ts0` and `d0` are number, total and data of the
+  /// first segment, `seg1`, `ts1` and `d1` those of the second.
   static func all(in target: RequestTarget) throws(RESTError) -> [Segment] {
-    // A dictionary keeps thousands of segments linear: a search for each would block the event loop.
+    // With a dictionary, parsing thousands of segments takes linear time. A linear search for each parameter
+    // would block the event loop.
     let values = Dictionary(target.parameters.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
     var segments: [Segment] = []
     while let number = values["seg\(segments.count)"] {
@@ -104,7 +111,7 @@ extension Segment {
 enum LongPollName {
   static func make() -> String { RandomName.make(22) }
 
-  /// Whether a string is safe in a script or a page.
+  /// Whether a string can be inserted into a script or a page without being interpreted as code.
   static func isValid(_ text: String) -> Bool {
     (1...64).contains(text.utf8.count) && RandomName.isMadeOfSymbols(text)
   }

@@ -8,10 +8,11 @@ enum LongPollScript {
   /// The script that ends the client's session.
   static let close = ByteBuffer(string: "pLPCommand('close');\n")
 
-  /// Returns the functions that all later scripts in the iframe call. They forward to the functions of the
-  /// client's page, whose names end in its number. After the page has removed those, they do nothing.
+  /// Returns the JavaScript functions that all later scripts in the iframe call. They forward to functions of
+  /// the client's page, whose names end in the callback number. They do nothing after the page has removed
+  /// its functions.
   ///
-  /// - Parameter callback: the number; digits only.
+  /// - Parameter callback: the callback number; digits only.
   static func functions(callback: String) -> ByteBuffer {
     var script = ByteBuffer()
     for name in ["pLPCommand", "pRTLPCB"] {
@@ -27,7 +28,8 @@ enum LongPollScript {
     return script
   }
 
-  /// Returns the page that notifies the server when the browser unloads it, and the client with it.
+  /// Returns the disconnect page. When the browser unloads it together with the client's page, it notifies
+  /// the server.
   static func disconnectFrame(id: String, password: String) -> ByteBuffer {
     ByteBuffer(
       string: """
@@ -55,12 +57,13 @@ enum LongPollScript {
 }
 
 extension HTTPResponse {
-  /// A script of long polling. The status is always 200: a script element does not see it.
+  /// The response with a long-polling script. The status is always 200, because a script element cannot read
+  /// it.
   static func script(_ text: ByteBuffer) -> HTTPResponse {
     HTTPResponse(text, contentType: "application/javascript; charset=utf-8")
   }
 
-  /// A page of long polling.
+  /// The response with a long-polling page.
   static func page(_ text: ByteBuffer) -> HTTPResponse {
     HTTPResponse(text, contentType: "text/html; charset=utf-8")
   }

@@ -1,7 +1,9 @@
-// Moves a session from long polling to a WebSocket and keeps the order of messages both ways.
+// The upgrade of a session moves it from long polling to a WebSocket, and keeps the order of messages in both
+// directions.
 //
-// Requests on the WebSocket wait until the client has announced, on a poll, the end of its polls. The
-// server's last batch announces its end before the first message on the WebSocket.
+// From the client: requests on the WebSocket wait until a poll announces that no more polls with requests
+// follow. To the client: the last batch of a poll announces that no more batches follow. It precedes the
+// first message on the WebSocket.
 
 import NIOCore
 import RealtimeEngine
@@ -28,9 +30,9 @@ extension LongPollSession {
   /// A session on its WebSocket.
   final class Moved {
     let socket: SocketRelay.Handle
-    /// The messages that leave with the next flush.
+    /// The messages that the next flush sends.
     var messages: [ByteBuffer] = []
-    /// For each unacknowledged request of the WebSocket, the number of responses after which it is
+    /// For each unacknowledged request of the WebSocket, the session's response count at which it is
     /// acknowledged.
     var responseMarks = CircularBuffer<Int>()
 
@@ -49,7 +51,7 @@ extension LongPollSession {
     switch upgrade {
     case .none: break
     case .offered(let socket, var waiting):
-      // Taken out, so that the array is not copied.
+      // This removes the second reference to the array, so that `append` does not copy it.
       upgrade = .none
       waiting.append(request)
       upgrade = .offered(socket, waiting: waiting)
@@ -60,8 +62,9 @@ extension LongPollSession {
     }
   }
 
-  /// Handles the end of a WebSocket. An unused offer is dropped and the session keeps polling. A rejected
-  /// WebSocket has no effect.
+  /// Handles the end of a WebSocket. If the WebSocket was offered but has sent no request, the session
+  /// continues with long polling. If the session had rejected the WebSocket, nothing changes. Otherwise the
+  /// session ends.
   func socketEnded(_ socket: SocketRelay.ID) {
     guard upgrade.socket?.id == socket else { return }
     switch upgrade {
@@ -71,13 +74,14 @@ extension LongPollSession {
     }
   }
 
-  /// Completes the move after the client's last poll: performs the waiting requests, and directs messages to
-  /// the WebSocket.
+  /// Completes the move after the client's last poll. Performs the waiting requests, and sends all further
+  /// messages on the WebSocket.
   func completeUpgrade() {
     guard case .offered(let socket, let waiting) = upgrade else { return }
     write(ByteBuffer(bytes: ServerControl.endOfTransmission.json()), counted: false)
-    // The poll that brought the message is held, so the last batch leaves now. Polls still held after it are
-    // released late: a response that overtakes the last batch would end polling before that arrives.
+    // The poll with the client's announcement is held, so the last batch answers it now. Other held polls are
+    // answered only when they expire. If such an answer overtook the last batch, the client would stop
+    // polling before the last batch arrives.
     answerWithLastBatch()
     let moved = Moved(socket)
     upgrade = .done(moved)

@@ -1,15 +1,16 @@
-// Runs a session over long polling, for a browser without a WebSocket. Scripts that it loads carry messages
-// both ways.
+// A long-poll session runs a client session over long polling, for a browser without a WebSocket. The browser
+// loads scripts: their URLs carry the client's messages, their contents the server's messages.
 //
-// A poll is held until there is a message; a newer poll releases it. Once the client has opened a WebSocket,
-// the session moves there (see LongPollSession+Upgrade).
+// A poll is the request for such a script. The session holds a poll, which means that it delays the response,
+// until there is a message or a newer poll. If the client opens a WebSocket, the session moves to it (see
+// LongPollSession+Upgrade).
 //
 // Invariants
 //   1. The session is confined to one event loop.
-//   2. Queued messages are bounded. Polls are held while too many requests are unanswered; a client that
-//      sends more is rejected.
+//   2. Queued messages are bounded. While too many requests are unanswered, polls are held even if a newer
+//      poll arrives. A client that still sends more requests is rejected.
 //   3. A client that stops polling is disconnected.
-//   4. After its end a session is in no registry.
+//   4. After its end a session is not in ``LongPollSessions``.
 
 import Logging
 import NIOCore
@@ -28,7 +29,7 @@ final class LongPollSession {
 
   let id = LongPollName.make()
   let password = LongPollName.make()
-  /// The session's name in the engine, by which a WebSocket may continue it.
+  /// The session's name in the engine. A WebSocket that continues the session identifies it by this name.
   private(set) var name = ""
   let endpoint: RealtimeEndpoint
   let eventLoop: any EventLoop
@@ -40,7 +41,7 @@ final class LongPollSession {
   private var heldBytes = 0
   private var heldPolls: [HeldPoll] = []
   private var lastSeen = NIODeadline.now()
-  /// Whether the session accepts no more input. The client's next poll reports it.
+  /// Whether the session accepts no more input. The response to the client's next poll reports the end.
   private(set) var isClosing = false
   private(set) var hasEnded = false
   var upgrade = Upgrade.none
@@ -110,7 +111,8 @@ final class LongPollSession {
     end()
   }
 
-  /// Ends the session, which the client's next poll reports after all queued messages.
+  /// Stops accepting input. The response to the client's next poll delivers all queued messages and reports
+  /// the end.
   private func close() {
     isClosing = true
     session.end()
@@ -144,7 +146,8 @@ final class LongPollSession {
     heldPolls.append(HeldPoll(serial: request.serial, answer: answer, deadline: deadline))
     for segment in request.segments where !isClosing && !hasEnded { receive(segment) }
     answerReadyPolls()
-    // Some browsers run scripts in the order of the requests.
+    // Some browsers run scripts in the order of their requests. An unanswered earlier poll would block the
+    // answer of a later one, so all are answered.
     if isOutOfOrder, case .none = upgrade {
       while !heldPolls.isEmpty { answerBatch() }
     }
@@ -164,7 +167,7 @@ final class LongPollSession {
     answerBatch()
   }
 
-  /// Responds to polls for which there is a message, and to replaced polls.
+  /// Responds to polls for which there is a message, and to polls that a newer poll replaces.
   private func answerReadyPolls() {
     guard !hasEnded else { return }
     if case .done = upgrade { return }
@@ -176,8 +179,8 @@ final class LongPollSession {
       return
     }
     let limits = endpoint.limits
-    // The client sends more after each response. Empty responses therefore wait while too many requests are
-    // unanswered.
+    // The client sends its next requests after each response. Responses without messages are therefore
+    // delayed while too many requests are unanswered.
     while heldPolls.count > 2
       || heldPolls.count > 1 && (!queue.isEmpty || !session.isFull(limits, half: false))
     {

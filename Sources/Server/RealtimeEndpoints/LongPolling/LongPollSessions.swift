@@ -1,6 +1,8 @@
-// Registers the long-polling sessions of an endpoint, so that every event loop finds them.
+// The registry of the long-polling sessions of an endpoint. Polls of one session may arrive on any event
+// loop, and each loop finds the session here.
 //
-// Invariant: a session is registered from its start to its end; there are never more than the limit.
+// Invariant: a session is registered from its start to its end. The number of sessions never exceeds the
+// limit.
 
 import NIOConcurrencyHelpers
 import NIOCore
@@ -44,13 +46,14 @@ final class LongPollSessions: Sendable {
     }
   }
 
-  /// Returns the session that polls with this id.
+  /// Returns the session whose polls contain this ID.
   func session(id: String) -> Handle? { state.withLockedValue { $0.byID[id] } }
 
   /// Returns the session with this name in the engine, unless it has moved to a WebSocket.
   func session(name: String) -> Handle? { state.withLockedValue { $0.byName[name] } }
 
-  /// Keeps a session that moved to a WebSocket from being continued by another. Its polls still find it.
+  /// Removes the name of a session that has moved to a WebSocket, so that no second WebSocket can continue
+  /// it. Polls still find the session by its ID.
   func retire(_ session: LongPollSession) {
     let name = session.name
     state.withLockedValue { $0.byName[name] = nil }

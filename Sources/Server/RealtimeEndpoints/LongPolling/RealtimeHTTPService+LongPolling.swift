@@ -1,4 +1,5 @@
-// Serves the HTTP requests of long polling. Each one begins a session, waits in a session for messages, or ends one.
+// Serves the HTTP requests of long polling. Each request starts a session, polls a session for messages, or
+// ends a session.
 
 import NIOCore
 import NIOHTTP1
@@ -49,7 +50,7 @@ extension RealtimeHTTPService {
   }
 }
 
-/// The response to a poll. It can be given once, from any event loop.
+/// The pending response to a poll. Any event loop may send it, once.
 struct LongPollAnswer: Sendable {
   private let responder: HTTPResponder
   private let isGiven: NIOLoopBoundBox<Bool>

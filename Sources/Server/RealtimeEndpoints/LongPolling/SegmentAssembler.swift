@@ -1,11 +1,11 @@
-// Assembles messages from the segments that a browser sends as parameters of its polls.
+// A segment assembler joins the segments that a browser sends as URL parameters of its polls to messages.
 //
-// Segments are numbered over the whole session, those of a message consecutively. Polls may overtake each
-// other or be repeated: early segments are kept, repeated ones are ignored.
+// All segments of a session are numbered consecutively. Polls may overtake each other, or be repeated. A
+// segment that arrives before an earlier one is kept until that one arrives. A repeated segment is ignored.
 //
 // Invariants
 //   1. The number and the bytes of kept segments are bounded.
-//   2. A message beyond the limit is counted to its end without being kept.
+//   2. Of a message above the size limit only a prefix is kept. Its other segments are counted and dropped.
 
 import JSON
 import RealtimeWire
@@ -22,11 +22,12 @@ struct Segment: Sendable, Equatable {
 
 /// The segments received on one session.
 struct SegmentAssembler: Sendable {
-  /// An invalid segment; the session cannot continue after it.
+  /// The reason that a segment is invalid. The session cannot continue after it.
   enum Fault: Error, Equatable {
-    /// It is too far ahead of a missing segment, or too many bytes wait for that.
+    /// The segment's number is too far above that of a missing segment, or too many bytes wait for the
+    /// missing segment.
     case tooFarAhead
-    /// It contradicts earlier segments about its message.
+    /// The segment names another total than earlier segments of its message, or a total of 0.
     case inconsistent
     /// The message is not base64.
     case notBase64
@@ -61,10 +62,10 @@ struct SegmentAssembler: Sendable {
   /// The estimated memory of a kept segment without its characters, in bytes.
   private static let segmentOverheadBytes = 128
 
-  /// The bytes kept of an oversized message: enough for the number of its request, which browsers write
-  /// first.
+  /// The number of characters that are kept of an oversized message. They contain the number of the request,
+  /// which browsers write first.
   private static let oversizedPrefixBytes = 4096
-  /// The padding of the last group: the web SDK's dots, or base64's own sign.
+  /// The padding characters of the last group: the dot of the web SDK, and the standard sign of base64.
   private static let padding = [UInt8(ascii: "."), UInt8(ascii: "=")]
 
   init(maximumBytes: Int, window: Int) {
@@ -93,7 +94,7 @@ struct SegmentAssembler: Sendable {
     if receivedCount == 0 { total = segment.total }
     guard segment.total == total, total > 0 else { throw .inconsistent }
     receivedCount += 1
-    // Four characters encode three bytes, up to two of which may be padding.
+    // Four characters encode three bytes. Padding may replace up to two of them.
     if (text.count + segment.text.utf8.count) / 4 * 3 - 2 > maximumBytes {
       isOversized = true
       text.append(contentsOf: segment.text.utf8.prefix(max(0, Self.oversizedPrefixBytes - text.count)))
@@ -112,7 +113,7 @@ struct SegmentAssembler: Sendable {
       return oversized(Base64.decode(text, .urlSafe, paddedBy: Self.padding) ?? [])
     }
     guard let bytes = Base64.decode(text, .urlSafe, paddedBy: Self.padding) else { throw .notBase64 }
-    // The last characters may encode too many bytes.
+    // The check above ignores up to two bytes of padding, so the decoded message may still exceed the limit.
     return bytes.count > maximumBytes ? oversized(bytes) : .assembled(bytes)
   }
 

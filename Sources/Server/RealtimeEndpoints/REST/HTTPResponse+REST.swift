@@ -1,4 +1,4 @@
-// Responses of the Realtime Database's REST interface: JSON with the CORS headers of Firebase.
+// Builds the HTTP responses of the Realtime Database's REST interface: JSON with Firebase's CORS headers.
 
 import NIOCore
 import NIOHTTP1
@@ -42,7 +42,7 @@ extension HTTPResponse {
 }
 
 extension Node {
-  /// The node's ETag: its hash without quotes, or a fixed word for an empty node.
+  /// The node's ETag: its hash without quotes, or `null_etag` for an empty node.
   var etag: String { isEmpty ? RESTRequest.nullETag : hash }
 }
 

@@ -11,8 +11,8 @@ enum RESTQuery {
 
   /// Returns the query of a request's parameters; nil if they describe none.
   ///
-  /// - Parameter isShallow: whether only keys are requested. Then bounds and limits need no order, since keys are
-  ///   ordered by key, and a key may be unquoted.
+  /// - Parameter isShallow: whether the request asks for keys only. Bounds and limits then do not require
+  ///   `orderBy`, because keys are always ordered by key. A key may then be unquoted.
   /// - Throws: ``RESTError`` with Firebase's texts.
   static func query(_ target: RequestTarget, isShallow: Bool) throws(RESTError) -> QuerySpec? {
     let isFiltered = (bounds + limits).contains { target[$0] != nil }
@@ -93,7 +93,7 @@ enum RESTQuery {
   ///
   /// - Parameters:
   ///   - mayBeBare: whether a key may be unquoted.
-  ///   - isKey: whether the value is a key even if it reads as a number.
+  ///   - isKey: whether an unquoted value is a key, even if it looks like a number.
   private static func bound(
     _ text: String, _ name: String, mayBeBare: Bool, isKey: Bool
   ) throws(RESTError) -> QuerySpec.Bound {

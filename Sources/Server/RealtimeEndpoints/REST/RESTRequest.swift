@@ -1,4 +1,4 @@
-// Parses a REST request, and checks it as far as possible without the database.
+// A REST request, parsed from its head. The checks here need no database.
 
 import NIOCore
 import NIOHTTP1
@@ -37,12 +37,12 @@ struct RESTRequest: Sendable {
   var wantsETag = false
   /// The time at which a read times out.
   var deadline: ContinuousClock.Instant
-  /// The requested class of write sizes; nil for the database's own.
+  /// The requested class of the write (see WriteSizeLimit); nil to use the database's setting.
   var writeSizeLimit: WriteSizeLimit?
-  /// Whether the request names a timeout.
+  /// Whether the request has a `timeout` parameter.
   var hasTimeout = false
   var wantsEventStream = false
-  /// The form that contains the value of an upload.
+  /// The reader that extracts the value from an upload's form; nil if the body is the value.
   var form: FormFileReader?
 
   /// Parses the head of a request.
@@ -108,7 +108,8 @@ struct RESTRequest: Sendable {
     }
     let name = String(last.dropLast(5))
     if !name.isEmpty { segments.append(name) }
-    // A percent-encoded slash does not separate keys, and no key contains one.
+    // A percent-encoded slash does not separate keys, so it would be part of a key. Keys must not contain
+    // slashes.
     guard segments.allSatisfy({ !$0.utf8.contains(UInt8(ascii: "/")) }) else { throw invalid }
     do throws(RealtimeError) {
       return try Path(validating: segments.joined(separator: "/"), allowingPriority: true, limits: limits)
@@ -134,7 +135,8 @@ struct RESTRequest: Sendable {
     }
   }
 
-  /// Returns the error of a request whose credential is rejected, before its body is stored; nil otherwise.
+  /// Returns the error if the request's credential is rejected; nil otherwise. Needs only the head, so that
+  /// no body is buffered for a rejected request.
   static func rejection(of head: HTTPRequestHead, _ endpoint: RealtimeEndpoint) -> RESTError? {
     guard head.method != .OPTIONS, endpoint.authentication.refusal(of: nil) != nil else { return nil }
     let path = head.uri.prefix { $0 != "?" }
@@ -253,8 +255,8 @@ struct RESTRequest: Sendable {
     }
   }
 
-  /// Returns the ETags of a header. An empty one matches no value. It must not be ignored, since the request would
-  /// then have no condition.
+  /// Returns the ETags of a header. An empty ETag matches no value. It is not ignored, because the write
+  /// would then run without its condition.
   private static func tags(_ head: HTTPRequestHead, _ name: String) throws(RESTError) -> [String] {
     let tags = head.headers[canonicalForm: name].map(unquoted)
     guard !tags.contains(""), !tags.isEmpty || !head.headers.contains(name: name) else {

@@ -1,4 +1,4 @@
-// Reads and writes values that are too large for memory, chunk by chunk. The log reports the progress.
+// Exports and imports values that are too large for memory in chunks. The server logs the progress.
 
 import Logging
 import NIOConcurrencyHelpers
@@ -9,13 +9,14 @@ import RealtimeEngine
 import RealtimeModel
 
 extension RESTRequest {
-  /// Whether the value may be sent while it is read. It may not if the response depends on the complete value.
+  /// Whether the value may be sent in chunks while it is read. False if the response depends on the complete
+  /// value.
   var mayStream: Bool {
     method == .get && query == nil && !isShallow && !wantsETag && printing != .silent && callback == nil
       && !path.isPriority && !hasTimeout
   }
 
-  /// Whether the body may be written while it arrives. It may not if the write depends on stored data.
+  /// Whether the body may be written in chunks while it arrives. False if the write depends on stored data.
   var mayImport: Bool { method == .put && condition == .none && !wantsETag && !path.isPriority }
 
   /// Maximum size of the body, in bytes.
@@ -25,7 +26,7 @@ extension RESTRequest {
 }
 
 extension RESTService {
-  /// Responds with a value in chunks; with a complete body if it has one chunk.
+  /// Responds with a value in chunks. A value of one chunk becomes an ordinary body.
   func stream(
     _ request: RESTRequest, isExport: Bool, isLimited: Bool = true, _ database: RealtimeDatabase
   ) async throws -> HTTPResponse {

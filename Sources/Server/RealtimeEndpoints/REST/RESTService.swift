@@ -37,7 +37,7 @@ struct RESTService: Sendable {
         request.path, query: request.query ?? .default, as: request.caller, until: request.deadline)
       return finish(request, value(request, shallow.write))
     }
-    // A read may have waited so long that its client is gone.
+    // The client may have disconnected while the read was queued.
     try Task.checkCancellation()
     let node: Node
     if request.mayStream {
@@ -115,7 +115,7 @@ struct RESTService: Sendable {
     {
     case nil:
       try await request.checkSize(of: [(.root, .empty)], in: database)
-      // The Firebase command line tool deletes a path this way.
+      // The Firebase CLI deletes a path with this request.
       _ = try await database.set(request.path, to: .empty, as: request.caller)
     case .some(let changes):
       let size = changes.reduce(0) { $0 + $1.1.estimatedSize }
@@ -173,7 +173,8 @@ struct RESTService: Sendable {
 }
 
 extension ShallowNode {
-  /// Writes each key with the value true, or a leaf as it is.
+  /// Writes the result of a shallow read: each child's key with the value true, or the value itself if the
+  /// node is a leaf.
   fileprivate func write(_ writer: inout JSONWriter) {
     switch self {
     case .empty: writer.null()

@@ -1,15 +1,15 @@
-// Limits the size of a write by its estimated time. The estimate counts the values that the write adds and replaces,
-// at a rate that small machines reach.
+// A write size limit rejects writes that would take too long. The time is estimated as the number of values
+// that the write adds and replaces, divided by a rate that small machines reach.
 
 import JSON
 import RealtimeEngine
 import RealtimeModel
 
-/// The classes of writes by their estimated time.
+/// The classes of write sizes that Firebase defines by the estimated time of a write.
 enum WriteSizeLimit: String, Sendable {
   case tiny, small, medium, large, unlimited
 
-  /// Values per second of estimated time.
+  /// The number of values per second that the estimate assumes.
   static let valuesPerSecond = 100_000
 
   /// Maximum number of values that a write of the class may touch; nil for no limit.
@@ -25,7 +25,8 @@ enum WriteSizeLimit: String, Sendable {
 }
 
 extension RESTRequest {
-  /// Returns the class of the write: the requested one, otherwise the database's; nil without either.
+  /// Returns the class that limits the write: that of the request, else that of the database's settings, else
+  /// nil.
   func sizeLimit(in database: RealtimeDatabase) async throws(RealtimeError) -> WriteSizeLimit? {
     if let writeSizeLimit { return writeSizeLimit }
     let setting = try await database.setting(.defaultWriteSizeLimit, as: .administrator)
@@ -36,7 +37,7 @@ extension RESTRequest {
   ///
   /// - Throws: ``RealtimeModel/RealtimeError``: `write_too_big`, or an error of the update itself.
   func checkSize(of changes: [(Path, Node)], in database: RealtimeDatabase) async throws(RealtimeError) {
-    // A priority is one value.
+    // A write to a priority changes one value only, so no class rejects it.
     guard let maximum = try await sizeLimit(in: database)?.values, !path.isPriority else { return }
     let count = try await database.estimate(path, changes, atMost: maximum + 1, as: caller)
     guard count <= maximum else { throw .writeTooBig }

@@ -1,7 +1,7 @@
-// Performs each request of protocol v5.
+// Performs the requests of protocol v5, the Realtime Database's protocol of JSON messages.
 //
-// Invariant: every request gets exactly one response, from the engine, or from here if it concerns the
-// connection alone.
+// Invariant: every request gets exactly one response. The engine responds to requests about data, the session
+// to requests about the connection.
 
 import JSON
 import RealtimeEngine
@@ -71,7 +71,8 @@ extension RealtimeSession {
       return reply(ServerResponse(number, RealtimeError(.failure, "a query may have \(most) bytes")).json())
     }
     expectResponse(.listen(SessionListens.Name(path: listen.path, tag: listen.tag), queryText: text))
-    // Without a hash the client's copy is unknown: the engine then sends the value also if it is empty.
+    // A client with a cached copy sends its hash. Without a hash the engine always sends the value, even an
+    // empty one.
     connection.listen(
       listen.path, query: listen.query, tag: listen.tag, hash: listen.hash, compoundHash: compoundHash,
       request: number)
@@ -98,7 +99,8 @@ extension RealtimeSession {
       expectResponse()
       connection.authenticate(caller, request: number)
     } catch {
-      // The client closes the connection now. Until then nothing runs with the previous credential.
+      // After this error the client closes the connection. Until then its requests run as anonymous, not with
+      // the previous credential.
       connection.authenticate(.anonymous, request: nil)
       reply(ServerResponse(number, error).json())
     }
@@ -116,7 +118,8 @@ extension RealtimeSession {
 }
 
 extension ClientAction {
-  /// Whether the action reads or changes data, or would if it were valid.
+  /// Whether the action reads or changes data. True for an invalid message too, unless it is about
+  /// authentication.
   fileprivate var concernsData: Bool {
     switch self {
     case .listen, .get, .put, .merge, .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel: true

@@ -1,9 +1,13 @@
-// Runs one session of protocol v5 over any transport: hands requests to the engine, and its responses and
-// pushes to the transport.
+// A Realtime Database session runs protocol v5 with one client over any transport. It hands requests to the
+// engine, and the engine's responses and pushes to the transport.
+//
+// A listen is a client's subscription to a location or query. A push is a message of the server without a
+// request: it reports a change to a listen. Most responses come from the engine; the session itself responds
+// to requests about the connection.
 //
 // Invariants
-//   1. Requests reach the engine in the order of arrival. Responses leave in the same order, also the
-//      session's own. No response overtakes a push that was queued before it.
+//   1. Requests reach the engine in the order of arrival. All responses are sent in the same order, including
+//      those of the session itself. No response overtakes a push that was queued before it.
 //   2. The number and the bytes of unanswered requests are known, so that a transport can stop reading.
 //   3. The session is confined to one event loop. After `end()` nothing reaches the transport.
 
@@ -22,19 +26,21 @@ final class RealtimeSession {
   private var connection: RealtimeConnection?
   private var sink: LoopSink?
 
-  /// The number of requests handed to the engine, and of its responses.
+  /// The number of requests handed to the engine so far. `answeredCount` is the number of its responses.
   private(set) var submittedCount = 0
   private(set) var answeredCount = 0
-  /// The requests without a response, in order, with their bytes; and the sum of these bytes.
+  /// The requests without a response in order, with their sizes in bytes. `outstandingBytes` is the sum of
+  /// the sizes.
   private var outstanding = CircularBuffer<(size: Int, request: SessionListens.Request)>(initialCapacity: 0)
   private(set) var outstandingBytes = 0
-  /// The bytes of the message that is being handled.
+  /// The size of the message that is being handled, in bytes.
   private var messageBytes = 0
   /// The number of pushes and responses that the engine has delivered.
   private var deliveredCount = 0
-  /// The session's own responses that wait for earlier responses of the engine, and for queued output.
+  /// Responses of the session itself that wait: each until the engine has given `after` responses and
+  /// delivered `position` outputs.
   private var delayedReplies: [(after: Int, position: Int, message: ByteBuffer)] = []
-  /// Messages to send instead of a plain success, by request.
+  /// For some requests, the message to send instead of the plain response for success.
   var successMessages: [Int64: [UInt8]] = [:]
   private var listens = SessionListens()
 
@@ -61,7 +67,7 @@ final class RealtimeSession {
     return connection.session
   }
 
-  /// Ends the session in the engine. Nothing reaches the transport any longer.
+  /// Ends the session in the engine. Afterwards nothing is written to the transport.
   func end() {
     connection?.close()
     connection = nil
@@ -81,7 +87,8 @@ final class RealtimeSession {
 
   // MARK: Requests
 
-  /// Reads a message and performs its request. A control message is returned: it concerns the transport.
+  /// Parses a message and performs its request. A control message is returned instead, because the transport
+  /// handles it.
   func receive(_ bytes: UnsafeRawBufferPointer) -> ClientControl? {
     do throws(WireError) {
       switch try ClientMessage(json: bytes, limits: endpoint.limits.data) {
@@ -101,7 +108,8 @@ final class RealtimeSession {
     perform(request, on: connection)
   }
 
-  /// Rejects a message that was too large to be buffered, by the number of its request.
+  /// Rejects a message that was too large to be buffered. If the number of its request is known, only the
+  /// request fails; otherwise the connection ends.
   func receiveOversized(request: Int64?) {
     if let request {
       reply(ServerResponse(request, .writeTooBig).json())
@@ -117,8 +125,8 @@ final class RealtimeSession {
     outstandingBytes += messageBytes
   }
 
-  /// Sends the session's own response to a request, after the responses to earlier requests and after queued
-  /// output.
+  /// Sends a response of the session itself. It follows the responses to earlier requests and the output that
+  /// is queued now.
   func reply(_ message: [UInt8]) {
     guard let bytes = form.bytes(message) else { return }
     let position = deliveredCount + (sink?.queuedCount ?? 0)
@@ -174,7 +182,7 @@ extension RealtimeSession: OutputReceiver {
   func receive(_ output: RealtimeOutput, encoded: ByteBuffer?) {
     deliveredCount += 1
     switch output {
-    // The push keeps its encoded bytes.
+    // `encoded` is not needed: the push caches its encoded bytes.
     case .push(let push): self.push(push)
     case .response(let request, let response):
       answer(request, encoded == nil ? .failure(.tooBig) : response, encoded)
@@ -203,7 +211,7 @@ extension RealtimeSession: OutputReceiver {
     }
   }
 
-  /// Sends the session's own responses that nothing precedes any longer.
+  /// Sends the responses of the session itself for which all preceding output has been sent.
   private func writeOwnAnswers() {
     while let first = delayedReplies.first, first.after <= answeredCount, first.position <= deliveredCount {
       delayedReplies.removeFirst()
@@ -213,7 +221,8 @@ extension RealtimeSession: OutputReceiver {
 
   private func push(_ push: RealtimePush) {
     if case .cancel = push.body {
-      // A listen that ended because of its size is already gone here: the client knows.
+      // The session may have ended the listen already because of a too large push. The client was then
+      // notified.
       let name = SessionListens.Name(path: push.path, tag: push.tag)
       if let queryText = listens.remove(name) { cancel(name, queryText) }
       return
@@ -227,7 +236,7 @@ extension RealtimeSession: OutputReceiver {
     }
   }
 
-  /// Ends the listens of a push that has more frames than a client can count. Without the push they would
+  /// Ends the listens of a push that is too large to send. If they continued without it, the client would
   /// show a state that never existed.
   private func endListens(of push: RealtimePush) {
     if push.isFirst {
@@ -300,7 +309,7 @@ extension WireError {
 }
 
 extension JSONWriter {
-  /// Writes the payload of a successful listen.
+  /// Writes the payload of the response to a successful listen request.
   fileprivate mutating func warnings(_ warnings: [String]) {
     beginObject()
     if !warnings.isEmpty {

@@ -1,4 +1,4 @@
-// Defines what a session needs of its transport: a WebSocket, or the polls of a browser without one.
+// The transport of a session as a protocol: a WebSocket, or long polling in a browser without WebSockets.
 
 import NIOCore
 import RealtimeEngine
@@ -6,7 +6,7 @@ import RealtimeModel
 
 /// Carries a session's messages to its client; confined to the session's event loop.
 protocol SessionTransport: AnyObject {
-  /// Writes a message in the transport's encoding. It may leave only with ``flush()``.
+  /// Writes a message in the transport's encoding. The transport may delay it until ``flush()``.
   ///
   /// - Parameter counted: whether the bytes count in the memory budget until they are written.
   func write(_ message: ByteBuffer, counted: Bool)
@@ -20,11 +20,11 @@ protocol SessionTransport: AnyObject {
   ///
   /// - Parameter code: the reason as a WebSocket close code (RFC 6455, section 7.4.1).
   func reject(_ reason: String, code: UInt16)
-  /// Called when another connection of the client has ended this session. Ends the connection after the
-  /// output so far.
+  /// Called when a new connection of the same client has ended this session. Sends the output so far and ends
+  /// the connection.
   func sessionWasReplaced()
-  /// Whether the client reads more slowly than the server writes. ``RealtimeSession/resume()`` follows when
-  /// it has read.
+  /// Whether the client reads more slowly than the server writes. When the client has read, the transport
+  /// calls ``RealtimeSession/resume()``.
   var isBackpressured: Bool { get }
   /// Closes a connection whose queue exceeds its limit.
   func disconnectForOverflow()
@@ -41,12 +41,12 @@ extension SessionTransport {
 
 /// The encoding of a transport's messages.
 enum MessageEncoding: Sendable {
-  /// The frames of a WebSocket, headers included. A client counts at most `pieces` frames of a message.
+  /// WebSocket frames including their headers, at most `pieces` frames for each message.
   case frames(pieces: Int)
   /// JSON.
   case text
 
-  /// Encodes a message; nil if it has more frames than a client can count.
+  /// Encodes a message. Returns nil if the message needs more frames than the encoding permits.
   func bytes(_ message: [UInt8]) -> ByteBuffer? {
     switch self {
     case .frames(let pieces): SocketFrames(message: message, pieces: pieces)?.bytes

@@ -1,6 +1,8 @@
-// Extracts the file from a form (multipart/form-data, RFC 7578). The emulator's web interface imports JSON this way.
+// A form file reader extracts the file from a form (multipart/form-data, RFC 7578) that arrives in chunks.
+// The emulator's web interface uploads JSON in such a form.
 //
-// Invariant: the buffer contains only the headers of the file, or bytes that may begin its delimiter.
+// Invariant: before the file's contents the buffer holds at most the file's headers. After that it holds only
+// bytes that may begin the delimiter at the end of the file.
 
 import NIOHTTP1
 
@@ -11,7 +13,8 @@ struct FormFileReader: Sendable {
   private static let maximumHeaderBytes = 16 << 10
   private static let invalid = RESTError(.badRequest, "The form must hold one file, and that whole.")
 
-  /// The bytes after the file. The form begins with the same bytes without the line break.
+  /// The delimiter after the file: a line break, two hyphens and the boundary. The form begins with the same
+  /// bytes without the line break.
   private let delimiter: [UInt8]
   private var buffer: [UInt8] = []
   private var state = State.headers
@@ -57,7 +60,7 @@ struct FormFileReader: Sendable {
     guard state == .end, buffer == Array("--".utf8) else { throw Self.invalid }
   }
 
-  /// Returns the index of bytes in the buffer. They begin with a line break.
+  /// Returns the index at which `bytes` occur in the buffer. `bytes` must begin with a line break.
   private func index(of bytes: [UInt8]) -> Int? {
     var rest = buffer[...]
     while let start = rest.firstIndex(of: 0x0D) {

@@ -1,6 +1,8 @@
-// Serves the settings of a database to administrators: `/.settings/…`.
+// A settings request reads or changes the settings of a database under `/.settings/`. Only administrators may
+// send it.
 //
-// Invariant: response and log say so when rules are stored without being enforced, or functions without being run.
+// Invariant: if rules are stored but not enforced, or function triggers are stored but not executed, both the
+// response and the log contain a warning.
 
 import JSON
 import Logging
@@ -20,7 +22,8 @@ struct SettingsRequest: Sendable {
     case changeKept(Kept)
   }
 
-  /// Data that is stored with a database, in addition to its settings.
+  /// The kinds of data that are stored with a database in addition to its settings: rulesets, labels and
+  /// function triggers.
   enum Kept: Sendable, Equatable {
     case rulesets
     case ruleset(String)
@@ -46,7 +49,7 @@ struct SettingsRequest: Sendable {
   /// - Throws: ``RESTError`` for an unknown or unsupported setting.
   init(_ head: HTTPRequestHead, _ target: RequestTarget, _ endpoint: RealtimeEndpoint) throws(RESTError) {
     let name = try Self.name(target.rawPath)
-    // Credential, namespace and method are parsed as for a request to the root.
+    // A request to the root location has the same credential, namespace and method, so its parser is used.
     var root = target
     root.rawPath = "/.json"
     let request = try RESTRequest(head, root, endpoint)
@@ -64,7 +67,7 @@ struct SettingsRequest: Sendable {
     }
   }
 
-  /// Parses the head of a request to `/namespaces/…`, which Firebase serves at another origin.
+  /// Parses the head of a request to `/namespaces/…`. Firebase serves these paths at another host.
   ///
   /// - Returns: nil for any other path.
   /// - Throws: ``RESTError``.

@@ -1,5 +1,5 @@
-// Reads and changes rulesets, their labels, and function triggers, for administrators and the Firebase command line
-// tool.
+// The part of the settings service for rulesets, their labels, and function triggers. Administrators and the
+// Firebase CLI use it.
 
 import FirestoreModel
 import JSON
@@ -10,7 +10,7 @@ import RealtimeEngine
 import RealtimeModel
 
 extension SettingsService {
-  /// Returns stored data.
+  /// Returns the stored data of one kind.
   func read(
     _ kept: SettingsRequest.Kept, _ database: RealtimeDatabase, _ caller: Caller
   ) async throws -> HTTPResponse {

@@ -1,4 +1,5 @@
-// Decodes WebSocket frames, and reports the bytes of an incomplete frame.
+// Decodes WebSocket frames. It also knows the number of bytes buffered for an incomplete frame, for the
+// memory budget.
 
 import NIOCore
 import NIOWebSocket
@@ -9,7 +10,7 @@ final class SocketFrameDecoder: ByteToMessageDecoder {
 
   private let decoder: WebSocketFrameDecoder
   private(set) var heldBytes = 0
-  /// Whether further input is discarded.
+  /// Whether the decoder discards all further input.
   var isDiscarding = false
 
   init(maximumFrameBytes: Int) {

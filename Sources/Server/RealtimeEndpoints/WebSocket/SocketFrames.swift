@@ -1,16 +1,17 @@
-// Encodes messages as WebSocket frames with headers. A server's frames are not masked, so the same bytes
-// serve every subscriber.
+// Socket frames: a message encoded as WebSocket frames with headers. A server does not mask its frames, so
+// the same bytes can be sent to every subscriber.
 
 import NIOCore
 import RealtimeEngine
 import RealtimeModel
 import RealtimeWire
 
-/// The frames of one message: a single frame, or the frame count and then the frames.
+/// The frames of one message. A large message is split: its first frame contains the number of the frames
+/// that follow.
 struct SocketFrames: Sendable {
   let bytes: ByteBuffer
 
-  /// Encodes a message; nil if it has more frames than a client can count.
+  /// Encodes a message. Returns nil if it needs more than `maximum` frames.
   init?(message: [UInt8], pieces maximum: Int = MessageSplitter.maximumFrames) {
     var buffer = ByteBuffer()
     let fits = message.withUnsafeBytes { raw in
@@ -41,7 +42,8 @@ struct SocketFrames: Sendable {
 }
 
 extension RealtimePush {
-  /// The push as JSON. The message for a cancelled listen also contains its query, which the session adds.
+  /// The push as JSON. For a cancelled listen the session builds the message instead, because it must contain
+  /// the listen's query.
   var message: [UInt8] {
     switch body {
     case .set(let node): PushEncoder(data: node, at: path).message(tag: tag)

@@ -1,13 +1,14 @@
-// Handles one WebSocket of protocol v5, from the first frame to the close: framing, keep-alive and
-// back-pressure.
+// A socket handler runs one WebSocket of protocol v5 from the first frame to the close. It is responsible for
+// framing, keep-alive and back-pressure.
 //
-// The delegate handles the messages: a new session, or one that was moved here from long polling.
+// Its delegate handles the messages. The delegate is a new session, or a relay to a session that began with
+// long polling.
 //
 // Invariants
-//   1. The handler stops reading while its delegate has too many or too large requests, or while the client
-//      does not read. Output beyond its budget ends the connection.
-//   2. An idle connection gets a ping, and is closed if nothing follows. The delegate learns of the end
-//      exactly once.
+//   1. The handler stops reading while the unanswered requests of its delegate reach a limit, or while the
+//      client does not read. It ends the connection if unread output exceeds the budget.
+//   2. The handler pings an idle client, and closes the connection if the client does not answer. The
+//      delegate is notified of the end exactly once.
 
 #if canImport(Glibc)
   import Glibc
@@ -23,12 +24,12 @@ import RealtimeWire
 
 /// Receives the messages of a WebSocket; confined to the WebSocket's event loop.
 protocol WebSocketDelegate: AnyObject {
-  /// Called first, with a socket that can be written to.
+  /// Called before all other methods. The socket can be written to.
   func open(_ socket: SocketHandler, on eventLoop: any EventLoop)
   /// Called with each message.
   func receive(_ message: UnsafeRawBufferPointer, from socket: SocketHandler)
-  /// Called for a message that was too large to be buffered, with the number of its request if it could be
-  /// read.
+  /// Called for a message that was too large to be buffered. `request` is the number of its request if its
+  /// first bytes contain it.
   func receiveOversized(request: Int64?)
   /// Whether the limit of unanswered requests is reached; with `half`, whether half of it is exceeded.
   func isFull(half: Bool) -> Bool
@@ -139,17 +140,21 @@ final class SocketHandler: ChannelDuplexHandler {
 
   /// Checks the connection periodically: pings an idle client and closes a lost connection.
   ///
-  /// Output to the client counts as activity. Clients send a keep-alive only where both directions are idle,
+  /// Output counts as activity for two reasons. Clients send a keep-alive only if both directions are idle,
   /// and the Admin SDK for Java closes a connection that receives a ping. Progress in sending a long message
-  /// counts too: a ping would queue behind it. After a ping only input counts: a client that is gone
-  /// acknowledges nothing, which the system detects (``setUserTimeout(_:)``), but one that hangs does.
+  /// counts too, because a ping would queue behind it.
+  ///
+  /// After a ping only input counts. The client's system acknowledges output even if the client hangs, so
+  /// output does not prove that the client works. If the client's machine is gone, nothing is acknowledged,
+  /// and ``setUserTimeout(_:)`` detects that.
   private func watch(_ context: ChannelHandlerContext) {
     let limits = endpoint.limits
     var deadline = lastLife + (isPingPending || queuedBytes > 0 ? limits.lostAfter : limits.pingAfter)
     if queuedBytes > 0 { deadline = min(deadline, .now() + .nanoseconds(limits.lostAfter.nanoseconds / 4)) }
     context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
       guard let self, let context = self.context else { return }
-      // A client that is not read because of its unanswered requests is not idle.
+      // While the handler does not read because of unanswered requests, the absence of input does not mean
+      // that the client is idle.
       if self.delegate?.isFull(half: true) ?? false { self.lastRead = .now() }
       let before = self.queuedBytes
       self.measureQueue(context.channel)
@@ -176,8 +181,8 @@ final class SocketHandler: ChannelDuplexHandler {
     queuedBytes = channel.isWritable ? 0 : (try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
   }
 
-  /// Has the system close the connection when the client acknowledges nothing for as long as it may be idle
-  /// (RFC 5482, tcp(7)). Systems without the option take 15 minutes.
+  /// Sets the TCP user timeout: the system closes the connection when the client acknowledges no data for the
+  /// time that it may be idle (RFC 5482, tcp(7)). Systems without this option take 15 minutes.
   private func setUserTimeout(_ context: ChannelHandlerContext) {
     #if os(Linux)
       let milliseconds = Int(clamping: endpoint.limits.lostAfter.nanoseconds / 1_000_000)
@@ -227,8 +232,8 @@ final class SocketHandler: ChannelDuplexHandler {
     }
   }
 
-  /// Whether a close frame may carry this body: none, or a code allowed on the wire (RFC 6455, section 7.4)
-  /// and a reason.
+  /// Whether a body is valid in a close frame: empty, or a code that is allowed on the wire (RFC 6455,
+  /// section 7.4) followed by a reason.
   private static func isValidCloseBody(_ body: ByteBuffer) -> Bool {
     if body.readableBytes == 0 { return true }
     switch body.getInteger(at: body.readerIndex, as: UInt16.self) {
@@ -323,7 +328,8 @@ final class SocketHandler: ChannelDuplexHandler {
     let channel = context.channel
     let grace = lingerTimeout
     written.futureResult.whenComplete { _ in
-      // Lingering lets a client that is still sending read the reason. A client that closed first needs none.
+      // A lingering close lets a client that is still sending read the reason. Code 1000 follows a close by
+      // the client or the end of its session, so no reason must be delivered.
       if code == 1000 { channel.close(promise: nil) } else { channel.closeLingering(grace) }
     }
   }
@@ -356,7 +362,7 @@ extension SocketHandler: SessionTransport {
       if !isPingPending { lastWritten = .now() }
       measureQueue(context.channel)
     }
-    // A client that does not read is disconnected before it costs more memory than its budget.
+    // A client that does not read is disconnected when its unread output exceeds the budget.
     if !isClosing, budget.isExceeded(writing: bytes, to: context.channel) { disconnectForOverflow() }
   }
 
@@ -378,7 +384,7 @@ extension SocketHandler: SessionTransport {
 
   func sessionWasReplaced() {
     guard let context, !isClosing else { return }
-    // A client that does not read would not see the close frame.
+    // A client that does not read would not receive the close frame, so the connection is closed at once.
     if !context.channel.isWritable {
       isClosing = true
       return context.close(promise: nil)

@@ -1,7 +1,8 @@
-// Relays the messages of a WebSocket to a session that began with long polling. The session stays on its
-// event loop: messages hop between the two loops.
+// A socket relay passes the messages of a WebSocket to a session that began with long polling. The session
+// stays on its event loop, so messages hop between that loop and the WebSocket's.
 //
-// Invariant: unanswered requests count against the same limits as on any other WebSocket.
+// Invariant: the unanswered requests of a relayed WebSocket have the same limits as those of any other
+// WebSocket.
 
 import NIOCore
 import RealtimeModel
@@ -26,11 +27,11 @@ final class SocketRelay: WebSocketDelegate {
   private let host: String
   private let session: LongPollSessions.Handle?
   private var socket: SocketHandler?
-  /// The bytes of each unanswered request, in order; and their sum.
+  /// The size of each unanswered request in order, in bytes. `bytes` is the sum.
   private var sizes = CircularBuffer<Int>(initialCapacity: 0)
   private var bytes = 0
 
-  /// - Parameter session: the session to continue; nil if the client's name for it is unknown.
+  /// - Parameter session: the session to continue; nil if no session has the name that the client sent.
   init(_ endpoint: RealtimeEndpoint, host: String, session: LongPollSessions.Handle?) {
     self.endpoint = endpoint
     self.host = host
@@ -57,7 +58,8 @@ final class SocketRelay: WebSocketDelegate {
     do throws(WireError) {
       switch try ClientMessage(json: message, limits: endpoint.limits.data) {
       case .control(.ping): socket.send(ServerControl.pong.json())
-      // The client repeats control messages on both transports. Those of long polling count.
+      // The client sends its control messages on both transports. The session handles those of long polling,
+      // so these are ignored.
       case .control: break
       case .request(let request): forward(.request(request, size: message.count))
       }
@@ -117,8 +119,8 @@ final class SocketRelay: WebSocketDelegate {
         for message in messages {
           let text = Array(message.readableBytesView)
           guard let frames = SocketFrames(message: text, pieces: relay.endpoint.limits.socketPieces) else {
-            // The session checks the size first. Without the message the client would show a state that never
-            // existed.
+            // The session has checked the size, so this is not expected. Without the message the client would
+            // show a state that never existed, so the connection ends.
             relay.socket?.reject(RealtimeError.tooBig.message, code: 1009)
             return
           }
@@ -129,7 +131,7 @@ final class SocketRelay: WebSocketDelegate {
       }
     }
 
-    /// Counts requests as answered, the oldest first.
+    /// Counts this number of requests as answered, oldest first.
     func acknowledge(_ count: Int) {
       run { relay in
         for _ in 0..<count { relay.bytes -= relay.sizes.popFirst() ?? 0 }

@@ -1,4 +1,4 @@
-// Parses and validates the HTTP request that opens a WebSocket.
+// A socket request is the HTTP request that opens a WebSocket. It is parsed and validated here.
 
 import Crypto
 import JSON
@@ -7,10 +7,11 @@ import Ports
 
 /// A request for a WebSocket of protocol v5.
 struct SocketRequest: Sendable {
-  /// The host as the client named it. The hello message repeats it: clients reconnect to that name.
+  /// The host name that the client sent. The server's hello message repeats it, because clients reconnect to
+  /// the host in that message.
   var host: String
   var namespace: String
-  /// The client's previous session, which ends now.
+  /// The client's previous session, which the new session ends.
   var lastSession: String?
   /// The long-polling session to continue on this socket.
   var upgradedSession: String?

@@ -1,4 +1,5 @@
-// Connects a WebSocket to a new session. Browsers begin with long polling instead (see SocketRelay).
+// A socket session connects a WebSocket to a new session. A WebSocket that continues a long-polling session
+// uses SocketRelay instead.
 
 import NIOCore
 import RealtimeEngine

@@ -12,7 +12,7 @@ extension RealtimeHTTPService {
   func openWebSocket(_ request: SocketRequest, _ exchange: HTTPExchange, _ connection: HTTPConnection) {
     exchange.endWithPeer()
     if let session = request.upgradedSession {
-      // A long-polling session that moves to a WebSocket has its database already.
+      // A long-polling session that moves to a WebSocket has already opened its database.
       let found = endpoint.longPolls.session(name: session)
       return upgrade(request, SocketRelay(endpoint, host: request.host, session: found), exchange, connection)
     }

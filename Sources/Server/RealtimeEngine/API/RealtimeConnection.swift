@@ -1,5 +1,5 @@
 // Submits the operations of one client's connection, in the order of the calls. Every call returns
-// immediately. The sink receives answers and pushes in one order.
+// immediately. The connection's sink receives answers and pushes in the order in which they took effect.
 
 public import RealtimeModel
 
@@ -16,7 +16,7 @@ public final class RealtimeConnection: Sendable {
     self.state = state
   }
 
-  /// Changes the caller of all later operations. Listens that the new caller may not have end with
+  /// Changes the caller of all later operations. Listens that the new caller has no access to end with
   /// ``RealtimePush/Body/cancel(_:)``.
   ///
   /// - Parameter request: the request number of the answer ``RealtimeResponse/done``; nil for no answer.
@@ -30,9 +30,10 @@ public final class RealtimeConnection: Sendable {
   /// A second listen for the same path and tag replaces the first.
   /// - Parameters:
   ///   - tag: the client's name for a filtered query; nil for a default listen.
-  ///   - hash: the hash of the value that the client holds, `""` for no value. If it matches, no data is
-  ///     sent. nil to send the data unconditionally.
-  ///   - compoundHash: hashes of ranges of that value; the engine then sends only the ranges that differ.
+  ///   - hash: the hash of the value that the client holds, or `""` if it holds none. If the hash matches, no
+  ///     data is sent. nil to send the data unconditionally.
+  ///   - compoundHash: hashes of ranges of the value that the client holds. The engine then sends only the
+  ///     ranges that differ.
   ///   - request: the request number of the answer; nil for no answer.
   public func listen(
     _ path: Path, query: QuerySpec = .default, tag: Int64? = nil, hash: String?,
@@ -42,7 +43,7 @@ public final class RealtimeConnection: Sendable {
       .listen(.init(path: path, query: query, tag: tag, hash: hash, compoundHash: compoundHash)), request)
   }
 
-  /// Ends a listen. After the answer ``RealtimeResponse/done`` it has no more pushes.
+  /// Ends a listen. No pushes for it follow the answer ``RealtimeResponse/done``.
   public func unlisten(_ path: Path, tag: Int64? = nil, request: Int64?) {
     submit(.unlisten(path, tag: tag), request)
   }
@@ -54,8 +55,8 @@ public final class RealtimeConnection: Sendable {
 
   /// Replaces a value, or a priority if the path ends in `.priority`.
   ///
-  /// - Parameter ifHash: the hash that the existing value must have, `""` for no value; otherwise the answer
-  ///   is a failure with status `datastale`. nil to write unconditionally.
+  /// - Parameter ifHash: the hash that the existing value must have, `""` for no value; nil to write
+  ///   unconditionally. If the hash differs, the answer is a failure with status `datastale`.
   public func set(_ path: Path, to node: Node, ifHash: String? = nil, request: Int64?) {
     submit(.write(.set(path, node), hash: ifHash), request)
   }

@@ -1,4 +1,4 @@
-// One namespace: its tree, the order of its operations, and its listeners.
+// Represents one namespace: its tree, the order of its operations, and its listeners.
 //
 // An operation enters through `enqueue` on any thread, executes in a batch, and is answered by the fan-out
 // stage. BatchLoop lists the files on this path.
@@ -22,7 +22,7 @@ public final class RealtimeDatabase: Sendable {
   let cleaner: Cleaner
   let deferrals: DeferralRunner
   private let indexWaiters: IndexBuildWaiters
-  /// The open connections by session, also before they submit anything.
+  /// The open connections by session, including those that have not submitted anything yet.
   private let connections = Guarded<[String: ConnectionState]>([:])
   private let released: @Sendable () -> Void
 
@@ -66,7 +66,7 @@ public final class RealtimeDatabase: Sendable {
     self.indexWaiters = indexWaiters
     self.released = released
     if rows.current != nil {
-      // An earlier process may have left garbage, and unfinished index builds.
+      // An earlier process may have left pending deletes and unfinished index builds.
       cleaner.wake()
       builder.wake()
     }
@@ -80,8 +80,8 @@ public final class RealtimeDatabase: Sendable {
   /// Delay before a rejected ``RealtimeOperation/Action/followFullValue(_:)`` is submitted again.
   private static let retryDelay = Duration.milliseconds(100)
 
-  /// Requests that a location is followed as one value. Repeats the request if the store rejects the commit
-  /// around it.
+  /// Requests that the fan-out stage gets a location's complete value. Repeats the request if the store
+  /// rejects the commit that contains it.
   private static func followFullValue(_ path: Path, _ queue: OperationQueue) {
     let operation = RealtimeOperation(
       .followFullValue(path),
@@ -96,7 +96,7 @@ public final class RealtimeDatabase: Sendable {
   }
 
   deinit {
-    // No operation waits: every waiting operation holds the database.
+    // No operation is waiting, because every waiting operation retains the database.
     builder.stop()
     cleaner.stopAfterStep()
     queue.close()
@@ -185,7 +185,7 @@ public final class RealtimeDatabase: Sendable {
     }
   }
 
-  /// Reads durable rows alongside the sequencer, so that a large read delays nobody.
+  /// Reads durable rows off the sequencer, so that a large read does not delay other operations.
   func read(
     _ action: RealtimeOperation.Action, as caller: Caller, until deadline: ContinuousClock.Instant? = nil
   ) async throws(RealtimeError) -> RealtimeOperation.CallResult {
@@ -220,8 +220,8 @@ public final class RealtimeDatabase: Sendable {
     return RealtimeConnection(session: session, database: self, state: state)
   }
 
-  /// Ends a session before any later operation: performs its onDisconnect writes, and sends its connection,
-  /// if that is still open, ``RealtimeOutput/ended`` as the last output.
+  /// Ends a session before any later operation, and performs its onDisconnect writes. If its connection is
+  /// still open, its last output is ``RealtimeOutput/ended``.
   public func takeOver(session: String) {
     let connection = connections.withLock { $0[session] }
     enqueue(

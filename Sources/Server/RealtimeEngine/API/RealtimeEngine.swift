@@ -1,4 +1,5 @@
-// Opens the namespaces of one store as Realtime Databases. It knows no wire format and no network.
+// Opens the namespaces of one store as Realtime Databases. The engine is independent of wire formats and of
+// the network.
 
 import Locking
 public import OrderedStore
@@ -8,8 +9,8 @@ public import RealtimeModel
 public final class RealtimeEngine: Sendable {
   private typealias Opening = Task<Result<RealtimeDatabase, RealtimeError>, Never>
 
-  /// The state of a namespace. An existing one stays open. A name without rows is released with its last
-  /// user, so that requests for unknown names cost neither disk nor memory.
+  /// The state of a namespace. A namespace with rows stays open. One without rows is released with its last
+  /// user, so that requests for unknown names take neither disk space nor memory.
   private enum Entry {
     case opening(Opening)
     case open(RealtimeDatabase)
@@ -29,7 +30,8 @@ public final class RealtimeEngine: Sendable {
   private let report: @Sendable (String) -> Void
   private let now: @Sendable () -> Int64
   private let entries = Guarded<[String: Entry]>([:])
-  /// Created before the first request: if the system has no threads left later, the process would end.
+  /// The pool is created before the first request. The process would end if the system had no threads left
+  /// later.
   private let threads = ThreadPool(threads: 2)
   private let pushIDs = Guarded(PushIDGenerator())
 
@@ -55,7 +57,7 @@ public final class RealtimeEngine: Sendable {
       report: report, now: now)
   }
 
-  /// Creates an engine with other limits for large values.
+  /// Creates an engine with custom limits for large values.
   init(
     store: any OrderedStore, policy: any AccessPolicy, limits: RealtimeLimits = .standard,
     cacheBytes: Int = 256 << 20, staging: StagingLimits,
@@ -74,8 +76,8 @@ public final class RealtimeEngine: Sendable {
   /// Opens a namespace.
   ///
   /// A new namespace is created by its first permitted write. Until then it is empty, and in memory only
-  /// while it is in use. Sessions of a server that was killed end first: their onDisconnect writes are
-  /// durable when this returns.
+  /// while it is in use. Sessions that a killed server left open are ended first: their onDisconnect writes
+  /// are durable when this returns.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError`` for a bad name, or if the store cannot open it.
   public func database(_ namespace: String) async throws(RealtimeError) -> RealtimeDatabase {
@@ -141,7 +143,7 @@ public final class RealtimeEngine: Sendable {
 
   /// Releases a name whose last user is gone, unless a new user has opened it.
   private func release(_ namespace: String) {
-    // The reference outlives the lock: its release may take the lock again.
+    // The reference is released after the lock, because releasing the database may take the lock again.
     _ = entries.withLock { entries -> RealtimeDatabase? in
       guard case .name(let entry)? = entries[namespace] else { return nil }
       let database = entry.database

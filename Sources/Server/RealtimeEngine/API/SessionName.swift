@@ -1,5 +1,5 @@
-// Names sessions with 24 random letters and digits from the system's generator: a client cannot guess, and
-// end, the session of another.
+// Names sessions with 24 random letters and digits from the system's generator. So a client cannot guess
+// another client's session name and end that session.
 
 import RealtimeModel
 

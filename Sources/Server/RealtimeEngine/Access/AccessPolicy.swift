@@ -1,6 +1,6 @@
-// Decides access to data, on the state that the operation itself sees.
+// Defines how access to data is decided. A policy decides on the same state that the operation itself sees.
 //
-// Invariant: the engine returns no data and changes nothing before `decide` has allowed exactly that.
+// Invariant: the engine returns or changes data only after `decide` has allowed exactly this operation.
 
 public import RealtimeModel
 

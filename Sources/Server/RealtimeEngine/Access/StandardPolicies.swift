@@ -1,4 +1,4 @@
-// Defines the policies that apply without rules.
+// Defines the access policies for databases without configured rules.
 
 public import RealtimeModel
 

@@ -1,4 +1,5 @@
-// The reasons for which a batch defers an operation, and the results with which the operation returns.
+// Defines the reasons for which a batch defers an operation, and the results with which the operation
+// returns.
 //
 // Work that takes long in the sequencer would delay every client of the database. A handler that needs such
 // work throws a `Deferral`. The operation leaves the batch, `DeferralRunner` runs the work in the background,
@@ -9,22 +10,22 @@ import RealtimeModel
 
 /// The reason for which an operation leaves its batch.
 enum Deferral: Error, Sendable {
-  /// A conditional write compares the hash of a large value.
+  /// A conditional write has to compare the hash of a large value.
   case hash(HashComparison)
-  /// A heavy write stores its large values first.
+  /// The large values of a heavy write have to be staged first.
   case staging(WriteStaging)
-  /// An import reads the parts of its value that clients listen to.
+  /// The parts of an imported value that clients listen to have to be read.
   case importedValues(ImportedValueRead)
-  /// The value of a location is read, or its query window is prepared.
+  /// The value of a location has to be read, or a window of it prepared.
   case location(LocationRead)
-  /// The window of a query is read.
+  /// The window of a query (the children that the query shows) has to be read.
   case window(WindowRead)
-  /// An index of a large location is being built; the operation needs it.
+  /// The operation needs an index of a large location, and this index is being built.
   case indexBuild
-  /// The batch has spent its time on operations of this kind; the next batch continues.
+  /// The batch has used up its time for throttled operations. The next batch executes the operation.
   case nextBatch
 
-  /// The background work; nil where the operation waits for an event of the executor.
+  /// The background work; nil if the operation waits for an event instead.
   var work: (any DeferredWork)? {
     switch self {
     case .hash(let work): work
@@ -39,8 +40,8 @@ enum Deferral: Error, Sendable {
 
 /// The results of an operation's deferrals, kept until it is answered.
 ///
-/// They accumulate: a conditional write of a large value may be staged, then read its location, then compare
-/// a hash.
+/// One operation may be deferred several times, and keeps every result. A conditional write of a large value
+/// may be staged, then read its location, then compare a hash.
 struct DeferralResults: Sendable {
   /// The result of ``HashComparison``.
   var hash: HashComparison.Result?
@@ -52,9 +53,10 @@ struct DeferralResults: Sendable {
   var locationReadCount = 0
   /// The window of a query, or the error of reading it.
   var window: Result<Node, RealtimeError>?
-  /// The answer that a listen starts with if the value is still the prepared one.
+  /// The prepared first push of a listen. It is used if the value has not changed since.
   var firstPush: InitialListenData.Prepared?
-  /// Whether the operation has waited for an index, which means that its location exceeds an answer's limit.
+  /// Whether the operation has waited for an index. Only operations on locations larger than the limit of an
+  /// answer do so.
   var hasAwaitedIndex = false
 }
 
@@ -66,20 +68,22 @@ enum DeferralLane: Int, CaseIterable, Sendable {
   case locations
   case windows
 
-  /// Maximum number of jobs of one database that run at a time.
+  /// Maximum number of jobs of this lane that one database runs at a time.
   var maximumConcurrency: Int {
     switch self {
-    // The namespaces share two threads: one job each keeps them fair.
+    // All namespaces share two threads. With one hashing job for each namespace, none can occupy both
+    // threads.
     case .hashing: 1
-    // Each holds at most `StagingLimits.maximumCommitsInFlight` commits.
+    // Each job has at most `StagingLimits.maximumCommitsInFlight` commits in flight.
     case .staging, .importedValues: 16
-    // Each holds a complete value or window in memory.
+    // Each job holds a complete value or window in memory.
     case .locations, .windows: 2
     }
   }
 }
 
-/// Background work for deferred operations: it starts once and gives every waiting operation its result.
+/// Background work for deferred operations. It runs once and gives its result to every operation that waits
+/// for it.
 protocol DeferredWork: Sendable {
   associatedtype Output: Sendable
 
@@ -108,8 +112,7 @@ extension DeferredWork {
 
 /// Compares the hash of a conditional write with that of a large value.
 ///
-/// Nodes are immutable and cache their hash: hashing a value that shares structure with an earlier one is
-/// cheap.
+/// Nodes are immutable and cache their hash. So hashing a value again after a small change is cheap.
 struct HashComparison: DeferredWork {
   /// Whether a value has the expected hash.
   struct Result: Sendable {
@@ -186,7 +189,7 @@ struct ImportedValueRead: DeferredWork {
 
 /// Reads the window of a query that is too wide for the sequencer.
 ///
-/// The window contains everything that was sequenced before the deferral. Later changes of other clients may
+/// The window contains every write that was sequenced before the deferral. Later writes of other clients may
 /// be missing.
 struct WindowRead: DeferredWork {
   let path: Path
@@ -198,7 +201,8 @@ struct WindowRead: DeferredWork {
   func start(_ job: DeferralJob) async -> Result<Node, RealtimeError> {
     guard job.isWanted else { return .failure(.abandoned) }
     do {
-      // Earlier batches may be in flight: a read of durable rows would miss them.
+      // Earlier batches may still be in flight. Without the barrier a read of durable rows would miss their
+      // writes.
       try await job.queue.barrier()
       let read = RealtimeOperation(.get(path, query), from: .call(caller) { _ in })
       guard case .value(let node) = try await job.runner.read(read) else {
@@ -218,6 +222,6 @@ struct WindowRead: DeferredWork {
 }
 
 extension RealtimeError {
-  /// The read ended early: its connection is closed, or the server shuts down.
+  /// The error of a read that ended early, because its connection is closed or the server shuts down.
   static let abandoned = RealtimeError(.unavailable, "the server is shutting down")
 }

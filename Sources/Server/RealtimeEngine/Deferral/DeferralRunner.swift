@@ -1,11 +1,11 @@
 // Runs the background work that deferred operations of one database wait for, then returns the operations to
 // the queue.
 //
-// Each lane runs a bounded number of jobs; the others wait in order of arrival. Operations that wait for an
-// event (an index that is being built) use no lane: the event resumes them.
+// Each kind of work has a lane, which runs a bounded number of jobs; further jobs wait in order of arrival.
+// Operations that wait for the build of an index use no lane: the end of the build resumes them.
 //
 // Invariants
-//   1. Every deferred operation returns to the queue exactly once, also at shutdown and after its connection
+//   1. Every deferred operation returns to the queue exactly once, even at shutdown or after its connection
 //      is closed.
 //   2. A lane never runs more jobs than its limit.
 
@@ -28,7 +28,7 @@ final class DeferralJob: Sendable {
   var queue: OperationQueue { context.queue }
   var runner: BatchRunner { context.runner }
   var cleaner: Cleaner { context.cleaner }
-  /// Threads that all namespaces share, for work that would block others.
+  /// Threads that all namespaces share, for slow computations.
   var threads: ThreadPool { context.threads }
 
   /// Whether a connection that waits for the work is still open.
@@ -103,7 +103,7 @@ final class DeferralRunner: Sendable {
     }
   }
 
-  /// Ends location reads and index waits soon; their operations fail with ``RealtimeError/abandoned``.
+  /// Ends location reads and waits for indexes. Their operations fail soon with ``RealtimeError/abandoned``.
   func stop() {
     state.withLock { $0.isStopped = true }
     indexWaiters.stop()
@@ -157,7 +157,8 @@ final class DeferralRunner: Sendable {
     precondition(count > 0, "invariant: a job has an operation that waits for it")
   }
 
-  /// The next operation that waits for a job; nil once none waits and none can join.
+  /// The next operation that waits for a job; nil if no operation waits. After nil, no operation can join the
+  /// job.
   private func takeOperation(of job: DeferralJob, isOpen: Bool) -> RealtimeOperation? {
     state.withLock { state in
       job.operations.withLock { operations in
@@ -185,18 +186,20 @@ final class IndexBuildWaiters: Sendable {
 
   init(_ queue: OperationQueue) { self.queue = queue }
 
-  /// Adds a deferred operation. Batches run one at a time, so that no build completes between its deferral
-  /// and this call.
+  /// Adds a deferred operation. The next batch starts after this call, so no build can complete between the
+  /// deferral and the call.
   func add(_ operation: RealtimeOperation) {
     state.withLock { $0.operations.append(operation) }
-    // The connection may have been closed, or the database stopped, before the operation was in the list.
+    // The connection may have been closed, or the database stopped, before the operation was added. No other
+    // event would then resume the operation.
     resume { $0.isAbandoned }
   }
 
   /// Resumes every operation: a build is complete, or the rules have changed.
   func resumeAll() { resume { _ in true } }
 
-  /// Resumes the operations of closed connections, whose last requests wait behind them.
+  /// Resumes the operations of closed connections, because the last requests of these connections are blocked
+  /// behind them.
   func resumeAbandoned() { resume { $0.isAbandoned } }
 
   /// Fails the operations that wait now or later with ``RealtimeError/abandoned``.

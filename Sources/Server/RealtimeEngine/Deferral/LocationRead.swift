@@ -1,11 +1,12 @@
-// Reads a large location in the background, once for every operation that waits for it, and prepares each
-// answer.
+// Reads a large location in the background for deferred operations, and prepares the answer of each.
+// Operations on the same location share one read.
 //
 // Invariants
-//   1. An operation keeps its position among the requests of its connection; other connections pass it.
-//   2. Operations on one location share one read. Its children are sorted once for each order.
-//   3. Each answer is prepared in one job of the shared threads: other locations and namespaces run in
-//      between.
+//   1. An operation keeps its position among the requests of its connection. Operations of other connections
+//      may overtake it.
+//   2. The operations that share a read sort its children only once for each order.
+//   3. Each answer is prepared in a separate job of the shared threads, so that jobs of other locations and
+//      namespaces run in between.
 //   4. A read stops, between two chunks, once every waiting connection is closed.
 
 import OrderedStore
@@ -14,21 +15,23 @@ import RealtimeModel
 /// The background read of one location.
 struct LocationRead: DeferredWork {
   let path: Path
-  /// A read that holds the value already; used unless another read of the location is idle.
+  /// A read that has the value already; nil if there is none. It is used unless another read of the location
+  /// is idle.
   let known: BackgroundRead?
 
-  /// Maximum number of attempts. Imports and failed commits spoil a read; the sequencer reads the value after
-  /// that.
+  /// Maximum number of attempts. An import or a failed commit makes a read unusable. After the last attempt
+  /// the batch itself reads the value.
   static let maximumAttempts = 8
-  /// Maximum number of operations that one read serves. Later ones start another read, behind those of other
-  /// locations.
+  /// Maximum number of operations that one read serves. Later operations start another read, which waits
+  /// behind the reads of other locations.
   private static let maximumOperations = 1_024
 
   var lane: DeferralLane { .locations }
   var sharedPath: Path? { path }
 
   func start(_ job: DeferralJob) async -> Result<BackgroundRead, RealtimeError> {
-    // The read of an earlier operation may have ended since the deferral, and may have the order already.
+    // A read for an earlier operation may have ended since the deferral. It may already have the children in
+    // the required order.
     let reads = [job.runner.executor.backgroundReads.idle(at: path), known]
     if let read = reads.compactMap({ $0 }).first(where: { $0.reserve() }) { return .success(read) }
     do { return .success(try await readRows(job)) } catch {
@@ -42,7 +45,8 @@ struct LocationRead: DeferredWork {
     let read = BackgroundRead(path)
     _ = read.reserve()
     executor.backgroundReads.add(read)
-    // Earlier batches may be in flight: a snapshot of durable rows would miss them.
+    // Earlier batches may still be in flight. Without the barrier a snapshot of durable rows would miss their
+    // writes.
     try await job.queue.barrier()
     let pinned = try job.runner.store.pinView()
     let reader = SubtreeReader(
@@ -68,12 +72,13 @@ struct LocationRead: DeferredWork {
   }
 
   func isOpen(_ output: Result<BackgroundRead, RealtimeError>, after count: Int) -> Bool {
-    // A later operation must not receive an earlier failure.
+    // An operation that joins later must not receive this failure.
     guard case .success(let read) = output else { return false }
     return !read.isSpoiled && count < LocationRead.maximumOperations
   }
 
-  /// Frees the read for the next request of the last connection, which may begin with the same location.
+  /// Ends the reservation before the last operation resumes, because the next request of its connection may
+  /// use the same read.
   func release(_ output: Result<BackgroundRead, RealtimeError>) {
     if case .success(let read) = output { read.endReservation() }
   }

@@ -1,10 +1,11 @@
-// Clears rows in the background that are no longer visible: subtrees that were replaced, and staged
-// generations that were never installed.
+// Clears rows in the background that are no longer visible: those of replaced subtrees, and of staged
+// generations that were never installed. A pending delete is a row that names such a range.
 //
-// While clients use the database it works in small steps, with pauses of several times a step.
+// While clients use the database, the cleaner works in small steps, and pauses four times as long as each
+// step takes.
 //
 // Invariants
-//   1. A commit clears rows only if it sees their pending delete.
+//   1. A commit clears rows only if their pending delete still exists in it.
 //   2. A generation that is being staged is not cleared.
 //   3. A database has one active cleaner, because only that one knows the staged generations.
 
@@ -62,8 +63,8 @@ final class Cleaner: Sendable {
     if starts { Task { await self.run() } }
   }
 
-  /// Stops after the current step. The next opener of these rows has its own cleaner, and this one does not
-  /// know its staged generations.
+  /// Stops after the current step. If the database is opened again, a new cleaner starts. This cleaner does
+  /// not know the new one's staged generations, and would clear them.
   func stopAfterStep() {
     let pause = state.withLock { state in
       state.isStopped = true
@@ -91,7 +92,8 @@ final class Cleaner: Sendable {
         while try await clearNext() { hasCleared = true }
         if hasCleared { cleared() }
       } catch {
-        // The store cannot be read or written. The pending deletes are found again at the next start.
+        // The store cannot be read or written, so this cleaner stops. The next start finds the pending
+        // deletes again.
         state.withLock { $0.isStopped = true }
       }
     }
@@ -134,7 +136,7 @@ final class Cleaner: Sendable {
       let isBusy = began - lastActivity.at < Cleaner.idleAfter
       let maximum = isBusy ? min(limits.cleanedRows, limits.cleanedRowsWhenBusy) : limits.cleanedRows
       let next = try await store.execute(validating: nil) { [limits, rest] writer -> KeyRange? in
-        // The generation may have been installed meanwhile.
+        // If the pending delete is gone, the generation has been installed meanwhile, and its rows must stay.
         guard try writer.get(row) != nil else { return nil }
         return try Cleaner.clear(rest, in: writer, row, maximum, limits)
       }.result
@@ -164,9 +166,9 @@ final class Cleaner: Sendable {
     state.withLock { $0.pause = nil }
   }
 
-  /// Clears the beginning of a range. Returns the rest; nil if it cleared everything, including the pending
-  /// delete. Continuing at the rest avoids scanning cleared rows again, which cost as much as live rows for a
-  /// while.
+  /// Clears the first rows of a range. Returns the remaining range; nil if no rows remain and the pending
+  /// delete is cleared too. The next step starts at the remaining range, because scanning cleared rows again
+  /// costs as much as scanning live rows until the store compacts them.
   private static func clear(
     _ range: KeyRange, in writer: any SequencedTransaction, _ row: [UInt8], _ maximum: Int,
     _ limits: StagingLimits

@@ -1,4 +1,5 @@
-// Encodes the rows that locate generations, and pending deletes.
+// Encodes the rows that map locations to generations (see `SubtreeGenerations`), and pending deletes: ranges
+// that the cleaner has to clear.
 //
 //   'g' + path                 the number of the generation of this location, 8 bytes
 //   'G'                        changes with every row above: a number it never had before, 8 bytes
@@ -6,11 +7,12 @@
 //   'x' + number               a pending delete: the length of the first key (LEB128), the first key, the end
 //   key
 //
-// The pending delete of a generation has its number, and any other has a separate number. Replacing a
-// subtree with many generations thus needs no new numbers for them.
+// The pending delete of a generation has the generation's number, and any other pending delete gets a new
+// number. So replacing a subtree that contains many generations needs no new numbers for them.
 //
-// Paths are encoded as in the tree (see RowKeys). A generation also has a pending delete while it is staged,
-// until the commit that installs it. A crash therefore leaves nothing that the next start does not clear.
+// Paths are encoded as in the tree (see RowKeys). A generation also has a pending delete while it is staged;
+// the commit that installs it removes the pending delete. After a crash the next start therefore clears every
+// generation that was not installed.
 
 import OrderedStore
 import RealtimeModel
@@ -22,7 +24,7 @@ extension RowKeys {
 
   static func prefix(ofGeneration number: UInt64) -> [UInt8] { [UInt8(ascii: "n")] + bigEndian(number) }
 
-  /// The row with the generation of a location, given its row key.
+  /// The key of the row with a location's generation, given the location's row key.
   static func generation(of prefix: [UInt8]) -> [UInt8] { [UInt8(ascii: "g")] + prefix.dropFirst() }
 
   static func pendingDelete(_ number: UInt64) -> [UInt8] { [UInt8(ascii: "x")] + bigEndian(number) }
@@ -32,7 +34,7 @@ extension RowKeys {
 
 /// Reads and writes these rows.
 enum GenerationRows {
-  /// The generations of a state.
+  /// The generations in a view of the store.
   static func load(_ view: any ReadView) throws -> SubtreeGenerations {
     var entries: [SubtreeGeneration] = []
     try view.scan(RowKeys.generations, reverse: false) { key, value, _ in
@@ -43,7 +45,8 @@ enum GenerationRows {
     return SubtreeGenerations(sorted: entries)
   }
 
-  /// The value that changes with the generations; nil if there never was one.
+  /// The stamp, a value that changes whenever the generations change; nil if the database never had a
+  /// generation.
   static func stamp(_ view: any ReadView) throws -> [UInt8]? {
     try view.get(RowKeys.generationStamp)?.value
   }

@@ -1,19 +1,18 @@
-// Holds the generations of the sequenced state, durable or in flight, and those of durable states for reads
-// off the executor.
+// Holds the generations as the executor sees them, durable or in flight. Also caches the generations of
+// durable states for reads off the executor.
 
 import Locking
 import OrderedStore
 
-/// The generations of the sequenced state.
+/// The generations after the last sequenced batch.
 ///
-/// `@unchecked Sendable`: used by batches, which run one at a time, and by the batch loop between them, like
-/// all of the executor's state.
+/// `@unchecked Sendable`: only batches, which run one at a time, and the batch loop between them access it.
 final class GenerationState: @unchecked Sendable {
   private(set) var current = SubtreeGenerations()
   let limits: StagingLimits
   /// The generations of durable states, for reads off the executor.
   let durable = DurableGenerations()
-  /// The last commit that requested numbers, and how many.
+  /// The last commit that requested generation numbers, and the count of its numbers.
   private var begun: (version: UInt64, count: UInt64) = (0, 0)
 
   init(_ limits: StagingLimits) { self.limits = limits }
@@ -46,7 +45,8 @@ final class GenerationState: @unchecked Sendable {
     return GenerationState.number(commit, begun.count)
   }
 
-  /// The number of a generation that a separate commit begins.
+  /// The number of a generation: the version of the commit that begins it, and a count within this commit.
+  /// The count is 0 if a separate commit begins only this generation, to stage it.
   static func number(_ commit: Version, _ count: UInt64 = 0) -> UInt64 {
     commit.microseconds &* maximumPerCommit &+ count
   }
@@ -57,7 +57,8 @@ final class GenerationState: @unchecked Sendable {
 /// The generations of durable states.
 final class DurableGenerations: Sendable {
   private struct State {
-    /// Whether there may be any. Most databases never have one, and their reads skip the lookup.
+    /// Whether the database may have generations. Most databases never have one, and their reads skip the
+    /// lookup.
     var isExpected = false
     var stamp: [UInt8] = []
     var generations = SubtreeGenerations()

@@ -1,4 +1,5 @@
-// Shows the rows of all generations under the keys of their locations.
+// Reads rows by the keys of their locations, wherever their generations store them (see
+// `SubtreeGenerations`).
 
 import OrderedStore
 

@@ -1,14 +1,14 @@
-// Stages the rows of a generation in small commits off the executor. One small commit then installs it in the
-// tree.
+// Stages the rows of a generation (a subtree whose rows have a separate prefix) in small commits off the
+// executor. One small commit then installs the generation in the tree.
 //
-// A few of these commits are in flight at once and share syncs.
+// A few of these commits are in flight concurrently, so that they share syncs of the disk.
 //
 // Invariants
 //   1. The rows are invisible until the generation is installed.
 //   2. The commits are sequenced in the order of their rows. The generation is installed only after all of
 //      them are durable.
-//   3. A generation that is not installed is cleared with its last reference, or at the next start after a
-//      crash.
+//   3. A generation that is not installed is cleared when its last reference is released, or after a crash at
+//      the next start.
 
 import Locking
 import OrderedStore
@@ -84,7 +84,8 @@ final class StagedGeneration: Sendable {
         }
         done = end
       } else {
-        // Only the commit knows how many rows it removes, and whether these are all.
+        // Only within the commit is it known how many rows there are to remove, and whether one commit
+        // suffices. So each commit reports where the next one starts.
         done = try await store.execute(validating: nil) { [number, limits] writer in
           try StagedStep.apply(
             steps[from...], RowKeys.prefix(ofGeneration: number), limits, in: writer)
@@ -98,7 +99,8 @@ final class StagedGeneration: Sendable {
   private struct CommitsInFlight {
     var count = 0
     var failure: (any Error)?
-    /// The task that stages rows, and the number of commits in flight at which it resumes.
+    /// The task that stages rows, if it waits, and the number of commits in flight at or below which it
+    /// resumes.
     var waiting: (maximum: Int, continuation: CheckedContinuation<Void, any Error>)?
   }
 
@@ -109,7 +111,7 @@ final class StagedGeneration: Sendable {
     try await wait(atMost: limits.maximumCommitsInFlight - 1)
     inFlight.withLock { $0.count += 1 }
     let prefix = RowKeys.prefix(ofGeneration: number)
-    // The completion retains the generation, so it is not cleared before.
+    // The completion handler retains the generation, so the generation is not cleared before the commit ends.
     store.execute(validating: nil) { writer in
       try body(writer, prefix)
     } completion: { outcome in
@@ -175,10 +177,10 @@ enum StagedStep: Sendable {
   case add(StagedRow)
   /// Removes the rows at and below a path.
   case remove([UInt8])
-  /// Adds a priority if there are rows below a path.
+  /// Adds a priority row if there are rows below the given path.
   case addPriority(StagedRow, of: [UInt8])
 
-  /// The end of the additions that fit into one commit.
+  /// The index after the leading additions that fit into one commit.
   fileprivate static func endOfAdditions(_ steps: ArraySlice<StagedStep>, _ limits: StagingLimits) -> Int {
     var bytes = 0
     for (position, step) in zip(steps.indices, steps) {
@@ -220,7 +222,7 @@ enum StagedStep: Sendable {
         }
         for key in keys { try writer.clear(key) }
         rows += keys.count + 1
-        // More rows may remain: the step is repeated.
+        // More rows of this removal may remain, so the next commit repeats the step.
         if keys.count >= limits.stepRows { return position }
       }
     }

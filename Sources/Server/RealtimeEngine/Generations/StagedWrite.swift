@@ -6,8 +6,8 @@ import RealtimeModel
 
 /// A write whose large values are staged.
 struct StagedWrite: Sendable {
-  /// For each change with a staged value, by index: its generation, and the paths of values that only the
-  /// commit can resolve.
+  /// For each change with a staged value, by index: its generation, and the paths of server values. Only the
+  /// commit that performs the write can resolve these.
   private(set) var changes: [Int: (generation: StagedGeneration, deferred: [Path])] = [:]
 
   /// Stages the large values of a write.
@@ -26,7 +26,8 @@ struct StagedWrite: Sendable {
     return staged
   }
 
-  /// Adds the rows of a value. Returns the paths of values that only the commit can resolve.
+  /// Adds the rows of a value. Returns the paths of server values, which only the commit that performs the
+  /// write can resolve.
   private static func fill(_ generation: StagedGeneration, _ node: Node) async throws -> [Path] {
     let leaves = LeafIterator(node, generation.limits)
     while let rows = leaves.next() { try await generation.add(rows) }

@@ -3,41 +3,41 @@
 
 /// The sizes of the steps in which large subtrees are read, written and removed.
 struct StagingLimits: Sendable {
-  /// Maximum rows of a value, and their bytes, that an operation reads on the executor. Larger values are
-  /// read in the background.
+  /// Maximum number of rows of a value that an operation reads on the executor, and of their bytes. Larger
+  /// values are read in the background.
   var readRows = 1_024
   var readBytes = 256 << 10
-  /// Maximum rows, and their bytes, of one step of a background read.
+  /// Maximum number of rows that one step of a background read reads, and of their bytes.
   var chunkRows = 2_048
   var chunkBytes = 256 << 10
-  /// How long the operations of one batch may read or build indexes. The others of this kind wait for the
-  /// next batch, except for the one that has waited longest.
+  /// Maximum time that one batch spends on reads and index builds. Further operations of this kind wait for
+  /// the next batch, except for the one that has been skipped most often.
   var batchQuantum = Duration.milliseconds(8)
-  /// Maximum children of a window on a large location, and their bytes of JSON, that an operation reads on
-  /// the executor to follow the window by rows.
+  /// Maximum number of children that a row window on a large location may have at its start, and of their
+  /// bytes of JSON. The executor reads all of them.
   var maximumWindowChildren = 1_024
   var maximumWindowBytes = 1 << 20
   /// The largest value, in bytes of JSON, that an operation hashes or sorts on the executor.
   var preparedBytes = 256 << 10
-  /// Maximum rows of a location, and bytes of their keys, that are cleared by the commit that replaces it.
-  /// More rows are cleared in the background.
+  /// Maximum number of rows that the commit that replaces a location clears itself, and of the bytes of their
+  /// keys. More rows are cleared in the background.
   var clearedRows = 1_024
   var clearedBytes = 256 << 10
-  /// Minimum changes of an update for which gaps between rows are tracked. Finding a gap may scan over many
-  /// cleared rows.
+  /// Minimum number of changes of an update for which gaps between rows are tracked (see `RowGap`). For fewer
+  /// changes it does not pay, because finding a gap may scan over many cleared rows.
   var minimumGapChanges = 32
-  /// Maximum generation numbers that one commit assigns; at most 4,095.
+  /// Maximum number of generation numbers that one commit assigns. The format allows 4,095.
   var maximumNumbersPerCommit: UInt64 = 4_095
   /// The weight in bytes above which writes are staged.
   var minimumStagedBytes = 512 << 10
   /// The weight in bytes above which a single value gets a generation.
   var minimumGenerationBytes = 64 << 10
-  /// Maximum rows, and their bytes, of one staging commit.
+  /// Maximum number of rows that one staging commit writes or removes, and of their bytes.
   var stepRows = 512
   var stepBytes = 128 << 10
   /// Maximum staging commits in flight at once. They share their syncs.
   var maximumCommitsInFlight = 4
-  /// Maximum rows, and bytes of their keys, that one commit clears in the background.
+  /// Maximum number of rows that one commit clears in the background, and of the bytes of their keys.
   var cleanedRows = 256
   var cleanedBytes = 64 << 10
   /// Maximum rows that one commit clears while clients use the database.

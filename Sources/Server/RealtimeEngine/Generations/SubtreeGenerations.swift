@@ -1,12 +1,13 @@
-// Maps the keys of the tree to the physical keys of its rows.
+// Maps the keys of the tree, which encode paths, to the physical keys of its rows.
 //
-// Most rows have the key of their path. A subtree that was replaced in one step, however large, has the rows
-// of a new generation under another prefix: the replacement is one small row. Example: after /list was
-// replaced by generation 7, the row of /list/a has the key 'n' + 7 + "a" 0x00.
+// Most rows have the key of their path. When a large subtree is replaced in one step, the new rows are a
+// generation: they are stored under a prefix with the generation's number, and one small row maps the
+// subtree's location to that number. Example: after /list was replaced by generation 7, the row of /list/a
+// has the key 'n' + 7 + "a" 0x00.
 //
 // Invariants
-//   1. The rows of a location are those of the innermost generation around it. Other rows under its path are
-//      pending deletes.
+//   1. The rows of a location are those of the innermost generation that contains it. All other rows stored
+//      for its path are covered by pending deletes.
 //   2. A generation number is never reused: it contains the version of the commit that began it.
 
 import OrderedStore
@@ -24,7 +25,7 @@ struct SubtreeGeneration: Sendable, Equatable {
 /// All subtrees with a generation, in the order of their locations.
 struct SubtreeGenerations: Sendable {
   private var entries: [SubtreeGeneration] = []
-  /// For each entry the index of the innermost entry around it.
+  /// For each entry, the index of the innermost other entry that contains it; nil if there is none.
   private var enclosing: [Int?] = []
 
   /// Creates an empty map.
@@ -63,7 +64,7 @@ struct SubtreeGenerations: Sendable {
     linkEnclosing()
   }
 
-  /// The innermost subtree that contains a row key; nil if the row has its own key.
+  /// The innermost subtree that contains a row key; nil if the row's physical key is the same key.
   func innermost(containing key: [UInt8]) -> SubtreeGeneration? {
     var index = position(atOrAfter: key)
     if index < entries.count, entries[index].prefix == key { return entries[index] }
@@ -107,7 +108,8 @@ struct SubtreeGenerations: Sendable {
   }
 }
 
-/// A contiguous range of rows: its physical keys, and the prefixes of its keys in the store and in the tree.
+/// A range of rows that are contiguous in the store: their physical keys, and the prefixes of their keys in
+/// the store and in the tree.
 struct PhysicalRange {
   let range: KeyRange
   let physicalPrefix: [UInt8]

@@ -1,7 +1,7 @@
 // Handles index builds: each operation builds a limited number of index rows.
 //
-// A build shares the order of all writes. It reads their values, and they update index rows that exist and
-// rows that the build has not reached yet.
+// Builds and writes are sequenced in one order. A build therefore reads the values of all earlier writes.
+// Later writes update the index rows of their children themselves, whether or not the build has reached them.
 
 import OrderedStore
 import RealtimeModel
@@ -41,7 +41,8 @@ struct IndexBuildHandler: BatchHandler {
     return !builds.all.isEmpty
   }
 
-  /// Removes some index rows of a location. Rows that writes add before the returned key are valid.
+  /// Removes some index rows of a location. After this, rows that writes add before the returned key are
+  /// valid and stay.
   ///
   /// - Returns: the key to continue from; nil at the end.
   private func clearSome(of build: IndexBuild, _ writer: any SequencedTransaction) throws -> [UInt8]? {
@@ -69,7 +70,8 @@ struct IndexBuildHandler: BatchHandler {
     guard let root = try batch.settings.rules()?.root, root.hasIndexes else { return nil }
     let last = KeyRange.successor(ofPrefix: RowKeys.row(of: build.path))
     var cursor = build.cursor
-    // The last child at each depth, which deeper rows share.
+    // The last indexed child at each depth. The following rows may belong to the same child, whose index rows
+    // are then written already.
     var seen: [Int: Path] = [:]
     var (work, rows) = (0, 0)
     let end = ContinuousClock.now + staging.batchQuantum
@@ -103,7 +105,7 @@ struct IndexBuildHandler: BatchHandler {
         node = here.child(path.keys[depth])
         depth += 1
       }
-      // Skips the rest of a child without indexes below it.
+      // If nothing below the child is indexed, the scan skips the child's other rows.
       if node?.hasIndexes == true {
         cursor = row + [0x00]
       } else if let next = KeyRange.successor(ofPrefix: RowKeys.row(of: path.keys[..<depth])) {

@@ -1,5 +1,5 @@
-// Records which parts of the tree have incomplete index rows, in one row, so that a build continues after a
-// crash.
+// Records, in one row of the store, which parts of the tree have incomplete index rows. So builds continue
+// after a crash.
 //
 //   'i'     for each build 0x00 while it clears or 0x01 while it fills, its location, and its cursor
 
@@ -17,22 +17,23 @@ struct IndexBuild: Equatable {
 
   let path: Path
   var phase = Phase.clearing
-  /// The next row: of an index while clearing, of the tree while filling.
+  /// The key of the next row to process: an index row while clearing, a row of the tree while filling.
   var cursor: [UInt8] = []
 }
 
 /// The pending builds, the current one first.
 ///
-/// Invariant: a location that no build affects has exactly the rows for its values and the rules.
+/// Invariant: a location that no build affects has exactly the index rows that its values and the rules
+/// require.
 struct IndexBuilds: Equatable {
   static let row: [UInt8] = [UInt8(ascii: "i")]
-  /// The number above which all builds become one of the whole tree.
+  /// Maximum number of builds. Above it, all builds are replaced by one build of the complete tree.
   private static let maximumCount = 64
 
   private(set) var all: [IndexBuild] = []
 
-  /// Whether the index rows of a location's children may be incomplete. A build below a child does not affect
-  /// these rows.
+  /// Whether a build may affect the index rows of a location's children, so that these may be incomplete.
+  /// Builds at or below a child do not affect them.
   func mayAffect(_ location: Path) -> Bool { all.contains { $0.path.contains(location) } }
 
   /// Adds a build of a location and its descendants.
@@ -45,7 +46,7 @@ struct IndexBuilds: Equatable {
     }
   }
 
-  /// Records the progress of the first build; nil when it is complete.
+  /// Records the progress of the first build, or removes it if `first` is nil because the build is complete.
   mutating func update(_ first: IndexBuild?) {
     if let first { all[0] = first } else { all.removeFirst() }
   }

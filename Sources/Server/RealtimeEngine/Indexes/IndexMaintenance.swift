@@ -1,5 +1,5 @@
-// Keeps index rows up to date with every write: rows of indexed locations above the change, and rows at and
-// below it. Large values get their rows in the background.
+// Updates index rows with every write: those of indexed locations above the change, and those at and below
+// it. The index rows of large values are built in the background.
 
 import OrderedStore
 import RealtimeModel
@@ -12,7 +12,7 @@ struct IndexedChild {
   var before: [[UInt8]: [UInt8]] = [:]
 }
 
-/// The indexes that a write concerns.
+/// The indexes that a write affects.
 struct IndexedWrite {
   /// Indexed locations above the change.
   var above: [IndexedChild] = []
@@ -24,12 +24,14 @@ struct IndexedWrite {
 struct IndexMaintenance: BatchHandler {
   let batch: BatchExecution
 
-  /// Maximum bytes of JSON whose index rows one write updates. Larger values get theirs in the background.
+  /// Maximum size, in bytes of JSON, of a value whose index rows the write itself adds. Those of larger
+  /// values are built in the background.
   private static let maximumBytesInBatch = 256 << 10
   /// Maximum number of index rows that one write removes. More are removed in the background.
   private static let maximumRowsCleared = 1_024
 
-  /// The indexes that a change of a location concerns, before the change; nil if there are none.
+  /// The indexes that a change of a location affects, with their rows before the change; nil if there are
+  /// none.
   func indexes(around path: Path) throws -> IndexedWrite? {
     guard !path.isPriority, let root = try batch.settings.rules()?.root, root.hasIndexes else { return nil }
     var write = IndexedWrite()

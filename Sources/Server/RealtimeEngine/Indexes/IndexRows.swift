@@ -1,11 +1,11 @@
 // Builds the keys of index rows. An indexed location has one row for each child and each indexed order, so
 // that a query reads only the rows of its window.
 //
-//   'j' + path + 0x02 + order + 0x00 + value + key     has 0x01 if the value is truncated, else 0x00, and the
-//   child's key
+//   row key      'j' + path + 0x02 + order + 0x00 + sort value + child key
+//   row value    0x01 if the sort value is truncated, else 0x00; then the child's key as UTF-8
 //
-// The path is encoded as in the tree. The order is its name on the wire. Value and key sort in the protocol's
-// order:
+// The path is encoded as in the tree (see RowKeys). The order is encoded as its name in the protocol. Sort
+// value and child key are encoded so that byte order equals the protocol's order:
 //
 //   value   0x10 null | 0x20 false | 0x21 true | 0x30 number | 0x40 string | 0x50 object
 //   number  the double's bits, inverted if negative, else with the sign set; 2 bytes with an integer's
@@ -23,7 +23,8 @@ import RealtimeModel
 enum IndexRows {
   static let tree = UInt8(ascii: "j")
   private static let order: UInt8 = 0x02
-  /// Maximum bytes of a string in a row. A query that finds a truncated string reads the values themselves.
+  /// Maximum bytes of a string in a row. A query that finds a truncated string cannot use the index, and
+  /// reads the children's values instead.
   static let maximumStringBytes = 1_000
 
   /// The prefix of all rows of a location and its descendants.
@@ -38,7 +39,7 @@ enum IndexRows {
     prefix(of: path) + [order] + Array(ordering.wireText.utf8) + [RowKeys.terminator]
   }
 
-  /// The row of a child, without the prefix of its location and order; and its value.
+  /// The index row of a child: its key without the prefix of the location and the order, and its value.
   static func row(_ sortKey: SortKey) -> (key: [UInt8], value: [UInt8]) {
     var key: [UInt8] = []
     let isTruncated = append(sortKey.value, to: &key)
@@ -46,7 +47,8 @@ enum IndexRows {
     return (key, [isTruncated ? 0x01 : 0x00] + Array(sortKey.key.text.utf8))
   }
 
-  /// The key bytes of a bound; nil if truncation makes rows ambiguous there.
+  /// The key bytes of a query's bound; nil if the bound would be truncated, so that its position among the
+  /// rows is unknown.
   static func bound(_ sortKey: SortKey) -> [UInt8]? {
     var bytes: [UInt8] = []
     if append(sortKey.value, to: &bytes) { return nil }
@@ -84,7 +86,7 @@ enum IndexRows {
     bytes += [UInt8(rest >> 8), UInt8(rest & 0xFF)]
   }
 
-  /// The difference between an integer and the nearest double: at most 512 either way.
+  /// The difference between an integer and the nearest double: between -512 and 512.
   private static func remainder(_ number: Int64) -> Int {
     let nearest = Double(number)
     if let same = Int64(exactly: nearest) { return Int(number &- same) }
@@ -106,7 +108,8 @@ enum IndexRows {
     }
   }
 
-  /// Maps first bytes to UTF-16 order: supplementary characters (0xF0...) before U+E000 and above.
+  /// Maps the first byte of a character so that bytes sort in UTF-16 order: supplementary characters
+  /// (0xF0...) sort before characters from U+E000 to U+FFFF (0xEE, 0xEF).
   private static func utf16Order(of byte: UInt8) -> UInt8 {
     switch byte {
     case 0xEE, 0xEF: byte + 5

@@ -1,4 +1,4 @@
-// Builds the indexes of one database in the background. A task requests one step after another, each as an
+// Builds the indexes of one database in the background. A task submits one step after another as an
 // operation, until no build is pending.
 
 import Locking
@@ -10,7 +10,7 @@ final class RealtimeIndexBuilder: Sendable {
   private let wakes: AsyncStream<Void>.Continuation
   private let finished = Guarded(0)
 
-  /// The number of times it found no pending build.
+  /// The number of runs that ended because no build was pending.
   var completedRuns: Int { finished.withLock { $0 } }
 
   init(_ queue: OperationQueue) {

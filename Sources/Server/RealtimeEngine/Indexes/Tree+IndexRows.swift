@@ -4,7 +4,7 @@ import OrderedStore
 import RealtimeModel
 
 extension Tree {
-  /// The keys of a query's window by index rows; nil if a truncated row hides the order.
+  /// The keys of a query's window, read from index rows; nil if a truncated row makes the order uncertain.
   func indexedKeys(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
     let prefix = IndexRows.prefix(of: path, by: query.ordering)
     var range = KeyRange(prefix: prefix)
@@ -33,7 +33,7 @@ extension Tree {
     return isCut ? nil : keys
   }
 
-  /// The index rows of a child, by their keys.
+  /// The index rows of a child, as a dictionary from row keys to row values.
   func indexRows(
     of key: ChildKey, in location: Path, by orderings: [Ordering]
   ) throws -> [[UInt8]: [UInt8]] {
@@ -54,7 +54,7 @@ extension Tree {
 
   /// The value by which a location is sorted, from its first row that is not a priority.
   ///
-  /// A location with priority rows only has lost its last child, and does not exist.
+  /// A location with only priority rows has lost its last child and therefore does not exist.
   func orderingValue(at path: Path) throws -> OrderingValue {
     if let known = cache?.node(at: path) { return OrderingValue(known) }
     let prefix = RowKeys.row(of: path)

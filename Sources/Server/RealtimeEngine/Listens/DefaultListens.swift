@@ -1,15 +1,15 @@
-// Tracks the default listens of one connection, to find those below another one: the connection receives
-// their changes through that one.
+// Tracks the default listens of one connection: untagged listens to complete locations. A default listen
+// below another one needs no pushes, because the connection receives its changes through the upper listen.
 //
-// Starting or ending a listen takes constant time. Whether a listen is below another is determined lazily, by
-// a write that visits it, from its ancestors.
+// Starting or ending a listen takes constant time. A write that visits a listen checks lazily whether one of
+// its ancestors has a default listen.
 
 /// The locations of a connection's default listens.
 struct DefaultListens {
   private var locations: Set<ObjectIdentifier> = []
-  /// The number of additions and removals, by which cached results are invalidated.
+  /// The number of additions and removals. Listeners recompute their cached result when it has changed.
   private(set) var changeCount = 0
-  /// The number of ancestors checked; for tests of the cost.
+  /// The number of ancestors checked so far. Only tests of the cost read it.
   private(set) var lookupCount = 0
 
   mutating func insert(_ location: ListenTrie) {
@@ -24,9 +24,9 @@ struct DefaultListens {
     changeCount += 1
   }
 
-  /// Whether one of these listens is at an ancestor of another one.
+  /// Whether an ancestor of this location has one of these listens.
   mutating func containsAncestor(of location: ListenTrie) -> Bool {
-    // The location itself is one of them.
+    // If the set has one location, that is this location itself, so no ancestor is in the set.
     guard locations.count > 1 else { return false }
     var above = location.parent
     while let ancestor = above {

@@ -1,12 +1,13 @@
-// Performs the fan-out stage: applies the steps of sequenced operations in order, and sends each connection
-// its responses and pushes.
+// Runs the fan-out stage of one database: applies the steps of sequenced operations in order, and sends each
+// connection its responses and pushes.
 //
 // Invariants
 //   1. Steps are applied in sequence order, after their commit is durable.
-//   2. A connection receives pushes and responses in the same order: the pushes of a write of this connection precede the
-//      response.
-//   3. All default listens that receive the same change share one push object. A connection receives it once,
-//      however many of its default listens contain it.
+//   2. A connection receives pushes and responses in the order of the steps. When a connection writes, the
+//      pushes of that write precede its response.
+//   3. All default listens (untagged, of the complete location) that receive the same change share one push
+//      object. A connection receives that push once, even if several of its default listens contain the
+//      change.
 //
 // The file also defines the steps that batches pass to the stage, and the outputs that the stage passes to
 // endpoints.
@@ -32,13 +33,14 @@ final class FanOut {
         notify(connection, .response(request: request, RealtimeResponse(answer)))
       case .answer(.call(_, let completion), let answer): calls.append { completion(answer.callResult) }
       case .listen(let connection, let listen, let node, let prepared, let warnings, let request):
-        // A filtered listen of a closed connection still starts: until the connection's end the executor
-        // counts on its order.
+        // A filtered listen of a closed connection still starts. Until the session ends, the executor assumes
+        // that this stage keeps the listen's sort order.
         if connection.isClosed, listen.isDefault { continue }
         start(listen, of: connection, on: node, prepared, isIndexed: warnings.isEmpty)
         if let request { notify(connection, .response(request: request, .listening(warnings: warnings))) }
       case .unlisten(let connection, let name, let revoked):
-        // The listen of a closed connection ends too: the executor no longer counts on its order.
+        // The listen also ends if its connection is closed, because the executor no longer needs its sort
+        // order.
         stop(name, of: connection)
         if let revoked, !connection.isClosed {
           notify(connection, .push(RealtimePush(name.path, .cancel(revoked), tag: name.tag)))
@@ -46,7 +48,7 @@ final class FanOut {
       case .end(let connection, let notifiesClient):
         let earlier = connection.output.pending
         end(connection)
-        // Earlier outputs are still delivered.
+        // Outputs that were pending before the end are still delivered.
         if notifiesClient {
           connection.output.pending = earlier + [.ended]
           pendingConnections.append(connection)
@@ -111,14 +113,14 @@ final class FanOut {
       let window = location.add(listener, on: node, prepared, notifyOthers)
       var unshared: RealtimePush?
       push = InitialListenData(listen).push(for: window, prepared.firstPush, shared: &unshared)
-      // Without an index the client filters all children itself. Afterwards it receives the changes of its
-      // window.
+      // Without an index the client first receives all children and filters them itself. Afterwards it
+      // receives only the changes of its window.
       if !isIndexed, !node.isLeaf, case .set? = push?.body {
         push = location.tagged.push(node, at: listen.path, tag: listen.tag)
       }
     }
     connection.output.listeners[name] = listener
-    // Removed last: the replaced listen may keep the order that the new one needs.
+    // The replaced listen is removed last, so that a sort order that the new listen also needs is kept.
     if let replaced, !replaced.isDefault { replaced.location?.remove(replaced) }
     if listener.isDefault { connection.output.defaults.insert(location) }
     if let push { notify(connection, .push(push)) }
@@ -177,7 +179,7 @@ struct Change: Sendable {
   let path: Path
   /// The new value.
   let value: Node
-  /// The earlier value, where it was known without reading all of it.
+  /// The earlier value; nil unless it was known without reading all of it.
   let before: Node?
 }
 
@@ -185,10 +187,11 @@ struct Change: Sendable {
 enum FanOutStep: Sendable {
   /// A write took effect.
   ///
-  /// Its changes are in ascending order of paths, none inside another. `windows` holds, for locations that
-  /// are followed by rows, the changes of their filtered values.
+  /// Its changes are in ascending order of paths, none inside another. For each location whose windows are
+  /// updated from rows (see `RowWindowHandler`), `windows` has the changes of its filtered value.
   case write([Change], windows: [Path: [WindowChange]])
-  /// A location that was followed by rows is followed as one value from now on: this one.
+  /// The stage had only some children of this location, because its windows were updated from rows. From now
+  /// on it has the complete value, which is given here.
   case fullValue(Path, Node)
   /// An operation is answered.
   case answer(RealtimeOperation.Origin, OperationResult)
@@ -203,13 +206,13 @@ enum FanOutStep: Sendable {
 
 /// Results computed from a listen's large value, off the sequencer and the fan-out stage.
 struct PreparedListen: Sendable {
-  /// The location with its children sorted in the order of the query. It has the window if that may be wide
-  /// or was hashed.
+  /// The location with its children sorted in the order of the query. It also has the query's window if the
+  /// window may be wide or was hashed.
   var location: OrderedLocation?
   /// The first push for the prepared value; the value may have changed since.
   var firstPush: InitialListenData.Prepared?
-  /// Whether the value is filtered: it has only the children that some window shows, and later changes
-  /// concern only these.
+  /// Whether the value is filtered: it has only the children that some window shows, and later steps report
+  /// changes of only these children.
   var isPartial = false
 }
 
@@ -234,10 +237,10 @@ public protocol RealtimeSink: AnyObject, Sendable {
   var group: any RealtimeSinkGroup { get }
 }
 
-/// Connections that receive their outputs together, such as those of one event loop.
+/// A group of connections that receive their outputs in one call, such as the connections of one event loop.
 public protocol RealtimeSinkGroup: AnyObject, Sendable {
-  /// Delivers outputs to connections of this group. For each database there is one caller at a time, and
-  /// calls are in order. The method must be quick and must not block.
+  /// Delivers outputs to connections of this group. Each database calls this from one task, one call at a
+  /// time and in order. The method must be quick and must not block.
   func deliver(_ deliveries: [RealtimeDelivery])
 }
 
@@ -264,7 +267,7 @@ public enum RealtimeOutput: Sendable {
 public enum RealtimeResponse: Sendable {
   /// The operation succeeded.
   case done
-  /// The listen has started and its data was sent; with the protocol's warnings, such as `no_index`.
+  /// The listen has started and its data was sent. `warnings` are those of the protocol, such as `no_index`.
   case listening(warnings: [String])
   /// The requested value.
   case value(Node)

@@ -1,7 +1,7 @@
-// Selects the first push of a listen.
+// Selects the first push of a listen, from the hash that the client sent of its cached value.
 //
-// A client that is up to date gets none. A client that sent a compound hash gets the ranges that differ, and any other
-// client gets the value.
+// A client whose hash matches gets no push. A client that sent a compound hash (a hash for each range of the
+// value) gets the ranges that differ. Any other client gets the complete value.
 
 import RealtimeModel
 
@@ -11,11 +11,11 @@ struct InitialListenData {
 
   init(_ listen: RealtimeOperation.Listen) { self.listen = listen }
 
-  /// The number of children above which the client gets the value instead of a hash comparison, which would
-  /// block others.
+  /// The number of children above which the client gets the value without a hash comparison, because hashing
+  /// that many children would delay other clients.
   private static let maximumHashedChildren = 100_000
-  /// Maximum bytes hashed for one listen in the fan-out stage, and the largest value compared there range by
-  /// range. Parts with a known hash cost nothing.
+  /// Maximum bytes hashed for one listen in the fan-out stage. Parts of the value with a cached hash do not
+  /// count. `maximumComparedBytes` is the size of the largest value that the stage compares range by range.
   private static let maximumHashedBytes = 1 << 20
   private static let maximumComparedBytes = 256 << 10
 
@@ -35,15 +35,16 @@ struct InitialListenData {
       answer = InitialListenData(listen).answer(for: node, hashing: .max, comparing: .max)
     }
 
-    /// The result, if it is for this value.
+    /// The result; nil if it was computed for another value.
     fileprivate func answer(for node: Node) -> Answer? { self.node.isIdentical(to: node) ? answer : nil }
   }
 
-  /// The push that brings the client up to date; nil if it is.
+  /// The push that brings the client up to date; nil if the client is up to date.
   ///
   /// - Parameters:
-  ///   - prepared: a result computed in the background.
-  ///   - shared: a pending push of the same value; reused, or replaced.
+  ///   - prepared: the result that was computed in the background, if any.
+  ///   - shared: the last push of the location's value. It is reused if the value is the same, otherwise
+  ///     replaced.
   func push(for node: Node, _ prepared: Prepared?, shared: inout RealtimePush?) -> RealtimePush? {
     let answer =
       prepared?.answer(for: node)
@@ -64,19 +65,20 @@ struct InitialListenData {
   }
 
   /// - Parameters:
-  ///   - maximumHashedBytes: the bytes above which the client gets the value.
-  ///   - maximumComparedBytes: the largest value to compare range by range.
+  ///   - maximumHashedBytes: the number of bytes to hash above which the client gets the value.
+  ///   - maximumComparedBytes: the size of the largest value that is compared range by range.
   private func answer(for node: Node, hashing maximumHashedBytes: Int, comparing maximumComparedBytes: Int)
     -> Answer
   {
     guard let hash = listen.hash else { return .all }
-    // A client without data is up to date if the value is empty: no hash is needed.
+    // An empty hash means that the client has no data. It is up to date if the value is empty.
     if hash.isEmpty { return node.isEmpty ? .nothing : .all }
     guard node.childCount <= InitialListenData.maximumHashedChildren,
       let isHeld = node.matches(hash: hash, hashingAtMost: maximumHashedBytes)
     else { return .all }
     if isHeld { return .nothing }
-    // If no range differs, the client's hash lacked a priority: it gets the value.
+    // The hashes differ. If no range differs, the client's compound hash lacks a priority, and the client
+    // gets the value.
     guard node.estimatedSize <= maximumComparedBytes, let compound = listen.compoundHash,
       let ranges = node.rangeMerges(against: compound), !ranges.isEmpty
     else { return .all }

@@ -12,9 +12,10 @@ final class ListenTrie {
   private(set) var children: [ChildKey: ListenTrie] = [:]
   private(set) var listeners: [Listener] = []
   var queries: QueryLocation?
-  /// The last push of the location's value, reused for the next listener until the value changes.
+  /// The last push of the location's value. The next listener receives the same push if the value has not
+  /// changed.
   weak var valuePush: RealtimePush?
-  /// The same for filtered listens that receive all children, by tag.
+  /// The same cache for filtered listens that receive all children, by tag.
   var tagged = TaggedValues()
 
   /// Creates a root.
@@ -69,7 +70,7 @@ final class ListenTrie {
     return queries?.add(listener, on: node, prepared, notify) ?? .empty
   }
 
-  /// The location of a path; nil if it has no listeners at or below it.
+  /// The location of a path; nil if there are no listeners at or below the path.
   func existing(at path: Path) -> ListenTrie? {
     var location = self
     for key in path.keys {
@@ -79,7 +80,7 @@ final class ListenTrie {
     return location
   }
 
-  /// Removes a listener of this location, and locations without listeners.
+  /// Removes a listener of this location. Then removes the locations that have no listeners any more.
   func remove(_ listener: Listener) {
     listener.location = nil
     if listener.isDefault {

@@ -1,11 +1,11 @@
-// Counts the orders in which the fan-out stage keeps the children of locations, so that further listens in
-// the same order need no sort.
+// Tracks the sort orders in which the fan-out stage keeps the children of each location. A further listen in
+// the same order needs no sort.
 
 import RealtimeModel
 
 /// The orders of listened locations.
 ///
-/// `@unchecked Sendable`: used by batches, which run one at a time, and by the batch loop between them.
+/// `@unchecked Sendable`: only batches, which run one at a time, and the batch loop between them access it.
 final class ListenedOrders: @unchecked Sendable {
   private struct LocationOrder: Hashable {
     let path: Path
@@ -15,16 +15,16 @@ final class ListenedOrders: @unchecked Sendable {
   private var counts: [LocationOrder: Int] = [:]
   private var paths: [Path: (listens: Int, orders: Int)] = [:]
 
-  /// Whether a location has a filtered listen, as of the current operation.
+  /// Whether a location has a filtered listen, after the operations executed so far.
   func has(_ path: Path) -> Bool { paths[path] != nil }
 
-  /// Whether the children of a location are kept in an order, as of the current operation.
+  /// Whether the children of a location are kept in an order, after the operations executed so far.
   func has(_ ordering: Ordering, at path: Path) -> Bool {
     counts[LocationOrder(path: path, ordering: ordering)] != nil
   }
 
-  /// The number of orders other than by key in which a location's children are kept, as of the current
-  /// operation.
+  /// The number of orders, other than by key, in which a location's children are kept, after the operations
+  /// executed so far.
   func count(at path: Path) -> Int { paths[path]?.orders ?? 0 }
 
   /// Records that a listen starts, changes or ends.
@@ -42,7 +42,7 @@ final class ListenedOrders: @unchecked Sendable {
     var all = paths[name.path] ?? (0, 0)
     all.listens += change
     defer { paths[name.path] = all.listens == 0 ? nil : all }
-    // Only queries with a limit keep children in order.
+    // Only a query with a limit requires the children in order.
     guard query.limit != nil else { return }
     let key = LocationOrder(path: name.path, ordering: query.ordering)
     let before = counts[key, default: 0]

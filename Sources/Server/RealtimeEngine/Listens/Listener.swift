@@ -9,7 +9,8 @@ final class Listener {
   let connection: ConnectionState
   let name: ListenName
   let query: QuerySpec
-  /// The listened location while the listen is active: a location exists as long as its listeners.
+  /// The listened location; nil when the listen is not active. `unowned` is safe because a location exists as
+  /// long as it has listeners.
   unowned var location: ListenTrie?
   /// The index in the list of listeners with the same query.
   fileprivate var position = 0
@@ -26,7 +27,8 @@ final class Listener {
   /// Whether this is an untagged listen to the complete location.
   var isDefault: Bool { name.tag == nil && query.showsAll }
 
-  /// Whether the connection has a default listen above this one, which already receives the same changes.
+  /// Whether the connection has a default listen above this one. That listen already receives the same
+  /// changes.
   var isShadowed: Bool {
     if checkedAt != connection.output.defaults.changeCount { updateShadowing() }
     return hasListeningAncestor
@@ -41,13 +43,13 @@ final class Listener {
 }
 
 extension [Listener] {
-  /// Adds a listener that is in no other list.
+  /// Adds a listener, which must not be in another list.
   mutating func add(_ listener: Listener) {
     listener.position = count
     append(listener)
   }
 
-  /// Removes a listener in constant time: the last one takes its index.
+  /// Removes a listener in constant time by moving the last listener to its index.
   mutating func remove(_ listener: Listener) {
     let position = listener.position
     precondition(

@@ -1,7 +1,9 @@
-// Maintains a location's value with its children in the orders of queries, and the windows of these queries.
+// Keeps a location's value, its children sorted in the orders of its queries, and the windows of these
+// queries. A window contains the children that a filtered query shows.
 //
-// There is one index for each order and one window for each query, however many listeners share them. A
-// changed child updates each in O(log n). A window that a change does not affect costs a few comparisons.
+// There is one index for each order and one window for each query, shared by all their listeners. Each
+// changed child costs O(log n) for each index and each window that it affects. A window that it does not
+// affect costs a few comparisons.
 
 import RealtimeModel
 
@@ -9,7 +11,8 @@ import RealtimeModel
 struct OrderedLocation: Sendable {
   /// The children in one order, and the windows in this order.
   private struct Order: Sendable {
-    /// The index, if a window has a limit. Without a limit a window does not depend on other children.
+    /// The sorted children; nil if no window in this order has a limit. Without a limit, whether a window
+    /// shows a child does not depend on other children.
     var index: OrderedIndex?
     var views: [QueryView] = []
     var positions: [QuerySpec: Int] = [:]
@@ -36,10 +39,10 @@ struct OrderedLocation: Sendable {
   /// The number of orders in which the children are kept.
   var orderCount: Int { orders.values.count { $0.index != nil } }
 
-  /// The children in an order; nil if they are not kept in it.
+  /// The children in an order; nil if they are not kept in this order.
   func index(by ordering: Ordering) -> OrderedIndex? { orders[ordering].flatMap(\.index) }
 
-  /// The window of a query; nil if it is not kept.
+  /// The window of a query; nil if this window is not kept.
   func view(of query: QuerySpec) -> QueryView? {
     guard let order = orders[query.ordering], let position = order.positions[query] else { return nil }
     return order.views[position]
@@ -97,7 +100,7 @@ struct OrderedLocation: Sendable {
     apply(to: now, keys: keys, changes: []) { _, _ in }
   }
 
-  /// Removes those of some children that are in no window.
+  /// Removes those of the given children that no window shows.
   mutating func removeInvisible(_ children: Node) {
     var now = node
     var keys: [ChildKey] = []
@@ -138,7 +141,7 @@ struct OrderedLocation: Sendable {
     _ notify: (QuerySpec, RealtimePush.Body) -> Void
   ) {
     let before = node
-    // Without children before or after, each window is replaced.
+    // If the location has no children before or after the changes, each window is replaced.
     if before.isEmpty || before.isLeaf || now.isEmpty || now.isLeaf { return replace(by: now, notify) }
     node = now
     if keys.isEmpty { return }

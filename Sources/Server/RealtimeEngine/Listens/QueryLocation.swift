@@ -1,5 +1,5 @@
-// Represents a location with filtered listens: its value, updated by every write, and the listeners of each
-// query.
+// Represents a location with filtered listens: its value, which every write updates, and the listeners of
+// each query.
 
 import RealtimeModel
 
@@ -7,7 +7,7 @@ import RealtimeModel
 struct QueryLocation {
   private var location: OrderedLocation
   private var listeners: [QuerySpec: [Listener]] = [:]
-  /// Whether the value contains only the children that are in a window.
+  /// Whether the value contains only the children that some window shows (see `RowWindowHandler`).
   private(set) var isPartial: Bool
 
   init(node: Node, isPartial: Bool) {
@@ -30,7 +30,8 @@ struct QueryLocation {
     if isPartial, prepared.isPartial {
       location.insertVisible(node)
     } else if isPartial {
-      // Windows may lack children that rows could no longer find.
+      // The earlier windows may lack children, because an order's rows were no longer available. The complete
+      // value adds them.
       replace(by: node, notify)
     }
     listeners[listener.query, default: []].add(listener)

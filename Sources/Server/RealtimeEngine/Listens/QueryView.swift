@@ -1,13 +1,13 @@
 // Maintains the window of one filtered query, shared by its listeners, and computes how a write changes it.
 //
-// Example: `limitToFirst(2)` by key on {a, b, c} has the window {a, b} and the boundary b. Removing a gives
-// one push that removes a and adds c.
+// Example: `limitToFirst(2)` by key on {a, b, c} has the window {a, b} and the boundary b. When a is removed,
+// one push removes a and adds c.
 //
 // Invariants
-//   1. A listener that applies the pushes in order has `content` after each. A change of the window is one
-//      push, so no intermediate window is visible.
-//   2. `content` contains the children in the query's range up to `limitBoundary`, or all of them without a
-//      boundary. A changed child therefore costs O(log n), however wide the window is.
+//   1. A listener that applies the pushes in order has `content` after each push. Each change of the window
+//      is a single push, so clients never see an intermediate window.
+//   2. `content` contains the children in the query's range up to `limitBoundary`, or all children in the
+//      range if `limitBoundary` is nil. A changed child therefore costs O(log n), however wide the window is.
 
 import RealtimeModel
 
@@ -17,7 +17,7 @@ struct QueryView: Sendable {
   private let range: QueryRange
   /// The children in the window.
   private(set) var content: Node
-  /// The sort key of the last child in the window, if the limit is reached.
+  /// The sort key of the last child in the window; nil if the window has fewer children than the limit.
   private var limitBoundary: SortKey?
 
   /// - Parameters:
@@ -116,7 +116,7 @@ struct QueryView: Sendable {
   private mutating func refill(_ index: OrderedIndex, after boundary: SortKey, _ limit: Int) {
     limitBoundary = nil
     index.forEach(in: query, from: boundary, reverse: isReversed) { sortKey, child in
-      // The child at the boundary may still be in the window.
+      // The scan starts at the boundary. If a child is there, the window contains it already.
       if sortKey == boundary { return true }
       content = content.settingChild(sortKey.key, to: child)
       guard content.childCount < limit else {
@@ -127,7 +127,7 @@ struct QueryView: Sendable {
     }
   }
 
-  /// Removes children beyond the limit, from the far end, and sets the boundary.
+  /// Removes children beyond the limit, from the end of the window, and sets the boundary.
   private mutating func trim(_ index: OrderedIndex, _ limit: Int) {
     let end = limitBoundary
     limitBoundary = nil
@@ -142,7 +142,7 @@ struct QueryView: Sendable {
   }
 }
 
-/// A changed child with its sort keys before and after.
+/// A changed child with its sort keys before and after the change.
 struct MovedChild {
   let key: ChildKey
   let now: Node

@@ -14,9 +14,9 @@ public final class RealtimePush: Sendable {
   public enum Body: Sendable {
     /// The value at the path is replaced.
     case set(Node)
-    /// The values at these paths, relative to the push's path, are replaced, all at once.
+    /// The values at these paths, relative to the push's path, are replaced in one step.
     case merge([(path: Path, value: Node)])
-    /// Within each range of keys the value at the path is replaced.
+    /// Intervals of the value at the path are replaced (see `RangeMerge`).
     case rangeMerge([RangeMerge])
     /// The listen at the path with the push's tag was cancelled, for this reason.
     case cancel(RealtimeError)
@@ -28,7 +28,7 @@ public final class RealtimePush: Sendable {
   public let body: Body
   /// The tag of the query; nil for default listens.
   public let tag: Int64?
-  /// Whether this is the first data of a listen. It has to reach the client, unchanged, before the response
+  /// Whether this is the first data of a listen. The endpoint has to send it, unchanged, before the response
   /// to the listen.
   public let isFirst: Bool
   /// The estimated size in bytes of JSON, with all paths.
@@ -55,10 +55,10 @@ public final class RealtimePush: Sendable {
     estimatedSize = bytes
   }
 
-  /// The push in an endpoint's encoding. `make` is called once for each type and variant, and its result is
-  /// kept.
+  /// The push in an endpoint's encoding. The result of `make` is cached for each type and variant.
   ///
-  /// Two threads may encode concurrently; one result is kept.
+  /// If two threads encode concurrently, both call `make`, and later calls return the same one of the two
+  /// results.
   public func encoded<Frame: Sendable>(
     as type: Frame.Type, variant: Int = 0, _ make: (RealtimePush) -> Frame
   ) -> Frame {

@@ -1,9 +1,9 @@
-// Caches the pushes with all children of a location for filtered listens, by tag. Clients assign tags in the
-// same way, so many listeners of one location share a few tags.
+// Caches the pushes with all children of a location for filtered listens, by tag. All clients number their
+// tags in the same way, so the many listeners of one location share a few tags.
 
 import RealtimeModel
 
-/// The pushes of one value by tag, while they are in use.
+/// The pushes of one value by tag. A push stays only while some connection still uses it.
 struct TaggedValues {
   private struct Entry {
     weak var push: RealtimePush?

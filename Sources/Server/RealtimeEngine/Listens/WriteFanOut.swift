@@ -1,8 +1,8 @@
 // Distributes one write to the listens that it affects.
 //
-// A listen receives the new value of its location if the write is at or above it. Otherwise it receives
-// the single location that changed, or one merge at the deepest location that contains all changes below it.
-// A write to several paths is thus delivered atomically.
+// If a write is at or above a listen's location, the listen receives the location's new value. If one
+// location below it changed, the listen receives that change. If several changed, it receives one merge at
+// the deepest location that contains them all, so that clients apply the write atomically.
 
 import RealtimeModel
 
@@ -39,7 +39,7 @@ struct WriteFanOut {
     }
     location.invalidateValue()
     if !location.listeners.isEmpty {
-      // Listens with the same changes below them receive the same push, at any ancestor.
+      // Listens at different ancestors receive the same push if they contain the same changes.
       let push = pushes[range] ?? self.push(range)
       pushes[range] = push
       for listener in location.listeners where !listener.isShadowed {
@@ -70,7 +70,7 @@ struct WriteFanOut {
     }
   }
 
-  /// Visits a location that was replaced, or is within a replaced one.
+  /// Visits a location that was replaced, or that is within a replaced location.
   private func visit(_ location: ListenTrie, at path: Path, value: Node, before: Node?, _ notify: Notify) {
     if let before, before == value { return }
     location.invalidateValue()
@@ -92,7 +92,7 @@ struct WriteFanOut {
     }
   }
 
-  /// Replaces the partial value of a location by the full value.
+  /// Replaces the partial value of a location by the complete value.
   static func promoteToFullValue(_ path: Path, to node: Node, in root: ListenTrie, _ notify: Notify) {
     guard let location = root.existing(at: path), location.queries?.isPartial == true else { return }
     var tagged = TaggedPushes()
@@ -107,7 +107,7 @@ struct WriteFanOut {
     }
     let first = changes[range.lowerBound].path
     let last = changes[range.upperBound - 1].path
-    // The paths are sorted: the common prefix of the first and the last is common to all.
+    // The paths are sorted, so all of them share the common prefix of the first and the last.
     var shared = 0
     while shared < first.count, shared < last.count, first.keys[shared] == last.keys[shared] { shared += 1 }
     let common = Path(keys: Array(first.keys.prefix(shared)))
@@ -119,7 +119,7 @@ struct WriteFanOut {
 }
 
 extension Node {
-  /// A child, or the priority as the pseudo-child `.priority` that listens may name.
+  /// A child, or the priority if the key is `.priority`, which a listen's path may contain.
   fileprivate func childOrPriority(_ key: ChildKey) -> Node {
     guard key.isPriority else { return child(key) }
     return priority.map { .leaf($0.leafValue) } ?? .empty

@@ -1,8 +1,8 @@
 // Ends sessions whose onDisconnect writes replace more rows than one commit can clear.
 //
-// The end takes several commits. The first settles the values, so that access and server values are decided
-// once even if the server stops in between. The next ones remove existing rows in chunks, and the last is the
-// usual one.
+// Such an end takes several commits. The first stores the final values: it checks access and resolves server
+// values, so that both happen once even if the server stops in between. The next commits remove existing rows
+// in chunks. The last commit performs the writes, like the end of any other session.
 
 import OrderedStore
 import RealtimeModel
@@ -13,26 +13,27 @@ extension DisconnectHandler {
   /// Approximate bytes of row keys in one chunk.
   private static let chunkBytes = 4 << 20
 
-  /// Replaces a session's registered values by the permitted ones, with resolved server values.
+  /// Replaces a session's registered values by those that are permitted, with resolved server values.
   func settleValues(of session: String) throws {
     let writer = try batch.requireWriter()
     let registered = try DisconnectRows(session: session, in: tree.view)
     guard !registered.isEmpty else { return }
     try writer.clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
-    // Settled values need no further access check; an administrator gets none.
+    // Access to these values is decided. The administrator is stored as their caller, because its writes are
+    // not checked.
     try writer.set(RowKeys.caller(ofSession: session), CallerCoding.encode(.administrator))
     for (path, value) in try decided(registered) {
       try writer.set(RowKeys.disconnect(ofSession: session, at: path), NodeEncoder.encode(value))
     }
   }
 
-  /// Removes a chunk of the values that a settled session replaces.
+  /// Removes a chunk of the existing values that the session's writes will replace.
   ///
   /// - Returns: false once one commit can clear the rest.
   func clearChunk(for session: String) throws -> Bool {
     let registered = try DisconnectRows(session: session, in: tree.view)
     var bytes = 0
-    // Locations too large to be cleared in one commit, none inside another.
+    // Locations with too many rows to be cleared by the commit itself, none inside another.
     var large: [Path] = []
     for (path, _) in registered.values where !path.isPriority {
       var (rows, size) = (0, 0)
@@ -49,7 +50,8 @@ extension DisconnectHandler {
       guard rows > staging.clearedRows || size > staging.clearedBytes, large.last?.contains(path) != true
       else { continue }
       large.append(path)
-      // Each takes two numbers: one for its generation, one for the garbage.
+      // Clearing each of these locations takes two generation numbers: one for its new generation, one for
+      // the pending delete of its rows.
       guard large.count >= max(1, staging.maximumNumbersPerCommit / 2) else { continue }
       try batch.writes.apply(large.sorted().map { (path: $0, value: .empty) })
       return true
@@ -57,7 +59,7 @@ extension DisconnectHandler {
     return false
   }
 
-  /// Complete locations below a path whose row keys have about `chunkBytes`.
+  /// Complete locations at or below a path, whose row keys have about `chunkBytes` in total.
   private func chunk(of path: Path) throws -> [Path] {
     let path = try commonPath(of: path)
     let prefix = RowKeys.row(of: path)
@@ -67,7 +69,7 @@ extension DisconnectHandler {
     var isComplete = true
     try tree.view.scan(KeyRange(prefix: prefix), reverse: false) { key, _, _ in
       let suffix = UnsafeRawBufferPointer(rebasing: key[prefix.count...])
-      // The location's own row and its priority are removed with it.
+      // Rows of the location itself, a leaf or a priority, are not rows of a child.
       guard let first = suffix.first, first != RowKeys.priority else { return true }
       let child = suffix.prefix { $0 != RowKeys.terminator }
       if !child.elementsEqual(current) {
@@ -81,11 +83,11 @@ extension DisconnectHandler {
     guard !current.isEmpty else { return [path] }
     let last = path.child(ChildKey(String(decoding: current, as: UTF8.self)))
     if isComplete { found.append(last) }
-    // The first child alone may exceed the chunk.
+    // If the first child alone exceeds the chunk, only a part of that child is taken.
     return found.isEmpty ? try chunk(of: last) : found
   }
 
-  /// The deepest location that contains every row of a location, which is not a leaf.
+  /// The deepest location that contains all rows of the given location.
   private func commonPath(of path: Path) throws -> Path {
     let prefix = RowKeys.row(of: path)
     var ends: [[ChildKey]] = []

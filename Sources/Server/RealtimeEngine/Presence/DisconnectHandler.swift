@@ -1,9 +1,9 @@
-// Handles onDisconnect writes: keeps them as rows, so that they survive the server, and performs them as one
-// write when the session ends.
+// Handles onDisconnect writes. It stores them as rows, so that they survive a restart of the server, and
+// performs all writes of a session as one write when the session ends.
 //
-// Invariant: an acknowledged onDisconnect write is performed, unless access is denied by then. The writes of
-// a session fit into one commit (`DisconnectCost`); the values that they replace may be of any size (see
-// DisconnectHandler+LargeEnds).
+// Invariant: an acknowledged onDisconnect write is performed, unless access is denied when the session ends.
+// The writes of a session fit into one commit (`DisconnectCost`); the values that they replace may be of any
+// size (see DisconnectHandler+LargeEnds).
 
 import OrderedStore
 import RealtimeModel
@@ -65,8 +65,9 @@ struct DisconnectHandler: BatchHandler {
 
   /// Cancels a location inside a value that is registered above it.
   ///
-  /// The siblings of the path become separate registered values. Values that the registered value
-  /// would have removed by not containing them stay, as clients expect.
+  /// The siblings along the path become separate registered values. They no longer replace the complete
+  /// location, so existing values that the registered value did not contain are not removed, as clients
+  /// expect.
   private func cancel(
     _ path: Path, inValueAt place: Path, for connection: ConnectionState
   ) throws {
@@ -75,7 +76,8 @@ struct DisconnectHandler: BatchHandler {
       session: connection.name, at: place, along: way,
       atMost: 2 * limits.onDisconnectsPerConnection, in: tree.view)
     guard let siblingCounts = outline.siblingCounts else { return }
-    // Checks the smallest possible result before it decodes the value, which may be large.
+    // The limits are checked for the smallest possible result before the value is decoded, because it may be
+    // large.
     var least = connection.session.registered
     least.count += siblingCounts - outline.rows
     least.bytes = siblingCounts * (64 + 2 * RowWeight.path(place))

@@ -69,13 +69,13 @@ struct DisconnectRows {
 
 /// An estimate of the values registered at and below a location, without decoding them.
 struct DisconnectOutline {
-  /// The number of rows.
+  /// The number of rows, each with one registered value.
   private(set) var rows = 0
-  /// The minimum number of siblings along a path inside the location; nil if the location is a leaf.
+  /// The minimum number of siblings along the path inside the location; nil if the location is a leaf.
   private(set) var siblingCounts: Int?
 
-  /// - Parameter path: the path from the location to a descendant, followed up to the next row on it. That
-  ///   row replaces the same part of the value above.
+  /// - Parameter path: the path from the location to a descendant. Siblings are counted only up to the next
+  ///   row on the path, because that row replaces the rest of the value above it.
   init(
     session: String, at location: Path, along path: ArraySlice<ChildKey>, atMost maximum: Int,
     in view: any ReadView
@@ -98,13 +98,14 @@ struct DisconnectOutline {
       return true
     }
     self.rows = rows
-    // Each other row may replace a sibling.
+    // Each other row may replace a sibling, so it is subtracted.
     siblingCounts = rows == 1 ? counts?.reduce(0, +) : max(0, (counts ?? []).reduce(0, +) - rows + 1)
   }
 }
 
 extension Node {
-  /// The siblings along a path in this node, none inside another. A leaf on the path is included.
+  /// The siblings along a path in this node, none inside another. If a node on the path is a leaf, that leaf
+  /// is included.
   func siblings(along path: Path) -> [(path: Path, value: Node)] {
     var siblings: [(path: Path, value: Node)] = []
     var (location, node) = (Path.root, self)
@@ -166,11 +167,12 @@ struct DisconnectCost: Equatable {
 struct FoldedChanges {
   private(set) var changes: [(path: Path, value: Node)] = []
 
-  /// Combines values in key order, as clients do for a write to several locations: each ancestor precedes its
-  /// descendants, with nothing else in between. The order matters where a removal leaves a location empty for
-  /// a moment, which ends its priority. Priorities come last: another value may create their location.
+  /// Combines values in key order, in which each ancestor directly precedes its descendants. Clients apply a
+  /// write to several locations in the same order. The order matters because a location that a removal leaves
+  /// empty, even temporarily, loses its priority. Priorities come last, because another value may create
+  /// their location.
   init(_ rows: [(path: Path, value: Node)]) {
-    // Rows are in byte order.
+    // The rows are in byte order, so the values are sorted into key order.
     let values = rows.sorted { $0.path < $1.path }
     for (path, value) in values where !path.isPriority {
       if let last = changes.last, last.path.contains(path) {

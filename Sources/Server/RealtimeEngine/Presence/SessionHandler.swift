@@ -7,10 +7,11 @@ import RealtimeModel
 struct SessionHandler: BatchHandler {
   let batch: BatchExecution
 
-  /// Changes a connection's caller, and ends the listens that the new caller may not have.
+  /// Changes a connection's caller, and ends the listens that the new caller has no access to.
   func authenticate(_ connection: ConnectionState, as caller: Caller) throws {
     if connection.session.caller == caller { return }
-    // A connection with many listens that changes its caller repeatedly takes one batch for each change.
+    // Each change authorizes all listens again. If a connection with many listens changes its caller
+    // repeatedly, each change gets a separate batch, so that other clients are served in between.
     try batch.countReauthorizedListens(connection.isClosed ? 0 : connection.session.listens.count)
     journal.change(connection, \.caller, to: caller)
     if connection.session.hasDisconnectRows { try batch.disconnects.storeCaller(caller, of: connection) }
@@ -26,7 +27,7 @@ struct SessionHandler: BatchHandler {
 
   /// Ends a session and performs its onDisconnect writes.
   ///
-  /// - Parameter notifiesClient: whether the connection is notified, because another one has ended its
+  /// - Parameter notifiesClient: whether the connection is notified, because another connection has ended its
   ///   session.
   func end(_ connection: ConnectionState, notifiesClient: Bool = false) throws {
     let notifiesClient = notifiesClient && !connection.session.hasEnded
@@ -41,9 +42,10 @@ struct SessionHandler: BatchHandler {
     if connection.session.hasDisconnectRows { try batch.disconnects.performWrites(of: [connection.name]) }
   }
 
-  /// Ends a session whose client has returned on another connection.
+  /// Ends a session because its client has connected again on another connection.
   ///
-  /// - Parameter connection: the session's connection if it is open; the executor may not know it yet.
+  /// - Parameter connection: the session's connection if it is still open. The executor may not have
+  ///   registered it yet.
   func takeOver(_ session: String, of connection: ConnectionState?) throws {
     if let connection = executor.unregister(session, journal) ?? connection {
       try end(connection, notifiesClient: true)

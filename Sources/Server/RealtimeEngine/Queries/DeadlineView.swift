@@ -1,4 +1,5 @@
-// Limits the time of a read: after the deadline the next row throws an error.
+// Limits the duration of a read: after the deadline the view throws an error instead of returning the next
+// rows.
 
 import OrderedStore
 public import RealtimeModel
@@ -36,7 +37,7 @@ struct DeadlineView: ReadView {
 }
 
 extension RealtimeError {
-  /// The read exceeded its timeout.
+  /// The error of a read that exceeded its time limit.
   public static let timedOut = RealtimeError(
     .failure, "The request was not finished within its timeout. Ask for less data, or allow it more time.")
 }

@@ -1,4 +1,5 @@
-// Applies bounds and limits to a shallow read: by key only, because nothing else of the children is read.
+// Applies bounds and limits to a shallow read. Only the order by key is supported, because a shallow read
+// reads only the keys of the children.
 
 import RealtimeModel
 

@@ -1,14 +1,16 @@
-// Holds the value of a location that is read in the background, and applies the changes that are sequenced
+// Holds the value of a location that a background job reads, and applies the changes that are sequenced
 // meanwhile.
 //
-// The rows come from a durable state. Later changes are applied to the value, so that a batch sees the
-// location as of the read's position in the sequenced order.
+// The rows come from a durable state. Later changes are recorded and applied to the value. So a batch sees
+// the current value of the location in the sequenced order.
 //
 // Invariants
 //   1. `record` receives every change at, above and below the location that is sequenced after the read was
 //      added to ``BackgroundReads``. Every earlier change is durable when the rows are read.
-//   2. A read is spoiled, and has no value, once it missed a change or applied a change that was rolled back.
-//   3. One job at a time reserves and prepares a read. Batches use it without changing it.
+//   2. A read is spoiled once it may have missed a change, or applied a change that was rolled back. A
+//      spoiled read has no value.
+//   3. Only one job at a time reserves a read and prepares answers from it. Batches use the value without
+//      changing it.
 
 import Locking
 import OrderedStore
@@ -18,7 +20,7 @@ import RealtimeModel
 final class BackgroundRead: Sendable {
   private struct Change {
     let version: Version
-    /// Relative to the location.
+    /// The changed path, relative to the location.
     let path: Path
     let value: Node
   }
@@ -32,15 +34,16 @@ final class BackgroundRead: Sendable {
     var isReserved = false
   }
 
-  /// Maximum bytes of the changes kept; beyond them the location is read again.
+  /// Maximum bytes of the recorded changes. Beyond it the read is spoiled, and the location is read again.
   private static let maximumBytes = 64 << 20
-  /// Number of changes that a batch applies itself.
+  /// If the background job has applied at most this many changes at once, it leaves newer changes to the
+  /// batch.
   private static let maximumChangesInBatch = 64
 
   let path: Path
   private let state: Guarded<State>
 
-  /// - Parameter node: the value, where it is in memory already.
+  /// - Parameter node: the value; nil if it is not in memory yet.
   init(_ path: Path, _ node: Node? = nil) {
     self.path = path
     state = Guarded(State(location: node.map { OrderedLocation($0) }))
@@ -48,7 +51,7 @@ final class BackgroundRead: Sendable {
 
   // MARK: In batches
 
-  /// Records a change, in the batch that makes it.
+  /// Records a change. The batch that makes the change calls this.
   func record(_ changed: Path, _ value: Node, at version: Version) {
     let change: Change
     if let relative = changed.relative(to: path) {
@@ -84,7 +87,8 @@ final class BackgroundRead: Sendable {
   /// Whether another operation may use it: the value is known, and no job has reserved it.
   var isIdle: Bool { state.withLock { !$0.isReserved && $0.location != nil } }
 
-  /// The value now, with the parts prepared for a query; nil if the read is spoiled.
+  /// The current value, with the order and window prepared for a query; nil if the read is spoiled or has no
+  /// value yet.
   func current(for query: QuerySpec?) -> OrderedLocation? {
     let (location, changes) = state.withLock { ($0.location, $0.changes) }
     guard let location else { return nil }
@@ -121,7 +125,7 @@ final class BackgroundRead: Sendable {
     }
   }
 
-  /// Applies changes until few remain.
+  /// Applies recorded changes until only a few remain.
   func catchUp() {
     while true {
       let (location, changes) = state.withLock { ($0.location, $0.changes) }
@@ -137,7 +141,7 @@ final class BackgroundRead: Sendable {
     }
   }
 
-  /// Sorts the children in the order of a query, and finds its window if that takes long to find or to hash.
+  /// Sorts the children in the order of a query. With `withWindow`, finds the query's window instead.
   func prepare(_ query: QuerySpec, withWindow: Bool) {
     catchUp()
     guard var location else { return }
@@ -146,15 +150,15 @@ final class BackgroundRead: Sendable {
     catchUp()
   }
 
-  /// The value without the latest changes; nil before it is read, and once it is spoiled.
+  /// The value without the recorded changes; nil before the value is read, and once the read is spoiled.
   var location: OrderedLocation? { state.withLock { $0.location } }
 
   private static func size(_ change: Change) -> Int { change.value.estimatedSize + 64 }
 
   /// Applies changes to a location, in order.
   ///
-  /// - Parameter maySort: whether the children may be sorted again where that is needed; otherwise their
-  ///   order is dropped.
+  /// - Parameter maySort: whether the children may be sorted again if the complete value is replaced.
+  ///   Otherwise the result has no sorted order then.
   private static func apply(
     _ changes: [Change], to location: OrderedLocation, maySort: Bool
   ) -> OrderedLocation {
@@ -186,7 +190,7 @@ final class BackgroundReads: Sendable {
 
   private let entries = Guarded<[Entry]>([])
 
-  /// Adds a read. It receives every change from now on, for as long as it is in use.
+  /// Adds a read. It receives every change from now on, as long as an operation or a job retains it.
   func add(_ read: BackgroundRead) {
     entries.withLock { entries in
       entries.removeAll { $0.read == nil }
@@ -194,7 +198,7 @@ final class BackgroundReads: Sendable {
     }
   }
 
-  /// A read of a location that is in use and that no job has reserved.
+  /// A read of a location that has a value and that no job has reserved.
   func idle(at path: Path) -> BackgroundRead? { all.first { $0.path == path && $0.isIdle } }
 
   func record(_ path: Path, _ value: Node, at version: Version) {

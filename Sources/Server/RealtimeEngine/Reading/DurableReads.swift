@@ -1,5 +1,5 @@
-// Reads outside connections: they read durable rows alongside the sequencer, so that a large read delays
-// nobody.
+// Performs reads that no connection submitted, such as those of REST requests. They read durable rows off the
+// sequencer, so that a large read does not delay other operations.
 
 import OrderedStore
 import RealtimeModel
@@ -19,7 +19,7 @@ extension BatchRunner {
     }
   }
 
-  /// Checks in a pinned state that a location is within the size limit of an answer.
+  /// Checks that a location in a pinned state is within the size limit of an answer.
   ///
   /// - Throws: ``RealtimeError/tooBig``, an error of the store, or `CancellationError`.
   func measure(_ path: Path, in pinned: any PinnedView) async throws {
@@ -36,7 +36,7 @@ extension BatchRunner {
     }
   }
 
-  /// Checks in a pinned state that a caller may read a location.
+  /// Checks that a caller may read a location in a pinned state.
   func mayRead(_ path: Path, _ caller: Caller, in pinned: any PinnedView) async throws {
     let executor = executor
     try await pinned.read { try executor.mayRead(path, caller, in: $0) }

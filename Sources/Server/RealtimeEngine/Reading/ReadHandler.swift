@@ -1,8 +1,9 @@
 // Handles reads: values, query windows and key lists.
 //
-// Small values are read in the batch. Large ones are read in the background, and so is everything that takes
-// long to compute from a value: the operation is deferred. A query window is read by rows where their order
-// is that of the query, at the cost of the window and not of the location.
+// Small values are read in the batch. For a large value, or a result that takes long to compute from a value,
+// the operation is deferred and a background job does the work. If rows are sorted in the order of a query,
+// its window (the children that it shows) is read from these rows. The cost then depends on the size of the
+// window, not of the location.
 
 import OrderedStore
 import RealtimeModel
@@ -31,7 +32,8 @@ struct ReadHandler: BatchHandler {
     return try tree.shallow(at: path).window(query)
   }
 
-  /// Counts the values that a write would touch, up to a bound, for a caller who may perform it.
+  /// Counts the values that a write would add or replace, up to `maximum`. Fails if the caller may not
+  /// perform the write.
   func estimate(_ write: RealtimeWrite, atMost maximum: Int, for caller: Caller) throws -> Int {
     var request = try WriteRequest(
       write, limits: limits, bytes: limits.restWriteBytes, mayNameItself: true)
@@ -54,8 +56,8 @@ struct ReadHandler: BatchHandler {
   ///
   /// - Parameters:
   ///   - query: the query whose window the operation needs; nil for the complete value.
-  ///   - isHashed: whether it needs the hash of the value, or of the window.
-  /// - Throws: ``Deferral`` before a large value is read, sorted or hashed.
+  ///   - isHashed: whether the operation needs the hash of the value, or of the window.
+  /// - Throws: ``Deferral`` if a large value has to be read, sorted or hashed first.
   func value(
     at path: Path, for operation: RealtimeOperation, _ query: QuerySpec? = nil, isHashed: Bool = false
   ) throws -> OrderedLocation {
@@ -70,7 +72,7 @@ struct ReadHandler: BatchHandler {
       if try awaitsIndex(query, path) { throw Deferral.indexBuild }
       throw RealtimeError.tooBig
     case .failure(let error)? where error == .abandoned:
-      // A write is decided in any case.
+      // A write of a closed connection is still executed, so its value is read in another way.
       guard case .write = operation.action else { throw error }
     default: break
     }
@@ -90,7 +92,7 @@ struct ReadHandler: BatchHandler {
     throw Deferral.location(LocationRead(path: path, known: read))
   }
 
-  /// Whether an index of the query is being built: once it is complete, rows give the window.
+  /// Whether an index of the query is being built. Once it is complete, the window can be read from its rows.
   private func awaitsIndex(_ query: QuerySpec?, _ path: Path) throws -> Bool {
     guard batch.mayDefer, let query, !query.showsAll else { return false }
     return try batch.settings.hasIndex(query.ordering, path) && batch.indexes.builds().mayAffect(path)
@@ -110,8 +112,8 @@ struct ReadHandler: BatchHandler {
 
   /// The window of a query.
   ///
-  /// Reads outside connections run alongside the sequencer, and therefore read any window at once.
-  /// - Throws: ``Deferral`` before a connection's wide window is read.
+  /// Reads outside connections run off the sequencer, and therefore read even a wide window immediately.
+  /// - Throws: ``Deferral`` if a connection's window is too wide to be read in the batch.
   private func window(_ query: QuerySpec, at path: Path, for operation: RealtimeOperation) throws -> Node {
     if let read = operation.results.window { return try read.get() }
     let isBounded = batch.mayDefer && operation.connection != nil
@@ -130,15 +132,16 @@ struct ReadHandler: BatchHandler {
       ?? value.node.window(query)
   }
 
-  /// The keys of a window by rows; nil where the value is in memory in that order, or rows do not give the
-  /// window.
+  /// The keys of a window, read from rows. Returns nil if the value is in memory in the query's order, or no
+  /// rows have that order.
   private func windowKeys(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
     let isByKey = query.ordering == .key || query.ordering == .priority
     if isByKey, tree.cache?.node(at: path) != nil { return nil }
     return try keysByRows(query, at: path)
   }
 
-  /// The keys of a window by rows; nil where no rows have the query's order, or their index is incomplete.
+  /// The keys of a window, read from rows. Returns nil if no rows have the query's order, or their index is
+  /// incomplete.
   func keysByRows(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
     switch query.ordering {
     case .key: return try tree.keysInOrder(query, at: path)
@@ -162,7 +165,7 @@ struct ReadHandler: BatchHandler {
     return .object(children)
   }
 
-  /// The children of a window; nil if too many bytes of them are not in memory.
+  /// The children of a window; nil if too many bytes would have to be read from rows.
   private func windowIfSmall(_ keys: [ChildKey], at path: Path) throws -> Node? {
     var remaining = staging
     var size = 0
@@ -181,7 +184,8 @@ struct ReadHandler: BatchHandler {
 }
 
 extension RealtimeOperation {
-  /// Whether a single read fails without an index. Clients request complete locations in any order.
+  /// Whether a single read fails if the query's order has no index. Reads of a complete location by
+  /// connections never fail for this reason, because SDKs request them with any order.
   fileprivate func needsIndex(_ query: QuerySpec) -> Bool { connection == nil || !query.showsAll }
 }
 

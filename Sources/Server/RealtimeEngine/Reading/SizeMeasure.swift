@@ -1,5 +1,5 @@
-// Estimates the JSON size of a location in chunks of rows, without keeping values: other reads of the store
-// run in between.
+// Estimates the JSON size of a location without keeping its values. It reads rows in chunks, so that other
+// reads of the store run in between.
 
 import OrderedStore
 import RealtimeModel
@@ -29,7 +29,7 @@ struct SizeMeasure: Sendable {
       KeyRange(start: start, end: KeyRange.successor(ofPrefix: prefix)), reverse: false
     ) { key, value, _ in
       let suffix = key[prefix.count...]
-      // JSON contains a shared key prefix once.
+      // Consecutive rows share ancestors, whose keys JSON contains only once.
       var shared = 0
       for (a, b) in zip(suffix, last) {
         if a != b { break }

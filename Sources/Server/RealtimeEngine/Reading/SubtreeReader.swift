@@ -1,5 +1,5 @@
-// Reads a subtree from one pinned state, in chunks: other reads run in between, and the caller can stop it
-// there.
+// Reads a subtree from one pinned state in chunks. Between two chunks other reads run, and the caller can
+// stop the read.
 
 import Locking
 import OrderedStore
@@ -72,7 +72,7 @@ extension ThreadPool {
   /// Runs slow work on one of the threads.
   func run<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async -> Result {
     await withCheckedContinuation { continuation in
-      // A closed pool serves only callers in their last calls: they run the work themselves.
+      // The pool is closed only during shutdown. The caller then runs the work itself.
       if !submit({ continuation.resume(returning: work()) }) { continuation.resume(returning: work()) }
     }
   }

@@ -1,8 +1,8 @@
-// Executes the operations of one batch in the store's sequencer, and collects the steps for the fan-out
-// stage.
+// Executes the operations of one batch in the store's sequencer, and collects their results as steps for the
+// fan-out stage, which sends them to clients once the batch is durable.
 //
-// The batch dispatches each operation to the handler of its action, and offers the handlers the tree, the
-// access checks and the writer.
+// The batch passes each operation to the handler of its action. It gives the handlers the tree, the access
+// checks and the writer.
 //
 // Invariant: each operation is answered once, or deferred, or ignored because its session has ended.
 
@@ -12,21 +12,22 @@ import RealtimeModel
 /// The execution of one batch.
 final class BatchExecution {
   let tree: Tree
-  /// nil while the store cannot write.
+  /// The writer of the batch; nil while the store cannot write.
   let writer: BatchWriter?
   /// The time of the batch in milliseconds since the Unix epoch: the value of its server timestamps.
   let now: Int64
   let executor: OperationExecutor
   /// Whether operations may be deferred.
   let mayDefer: Bool
-  /// Rolls back the sessions.
+  /// The undo log of this batch's changes to the in-memory state.
   let journal: SessionJournal
-  /// The error of writes while the store cannot write.
+  /// The error that writes fail with while the store cannot write.
   private let failure: RealtimeError
-  /// Whether a permitted write failed for lack of a writer.
+  /// Whether a permitted write failed because the batch has no writer.
   private(set) var missedWriter = false
   private(set) var steps: [FanOutStep] = []
-  /// The operations that left the batch, deferred or blocked.
+  /// The operations that left the batch without an answer: deferred ones, and the requests blocked behind
+  /// them.
   private(set) var deferred: [RealtimeOperation] = []
   private var deferredConnections: Set<ObjectIdentifier> = []
   private var answerCount = 0
@@ -37,9 +38,9 @@ final class BatchExecution {
   /// Number of listens that were authorized again for changed callers.
   private(set) var reauthorizedListens = 0
   private var logged: [(Path, Node?)] = []
-  /// The rules, once read.
+  /// The security rules; nil until a handler has read them.
   var knownRules: RulesFile??
-  /// The pending index builds, once read.
+  /// The pending index builds; nil until a handler has read them.
   var knownBuilds: IndexBuilds?
 
   init(
@@ -56,7 +57,7 @@ final class BatchExecution {
   }
 
   /// Executes one operation.
-  /// - Throws: errors of the store only; they fail the complete batch.
+  /// - Throws: errors of the store only. Such an error fails the complete batch.
   func run(_ operation: RealtimeOperation) throws {
     // The connection may have been closed since the batch was formed.
     if operation.isAbandoned { return }
@@ -83,10 +84,11 @@ final class BatchExecution {
     precondition(answerCount == answersBefore + 1, "invariant: each operation is answered exactly once")
   }
 
-  /// Performs an operation, unless throttled operations have delayed the writes of this batch for long
-  /// enough.
+  /// Performs an operation. A throttled operation is deferred to the next batch if earlier throttled ones
+  /// have used up the batch's time.
   ///
-  /// The operation that was skipped most often goes first and always, so that new ones cannot overtake it.
+  /// The operation that was skipped most often always runs, and before other throttled ones, so new
+  /// operations cannot overtake it forever.
   private func performInTime(_ operation: RealtimeOperation) throws {
     guard mayDefer, operation.isThrottled else { return try perform(operation) }
     if operation.timesSkipped < maximumTimesSkipped
@@ -160,13 +162,13 @@ final class BatchExecution {
 
   // MARK: Steps
 
-  /// Adds the answer to an operation.
+  /// Adds the step that answers an operation.
   private func answer(_ operation: RealtimeOperation, _ result: OperationResult) {
     answerCount += 1
     steps.append(.answer(operation.origin, result))
   }
 
-  /// Adds a step for the fan-out stage. The start of a listen answers its operation.
+  /// Adds a step for the fan-out stage. The step that starts a listen also answers its operation.
   func add(_ step: FanOutStep) {
     switch step {
     case .answer: preconditionFailure("invariant: the batch answers operations, handlers return results")
@@ -176,7 +178,7 @@ final class BatchExecution {
     steps.append(step)
   }
 
-  /// Adds a write for the fan-out stage, and follows the windows that it changes.
+  /// Adds the step of a write for the fan-out stage, and updates the row windows that the write changes.
   ///
   /// - Parameter changes: in ascending order of paths, none inside another.
   func notify(_ changes: [Change]) throws {
@@ -187,7 +189,8 @@ final class BatchExecution {
     add(.write(changes, windows: try rowWindows.follow(changes)))
   }
 
-  /// Counts listens that are authorized again. Only the first connection of a batch may exceed the limit.
+  /// Counts listens that are authorized again because their caller changed. Only the first connection of a
+  /// batch may exceed the limit.
   ///
   /// - Throws: ``Deferral`` if the next batch has to authorize them.
   func countReauthorizedListens(_ count: Int) throws {
@@ -221,7 +224,7 @@ final class BatchExecution {
 
   // MARK: Writing
 
-  /// The writer, requested once everything is checked and permitted.
+  /// The writer. Handlers call this after they have checked and authorized the write.
   /// - Throws: ``RealtimeError`` while the store cannot write.
   func requireWriter() throws -> BatchWriter {
     guard let writer else {
@@ -244,7 +247,8 @@ final class BatchExecution {
     try writer.log(record, nil)
   }
 
-  /// Marks an empty tree as one without priorities, once, before the first write to it.
+  /// Records that an empty tree has no priorities (see `PriorityUse`). Called before each write; checks only
+  /// once.
   func markIfEmpty() throws {
     guard let writer, executor.mustMarkIfEmpty else { return }
     executor.mustMarkIfEmpty = false
@@ -291,7 +295,7 @@ extension BatchExecution {
   var reads: ReadHandler { ReadHandler(batch: self) }
   /// Starts and ends of listens.
   var listens: ListenHandler { ListenHandler(batch: self) }
-  /// Windows that are followed by rows.
+  /// Filtered listens on large locations, whose windows are updated from rows.
   var rowWindows: RowWindowHandler { RowWindowHandler(batch: self) }
   /// Changes of callers, and ends of sessions.
   var sessions: SessionHandler { SessionHandler(batch: self) }
@@ -305,6 +309,6 @@ extension BatchExecution {
   var indexes: IndexMaintenance { IndexMaintenance(batch: self) }
   /// Builds of index rows in the background.
   var indexBuilds: IndexBuildHandler { IndexBuildHandler(batch: self) }
-  /// The form in which listeners receive changes.
+  /// Conversion of changes to the form that listeners receive.
   var notifications: NotificationBuilder { NotificationBuilder(batch: self) }
 }

@@ -1,4 +1,5 @@
-// Takes batches of operations from the queue to the store, and their results to the fan-out stage.
+// Runs one database's batches: takes them from the queue, commits them in the store, and passes their results
+// to the fan-out stage.
 //
 // The path of a put through this module:
 //
@@ -12,9 +13,13 @@
 //
 // An operation that needs slow work leaves at step 4 and returns to step 2 with the result (Deferral/).
 //
+// A batch is sequenced once it has executed at its position in the store's order of commits; the sync to disk
+// follows. The fan-out stage is one task. After the sync it applies the batch's results (`FanOutStep`) and
+// sends them to clients.
+//
 // Invariants
-//   1. Batches enter the store's sequencer one at a time, in queue order; a batch is sequenced while earlier
-//      ones sync.
+//   1. Batches enter the store's sequencer one at a time, in queue order. While one batch is sequenced,
+//      earlier ones may still be syncing to disk.
 //   2. The fan-out stage receives the results of batches in that order, each after its commit is durable.
 //      After a failed commit every later batch in flight fails as well; all of them are rolled back and
 //      answered with the error.
@@ -23,11 +28,12 @@ import OrderedStore
 
 /// The task that runs one database's batches.
 struct BatchLoop: Sendable {
-  /// Maximum number of batches in flight: one syncs, the next waits for the disk, one is sequenced. More
-  /// would make batches smaller and no sync faster (decision 0009).
+  /// Maximum number of batches in flight: one is synced to disk, one waits for the disk, and one is
+  /// sequenced. A higher maximum would only make batches smaller (decision 0009).
   static let maximumInFlight = 3
 
-  /// Heavier batches, in bytes, are released as soon as they are durable; lighter ones with the next batch.
+  /// Batches heavier than this number of bytes leave memory as soon as they are durable. Lighter ones stay
+  /// until the next batch starts.
   private static let minimumStagedBytes = 64 << 10
 
   let queue: OperationQueue
@@ -71,14 +77,15 @@ struct BatchLoop: Sendable {
       if let result = await batch.sequenced.value() {
         deferrals.start(result.deferred)
         if result.hasGarbage {
-          // The cleaner reads durable rows only.
+          // The cleaner starts after the commit because it reads only durable rows.
           Task { [deferrals] in
             _ = await batch.outcome.value()
             deferrals.cleaner.wake()
           }
         }
       } else {
-        // No later batch may overtake operations that run again.
+        // The batch failed before it was sequenced. Its operations run again before the next batch starts, so
+        // that no later operation overtakes them.
         await runner.recover(inFlight)
         inFlight = []
       }
@@ -89,7 +96,7 @@ struct BatchLoop: Sendable {
     await fanOut.value
   }
 
-  /// Executes operations while the database has no rows.
+  /// Executes operations while the database has no rows, and creates the rows for the first permitted write.
   ///
   /// - Returns: the operations from the first write on, once rows exist; none at the end of the queue.
   private func runBeforeFirstWrite(
@@ -107,7 +114,7 @@ struct BatchLoop: Sendable {
     return []
   }
 
-  /// Removes batches whose commits have ended, and recovers from a failed one.
+  /// Removes batches whose commits have ended. Recovers all batches in flight if a commit failed.
   private func removeFinished(_ inFlight: inout [BatchInFlight]) async {
     while let first = inFlight.first, let outcome = first.outcome.known {
       if case .failure = outcome {

@@ -13,11 +13,13 @@ final class BatchInFlight: Sendable {
   let number: Int
   let operations: [RealtimeOperation]
   let journal = SessionJournal()
-  /// Resolved when the next batch may be sequenced: with the batch's result, or nil if its execution failed.
+  /// Resolved when the next batch may be sequenced. The value is the batch's result, or nil if its execution
+  /// failed.
   let sequenced = Promise<BatchResult?>()
   /// Resolved when the commit is durable or has failed.
   let outcome = Promise<Result<[FanOutStep], any Error>>()
-  /// The steps for the fan-out stage. Resolved after `outcome` if operations run again.
+  /// The steps for the fan-out stage. If the commit failed they are resolved after `outcome`, by the
+  /// recovery.
   let steps = Promise<[FanOutStep]>()
 
   init(_ number: Int, _ operations: [RealtimeOperation]) {
@@ -44,7 +46,7 @@ struct BatchRunner: Sendable {
   let report: @Sendable (String) -> Void
 
   /// The database's rows.
-  /// - Throws: ``StoreError`` while nothing was ever written.
+  /// - Throws: ``StoreError`` if the database has no rows yet.
   var store: any OrderedDatabase {
     get throws {
       guard let store = rows.current else { throw StoreError.unavailable("the database has no rows yet") }
@@ -52,8 +54,8 @@ struct BatchRunner: Sendable {
     }
   }
 
-  /// Creates the database's rows if there are none. Every creation goes through here: the engine keeps the
-  /// database from then on.
+  /// Creates the database's rows if there are none. No other code creates them, so `created` always informs
+  /// the engine, which keeps the database open from then on.
   func create() async throws -> any OrderedDatabase {
     if let store = rows.current { return store }
     let store = try await rows.create()
@@ -61,8 +63,8 @@ struct BatchRunner: Sendable {
     return store
   }
 
-  /// Executes operations on a database without rows, up to the first permitted write, and creates the rows
-  /// for that.
+  /// Executes operations on a database without rows, up to the first permitted write. Then creates the rows,
+  /// which that write needs.
   ///
   /// - Returns: the steps of the executed operations, and the remaining operations.
   func runWithoutRows(
@@ -112,8 +114,8 @@ struct BatchRunner: Sendable {
 
   // MARK: Recovery
 
-  /// Rolls back the failed batches among these, then gives their operations steps, in order. No batch may be
-  /// executing.
+  /// Rolls back the failed batches among these. Then resolves the steps of each, in order, by running its
+  /// operations again or answering them with the error. No batch may be executing.
   func recover(_ batches: [BatchInFlight]) async {
     var failed: [(batch: BatchInFlight, error: any Error)] = []
     for batch in batches {
@@ -122,7 +124,7 @@ struct BatchRunner: Sendable {
     executor.rollBack(failed.map(\.batch.journal))
     for (batch, error) in failed {
       if let result = await batch.sequenced.value() {
-        // Its deferred operations continue on their own.
+        // Operations that the batch deferred are not answered here: their deferrals continue.
         batch.steps.resolveOnce(await answer(result.executed, afterExecution: error))
       } else {
         batch.steps.resolveOnce(await runAgain(batch.operations, after: error))
@@ -130,8 +132,8 @@ struct BatchRunner: Sendable {
     }
   }
 
-  /// Answers a batch whose commit failed after its execution. Later batches may have executed on its state,
-  /// so that only the ends of sessions run again.
+  /// Answers a batch whose commit failed after its execution. Its writes do not run again, because later
+  /// batches may have executed on their results. Only operations that end sessions run again.
   private func answer(
     _ operations: [RealtimeOperation], afterExecution error: any Error
   ) async -> [FanOutStep] {
@@ -164,7 +166,7 @@ struct BatchRunner: Sendable {
   /// Runs a rejected batch in a way that the store accepts, or fails it.
   private func runAgain(_ operations: [RealtimeOperation], after error: any Error) async -> [FanOutStep] {
     if operations.count > 1, !error.isUnavailable {
-      // One operation exceeded the limit of a commit: halving isolates it.
+      // One operation may exceed the limit of a commit. Halving the batch isolates that operation.
       let half = operations.count / 2
       return await run(Array(operations[..<half])) + run(Array(operations[half...]))
     }
@@ -178,7 +180,7 @@ struct BatchRunner: Sendable {
     return await answer(operations, with: RealtimeError(storeError: error))
   }
 
-  /// Answers operations while the store cannot write: reads succeed, writes fail with the error.
+  /// Answers operations without a writer: reads succeed, writes fail with the error.
   private func answer(
     _ operations: [RealtimeOperation], with error: RealtimeError
   ) async -> [FanOutStep] {
@@ -206,10 +208,10 @@ struct BatchRunner: Sendable {
     } catch { throw RealtimeError(storeError: error) }
   }
 
-  /// Ends the sessions of an earlier process, before anyone connects.
+  /// Ends the sessions that an earlier process left in the rows, before any client connects.
   ///
-  /// Many sessions share a commit; if that exceeds the limit each gets its own. A session whose end cannot be
-  /// written keeps its rows until the next start, and does not delay the others.
+  /// Up to 256 sessions share a commit. If that commit fails, each session gets a separate commit. A session
+  /// whose end cannot be written keeps its rows until the next start, and does not delay the others.
   func endLeftoverSessions() async throws(RealtimeError) {
     guard rows.current != nil else { return }
     do {
@@ -240,7 +242,8 @@ struct BatchRunner: Sendable {
 
   /// Ends a session whose onDisconnect writes replace more rows than one commit can clear.
   ///
-  /// - Parameter last: the last step, which ends the session once the rest of the rows fits into a commit.
+  /// - Parameter last: the last commit, which ends the session. It runs once the remaining rows fit into one
+  ///   commit.
   private func endInSteps(
     _ session: String, _ last: @escaping @Sendable (BatchExecution) throws -> Void
   ) async throws -> [FanOutStep] {

@@ -1,9 +1,10 @@
-// Writes the rows of a batch: translates keys of the tree to the rows of relocated subtrees, and marks
-// batches that cleared rows.
+// Writes the rows of a batch. It translates keys of the tree to the physical keys of generations (see
+// `SubtreeGenerations`), and marks batches that cleared rows.
 //
-// After a batch has executed, the store still reads the rows that the batch cleared, and rejects the commit
-// if it cannot. The next batch executes before anyone learns of the rejection. A batch that cleared rows
-// therefore writes a mark with its version, and the next batch checks for the mark (see `OperationExecutor`).
+// After a batch has executed, the store reads the rows that the batch cleared, and rejects the commit if that
+// read fails. The next batch may execute before the rejection is known. A batch that cleared rows therefore
+// also writes a mark row, whose version is that of the batch. The next batch checks this version, and rolls
+// the earlier batch back if the mark is missing (see `OperationExecutor`).
 
 import OrderedStore
 
@@ -47,7 +48,7 @@ final class BatchWriter: SequencedTransaction {
     try base.insert(state.current.physicalKey(key), value)
   }
 
-  /// Records a row that adds a priority to the tree.
+  /// Records the use of priorities if a written row contains one (see `PriorityUse`).
   private func note(_ key: [UInt8], _ value: StoredValue) throws {
     guard key.first == RowKeys.tree, RowKeys.hasPriority(key, value), let parent = RowKeys.parent(key) else {
       return
@@ -55,7 +56,7 @@ final class BatchWriter: SequencedTransaction {
     try priorities.mark(parent, .children, in: base)
   }
 
-  /// Marks an empty tree as one without priorities.
+  /// Records that the tree is empty, so that it has no priorities.
   func beginPriorities() throws { try priorities.begin(in: base) }
 
   func clear(_ key: [UInt8]) throws {
@@ -90,7 +91,7 @@ final class BatchWriter: SequencedTransaction {
 extension BatchWriter {
   /// The keys of a location's rows; nil if they are too many for one commit to clear.
   ///
-  /// - Parameter empty: learns which keys after them have no rows.
+  /// - Parameter gap: records the range without rows that the scan finds around or after the location.
   func rows(at prefix: [UInt8], _ gap: inout RowGap?) throws -> [[UInt8]]? {
     var rows: [[UInt8]] = []
     var bytes = 0
@@ -136,23 +137,23 @@ extension BatchWriter {
     try begin(generation.number, at: prefix)
   }
 
-  /// Maps a location to a generation, and leaves its earlier rows to the cleaner.
+  /// Maps a location to a generation, and adds pending deletes for its earlier rows.
   private func begin(_ number: UInt64, at prefix: [UInt8]) throws {
     let replaced = Array(state.current.within(prefix))
     for old in replaced {
       try discard(KeyRange(prefix: old.physicalPrefix), old.number)
       if old.prefix != prefix { try clear(RowKeys.generation(of: old.prefix)) }
     }
-    // If the location had a generation, the rows under its own keys are garbage already.
+    // If the location had a generation, the rows under its tree keys already have a pending delete.
     if replaced.first?.prefix != prefix { try discard(KeyRange(prefix: state.current.physicalKey(prefix))) }
     try base.set(RowKeys.generation(of: prefix), RowKeys.bigEndian(number))
     try base.set(RowKeys.generationStamp, RowKeys.bigEndian(number))
     state.change(journal) { $0.install(SubtreeGeneration(prefix: prefix, number: number)) }
   }
 
-  /// Leaves rows to the cleaner, if there are any.
+  /// Adds a pending delete for the rows of a range, if there are any. The cleaner clears them later.
   ///
-  /// - Parameter number: the number of their generation; nil for rows outside generations.
+  /// - Parameter number: the number of the generation of these rows; nil for rows outside generations.
   private func discard(_ range: KeyRange, _ number: UInt64? = nil) throws {
     var isEmpty = true
     try base.scan(range, reverse: false) { _, _, _ in
@@ -165,7 +166,7 @@ extension BatchWriter {
     try base.set(RowKeys.pendingDelete(number), GenerationRows.encode(range))
   }
 
-  /// Removes the entries of generations without rows, while the cleaner has nothing left to remove.
+  /// Removes the entries of generations without rows. Does nothing while pending deletes exist.
   ///
   /// - Returns: whether there may be more of them.
   func removeEmptyGenerations(atMost maximum: Int = 256) throws -> Bool {

@@ -1,5 +1,5 @@
-// Encodes the log record of a commit: the replaced locations with their new values, so that another process
-// can follow.
+// Encodes the log record of a commit: the replaced locations with their new values. A follower process
+// applies it to its copy of the database.
 //
 //   0x01, number of changes, for each its path and value    the usual form
 //   0x02, number of changes, for each its path              for values too large to be logged: followers read

@@ -1,5 +1,5 @@
-// Holds the engine's state of one connection. Three parties use it, each its own part: the endpoint's threads
-// use `closed`, the executor uses `session`, and the fan-out stage uses `output`.
+// Holds the engine's state of one connection. Each part has one user: the endpoint's threads use `closed`,
+// the executor uses `session`, and the fan-out stage uses `output`.
 
 import Locking
 import OrderedStore
@@ -13,17 +13,17 @@ struct ListenName: Hashable, Sendable {
 
 /// The state of one connection.
 ///
-/// `@unchecked Sendable`: `closed` is guarded. Batches touch `session`, which execute one at a time, and
-/// between batches the batch loop. The fan-out stage, one task, touches `output`.
+/// `@unchecked Sendable`: a lock guards `closed`. Only batches, which execute one at a time, and the batch
+/// loop between them access `session`. Only the single task of the fan-out stage accesses `output`.
 final class ConnectionState: @unchecked Sendable {
   /// The executor's state.
   struct Session {
     var caller: Caller
     /// The active listens, authorized again when the caller changes.
     var listens: [ListenName: QuerySpec] = [:]
-    /// Whether rows of onDisconnect writes exist.
+    /// Whether the store has rows with onDisconnect writes of this session.
     var hasDisconnectRows = false
-    /// The cost of performing them.
+    /// The cost of performing the registered onDisconnect writes.
     var registered = DisconnectCost()
     /// Whether the session has ended; its later requests are ignored.
     var hasEnded = false
@@ -52,7 +52,7 @@ final class ConnectionState: @unchecked Sendable {
   /// Whether the endpoint has closed the connection.
   var isClosed: Bool { closed.withLock { $0 } }
 
-  /// Marks the connection as closed by its endpoint; returns false if it was already.
+  /// Marks the connection as closed by its endpoint. Returns false if it was closed already.
   func markClosed() -> Bool {
     closed.withLock { closed in
       defer { closed = true }

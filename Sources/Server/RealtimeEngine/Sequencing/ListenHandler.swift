@@ -1,5 +1,5 @@
-// Handles the start and the end of listens: access, the limits of a connection and of a location, and the
-// first value.
+// Handles the start and the end of listens: checks access and the limits of the connection and the location,
+// and reads the first value.
 
 import OrderedStore
 import RealtimeModel
@@ -33,13 +33,14 @@ struct ListenHandler: BatchHandler {
         let node = try tree.nodeIfSmall(at: listen.path, staging),
         !listen.isHashed || node.estimatedSize(of: listen.query) <= staging.preparedBytes
       {
-        // The fan-out stage has the children in this order already, for another listen.
+        // The fan-out stage already keeps the children in this order for another listen, so they are not
+        // sorted here.
         OrderedLocation(node)
       } else {
         try batch.reads.value(
           at: listen.path, for: operation, listen.isDefault ? nil : listen.query, isHashed: listen.isHashed)
       }
-    // From now on the fan-out stage follows the complete value.
+    // From now on the fan-out stage has the complete value, so the location needs no row windows.
     if !listen.isDefault { executor.windows.remove(listen.path, journal) }
     change(connection, listen: name, to: listen.query)
     let warnings = try batch.settings.hasIndex(listen.query.ordering, listen.path) ? [] : ["no_index"]
@@ -51,7 +52,8 @@ struct ListenHandler: BatchHandler {
   }
 
   /// Rejects a listen that needs one sort order too many. The fan-out stage keeps the children of a location
-  /// in each order with a limit, and every write updates all of them. Order by key needs no second copy.
+  /// in each order with a limit, and every write updates all of them. The order by key does not count: nodes
+  /// keep their children in it anyway.
   private func checkOrderLimit(_ listen: RealtimeOperation.Listen) throws {
     let (orders, maximum) = (executor.orders, limits.ordersPerLocation)
     guard listen.query.limit != nil, listen.query.ordering != .key,

@@ -1,12 +1,13 @@
 // Builds the notifications of a write: the changes in the form in which listeners receive them.
 //
-// Clients apply the paths of one message one by one, in a fixed order: at the listened location paths
-// with a value first, elsewhere in the order of their keys as strings, priorities among them. A client drops
-// the priority of a location that is empty in between. A location with a priority that keeps no child over
-// the write is therefore sent as one complete value. That value comes entirely from the write. Only the
-// priorities of the locations above it are read.
+// Clients apply the paths of one message one by one, in a fixed order. At the listened location they apply
+// paths with a value first. Elsewhere they apply all paths, priorities included, in the string order of their
+// keys. If a location is empty after one of these paths, the client drops its priority. Therefore a location
+// that has a priority and keeps none of its earlier children is sent as one complete value. All of that value
+// comes from the write, apart from priorities, which are read from the rows.
 //
-// Writes without a removal, and without a priority among several paths, are sent unchanged and need no reads.
+// A write of one path, or of several paths with neither a removal nor a priority, is sent unchanged and needs
+// no reads.
 
 import OrderedStore
 import RealtimeModel
@@ -27,8 +28,8 @@ struct NotificationBuilder: BatchHandler {
     return try widened(changes, emptied)
   }
 
-  /// Replaces the changes inside a location by one of the complete location, where its priority would get
-  /// lost.
+  /// Replaces the changes inside a location by one change of the complete location, if clients would
+  /// otherwise lose its priority.
   private func widened(_ changes: [Change], _ emptied: [Path]) throws -> [Change] {
     var locations: Set<Path> = []
     var known: [Path: Bool] = [:]
@@ -51,7 +52,7 @@ struct NotificationBuilder: BatchHandler {
         (inside, Change(path: location, value: try value(of: location, from: candidates), before: nil)))
       chosen.insert(location)
     }
-    // Built in one pass: single replacements would each move the rest of the array.
+    // The array is built in one pass, because replacing in place would move its rest for every replacement.
     var widened: [Change] = []
     var next = 0
     for (inside, change) in replacements.sorted(by: { $0.inside.lowerBound < $1.inside.lowerBound }) {
@@ -66,7 +67,8 @@ struct NotificationBuilder: BatchHandler {
   private func value(of location: Path, from changes: ArraySlice<Change>) throws -> Node {
     if let known = tree.cache?.node(at: location) { return known }
     var value = Node.empty
-    // The locations from `location` down to the parent of the last change: they may have priorities.
+    // The locations from `location` down to the parent of the last change. Their priorities are read once
+    // each.
     var ancestors: [Path] = []
     for change in changes where !change.value.isEmpty && !change.path.isPriority {
       value = value.setting(Path(keys: Array(change.path.keys.dropFirst(location.count))), to: change.value)
@@ -77,14 +79,14 @@ struct NotificationBuilder: BatchHandler {
           continue
         }
         let relative = Path(keys: Array(ancestor.keys.dropFirst(location.count)))
-        // The ancestor has a value by now: `value` keeps its priority.
+        // The change above gave the ancestor a child, so `value` keeps the priority that is set here.
         value = value.setting(relative, to: value.descendant(relative).with(priority: priority))
       }
     }
     return value
   }
 
-  /// Whether a location lies below one of several.
+  /// Whether a location lies below one of the others.
   private func isBelow(_ location: Path, _ others: Set<Path>) -> Bool {
     guard !others.isEmpty else { return false }
     var above = location.parent
@@ -136,7 +138,8 @@ struct NotificationBuilder: BatchHandler {
     var found: [Path] = []
     for count in 0..<path.count {
       let location = Path(keys: Array(path.keys.prefix(count)))
-      // A value was removed below it: the location is, or was, an object.
+      // A value below this location was removed. So the location is, or was, an object, and its priority has
+      // a separate row.
       let has = try known[location] ?? (tree.objectPriority(at: location) != nil)
       known[location] = has
       if has { found.append(location) }

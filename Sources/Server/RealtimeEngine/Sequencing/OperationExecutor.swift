@@ -1,10 +1,11 @@
-// Executes operations of one database in the store's sequencer, and owns the in-memory state that belongs to
-// the sequenced order: sessions, cached subtrees, relocated subtrees, and windows that are followed by rows.
+// Executes operations of one database in the store's sequencer. It owns the in-memory state that batches
+// change in their order: sessions, cached subtrees, generations of subtrees, and windows that are updated
+// from rows.
 //
 // Invariants
-//   1. Batches execute one at a time, on durable plus in-flight rows. Their results leave the executor only;
-//      the batch loop publishes them once the rows are durable.
-//   2. A failed operation leaves nothing but its error.
+//   1. Batches execute one at a time, on durable plus in-flight rows. The executor only returns their
+//      results; the batch loop publishes them once the rows are durable.
+//   2. A failed operation changes nothing, and its only result is the error.
 //   3. A batch whose commit failed leaves nothing in memory: its journal rolls sessions back, and the cache
 //      is emptied, before anything else executes.
 
@@ -16,7 +17,7 @@ struct BatchResult: Sendable {
   var steps: [FanOutStep]
   /// The operations that left the batch, deferred or blocked, in batch order.
   var deferred: [RealtimeOperation] = []
-  /// The other operations.
+  /// The operations that the batch executed and answered.
   var executed: [RealtimeOperation] = []
   /// Whether the batch left rows for the cleaner to remove.
   var hasGarbage = false
@@ -24,8 +25,8 @@ struct BatchResult: Sendable {
 
 /// The sequenced side of one database.
 ///
-/// `@unchecked Sendable`: batches touch it, which the store executes one at a time, and between batches the
-/// one task that issues them.
+/// `@unchecked Sendable`: only batches, which the store executes one at a time, and the batch loop between
+/// them access the state.
 final class OperationExecutor: @unchecked Sendable {
   let policy: any AccessPolicy
   let limits: RealtimeLimits
@@ -56,7 +57,7 @@ final class OperationExecutor: @unchecked Sendable {
   /// Executes operations in order as one batch, and logs their changes.
   ///
   /// - Parameter mayDefer: whether operations that need slow work may leave the batch.
-  /// - Throws: errors of the store, which fail the complete batch. The executor's state is as before, then.
+  /// - Throws: errors of the store, which fail the complete batch. The executor's state is then unchanged.
   func run(
     _ operations: [RealtimeOperation], in writer: any SequencedTransaction, _ journal: SessionJournal,
     mayDefer: Bool
@@ -110,7 +111,8 @@ final class OperationExecutor: @unchecked Sendable {
 
   // MARK: Alongside the sequencer
 
-  /// Executes a read outside any connection, on durable rows. Uses the policy and the limits only.
+  /// Executes a read outside any connection, on durable rows. Of the executor it uses only the policy and the
+  /// limits, so it may run concurrently with batches.
   ///
   /// - Returns: no steps if the read is too large for one call of the store.
   func read(_ operation: RealtimeOperation, in view: any ReadView) throws -> [FanOutStep] {
@@ -127,9 +129,9 @@ final class OperationExecutor: @unchecked Sendable {
 
   // MARK: Without a writer
 
-  /// Executes operations while the store cannot write: writes fail with its error.
+  /// Executes operations while the store cannot write: reads succeed, writes fail with the store's error.
   ///
-  /// - Parameter journal: the journal of an earlier attempt: reads may run again from the start.
+  /// - Parameter journal: rolled back first, because the store may call this again for the same read.
   func run(
     _ operations: [RealtimeOperation], reading view: any ReadView, failure: RealtimeError,
     _ journal: SessionJournal
@@ -140,7 +142,8 @@ final class OperationExecutor: @unchecked Sendable {
     return batch.steps
   }
 
-  /// Executes one operation on a database without rows; returns nil for a permitted write, which needs them.
+  /// Executes one operation on a database without rows. Returns nil for a permitted write, because it needs
+  /// rows.
   func attempt(_ operation: RealtimeOperation, on view: any ReadView) throws -> [FanOutStep]? {
     let journal = SessionJournal()
     let batch = try readOnly(view, journal)
@@ -168,14 +171,14 @@ final class OperationExecutor: @unchecked Sendable {
     cache.removeAll()
   }
 
-  /// The background reads that receive every change.
+  /// The background reads in progress, which every write has to notify.
   var backgroundReads: BackgroundReads { cache.backgroundReads }
 
-  /// The listens that a write at a path concerns.
+  /// The listens that a write at a path affects.
   struct Audience {
     /// The listens at and above the path.
     var above: [(connection: ConnectionState, name: ListenName)] = []
-    /// The listens below it.
+    /// The listens below the path.
     var below: [(connection: ConnectionState, name: ListenName)] = []
   }
 
@@ -210,10 +213,11 @@ final class OperationExecutor: @unchecked Sendable {
 
 /// Callbacks for work that follows from a batch, called inside the batch.
 struct ExecutorEvents: Sendable {
-  /// Index rows have to be built.
+  /// Called when index rows have to be built.
   var indexesPending: @Sendable () -> Void = {}
-  /// An index build is complete, or the rules have changed.
+  /// Called when an index build is complete, or the rules have changed.
   var indexesChanged: @Sendable () -> Void = {}
-  /// A location can no longer be followed by rows, and has to be followed as one value.
+  /// Called when a location's windows can no longer be updated from rows, so that its complete value has to
+  /// be read.
   var rowWindowsEnded: @Sendable (Path) -> Void = { _ in }
 }

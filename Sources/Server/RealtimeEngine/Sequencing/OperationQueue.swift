@@ -1,14 +1,15 @@
-// The queue of one database's operations: it orders them, and forms the batches that the executor sequences.
+// Queues the operations of one database, and forms the batches that the executor sequences.
 //
-// Operations that arrive while a batch is on its way to the disk share the next one.
+// Operations that arrive while a batch is on its way to the disk share the next batch.
 //
 // Invariants
-//   1. Requests of a connection enter batches in the order of their arrival. While one of them is deferred
-//      the later ones are blocked; other connections pass.
-//   2. Resumed operations have a separate lane. While both lanes have operations, each gets half of a
-//      batch's cost: many resumed operations do not delay new ones, nor the reverse.
-//   3. Operations without a recipient are dropped and do not count in a batch.
-//   4. Every operation that is held is resumed once.
+//   1. Requests of a connection enter batches in the order of their arrival. While a request is deferred,
+//      later requests of its connection are blocked; other connections continue.
+//   2. Operations that return from a deferral wait in a second list, the lane of resumed operations. While
+//      both lanes have operations, each gets half of a batch's cost. So many resumed operations do not delay
+//      new ones, nor the reverse.
+//   3. Operations whose result nobody receives any more are dropped and do not count in a batch.
+//   4. Every operation that is held, deferred or blocked, returns to the queue exactly once.
 
 import Locking
 import OrderedStore
@@ -18,13 +19,14 @@ final class OperationQueue: Sendable {
   private struct State {
     /// New operations.
     var waiting: [RealtimeOperation] = []
-    /// Operations that a deferral has returned, and the requests that were blocked behind them.
+    /// Operations that returned from a deferral, and the requests that were blocked behind them.
     var resumed: [RealtimeOperation] = []
-    /// Number of `resumed` operations of each connection, whose later requests join that lane.
+    /// Number of `resumed` operations of each connection. While it is not zero, later requests of the
+    /// connection join that lane too, to keep their order.
     var resumedCounts: [ObjectIdentifier: Int] = [:]
-    /// For each connection with a deferred operation: that operation, then the blocked ones.
+    /// For each connection with a deferred operation: that operation, then the requests blocked behind it.
     var held: [ObjectIdentifier: [RealtimeOperation]] = [:]
-    /// Number of deferred calls outside connections.
+    /// Number of deferred operations that no connection submitted.
     var heldCallCount = 0
     var appendedCount = 0
     var consumer: CheckedContinuation<[RealtimeOperation]?, Never>?
@@ -51,7 +53,7 @@ final class OperationQueue: Sendable {
       }
     }
 
-    /// Adds an operation to the lane of resumed ones.
+    /// Adds an operation to the lane of resumed operations.
     mutating func addResumed(_ operation: RealtimeOperation) {
       resumed.append(operation.requeued)
       if let connection = operation.connection {
@@ -59,7 +61,7 @@ final class OperationQueue: Sendable {
       }
     }
 
-    /// Removes the first operations of the lane of resumed ones.
+    /// Removes the first operations of the lane of resumed operations.
     mutating func removeResumed(_ count: Int) {
       for operation in resumed[..<count] {
         guard let connection = operation.connection.map({ ObjectIdentifier($0) }) else { continue }
@@ -90,10 +92,10 @@ final class OperationQueue: Sendable {
   /// Number of operations ever added.
   var appendedCount: Int { state.withLock { $0.appendedCount } }
 
-  /// Waits for the next batch. One consumer at a time.
+  /// Waits for the next batch. Only one consumer may wait at a time.
   ///
-  /// - Returns: an empty batch after ``wake()``, or if all operations were without a recipient; nil once the
-  ///   queue is closed and empty.
+  /// - Returns: an empty batch after ``wake()``, or if all operations were dropped; nil once the queue is
+  ///   closed and empty.
   func next() async -> [RealtimeOperation]? {
     await withCheckedContinuation { continuation in
       let isReady = state.withLock { state -> Bool in
@@ -110,11 +112,10 @@ final class OperationQueue: Sendable {
   /// Returns an empty batch to the consumer if nothing else is ready.
   func wake() { change { $0.isWoken = true } }
 
-  /// Rejects later operations; the waiting ones still enter batches.
+  /// Rejects later operations. Operations that already wait still enter batches.
   func close() { change { $0.isClosed = true } }
 
-  /// Takes out operations of a batch that are deferred or blocked, and blocks the waiting requests of their
-  /// connections.
+  /// Holds operations that a batch deferred or blocked, and blocks the waiting requests of their connections.
   func hold(_ operations: [RealtimeOperation]) {
     change { state in
       for operation in operations {
@@ -125,7 +126,8 @@ final class OperationQueue: Sendable {
         }
         state.held[connection, default: []].append(operation)
       }
-      // A connection has operations in one lane only.
+      // All of a connection's operations are in the same lane, so moving the lanes one after the other keeps
+      // their order.
       let (resumed, waiting) = (state.resumed, state.waiting)
       state.removeResumed(resumed.count)
       state.waiting = []
@@ -157,7 +159,7 @@ final class OperationQueue: Sendable {
     }
   }
 
-  /// Returns operations whose batch had no time left for them. The most often skipped come first, so that new
+  /// Returns operations that their batch had no time for. The most often skipped come first, so that new
   /// operations cannot overtake them forever.
   func resumeSkipped(_ operations: [RealtimeOperation]) {
     for (_, operation) in operations.enumerated().sorted(by: { first, second in
@@ -183,8 +185,8 @@ final class OperationQueue: Sendable {
   }
 
   private func makeBatch() -> [RealtimeOperation]? {
-    // Dropped operations are released after the lock: the last one may release its database, which closes
-    // this queue.
+    // Dropped operations are deallocated after the lock is released. The last one may deallocate its
+    // database, which closes this queue and needs the lock.
     var dropped: [RealtimeOperation] = []
     defer { withExtendedLifetime(dropped) {} }
     return state.withLock { state in

@@ -1,14 +1,16 @@
-// One operation of a client or of the engine: its action, the recipient of its answer, and its progress.
+// Represents one operation of a client or of the engine: its action, the recipient of its answer, and its
+// progress.
 //
-// An operation moves between three stages: `queued`, then answered by a batch, or `deferred` while a
-// background job computes what it needs, then `queued` again with the result. Requests of the same connection
-// that follow a deferred one are `blocked`.
+// An operation starts as `queued`, and a batch answers it. If it needs slow work the batch makes it
+// `deferred`: a background job computes the result, and the operation is `queued` again with it. Later
+// requests of the same connection are `blocked` meanwhile.
 //
 // Invariant: only a queued operation enters a batch, and the batch that executes it answers it exactly once.
 
 import RealtimeModel
 
-/// A write as submitted: paths may end in `.priority`, values may be deferred.
+/// A write as submitted. Paths may end in `.priority`, and values may be server values, which the sequencer
+/// resolves.
 enum RealtimeWrite: Sendable {
   case set(Path, Node)
   case update(Path, [(Path, Node)])
@@ -39,20 +41,20 @@ struct RealtimeOperation: Sendable {
     /// Counts the values that a write would touch.
     case estimate(RealtimeWrite, atMost: Int)
     case setRules(RulesFile)
-    /// Runs a task of an administrator, which writes about this many bytes.
+    /// Runs an administrator's task, which writes about `bytes` bytes.
     case administer(bytes: Int, @Sendable (BatchExecution) throws -> Void)
     /// Builds the next index rows.
     case buildIndexes
     case close
-    /// Ends a session and performs its onDisconnect writes, whether its connection is still open or not.
+    /// Ends a session and performs its onDisconnect writes, whether or not its connection is still open.
     case takeOver(session: String, of: ConnectionState?)
-    /// Moves an imported value, whose rows are durable already, to its location.
+    /// Installs an imported value at its location. Its rows are durable already.
     case installImport(Path, ImportedTree)
-    /// Removes the entries of relocated subtrees that hold no rows.
+    /// Removes the entries of generations that have no rows (see `SubtreeGenerations`).
     case removeEmptyGenerations
-    /// Switches a location that is followed by rows to being followed as one value.
+    /// Gives the fan-out stage the complete value of a location whose windows were updated from rows.
     case followFullValue(Path)
-    /// Does nothing: its answer says that everything before it is durable.
+    /// Does nothing. Its answer confirms that all earlier operations are durable.
     case barrier
   }
 
@@ -85,9 +87,11 @@ struct RealtimeOperation: Sendable {
 
   let action: Action
   let origin: Origin
-  /// Maximum bytes of its rows and its part of the log record. Rows that it clears do not count.
+  /// Upper bound, in bytes, of the rows that it writes and of its part of the log record. Rows that it clears
+  /// do not count.
   let weight: Int
-  /// Cost in a batch, in writes: the work that must end before any answer of the batch is sent.
+  /// Cost in a batch, in units of one small write. Every answer of a batch waits for the work of all its
+  /// operations.
   let cost: Int
   private(set) var stage = Stage.queued
   /// Results of the deferrals so far.
@@ -97,7 +101,7 @@ struct RealtimeOperation: Sendable {
   private(set) var validated: Result<WriteRequest, RealtimeError>?
   /// Number of batches that had no time left for the operation.
   var timesSkipped = 0
-  /// The database, which stays in memory until the operation is answered.
+  /// The database. This reference keeps it in memory until the operation is answered.
   var database: RealtimeDatabase?
 
   init(_ action: Action, from origin: Origin) {
@@ -155,10 +159,11 @@ struct RealtimeOperation: Sendable {
     }
   }
 
-  /// Whether writes pass the operation once its batch has read for long enough.
+  /// Whether the operation may be skipped once the throttled operations of its batch have taken too long.
+  /// Writes of the batch still run.
   ///
-  /// Applies to reads, to cancelled onDisconnect writes and to background work. An operation whose value a
-  /// deferral has read is not throttled: every later change would have to be applied to that value.
+  /// Reads, cancellations of onDisconnect writes and background work are throttled. An operation whose value
+  /// a deferral has already read is not: until it runs, every change must also be applied to that value.
   var isThrottled: Bool {
     switch action {
     case .get, .getShallow, .listen, .buildIndexes, .followFullValue, .cancelOnDisconnect:
@@ -169,19 +174,19 @@ struct RealtimeOperation: Sendable {
 
   // MARK: Stages
 
-  /// The operation, out of the queue for this reason.
+  /// A copy of the operation that is deferred for this reason.
   func deferred(_ deferral: Deferral) -> RealtimeOperation { moved(to: .deferred(deferral)) }
 
-  /// The operation, behind a deferred one of its connection.
+  /// A copy of the operation that is blocked behind a deferred operation of its connection.
   var blocked: RealtimeOperation { moved(to: .blocked) }
 
-  /// The operation, ready for a batch again.
+  /// A copy of the operation that is ready for a batch again.
   var requeued: RealtimeOperation { moved(to: .queued) }
 
   /// Whether a batch may execute the operation.
   var isQueued: Bool { if case .queued = stage { true } else { false } }
 
-  /// The reason for which it is deferred, if it is.
+  /// The reason for the deferral; nil if the operation is not deferred.
   var deferral: Deferral? { if case .deferred(let deferral) = stage { deferral } else { nil } }
 
   private func moved(to stage: Stage) -> RealtimeOperation {
@@ -205,7 +210,7 @@ struct RealtimeOperation: Sendable {
     validated = Result { () throws(RealtimeError) in try WriteRequest(write, limits: limits, bytes: bytes) }
   }
 
-  /// The weight of the write's own commit once `staged` has been written in the background.
+  /// The weight of the commit that performs the write, once `staged` has been written in the background.
   func weight(without staged: StagedWrite) -> Int {
     guard case .success(let request)? = validated else { return weight }
     let size = request.changes.reduce(0) { $0 + $1.value.estimatedSize }
@@ -231,7 +236,7 @@ extension RealtimeOperation.Listen {
 }
 
 extension RealtimeWrite {
-  /// Maximum bytes of its rows and its part of the log record.
+  /// Upper bound, in bytes, of the rows that it writes and of its part of the log record.
   var weight: Int {
     switch self {
     case .set(let path, let node):

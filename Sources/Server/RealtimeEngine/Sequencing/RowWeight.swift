@@ -1,12 +1,13 @@
-// Computes upper bounds of the bytes that a write adds to a commit, before it is sequenced: one row for each
-// leaf with its complete path, and the log record. Server values and length prefixes count at their largest.
+// Computes upper bounds of the bytes that a write adds to a commit, before the write is sequenced. The bytes
+// are one row for each leaf with its complete path, and the log record. Server values and length prefixes
+// count with their maximum size.
 
 import RealtimeModel
 
 /// Upper bounds of written bytes.
 enum RowWeight {
-  /// Maximum weight of the operations of one commit: the store's limit, less 1 MiB for rows that are not
-  /// counted here.
+  /// Maximum weight of the operations of one commit: the store's limit of 64 MiB, less 1 MiB for rows that
+  /// are not counted here.
   static let maximumCommitBytes = (64 << 20) - (1 << 20)
 
   /// The bytes of a path in row keys and log records.
@@ -37,9 +38,9 @@ enum RowWeight {
 
   /// The bytes of values in the log record.
   ///
-  /// - Parameter estimatedSize: their bytes of JSON.
+  /// - Parameter estimatedSize: the estimated size of the values in bytes of JSON.
   static func logged(_ changes: Int, estimatedSize: Int) -> Int {
-    // Larger values are not logged; others take less than twice their JSON.
+    // Larger values are not logged. The encoding of other values takes less than twice their bytes of JSON.
     estimatedSize <= ChangeLogRecord.maximumValueBytes ? 2 * estimatedSize + 16 * changes : 0
   }
 

@@ -1,14 +1,15 @@
-// Records the changes of one batch to sessions, and rolls them back when its commit fails. The store itself
-// rolls back rows.
+// Records a batch's changes to sessions and other in-memory state, and undoes them if the commit fails. The
+// store itself rolls back rows.
 //
-// Invariant: after `rollBack` sessions are as before the batch. Journals of several batches roll back in
-// reverse order.
+// Invariant: after `rollBack` the state is as it was before the batch. Journals of several batches are rolled
+// back from the last to the first.
 
 import RealtimeModel
 
 /// The undo log of one batch.
 ///
-/// `@unchecked Sendable`: batches touch it, which execute one at a time, and between batches the batch loop.
+/// `@unchecked Sendable`: only batches, which execute one at a time, and the batch loop between them access
+/// it.
 final class SessionJournal: @unchecked Sendable {
   private var undo: [() -> Void] = []
 

@@ -1,4 +1,4 @@
-// Shows a policy the tree before and after the write that it decides.
+// Shows an access policy the tree before and after the write that the policy has to allow or deny.
 
 import RealtimeModel
 

@@ -30,8 +30,8 @@ struct WriteHandler: BatchHandler {
     return .written(.empty)
   }
 
-  /// The part of a heavy write that was stored in the background.
-  /// - Throws: ``Deferral`` before it is stored.
+  /// The values of a heavy write that were staged in the background; empty for other writes.
+  /// - Throws: ``Deferral`` if the values still have to be staged.
   private func staged(_ request: WriteRequest, of operation: RealtimeOperation) throws -> StagedWrite {
     if let staged = operation.results.staged {
       let staged = try staged.get()
@@ -50,9 +50,9 @@ struct WriteHandler: BatchHandler {
 
   /// Whether a value has the hash of a conditional write.
   ///
-  /// A large value is hashed in the background. If the value is another one after that, the write is stale:
-  /// its client cannot have known the new value when it sent the hash.
-  /// - Throws: ``Deferral`` before a large value is hashed.
+  /// A large value is hashed in the background. If the value has changed by the time the hash is known, the
+  /// condition fails: the client cannot have known the new value when it sent the hash.
+  /// - Throws: ``Deferral`` if a large value still has to be hashed.
   private func matches(_ current: Node, _ hash: String, _ operation: RealtimeOperation) throws -> Bool {
     if let result = operation.results.hash { return result.matches && result.node == current }
     if batch.mayDefer, !hash.isEmpty, current.estimatedSize > staging.preparedBytes {
@@ -69,12 +69,14 @@ struct WriteHandler: BatchHandler {
     try batch.markIfEmpty()
     var effective: [Change] = []
     var emptied: [Path] = []
-    // Many changes may have one parent. Two facts about it are looked up once: whether a leaf has to make
-    // room for children, and, after the last removal, whether any child remains.
+    // Many changes may have the same parent. Two facts about a parent are looked up once instead of for each
+    // change: whether it is a leaf that must become an object, and whether any child remains after the last
+    // removal.
     var object: Path?
     var removed: Path?
     var gap = RowGap(around: changes, minimumChanges: staging.minimumGapChanges)
-    // Priorities last: the location of one may be created by another change.
+    // Priorities are written last, because another change of the same write may create the location of a
+    // priority.
     for priorities in [false, true] {
       for (position, change) in changes.enumerated() where change.path.isPriority == priorities {
         let parent = priorities ? nil : change.path.parent

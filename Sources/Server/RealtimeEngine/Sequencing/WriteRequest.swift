@@ -10,8 +10,8 @@ struct WriteRequest {
   ///
   /// - Parameters:
   ///   - bytes: the maximum bytes of JSON.
-  ///   - mayNameItself: whether an update may contain its own location. Clients may not: it would replace the
-  ///     complete value.
+  ///   - mayNameItself: whether an update may contain an empty relative path, which names the updated
+  ///     location itself. Clients may not send it, because such an update would replace the complete value.
   /// - Throws: ``RealtimeError`` with status `failure` or `write_too_big`.
   init(
     _ write: RealtimeWrite, limits: RealtimeLimits, bytes: Int, mayNameItself: Bool = false

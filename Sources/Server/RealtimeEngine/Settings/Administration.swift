@@ -10,11 +10,11 @@ extension RowKeys {
 }
 
 extension RealtimeDatabase {
-  /// Runs a closure on the executor; its writes are durable when this returns.
+  /// Runs a closure on the executor. The closure's writes are durable when this returns.
   ///
   /// - Parameters:
-  ///   - bytes: the approximate bytes that it writes.
-  ///   - work: may run more than once; the writes of a failed run are discarded.
+  ///   - bytes: the approximate number of bytes that the closure writes.
+  ///   - work: the closure. It may run more than once; the writes of a failed run are discarded.
   /// - Throws: `permission_denied` unless the caller is an administrator; errors of the closure.
   func administer<Value: Sendable>(
     bytes: Int, as caller: Caller, _ work: @escaping @Sendable (BatchExecution) throws -> Value

@@ -1,5 +1,5 @@
-// Stores the function triggers that the command line tool registers. They are stored and listed, and never
-// executed.
+// Stores the function triggers that the Firebase command line tool registers. The server lists them, but
+// never executes functions.
 //
 //   's' "trigger/" + name   path, event, topic and namespace pattern, which may be empty
 

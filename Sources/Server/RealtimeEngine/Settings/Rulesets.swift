@@ -1,5 +1,5 @@
-// Stores rulesets: named rules files, and the labels that assign them a purpose. The ruleset labelled
-// `stable` is in force.
+// Stores rulesets, which are named rules files, and labels that assign them a purpose. The ruleset with the
+// label `stable` is in force.
 //
 //   's' "rulesets"          the labels, and the name and time of each ruleset, oldest first
 //   's' "ruleset/" + name   its rules file, as UTF-8
@@ -24,7 +24,7 @@ public struct Ruleset: Sendable, Equatable {
 public struct RulesetLabels: Sendable, Equatable {
   /// The ruleset in force.
   public var stable: String?
-  /// The ruleset to be tried on some requests: stored, and never used.
+  /// The ruleset for trials on a part of the requests. The server stores this label but does not use it.
   public var canary: String?
 
   /// Creates labels.
@@ -64,7 +64,7 @@ struct RulesetDirectory {
     }
   }
 
-  /// Adds a ruleset. Returns the name of the ruleset that is removed for it.
+  /// Adds a ruleset. Returns the name of the ruleset that is removed to make room; nil if none is removed.
   mutating func add(_ entry: Entry) -> String? {
     entries.append(entry)
     guard entries.count > RulesetDirectory.maximumCount,
@@ -102,7 +102,8 @@ extension SettingsHandler {
     try tree.view.get(RowKeys.ruleset(id)).map { String(decoding: $0.value, as: UTF8.self) }
   }
 
-  /// Removes the stable label from a ruleset that has been replaced.
+  /// Removes the label `stable` unless its ruleset has exactly this source. Called when the rules are
+  /// replaced directly.
   func unlabelStable(unless source: String) throws {
     var directory = try RulesetDirectory(in: tree.view)
     guard let stable = directory.labels.stable, try self.source(ofRuleset: stable) != source else { return }
@@ -160,8 +161,8 @@ extension RealtimeDatabase {
     try await inspect(as: caller) { try RulesetDirectory(in: $0.tree.view).labels }
   }
 
-  /// Replaces all labels. The same commit puts the ruleset labelled stable into force. Without a stable label
-  /// the rules do not change.
+  /// Replaces all labels. The same commit puts the ruleset with the label `stable` into force. Without this
+  /// label the rules do not change.
   ///
   /// - Returns: the rules that were put into force.
   /// - Throws: ``RealtimeModel/RealtimeError``: `failure` for a missing ruleset, `permission_denied` unless

@@ -1,5 +1,5 @@
-// Handles rules and other settings. They share the order of all operations: a write after a change of rules
-// uses the new ones.
+// Handles rules and other settings. Changes of rules are sequenced with all other operations, so every write
+// after such a change uses the new rules.
 
 import OrderedStore
 import RealtimeModel
@@ -40,7 +40,8 @@ struct SettingsHandler: BatchHandler {
     batch.knownRules = .some(rules)
     guard !rules.root.hasSameIndexes(as: before?.root) else { return }
     try batch.indexes.build(.root, in: try batch.requireWriter())
-    // An operation may wait for an index that the new rules do not have.
+    // An operation may be waiting for an index that the new rules no longer contain, so waiting operations
+    // resume.
     executor.events.indexesChanged()
   }
 }

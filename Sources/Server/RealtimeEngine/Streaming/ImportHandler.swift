@@ -1,5 +1,5 @@
-// Handles imports: moves an imported value, whose rows are durable already, to its location, and notifies the
-// listeners whose parts of it are small enough.
+// Handles imports. It installs an imported value, whose rows are durable already, at its location. It
+// notifies listeners of the parts that are small enough to be sent.
 
 import OrderedStore
 import RealtimeModel
@@ -8,7 +8,7 @@ import RealtimeModel
 struct ImportHandler: BatchHandler {
   let batch: BatchExecution
 
-  /// Moves an imported value to its location.
+  /// Installs an imported value at its location.
   func install(_ imported: ImportedTree, at path: Path, for operation: RealtimeOperation) throws {
     guard executor.policy.allowsEverything(operation.caller) else { throw RealtimeError.permissionDenied }
     var request = try WriteRequest(
@@ -28,7 +28,8 @@ struct ImportHandler: BatchHandler {
     if !known.has(places), batch.mayDefer, known.reads < LocationRead.maximumAttempts {
       throw Deferral.importedValues(ImportedValueRead(imported: imported, path: path, locations: places))
     }
-    // Everything that may fail precedes the first row: a rejected import leaves nothing.
+    // Every step that may reject the import comes before the first write, so a rejected import changes
+    // nothing.
     let writer = try batch.requireWriter()
     if !known.has(places) {
       try known.read(places, in: imported.generation.view(writer, at: path), limits)
@@ -63,13 +64,13 @@ struct ImportHandler: BatchHandler {
 
 /// The parts of an imported value that clients listen to.
 ///
-/// Invariant: all parts together stay within the size limit of an answer. Larger ones are not sent: their
-/// listens end with `too_big`, and listens on smaller parts inside them continue.
+/// Invariant: the sum of all parts is within the size limit of an answer. Parts that exceed it are not sent:
+/// their listens end with `too_big`, and listens on smaller parts inside them continue.
 struct ImportedValues: Sendable {
   private(set) var values: [Path: Node] = [:]
   private(set) var tooLarge: Set<Path> = []
   private var size = 0
-  /// Number of reads in the background.
+  /// Number of reads so far.
   private(set) var reads = 0
   /// The error of the last read.
   var failure: RealtimeError?
@@ -88,7 +89,7 @@ struct ImportedValues: Sendable {
   /// Whether the values of all locations are known.
   func has(_ places: [Path]) -> Bool { outermost(places).allSatisfy { values[$0] != nil } }
 
-  /// Reads the missing values of locations, which are in ascending order.
+  /// Reads the missing values of locations, which must be in ascending order.
   mutating func read(_ places: [Path], in view: any ReadView, _ limits: RealtimeLimits) throws {
     reads += 1
     var last: Path?
@@ -111,7 +112,8 @@ struct ImportedValues: Sendable {
 }
 
 extension ImportedTree {
-  /// The import with its values at locations that clients listen to, at and below its own.
+  /// The import with the values that it has at the given listened locations, which are at or below its
+  /// location.
   func reading(_ places: [Path], of path: Path, _ limits: RealtimeLimits) async -> ImportedTree {
     var read = self
     do {
@@ -126,7 +128,7 @@ extension ImportedTree {
 }
 
 extension StagedGeneration {
-  /// Its rows under the keys that they will have at a location.
+  /// A view with the generation's rows under the keys that they will have at a location.
   fileprivate func view(_ base: any ReadView, at path: Path) -> any ReadView {
     let placed = SubtreeGeneration(prefix: RowKeys.row(of: path), number: number)
     return GenerationView(base: base, generations: SubtreeGenerations(sorted: [placed]))

@@ -1,10 +1,10 @@
-// Writes rows as plain JSON: values without priorities, and objects with keys mostly 0...n as arrays.
+// Converts rows to plain JSON: values without priorities, and objects whose keys are mostly 0...n as arrays.
 //
-// Only all keys of an object decide whether it is an array. Array elements are also stored in another order
-// than they are written.
+// All keys of an object must be known to decide whether it is an array. So the keys are read before the
+// values. Also, rows store the elements of an array in another order ("10" before "9") than JSON.
 //
-// Invariant: memory holds the ancestors of the current location, the indexes of arrays among them, and one
-// small value. Most values are small and written from a single scan.
+// Invariant: memory holds only the ancestors of the current location, the indexes of arrays among them, and
+// one small value. Most values are small and are written from a single scan.
 
 import JSON
 import OrderedStore
@@ -13,9 +13,10 @@ import RealtimeModel
 /// Writes plain JSON.
 struct PlainWriter: TreeWriter {
   private enum Frame {
-    /// An object: its prefix, and the next key to scan.
+    /// An object: the prefix of its rows, and the next key to scan.
     case object(prefix: [UInt8], next: [UInt8])
-    /// An array: its prefix, its indexes in order, the number of indexes and of elements written.
+    /// An array: the prefix of its rows, its indexes in order, and the numbers of written indexes (`done`)
+    /// and of written elements including nulls (`elements`).
     case array(prefix: [UInt8], indexes: [Int32], done: Int, elements: Int)
   }
 
@@ -49,11 +50,11 @@ struct PlainWriter: TreeWriter {
     }
   }
 
-  /// Maximum rows, and their bytes, of a value that is assembled before it is written.
+  /// Maximum number of rows of a value that is assembled in memory before it is written, and of their bytes.
   private let maximumBufferedRows: Int
   private static let maximumBufferedBytes = 32 << 10
 
-  /// The rows of one value, while they are few.
+  /// The rows of one small value.
   private struct BufferedRows {
     private var assembler = NodeAssembler()
     private let maximum: Int
@@ -93,9 +94,9 @@ struct PlainWriter: TreeWriter {
     }
   }
 
-  /// Writes an object's children up to the next large one, and begins that.
+  /// Writes an object's children up to the next large child, and begins to write that child.
   private mutating func object(_ prefix: [UInt8], from next: [UInt8], _ view: any ReadView) throws {
-    // The child whose rows are collected; they are contiguous.
+    // The child whose rows are being collected. The rows of a child are contiguous.
     var child: (name: [UInt8], rows: BufferedRows)?
     var large: [UInt8]?
     var rest: [UInt8]?

@@ -1,8 +1,9 @@
-// Streams a value that is too large for memory: converts rows to JSON in chunks, all from one state.
+// Streams a value that is too large for memory. It converts rows to JSON in chunks, all from one state of the
+// database.
 //
 // Invariants
 //   1. Memory holds one chunk.
-//   2. The state is pinned exactly as long as the export is in use.
+//   2. The state stays pinned exactly as long as the export exists.
 
 import OrderedStore
 public import RealtimeModel
@@ -42,11 +43,11 @@ public actor RealtimeExport {
   }
 }
 
-/// Writes rows as JSON, and continues where it stopped.
+/// Writes rows as JSON. Each call continues where the previous call stopped.
 protocol TreeWriter: Sendable {
   /// Whether everything is written.
   var isOver: Bool { get }
-  /// The number of bytes written and not yet taken.
+  /// The number of bytes that are written but not yet taken by `takeOutput`.
   var count: Int { get }
   /// Writes up to one more chunk.
   mutating func write(from view: any ReadView) throws
@@ -109,8 +110,9 @@ extension RealtimeDatabase {
   /// Starts reading a location in chunks of JSON.
   ///
   /// - Parameters:
-  ///   - isExport: with priorities and without arrays, the format of backups; otherwise plain values.
-  ///   - pretty: one member a line.
+  ///   - isExport: true for the format of backups, which has priorities and no arrays; false for plain
+  ///     values.
+  ///   - pretty: whether each member of an object gets a separate line.
   ///   - isLimited: whether plain values are limited to the size of a response.
   /// - Throws: ``RealtimeModel/RealtimeError`` with status `permission_denied`; with `too_big` for plain
   ///   values above the limit of a response (an export has no limit); or if the store cannot be read.

@@ -1,15 +1,16 @@
-// Imports a value that is too large for memory: converts JSON to rows of a staged generation while it
-// arrives. One small commit then replaces the existing value.
+// Imports a value that is too large for memory. It converts the JSON to rows while it arrives, and stages
+// them as a generation (rows under a separate prefix). One small commit then replaces the existing value by
+// this generation.
 //
 // Invariants
 //   1. Memory holds one chunk with its rows, and the rows of a few commits in flight.
-//   2. The value is invisible until the end of the import, and is discarded if that does not come.
-//   3. Listeners are then notified like for any other write.
+//   2. The value is invisible until the import has finished, and is discarded if the import does not finish.
+//   3. When the import has finished, listeners are notified as for any other write.
 
 import OrderedStore
 public import RealtimeModel
 
-/// A value that is written while it arrives, in chunks, one after the other.
+/// An import of a value that arrives in chunks. Chunks have to be added one after the other.
 public actor RealtimeImport {
   private let path: Path
   private let caller: Caller
@@ -21,7 +22,8 @@ public actor RealtimeImport {
   private var bytes = 0
   private var isOver = false
 
-  /// Maximum number of server values in one import: the final commit writes them.
+  /// Maximum number of server values in one import. The number is limited because the final commit writes all
+  /// of them.
   static let maximumDeferred = 10_000
 
   init(
@@ -39,14 +41,14 @@ public actor RealtimeImport {
   /// The number of values received.
   public var values: Int { tree.values }
 
-  /// The bytes kept because their token is incomplete.
+  /// The number of bytes that are buffered because their JSON token is incomplete.
   public var pendingBytes: Int { reader.pendingBytes }
 
-  /// Adds the next chunk of JSON. Returns when more may be added: all rows except those of the last few
-  /// commits are on disk.
+  /// Adds the next chunk of JSON. Returns when the next chunk may be added. All rows except those of the last
+  /// few commits are then on disk.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError`` for values that cannot be stored. Nothing is then written,
-  ///   also not by later calls.
+  /// - Throws: ``RealtimeModel/RealtimeError`` for values that cannot be stored. The import has then failed:
+  ///   it writes nothing to its location, and later calls fail too.
   public func add(_ chunk: [UInt8]) async throws(RealtimeError) {
     bytes += chunk.count
     guard bytes <= maximumBytes else { throw fail(.writeTooBig) }
@@ -79,7 +81,7 @@ public actor RealtimeImport {
     _ read: (inout NodeStreamReader, (NodeStreamReader.Event) -> Void) throws(RealtimeError) -> Void
   ) async throws(RealtimeError) {
     guard !isOver else { throw RealtimeError(.failure, "the import has ended") }
-    // Rejects concurrent calls until this one returns.
+    // Calls that arrive before this one returns are rejected.
     isOver = true
     var steps: [StagedStep] = []
     var summary = tree
@@ -112,12 +114,13 @@ struct ImportedTree: Sendable {
     var isEmpty: Bool { values == 0 }
     /// The server values and their paths.
     var deferred: [(path: [ChildKey], value: Node)] = []
-    /// Priorities with server values, of objects that may be empty.
+    /// Priorities that are server values. They are set only if their objects are not empty in the end.
     fileprivate var conditionalPriorities: [(path: [ChildKey], value: Node)] = []
-    /// Whether a key was repeated, so that fewer values may remain than were counted.
+    /// Whether an object repeated a key. The last value replaces earlier ones, so fewer values may remain
+    /// than were counted.
     fileprivate var hasRepeats = false
 
-    /// Records a parser event and appends its steps.
+    /// Records a parser event, and appends the staging steps that it requires.
     mutating func apply(_ event: NodeStreamReader.Event, _ steps: inout [StagedStep]) {
       switch event {
       case .row(let keys, let node):
@@ -132,7 +135,8 @@ struct ImportedTree: Sendable {
         steps.append(.remove(ImportedTree.row(keys)))
       case .priority(let keys, let node):
         let path = keys + [.priority]
-        // A server value is not a row yet. The last recorded one may be within the object that ends here.
+        // A server value has no row yet. If the last recorded server value is within the object that ends
+        // here, the object is not empty, and its priority needs no check for rows.
         if deferred.last?.path.starts(with: keys) == true { return apply(.row(path, node), &steps) }
         if node.containsDeferred { return conditionalPriorities.append((path, node)) }
         let row = StagedRow(path: ImportedTree.row(path), value: NodeEncoder.encode(node))
@@ -140,7 +144,7 @@ struct ImportedTree: Sendable {
       }
     }
 
-    /// The properties after repeated keys were removed, according to the remaining rows.
+    /// The properties without the effect of repeated keys, determined from the remaining rows.
     fileprivate func withoutRepeats(in view: any ReadView, at path: Path) throws -> Summary {
       func hasValue(_ keys: ArraySlice<ChildKey>) throws -> Bool {
         if deferred.contains(where: { $0.path.starts(with: keys) }) { return true }
@@ -177,8 +181,8 @@ struct ImportedTree: Sendable {
 }
 
 extension RealtimeDatabase {
-  /// Starts writing a value that arrives in chunks. Only for callers with full access: rules cannot be
-  /// evaluated on a value that is never complete in memory.
+  /// Starts the import of a value that arrives in chunks. Only callers with full access may import, because
+  /// rules cannot be evaluated on a value that is never complete in memory.
   ///
   /// - Parameter maximumBytes: the maximum bytes of its JSON.
   /// - Throws: ``RealtimeModel/RealtimeError`` with status `permission_denied` for all other callers.

@@ -1,7 +1,8 @@
 // Finds the children of a location by scanning its rows, and iterates over them in key order.
 //
 // Rows are sorted by bytes. Firebase sorts integer keys first, by value, and all other keys by UTF-16 code
-// units. Two iterators bridge the difference with a few scans.
+// units. Two iterators, one for integer keys and one for other keys, find the children in Firebase's order
+// with a few scans of rows.
 
 import OrderedStore
 import RealtimeModel
@@ -10,18 +11,20 @@ import RealtimeModel
 struct ChildScanner {
   struct Child {
     let key: ChildKey
-    /// The prefix of the child's rows, and the first key after them, relative to the location.
+    /// The prefix of the child's rows, and the first possible key after them (`end`). Both are relative to
+    /// the location.
     let start: [UInt8]
     let end: [UInt8]
-    /// The bytes of the key.
+    /// The key's UTF-8 bytes.
     var name: ArraySlice<UInt8> { start.dropLast() }
   }
 
-  /// The ranges of keys that may be integers.
+  /// The ranges of row keys in which all integer keys lie. Other keys may lie there too.
   static let integers: [(start: [UInt8], end: [UInt8])] = [
     (Array("-0".utf8), Array("-:".utf8)), (Array("0".utf8), Array(":".utf8)),
   ]
-  /// The ranges of non-canonical integers only: negative, or with leading zeros.
+  /// The ranges of row keys in which the non-canonical integers lie: negative ones, and those with leading
+  /// zeros.
   static let nonCanonicalIntegers: [(start: [UInt8], end: [UInt8])] = [
     (Array("-0".utf8), Array("-:".utf8)), (Array("00".utf8), Array("0:".utf8)),
   ]
@@ -30,12 +33,12 @@ struct ChildScanner {
   /// The prefix of the location's rows.
   let prefix: [UInt8]
 
-  /// The first child whose rows begin at or after a key, which is relative to the location.
+  /// The first child with a row at or after `start`. Both bounds are relative to the location.
   func first(from start: [UInt8], below end: [UInt8]?) throws -> Child? {
     try find(start, end, reverse: false)
   }
 
-  /// The last child with rows before a key.
+  /// The last child with a row before `end` and at or after `start`.
   func last(from start: [UInt8], below end: [UInt8]?) throws -> Child? {
     try find(start, end, reverse: true)
   }
@@ -60,12 +63,13 @@ struct ChildScanner {
 
 /// Iterates over children in UTF-16 order.
 ///
-/// Byte order differs from it in one case: characters from U+E000 to U+FFFF (first byte 0xEE or 0xEF) sort
-/// after the supplementary planes (0xF0...0xF4). Such a byte always begins a character. Example: in byte
-/// order "\u{FFFD}" comes before "\u{1F600}", in UTF-16 order after it.
+/// UTF-8 byte order differs from UTF-16 order in one case. In UTF-16, characters from U+E000 to U+FFFF (first
+/// byte 0xEE or 0xEF) sort after the supplementary planes (first byte 0xF0...0xF4). A byte from 0xEE on
+/// always begins a character, so the iterator splits ranges at such bytes. Example: in byte order "\u{FFFD}"
+/// comes before "\u{1F600}", in UTF-16 order after it.
 ///
-/// Invariant: `ranges` contains the remaining ranges, the next one last. The keys of a range are equal up to
-/// `depth`, or have no such byte before it.
+/// Invariant: `ranges` contains the remaining ranges, the next one last. Splits at earlier bytes than `depth`
+/// have been made, so only bytes from `depth` on can still require a split.
 struct UTF16KeyIterator {
   private struct Range {
     var start: [UInt8]
@@ -81,7 +85,7 @@ struct UTF16KeyIterator {
   private let reverse: Bool
   private var ranges: [Range] = []
 
-  /// Creates an iterator that starts at a key, inclusive; nil for all children.
+  /// Creates an iterator that starts at a key, inclusive, or at the first child if `bound` is nil.
   init(_ scanner: ChildScanner, from bound: [UInt8]?, reverse: Bool) {
     self.scanner = scanner
     self.reverse = reverse
@@ -90,7 +94,8 @@ struct UTF16KeyIterator {
       ranges = [current]
       return
     }
-    // Splits the ranges that contain the bound and keeps the parts after it. The innermost range comes first.
+    // Splits each range that contains the bound, and keeps the parts that the iterator visits after the
+    // bound. The innermost range is visited first.
     while let position = UTF16KeyIterator.position(in: bound[...], current.depth) {
       let (parts, index) = split(current, Array(bound[..<position]), bound[position])
       ranges += reverse ? Array(parts[..<index]) : parts[(index + 1)...].reversed()
@@ -109,8 +114,9 @@ struct UTF16KeyIterator {
     name.dropFirst(depth).firstIndex { $0 >= firstHighBMP }
   }
 
-  /// Splits a range at such a byte, in UTF-16 order: keys before it, the supplementary planes, U+E000 to
-  /// U+FFFF, keys after it. `index` is the part that contains `byte`.
+  /// Splits a range by the byte that follows `name`. The parts are in UTF-16 order: smaller keys, the
+  /// supplementary planes, U+E000 to U+FFFF, larger keys. `index` is the part of keys that continue with
+  /// `byte`.
   private func split(_ range: Range, _ name: [UInt8], _ byte: UInt8) -> (parts: [Range], index: Int) {
     let depth = name.count + 1
     let parts = [
@@ -142,8 +148,8 @@ struct UTF16KeyIterator {
       }
       let name = Array(child.name[..<position])
       let parts = split(range, name, child.name[position]).parts
-      // Parts before the first match, or after the last one in reverse, are empty. The range may start or end
-      // within the others.
+      // The scan found no key in the first part (in reverse: in the last part), so it is dropped. The other
+      // parts are limited to the original range.
       for part in reverse ? Array(parts.dropLast()) : parts.dropFirst().reversed() {
         ranges.append(limited(part, to: range))
       }
@@ -159,10 +165,12 @@ struct UTF16KeyIterator {
   }
 }
 
-/// Iterates over the children whose keys are canonical integers from zero on, by value.
+/// Iterates over the children whose keys are canonical integers of at least zero, in the order of their
+/// values.
 ///
 /// In row order integers of different lengths are mixed: "10" comes before "9". The iterator therefore
-/// searches one length after the other. A key of another length determines where the search continues.
+/// searches for one number of digits after the other. If a scan finds a key of another length, that key
+/// determines the next candidate.
 struct IntegerKeyIterator {
   private let scanner: ChildScanner
   private var number: Int64
@@ -172,7 +180,8 @@ struct IntegerKeyIterator {
     number = Int64(max(0, lower ?? 0))
   }
 
-  /// The next integer key; nil after the last, or when `missBudget` is exhausted (it is then negative).
+  /// The next integer key; nil after the last, or when `missBudget` is exhausted. `missBudget` decreases with
+  /// each other key found, and is negative when exhausted.
   mutating func next(missBudget: inout Int) throws -> ChildKey? {
     while number <= Int64(Int32.max) {
       let text = Array(String(number).utf8)
@@ -192,13 +201,14 @@ struct IntegerKeyIterator {
     return nil
   }
 
-  /// The least number with `length` digits whose row can equal `name` or follow it.
+  /// The smallest number with `length` digits whose row key is `name` or sorts after it.
   private static func candidate(after name: ArraySlice<UInt8>, length: Int) -> Int64 {
     let digits = name.prefix { (48...57).contains($0) }.prefix(length)
     let value = digits.reduce(Int64(0)) { $0 * 10 + Int64($1 - 48) }
     let scale = power(length - digits.count)
     if digits.count == length { return name.count == length ? value : value + 1 }
-    // The byte after the digits decides whether keys with one more digit sort before or after this key.
+    // The name continues with a byte that is not a digit. If that byte sorts after the digits, all numbers
+    // that begin with the same digits precede the name.
     if digits.count < name.count, name[name.startIndex + digits.count] > 57 { return (value + 1) * scale }
     return value * scale
   }

@@ -1,6 +1,7 @@
 // Opens the rows of a database in the store, and creates them with the first permitted write.
 //
-// A name that is only read, or whose writes are rejected, leaves no trace on disk or in the catalogue.
+// A database that clients only read, or whose writes are all rejected, takes no space on disk or in the
+// catalogue.
 
 import Locking
 import OrderedStore

@@ -1,4 +1,4 @@
-// Assembles a node from its rows in key order. Only the ancestors of the current row are incomplete.
+// Assembles a node from its rows in key order. At any time only the ancestors of the last row are incomplete.
 
 import RealtimeModel
 
@@ -13,7 +13,7 @@ struct NodeAssembler {
   private var leaf: Node?
   /// The incomplete objects from the node itself down to the parent of the last row.
   private var open: [Open] = [Open(key: .minimum)]
-  /// The estimated size in bytes of JSON of the added rows; at the end that of the node.
+  /// The estimated size of the added rows in bytes of JSON. At the end it is the size of the node.
   private(set) var estimatedSize = 0
 
   /// Adds a row by its path relative to the node. A path that ends in `.priority` adds a priority.

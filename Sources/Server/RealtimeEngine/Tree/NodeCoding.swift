@@ -1,4 +1,4 @@
-// Encodes nodes as bytes: for the values of rows, onDisconnect operations and records of the change log.
+// Encodes nodes as bytes, for the values of tree rows, onDisconnect rows and change log records.
 //
 //   node     0x00 | leaf | object
 //   leaf     tag [priority] payload      tag 0x01...0x08, plus 0x80 if a priority (itself a leaf) follows
@@ -149,8 +149,8 @@ struct NodeDecoder {
     }
   }
 
-  /// The number of siblings along a path, at each of its levels, without decoding them. Stops at the level
-  /// where their sum exceeds `maximum`. Returns nil for a leaf.
+  /// Counts, for each level of a path, the siblings of the path's key, without decoding them. Stops at the
+  /// level where the sum exceeds `maximum`. Returns nil for a leaf.
   mutating func siblingCounts(along path: ArraySlice<ChildKey>, atMost maximum: Int) throws -> [Int]? {
     var counts: [Int] = []
     var remaining = maximum

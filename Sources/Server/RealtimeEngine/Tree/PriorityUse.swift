@@ -1,13 +1,13 @@
-// Tracks the locations whose children have, or had, priorities.
+// Tracks the locations whose children have, or had, priorities, so that queries know where there are none.
 //
-// Most databases have no priorities. Without them the default order of queries, by priority, equals the order by key. A
-// window is then read from the rows as they are sorted.
+// Most databases have no priorities. Where no child has one, the default order of queries, by priority,
+// equals the order by key. A query's window is then read from the tree's rows in key order.
 //
 //   'p'          exists while the rows below are complete: from the time when the tree was empty
 //   'q' + path   a child of this location has, or had, a priority: 0x00; or any location below it: 0x01
 //
-// Invariant: the commit that adds a priority to the tree also writes its row 'q'. Without 'p' the use of
-// priorities is unknown.
+// Invariant: while 'p' exists, each commit that adds a priority to the tree also writes the row 'q' of its
+// location. Without 'p' the use of priorities is unknown.
 
 import OrderedStore
 import RealtimeModel
@@ -16,7 +16,7 @@ extension RowKeys {
   static let noPriorities: [UInt8] = [UInt8(ascii: "p")]
   private static let prioritized = UInt8(ascii: "q")
 
-  /// The row for a location, given its row key.
+  /// The key of a location's row 'q', given the location's row key.
   static func prioritized(_ location: some Sequence<UInt8>) -> [UInt8] {
     [prioritized] + location.dropFirst()
   }
@@ -35,18 +35,18 @@ extension RowKeys {
   }
 }
 
-/// The priority rows that one batch has written.
+/// Writes the rows 'p' and 'q', and remembers those that the current batch has written.
 struct PriorityMarks {
   enum Extent: UInt8 {
     case children = 0x00
     case everything = 0x01
   }
 
-  /// Whether the rows are complete; nil until it was read.
+  /// Whether the row 'p' exists, so that the rows 'q' are complete; nil until the batch has read it.
   private var isKnown: Bool?
   private var marked: [ArraySlice<UInt8>: Extent] = [:]
 
-  /// Records that the tree is empty.
+  /// Writes the row 'p'. The tree must be empty.
   mutating func begin(in base: any SequencedTransaction) throws {
     try base.set(RowKeys.noPriorities, [])
     isKnown = true
@@ -68,7 +68,7 @@ struct PriorityMarks {
 }
 
 extension Tree {
-  /// Whether no child of a location has a priority, as far as the rows show without reading the children.
+  /// Whether the rows prove that no child of a location has a priority. Does not read the children.
   func hasNoPriorities(at path: Path) throws -> Bool {
     guard try view.get(RowKeys.noPriorities) != nil else { return false }
     let location = RowKeys.row(of: path)

@@ -1,24 +1,26 @@
 // Remembers a range without rows around the changes of one update.
 //
-// An update of many paths processes them in order, and most have no rows yet. One scan finds how far the
-// empty range extends, where each path would otherwise take several scans.
+// An update of many paths processes them in order, and most of the paths have no rows yet. Without the gap
+// each path would take several scans. With it, one scan finds how far the range without rows extends, and the
+// following paths need none.
 //
-// Invariant: the tree has no row from `start` up to `end`, and has one at `end` if `endsWithRow`. Every
-// change of rows is recorded at once.
+// Invariant: the tree has no row from `start` up to `end`, exclusive. If `endsWithRow` is true, it has a row
+// at `end`. Every change of rows has to be recorded here immediately.
 
 import OrderedStore
 import RealtimeModel
 
 /// A known range without rows.
 struct RowGap {
-  /// The end of scans.
+  /// The key at which scans for the gap end.
   let limit: [UInt8]
   private var start: [UInt8] = []
   private var end: [UInt8] = []
   /// Whether a row is known to exist at the end.
   private var endsWithRow = false
 
-  /// Creates an unknown gap below a location; nil if its rows have no upper bound.
+  /// Creates a gap below a location that covers no keys yet; nil if no key is greater than all of the
+  /// location's rows.
   init?(below location: [UInt8]) {
     guard let limit = KeyRange.successor(ofPrefix: location) else { return nil }
     self.limit = limit
@@ -42,14 +44,14 @@ struct RowGap {
     if endsWithRow, end.starts(with: prefix) { endsWithRow = false }
   }
 
-  /// Whether no row with this key exists.
+  /// Whether this key lies in the gap, so that no row with this key exists.
   func covers(_ key: [UInt8]) -> Bool { !key.isBefore(start) && key.isBefore(end) }
 
   /// Whether a range contains a row; nil if that is unknown.
   func hasRow(_ range: KeyRange) -> Bool? {
     guard covers(range.start) else { return nil }
     guard let last = range.end, end.isBefore(last) else {
-      // The range is unbounded, or ends within the gap.
+      // The range is unbounded, so the answer is unknown, or it ends within the gap and has no row.
       return range.end == nil ? nil : false
     }
     return endsWithRow ? true : nil
@@ -57,7 +59,8 @@ struct RowGap {
 }
 
 extension RowGap {
-  /// Creates an unknown gap around the sorted changes of an update; nil for fewer than `minimumChanges`.
+  /// Creates a gap around the sorted changes of an update, which covers no keys yet; nil if there are fewer
+  /// than `minimumChanges`.
   init?(around changes: [(path: Path, value: Node)], minimumChanges: Int) {
     guard changes.count >= minimumChanges, let first = changes.first?.path,
       let last = changes.last?.path

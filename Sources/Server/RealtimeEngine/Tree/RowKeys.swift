@@ -12,10 +12,10 @@
 //   'm'                      set by the last commit that cleared rows (see BatchWriter)
 //   'g', 'G', 'n', 'x'       subtrees with rows under another prefix (see Generations/GenerationRows)
 //
-// A path is the UTF-8 of its keys, each followed by 0x00. Keys contain no byte below 0x20. A location's rows
-// are therefore those with its path as prefix, its priority precedes its children, and the rows of a child
-// are contiguous.
-// Example: /shop/tea = 41 is 74 73686f70 00 746561 00 -> 02 ... (see NodeCoding).
+// A path is the UTF-8 of its keys, each followed by 0x00. Keys contain no byte below 0x20. Therefore the rows
+// of a location are those with its path as prefix, its priority row precedes the rows of its children, and
+// the rows of each child are contiguous. Example: /shop/tea = 41 is 74 73686f70 00 746561 00 -> 02 ... (see
+// NodeCoding).
 
 import OrderedStore
 import RealtimeModel
@@ -27,12 +27,12 @@ typealias ChildKey = RealtimeModel.ChildKey
 enum RowKeys {
   static let tree = UInt8(ascii: "t")
   static let session = UInt8(ascii: "d")
-  /// Set by the last commit that cleared rows.
+  /// The key of the mark row, which the last commit that cleared rows has written (see `BatchWriter`).
   static let mark: [UInt8] = [UInt8(ascii: "m")]
   static let terminator: UInt8 = 0x00
   static let priority: UInt8 = 0x01
 
-  /// The row of a leaf at a path, or of a priority if the path ends in `.priority`.
+  /// The row key of a leaf at a path, or of a priority if the path ends in `.priority`.
   static func row(of path: Path) -> [UInt8] { row(of: path.keys[...]) }
 
   static func row(of keys: ArraySlice<ChildKey>) -> [UInt8] {
@@ -55,15 +55,15 @@ enum RowKeys {
   /// All rows at and below a location.
   static func range(of path: Path) -> KeyRange { KeyRange(prefix: row(of: path)) }
 
-  /// All rows of all sessions.
+  /// The range of all onDisconnect rows of all sessions.
   static let sessions = KeyRange(prefix: [session])
 
   static func prefix(ofSession name: String) -> [UInt8] { [session] + Array(name.utf8) + [terminator] }
 
   static func caller(ofSession name: String) -> [UInt8] { prefix(ofSession: name) + [UInt8(ascii: "c")] }
 
-  /// The prefix of a session's onDisconnect values at and below a path; also the row of the value at the
-  /// path.
+  /// The prefix of the rows of a session's onDisconnect values at and below a path. It is also the row key of
+  /// the value at the path itself.
   static func disconnect(ofSession name: String, at path: Path) -> [UInt8] {
     var bytes = prefix(ofSession: name) + [UInt8(ascii: "w")]
     append(path.keys[...], to: &bytes)

@@ -1,21 +1,24 @@
-// Reads a query's window in key order from the rows of a location, at the cost of the window.
+// Reads the window of a query in key order from the rows of a location. The cost depends on the size of the
+// window, not of the location.
 //
 // Rows are sorted by bytes. In key order integers come first, by value, and then all other keys in UTF-16
 // order (see UTF16KeyIterator). Canonical integers are found one after the other from the lower bound on (see
 // IntegerKeyIterator). Negative integers and those with leading zeros are rare: they are found by prefix and
-// sorted. From the upper end integers cannot be searched, because a longer one may follow anywhere.
+// sorted. Backwards, integers cannot be found one after the other, because larger integers may have rows
+// anywhere among the others. A query for the last children that needs integer keys therefore reads all of
+// them within its bounds.
 
 import OrderedStore
 import RealtimeModel
 
 extension Tree {
-  /// The maximum number of children read outside the window.
+  /// The maximum number of children outside the window that one query may read.
   private static let maximumMisses = 256
 
-  /// The keys of a query's window in key order; nil if the rows do not yield them without reading many other
-  /// children.
+  /// The keys of a query's window in key order; nil if finding them would read more than `maximumMisses`
+  /// other children.
   ///
-  /// - Parameter query: ordered by key, or by priority where no child has one.
+  /// - Parameter query: a query ordered by key, or by priority if no child has a priority.
   func keysInOrder(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
     guard let bounds = KeyBounds(query) else { return [] }
     let scanner = ChildScanner(view: view, prefix: RowKeys.row(of: path))
@@ -36,7 +39,8 @@ extension Tree {
     return integers + strings
   }
 
-  /// The keys within bounds that are not integers, from one end on.
+  /// The keys within the bounds that are not integers, from the lower bound up, or in reverse from the upper
+  /// bound down.
   private func strings(
     _ scanner: ChildScanner, _ bounds: KeyBounds, _ limit: Int, reverse: Bool, _ missBudget: inout Int
   ) throws -> [ChildKey]? {
@@ -58,7 +62,7 @@ extension Tree {
 
   // MARK: Integers
 
-  /// All integer keys within bounds, in order.
+  /// All integer keys within the bounds, in order.
   private func allIntegers(_ scanner: ChildScanner, _ bounds: KeyBounds, _ missBudget: inout Int) throws
     -> [ChildKey]?
   {
@@ -70,7 +74,7 @@ extension Tree {
     return found.sorted()
   }
 
-  /// The first integer keys within bounds, in order.
+  /// The first integer keys within the bounds, in order.
   private func firstIntegers(
     _ scanner: ChildScanner, _ bounds: KeyBounds, _ limit: Int, _ missBudget: inout Int
   ) throws -> [ChildKey]? {
@@ -79,7 +83,7 @@ extension Tree {
     for range in ChildScanner.nonCanonicalIntegers {
       guard try integers(scanner, range, bounds, &found, &missBudget) else { return nil }
     }
-    // Negative integers come first. If they fill the window no other key matters.
+    // Negative integers come first. If they fill the window, no other key is needed.
     found.sort()
     if found.count(where: { ($0.integerValue ?? 0) < 0 }) >= limit { return Array(found.prefix(limit)) }
     var numbers = IntegerKeyIterator(scanner, from: bounds.lowerInteger)
@@ -97,8 +101,8 @@ extension Tree {
     return Array(found.sorted().prefix(limit))
   }
 
-  /// Adds the integer keys within bounds whose rows are in a range. Returns false if too many other keys are
-  /// there.
+  /// Adds the integer keys within the bounds whose rows are in a range. Returns false if reading the range
+  /// exhausts `missBudget`.
   private func integers(
     _ scanner: ChildScanner, _ range: (start: [UInt8], end: [UInt8]), _ bounds: KeyBounds,
     _ found: inout [ChildKey],
@@ -124,7 +128,8 @@ private struct KeyBounds {
   /// Returns nil if the bounds are empty.
   init?(_ query: QuerySpec) {
     self.query = query
-    // In this order the sort value of every child is null.
+    // The query is ordered by key, or by priority without priorities. So the sort value of every child is
+    // null, and bounds compare keys only.
     switch query.startSortKey.map({ ($0.value, $0.key) }) {
     case nil, (.null, .minimum)?: lower = nil
     case (.null, let key)?: lower = key
@@ -138,7 +143,7 @@ private struct KeyBounds {
 
   func contains(_ key: ChildKey) -> Bool { query.contains(SortKey(value: .null, key: key)) }
 
-  /// Whether a key is outside the bounds, past the far end.
+  /// Whether a key is at or past the bound at which the iteration ends.
   func isPastEnd(_ key: ChildKey, reverse: Bool) -> Bool {
     reverse ? lower.map { key <= $0 } ?? false : upper.map { $0 <= key } ?? false
   }
@@ -148,9 +153,9 @@ private struct KeyBounds {
     (upper.map { $0.integerValue == nil && $0 != .minimum } ?? true) && lower != .maximum
   }
 
-  /// The integer of the lower bound.
+  /// The lower bound as an integer; nil if it is not an integer.
   var lowerInteger: Int32? { lower?.integerValue }
-  /// The bounds, where they are not integers.
+  /// The bounds as UTF-8; nil if they are integers.
   var lowerString: [UInt8]? { lower.flatMap { $0.integerValue == nil ? Array($0.text.utf8) : nil } }
   var upperString: [UInt8]? { upper.flatMap { $0.integerValue == nil ? Array($0.text.utf8) : nil } }
 }

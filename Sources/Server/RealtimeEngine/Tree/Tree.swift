@@ -1,10 +1,12 @@
-// Reads and replaces values of the tree in its rows, by the rules of Firebase's data model.
+// Reads and replaces values of the tree, which is stored as one row for each leaf, by the rules of Firebase's
+// data model.
 //
 // Invariants of the rows
 //   1. A location with a leaf row has no other row at or below it.
 //   2. A location has a priority row only if a child has rows.
-//   3. Replacing a value costs the depth of its location, the rows written and, up to a limit, the rows
-//      replaced. More rows are cleared in the background (see Generations/).
+//   3. The cost of replacing a value depends on the depth of its location and the numbers of rows written and
+//      replaced. Beyond a limit, replaced rows cost nothing here: they are cleared in the background (see
+//      Generations/).
 
 import OrderedStore
 import RealtimeModel
@@ -23,7 +25,7 @@ struct Tree {
   func node(at path: Path) throws -> Node {
     if path.isPriority { return try priority(at: path.dataPath).map { .leaf($0.leafValue) } ?? .empty }
     if let node = cache?.node(at: path) {
-      // The cached node may have grown since it was read.
+      // Writes may have enlarged the cached node since it was read.
       guard node.estimatedSize <= limits.responseBytes else { throw RealtimeError.tooBig }
       return node
     }
@@ -60,7 +62,7 @@ struct Tree {
     return rows >= 0 && bytes >= 0 ? assembler.finish() : nil
   }
 
-  /// A location without its grandchildren: reads one row of each child.
+  /// The keys of a location's children, or its leaf value. Reads one row of each child.
   ///
   /// - Throws: ``RealtimeError/tooBig`` above the limit of a response; errors of the store.
   func shallow(at path: Path) throws -> ShallowNode {
@@ -130,7 +132,7 @@ struct Tree {
     return try NodeDecoder.decode(row.value).leafValue.map { try Priority($0) }
   }
 
-  /// The kind of a location, by its first row.
+  /// The kind of a location, which its first row shows.
   private enum Presence {
     case empty
     case leaf(Node)
@@ -156,12 +158,13 @@ struct Tree {
 
   /// Replaces the value, or the priority, at a path.
   ///
-  /// After a removal the caller has to call ``clearOrphanedPriorities(above:in:)`` before it changes the
-  /// location's siblings other than by removing them.
+  /// After a removal the caller may remove more siblings of the location. Before it changes siblings in
+  /// another way it has to call ``clearOrphanedPriorities(above:in:)``.
   ///
   /// - Parameters:
-  ///   - object: a location that is known to keep a child.
-  ///   - gap: the known gap around the path; nil if none is tracked.
+  ///   - object: a location that is known to have children, so that it needs no check for a leaf; nil if none
+  ///     is known.
+  ///   - gap: a range without rows that saves scans (see `RowGap`); nil if none is tracked.
   /// - Returns: whether the value changed, and the previous value if it was known without reading all of it.
   func set(
     _ path: Path, to node: Node, inside object: Path? = nil, _ gap: inout RowGap?, in writer: BatchWriter
@@ -181,8 +184,8 @@ struct Tree {
       before = .empty
       if node.isEmpty { return (false, before) }
     } else if before == nil {
-      // Most writes replace a leaf. Its single row is found by a point read, which searches fewer tables than
-      // a scan.
+      // Most writes replace a leaf. A point read finds its single row, and searches fewer of the store's
+      // tables than a scan.
       if let leaf = try writer.get(row) {
         before = try NodeDecoder.decode(leaf.value)
       } else {
@@ -212,16 +215,17 @@ struct Tree {
     return (true, before)
   }
 
-  /// Replaces a location by staged rows, at least one, whose value is not known.
+  /// Replaces a location by the rows of a staged generation, which has at least one row. The value is not in
+  /// memory, so it is removed from the cache.
   func place(_ generation: StagedGeneration, at path: Path, in writer: BatchWriter) throws {
     if case .empty = try presence(at: path) { try replaceLeaf(above: path, in: writer) }
     try writer.place(generation, at: RowKeys.row(of: path))
     cache?.forget(path)
   }
 
-  /// Replaces a location by staged rows.
+  /// Replaces a location by the rows of a staged generation.
   ///
-  /// - Parameter deferred: the paths in `node` of values that were not staged.
+  /// - Parameter deferred: the paths in `node` of values that were not staged: resolved server values.
   /// - Returns: the previous value if it was empty or a leaf.
   func place(
     _ generation: StagedGeneration, at path: Path, _ node: Node, _ deferred: [Path], in writer: BatchWriter
@@ -267,7 +271,8 @@ struct Tree {
     return true
   }
 
-  /// Turns a leaf above a location that gets a value into an object with the same priority.
+  /// If an ancestor of a location that gets a value is a leaf, turns the leaf into an object with the same
+  /// priority.
   private func replaceLeaf(above path: Path, in writer: BatchWriter) throws {
     var nothing: RowGap?
     try replaceLeaf(above: path, inside: nil, &nothing, in: writer)
@@ -291,7 +296,7 @@ struct Tree {
         }
         return
       }
-      // The location is an object: no leaf is above it.
+      // The location has another child, so it is an object, and none of its ancestors is a leaf.
       if try hasSibling(after: child, in: location, gap) { return }
       child = location
     }
@@ -316,8 +321,9 @@ struct Tree {
     return emptied
   }
 
-  /// Whether a location has a child after another. Callers check this side first: an update removes children
-  /// in order, and a reverse scan would step over the rows that it has removed.
+  /// Whether a location has another child after `child`. Callers check this before
+  /// ``hasSibling(before:in:)``: an update removes children in order, so a reverse scan has to skip many
+  /// removed rows.
   private func hasSibling(
     after child: Path, in location: Path, _ gap: RowGap? = nil
   ) throws -> Bool {

@@ -1,6 +1,6 @@
-// Caches subtrees as nodes, each complete for its location, so that frequent reads touch no rows.
+// Caches the complete values of subtrees as nodes, so that frequent reads touch no rows.
 //
-// The cache belongs to the executor: it shows the sequenced state, durable or in flight.
+// The executor owns the cache, which shows the sequenced state, whether durable or in flight.
 //
 // Invariants
 //   1. No cached subtree is within another.
@@ -21,7 +21,7 @@ final class TreeCache {
   private var root = Location()
   private var clock: UInt64 = 0
   private let budget: Int
-  /// The background reads, which have to follow the same changes.
+  /// The background reads in progress, which receive the same changes.
   let backgroundReads = BackgroundReads()
   /// The estimated memory of the cached subtrees, in bytes.
   private(set) var cost = 0

@@ -1,22 +1,23 @@
-// Holds the window of one filtered query on a location that is not in memory: the keys and sort keys of its
-// children, not their values.
+// Holds the window of one filtered query (the children that it shows) on a location that is not in memory. It
+// has only the keys and sort keys of the children, not their values.
 
 import RealtimeModel
 
-/// The window of a filtered query, updated child by child.
+/// The window of a filtered query. `RowWindowHandler` updates it for each changed child.
 ///
-/// Invariant: it holds the children in the query's range up to `limitBoundary`, or all children in the range
-/// without one. It holds fewer only while ``isShort`` is true, which means that children beyond the boundary
-/// have to be read.
+/// Invariant: the window holds the children in the query's range up to `limitBoundary`, or all children in
+/// the range if `limitBoundary` is nil. While ``isShort`` is true, children beyond the boundary may belong to
+/// the window too, and have to be read from rows.
 struct RowWindow {
   let query: QuerySpec
   private let range: QueryRange
-  /// The shown children and their sort keys.
+  /// The keys of the children in the window, with their sort keys.
   private(set) var sortKeys: [ChildKey: SortKey] = [:]
-  /// With the limit reached, the sort key of the last child in query order: the next to leave.
+  /// The sort key of the last child in query order, once the limit is reached. That child leaves the window
+  /// first.
   private(set) var limitBoundary: SortKey?
 
-  /// - Parameter sortKeys: the complete window, as rows give it.
+  /// - Parameter sortKeys: the sort keys of all children in the window, as read from rows.
   init(_ query: QuerySpec, _ sortKeys: [SortKey]) {
     self.query = query
     range = QueryRange(query)
@@ -27,7 +28,7 @@ struct RowWindow {
 
   private var limit: Int { query.limit?.count ?? .max }
 
-  /// Whether children beyond the boundary may fill free positions.
+  /// Whether the window has fewer children than its limit and children beyond the boundary may fill it.
   var isShort: Bool { limitBoundary != nil && sortKeys.count < limit }
 
   /// Whether a sort key lies in the window.
@@ -36,7 +37,8 @@ struct RowWindow {
     return limitBoundary.map { !isAfter(sortKey, $0) } ?? true
   }
 
-  /// Moves a child to its current sort key, or removes it; returns false if nothing changed.
+  /// Moves a child to its current sort key, or removes it if that is nil or outside the window. Returns false
+  /// if nothing changed.
   mutating func move(_ key: ChildKey, to sortKey: SortKey?, _ undo: inout Undo) -> Bool {
     let sortKey = sortKey.flatMap { isInside($0) ? $0 : nil }
     guard sortKeys[key] != sortKey else { return false }
@@ -62,9 +64,9 @@ struct RowWindow {
     return removed.map(\.key)
   }
 
-  /// Replaces the window by the current one, as rows give it.
+  /// Adds the missing children, given the current window as read from rows.
   ///
-  /// - Returns: the new children.
+  /// - Returns: the added children.
   mutating func fill(_ now: [SortKey], _ undo: inout Undo) -> [ChildKey] {
     var added: [ChildKey] = []
     for sortKey in now where sortKeys[sortKey.key] != sortKey {

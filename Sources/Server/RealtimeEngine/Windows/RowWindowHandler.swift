@@ -1,32 +1,35 @@
-// Handles filtered listens on locations too large for memory: reads their windows by rows, and updates them
-// with every write. The cost depends on the window, not on the location (decision 0015).
+// Handles filtered listens on locations too large for memory. It reads the window of each query (the children
+// that the query shows) from index or child rows, and updates it with every write. The cost depends on the
+// size of the window, not of the location (decision 0015).
 //
-// The fan-out stage follows such a location like any other, but on a filtered value: one with only the
-// children that some window shows. The first children of a filtered value are the first children of the
-// location. A batch therefore reports each child that enters a window, with its value, and each child that
-// leaves every window. It omits changes of other children.
+// The fan-out stage treats such a location like any other, but holds only a filtered value: the children that
+// some window shows. Each of these queries has the same window on the filtered value as on the complete
+// value. A batch therefore reports each child that enters a window, with its value, and each child that no
+// window shows any more. It omits changes of other children.
 //
-// Invariant: at every step, the filtered value has exactly the children in the windows here.
+// Invariant: after every step, the filtered value has exactly the children in the windows of
+// `WindowedLocations`.
 //
-// Rows give the children beyond a window's boundary while its order has rows. When an index is removed, or
-// children get priorities, the location is read in the background and followed as one value from then on. If
-// it is too large for that, its listens end with `too_big`.
+// A window whose order has rows can be refilled from them. When an index is removed, or children get
+// priorities, the order has none. The location is then read in the background, and the fan-out stage gets its
+// complete value. If the value is too large, the filtered listens end with `too_big`.
 
 import OrderedStore
 import RealtimeModel
 
-/// Starts and updates windows that are followed by rows.
+/// Starts filtered listens whose windows are read from rows, and updates these windows.
 struct RowWindowHandler: BatchHandler {
   let batch: BatchExecution
 
-  /// Starts a filtered listen by rows, if its location is large and its order has rows.
+  /// Starts a filtered listen with a row window, if its location is large and its order has rows.
   ///
   /// - Returns: the children that the fan-out stage needs for it; nil if the listen needs the complete value.
   func start(_ listen: RealtimeOperation.Listen, for operation: RealtimeOperation) throws -> Node? {
     let (path, query) = (listen.path, listen.query)
     guard !listen.isDefault, !query.showsAll, !path.isPriority else { return nil }
     switch operation.results.location {
-    // An index may have been completed while the background read found the value too large.
+    // If the background read found the value too large, rows are tried again: an index may have been
+    // completed meanwhile.
     case nil, .failure(.tooBig)?: break
     default: return nil
     }
@@ -36,7 +39,8 @@ struct RowWindowHandler: BatchHandler {
         windows.addListen(path, query, nil, journal)
         return .empty
       }
-      // A window may lack children now. Those of a new window would appear in it without a notification.
+      // While the complete value is being read, an existing window may lack children. Children that a new
+      // window adds to the filtered value could then appear in the existing window without a notification.
       if known.isReadingFullValue { return nil }
     } else {
       guard !executor.orders.has(path), tree.cache?.node(at: path) == nil,
@@ -59,7 +63,8 @@ struct RowWindowHandler: BatchHandler {
     return .object(children)
   }
 
-  /// The keys of a window by rows; nil where rows do not give it, or it has more than `maximum` children.
+  /// The keys of a window's children, read from rows. Returns nil if the order has no rows, or the window has
+  /// more than `maximum` children.
   private func keysByRows(_ query: QuerySpec, at path: Path, atMost maximum: Int) throws -> [ChildKey]? {
     var query = query
     if query.limit.map({ $0.count > maximum }) ?? true {
@@ -83,10 +88,10 @@ struct RowWindowHandler: BatchHandler {
 
   // MARK: Writes
 
-  /// Updates the windows that changes concern, after the changes are in the tree.
+  /// Updates the windows that a write affects. Called after the write has changed the tree.
   ///
   /// - Parameter changes: the changes as listeners receive them.
-  /// - Returns: the changes of the filtered value, for each followed location above a change.
+  /// - Returns: the changes of the filtered value, for each location with row windows above a change.
   func follow(_ changes: [Change]) throws -> [Path: [WindowChange]] {
     let windows = executor.windows
     guard !windows.isEmpty else { return [:] }
@@ -97,7 +102,8 @@ struct RowWindowHandler: BatchHandler {
         if windows[above] != nil { touched[above, default: []].append(change) }
       }
       for path in windows.inside(change.path) {
-        // Listeners receive the complete new value of the location, and follow it from then on.
+        // The location was replaced, so the fan-out stage gets its complete value from the write, and the row
+        // windows end. An unchanged value keeps them.
         if let before = change.before, let relative = path.relative(to: change.path),
           before.descendant(relative) == change.value.descendant(relative)
         {
@@ -164,10 +170,11 @@ struct RowWindowHandler: BatchHandler {
         if let child = try smallChild(key, at: path) {
           notified.append((Path(keys: [key]), child))
         } else if let complete = inside[key]?.first, complete.path.count == 1 {
-          // The write contains the complete child, however large it is.
+          // The child is too large to be read here, but the write contains all of it.
           notified.append(complete)
         } else {
-          // The child is too large to be read here. It appears once the complete location is read.
+          // The child is too large to be read here. Its listeners receive it once the complete location has
+          // been read.
           for query in now.windows.keys where now.windows[query]?.sortKeys[key] != nil {
             windows.change(path, query, journal) { _ = $0.move(key, to: nil, &$1) }
           }
@@ -179,18 +186,19 @@ struct RowWindowHandler: BatchHandler {
     return notified.sorted { $0.path < $1.path }
   }
 
-  /// The sort keys of a window's children by rows; nil where rows do not give them.
+  /// The sort keys of a window's children, read from rows; nil if the order has no rows.
   private func sortKeysByRows(_ query: QuerySpec, at path: Path) throws -> [SortKey]? {
     guard let keys = try keysByRows(query, at: path, atMost: query.limit?.count ?? .max) else { return nil }
     return try keys.compactMap { try tree.sortKey(of: $0, in: path, by: query.ordering) }
   }
 
-  /// Requests the complete value of a location, which is followed from then on.
+  /// Requests a background read of a location's complete value, which will replace its row windows.
   private func leaveRows(_ path: Path) {
     if executor.windows.beginReadingFullValue(path, journal) { executor.events.rowWindowsEnded(path) }
   }
 
-  /// Follows a location as one value from now on, or ends its listens if the value is too large.
+  /// Passes a location's complete value to the fan-out stage and ends its row windows. Ends its filtered
+  /// listens instead if the value is too large.
   func followFullValue(_ path: Path, for operation: RealtimeOperation) throws {
     guard executor.windows[path]?.isReadingFullValue == true else { return }
     do {

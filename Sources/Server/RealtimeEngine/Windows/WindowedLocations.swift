@@ -1,20 +1,21 @@
-// Records the large locations that are followed by rows, each with the windows of the queries that clients
-// listen to. The fan-out stage has the children in these windows and no others.
+// Records the large locations whose windows are updated from rows, each with the windows of the queries that
+// clients listen to. The fan-out stage has only the children in these windows (see `RowWindowHandler`).
 
 import RealtimeModel
 
 /// A change of a location's filtered value, relative to the location.
 typealias WindowChange = (path: Path, value: Node)
 
-/// The locations that are followed by rows.
+/// The locations with row windows.
 ///
-/// `@unchecked Sendable`: batches touch it, which execute one at a time, and between batches the batch loop.
+/// `@unchecked Sendable`: only batches, which execute one at a time, and the batch loop between them access
+/// it.
 final class WindowedLocations: @unchecked Sendable {
   struct Location {
     var windows: [QuerySpec: RowWindow] = [:]
     /// Number of listens for each query.
     fileprivate var listens: [QuerySpec: Int] = [:]
-    /// Whether the complete value is being read, because rows no longer give the windows.
+    /// Whether the complete value is being read, because the windows can no longer be updated from rows.
     fileprivate(set) var isReadingFullValue = false
 
     /// Whether some window shows a child.
@@ -22,21 +23,21 @@ final class WindowedLocations: @unchecked Sendable {
   }
 
   private(set) var locations: [Path: Location] = [:]
-  /// Number of followed locations at each path and below it.
+  /// Number of these locations at each path and below it.
   private var countsBelow: [Path: Int] = [:]
 
   var isEmpty: Bool { locations.isEmpty }
 
   subscript(path: Path) -> Location? { locations[path] }
 
-  /// The followed locations at a path and below it.
+  /// The locations with row windows at a path and below it.
   func inside(_ path: Path) -> [Path] {
     countsBelow[path] == nil ? [] : locations.keys.filter { path.contains($0) }
   }
 
   /// Adds a listen.
   ///
-  /// - Parameter window: the window of its query; nil if the query is followed already.
+  /// - Parameter window: the window of its query; nil if another listen of the same query has added it.
   func addListen(_ path: Path, _ query: QuerySpec, _ window: RowWindow?, _ journal: SessionJournal) {
     if locations[path] == nil {
       set(path, to: Location())
@@ -53,7 +54,7 @@ final class WindowedLocations: @unchecked Sendable {
     }
   }
 
-  /// Removes a listen, if its location is followed by rows.
+  /// Removes a listen, if its location has row windows.
   func removeListen(_ path: Path, _ query: QuerySpec, _ journal: SessionJournal) {
     guard let location = locations[path], let count = location.listens[query] else { return }
     if count > 1 {
@@ -70,21 +71,22 @@ final class WindowedLocations: @unchecked Sendable {
     }
   }
 
-  /// Removes a location, which is followed as one value from now on, or not at all.
+  /// Removes a location, because the fan-out stage has its complete value from now on or its last filtered
+  /// listen has ended.
   func remove(_ path: Path, _ journal: SessionJournal) {
     guard let location = locations[path] else { return }
     set(path, to: nil)
     journal.record { self.set(path, to: location) }
   }
 
-  /// Changes a window in sortKey.
+  /// Changes a window in place, and records how to undo the change.
   func change<Result>(
     _ path: Path, _ query: QuerySpec, _ journal: SessionJournal,
     _ body: (inout RowWindow, inout RowWindow.Undo) throws -> Result
   ) rethrows -> Result? {
     guard var window = locations[path]?.windows[query] else { return nil }
-    // Without the dictionary's reference the change copies nothing, unless the caller keeps the earlier
-    // window.
+    // Removing the window from the dictionary makes its reference unique, so the change does not copy it,
+    // unless the caller holds another copy.
     locations[path]?.windows[query] = nil
     var undo = RowWindow.Undo(window)
     defer {
@@ -94,7 +96,8 @@ final class WindowedLocations: @unchecked Sendable {
     return try body(&window, &undo)
   }
 
-  /// Records that the complete value of a location is being read; returns false if it is already.
+  /// Records that the complete value of a location is being read. Returns false if a read is in progress
+  /// already.
   func beginReadingFullValue(_ path: Path, _ journal: SessionJournal) -> Bool {
     guard let location = locations[path], !location.isReadingFullValue else { return false }
     locations[path]?.isReadingFullValue = true

@@ -1,4 +1,4 @@
-// The size of a document, by the product's published formula.
+// The size of a document, by Cloud Firestore's published formula.
 
 /// The size formula, in which the limit of 1 MiB and storage are measured.
 public enum DocumentSize {

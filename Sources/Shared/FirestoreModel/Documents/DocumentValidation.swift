@@ -1,6 +1,6 @@
 // Validates the contents of documents: once, before a write is applied. Stored documents need no further check.
 //
-// Invariant: every error is INVALID_ARGUMENT, with the product's message where it is known.
+// Invariant: every error is INVALID_ARGUMENT, with Cloud Firestore's error message where it is known.
 
 /// The rules for stored fields.
 public enum DocumentValidation {

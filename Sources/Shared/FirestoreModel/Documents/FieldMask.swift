@@ -83,7 +83,7 @@ extension MapValue {
 }
 
 extension ArraySlice<FieldPath> {
-  /// The paths without the first, and without those directly after it whose name at `depth` passes the test.
+  /// Drops the first path, and the paths directly after it as long as their name at `depth` passes the test.
   fileprivate func dropping(at depth: Int, while test: (String) -> Bool) -> ArraySlice<FieldPath> {
     var low = startIndex + 1
     var high = endIndex

@@ -2,7 +2,7 @@
 //
 // Invariant: the result equals setting or removing one path after the other, in any order. The order does not matter:
 // of two paths, one inside the other, the outer one decides. The cost is the fields plus the mask if the mask is
-// sorted, as in a `Write`. The bound matters because clients send both and other writes wait meanwhile.
+// sorted, as in a `Write`. The bound matters because clients choose both sizes and other writes wait meanwhile.
 
 extension MapValue {
   /// These fields after a masked update: sets the mask's paths that the update contains and removes the others.

@@ -1,10 +1,10 @@
-// The error type of Cloud Firestore: a status code and the product's message.
+// The error type of Cloud Firestore: a status code and a message.
 
 /// An error of Cloud Firestore: the canonical code and the message that the caller sees.
 public struct FirestoreError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The canonical status code.
   public var code: StatusCode
-  /// The description, in the product's words where they are known.
+  /// The description, in Cloud Firestore's words where they are known.
   public var message: String
   /// The invalid fields of a request. Only requests in JSON report them.
   public var fieldViolations: [FieldViolation] = []

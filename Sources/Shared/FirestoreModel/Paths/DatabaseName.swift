@@ -1,4 +1,4 @@
-// The name of a database.
+// The full name of a database: its project and its id within the project.
 
 /// `projects/{project}/databases/{database}`.
 public struct DatabaseName: Sendable {

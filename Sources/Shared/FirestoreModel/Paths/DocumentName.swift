@@ -25,7 +25,7 @@ public struct DocumentName: Hashable, Sendable {
 
   /// Parses and validates a full name.
   ///
-  /// - Throws: INVALID_ARGUMENT with the product's message.
+  /// - Throws: INVALID_ARGUMENT with Cloud Firestore's error message.
   public init(parsing name: String) throws(FirestoreError) {
     var parser = NameParser(name, kind: "Document name")
     database = try parser.database()
@@ -113,7 +113,7 @@ public struct ParentName: Hashable, Sendable, CustomStringConvertible {
 
   /// Parses and validates a parent's full name.
   ///
-  /// - Throws: INVALID_ARGUMENT with the product's message.
+  /// - Throws: INVALID_ARGUMENT with Cloud Firestore's error message.
   public init(parsing name: String) throws(FirestoreError) {
     var parser = NameParser(name, kind: "Document parent name")
     database = try parser.database()

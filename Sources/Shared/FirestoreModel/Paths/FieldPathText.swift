@@ -6,7 +6,7 @@
 extension FieldPath: CustomStringConvertible {
   /// Parses the text form.
   ///
-  /// - Throws: INVALID_ARGUMENT with the product's message.
+  /// - Throws: INVALID_ARGUMENT with Cloud Firestore's error message.
   public init(parsing text: String) throws(FirestoreError) {
     // Quotes and backslashes cost most with names of one byte: five bytes of text for two bytes of the path.
     guard text.utf8.count <= 3 * Limits.fieldPathBytes else { throw FieldPath.tooLong }

@@ -1,4 +1,4 @@
-// Parses full resource names, with the product's error messages.
+// Parses full resource names, with Cloud Firestore's error messages.
 //
 // Invariant: the parsed names need no further validation, except for the parity of the path.
 

@@ -1,5 +1,5 @@
-// The disjunctive normal form of a filter: alternatives, each a list of terms. Plans are built from it, and the product
-// limits the number of alternatives.
+// The disjunctive normal form of a filter: alternatives, each a list of terms. Plans are built from it, and Cloud
+// Firestore limits the number of alternatives.
 //
 // Invariant: a document matches the filter exactly if it matches all terms of one alternative. The number of
 // alternatives is computed before any is built, so that no filter can exhaust the memory.

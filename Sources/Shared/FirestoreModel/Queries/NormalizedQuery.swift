@@ -30,7 +30,7 @@ public struct NormalizedQuery: Hashable, Sendable {
 
   /// Validates and normalizes a query.
   ///
-  /// - Throws: INVALID_ARGUMENT with the product's message.
+  /// - Throws: INVALID_ARGUMENT with Cloud Firestore's error message.
   public init(_ query: Query, limits: FirestoreLimits = .standard) throws(FirestoreError) {
     try query.validate(limits: limits)
     let structured = query.structured.comparable

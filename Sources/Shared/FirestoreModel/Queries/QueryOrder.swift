@@ -37,8 +37,8 @@ extension StructuredQuery {
     return result
   }
 
-  /// The query with all directions reversed and the cursors exchanged. Clients request the last results of a limit with
-  /// it.
+  /// The query with all directions reversed and the cursors exchanged. Clients send it for a limit to the last
+  /// results, and reverse the results.
   public var reversed: StructuredQuery {
     var result = self
     result.orderBy = normalizedOrder.map { Order($0.field, $0.direction.reversed) }

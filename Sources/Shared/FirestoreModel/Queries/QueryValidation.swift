@@ -1,10 +1,10 @@
-// Validates queries by the product's rules.
+// Validates queries by Cloud Firestore's rules.
 //
-// Invariant: every error is INVALID_ARGUMENT, with the product's message where it is known. A valid query can be
-// normalized, planned and matched.
+// Invariant: every error is INVALID_ARGUMENT, with Cloud Firestore's error message where it is known. A valid
+// query can be normalized, planned and matched.
 
 extension Query {
-  /// Checks the query against the product's rules.
+  /// Checks the query against Cloud Firestore's rules.
   public func validate(limits: FirestoreLimits = .standard) throws(FirestoreError) {
     let query = structured
     if query.from.count > 1 {
@@ -110,7 +110,7 @@ extension Query {
     }
   }
 
-  /// The product rejects an equality on `__name__` with a range on another field, unless `__name__` has a range as
+  /// Cloud Firestore rejects an equality on `__name__` with a range on another field, unless `__name__` has a range as
   /// well.
   private func validateKey(_ conjuncts: [Filter]) throws(FirestoreError) {
     var namesOne = false

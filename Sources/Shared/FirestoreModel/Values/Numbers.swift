@@ -18,7 +18,7 @@ public enum Numbers {
     if b.isNaN { return .descending }
     if b >= 0x1p63 { return .ascending }
     if b < -0x1p63 { return .descending }
-    // Now b's integer part fits; the fraction decides between equal integer parts.
+    // Now b's integer part fits into 64 bits; the fraction decides between equal integer parts.
     let whole = b.rounded(.towardZero)
     let integer = Int64(whole)
     if a != integer { return a < integer ? .ascending : .descending }

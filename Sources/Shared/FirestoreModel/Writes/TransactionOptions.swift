@@ -1,4 +1,4 @@
-// The options with which a transaction begins.
+// Transaction options: whether a transaction writes, and how it reads.
 
 /// The mode of a transaction.
 public enum TransactionOptions: Hashable, Sendable {
@@ -22,9 +22,9 @@ public enum TransactionOptions: Hashable, Sendable {
 public enum ReadConsistency: Hashable, Sendable {
   /// The newest state.
   case latest
-  /// Inside a running transaction.
+  /// The state that the running transaction with this token sees.
   case transaction([UInt8])
-  /// In a transaction that this read begins.
+  /// The state that a new transaction sees, which this read begins.
   case newTransaction(TransactionOptions)
   /// The state at a past time.
   case readTime(Timestamp)

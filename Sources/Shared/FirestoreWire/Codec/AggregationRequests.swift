@@ -1,4 +1,5 @@
-// Decodes requests for aggregations, like other requests with queries, without the generated messages.
+// Decodes requests for aggregations without the generated messages, which do not keep all field names distinct
+// (see QueryDecoding).
 
 public import FirestoreModel
 

@@ -1,4 +1,4 @@
-// Decodes masks and projections.
+// Decodes the paths of field masks (of reads and writes) and of projections (of queries).
 
 import FirestoreModel
 

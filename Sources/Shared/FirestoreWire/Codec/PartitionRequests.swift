@@ -1,4 +1,5 @@
-// Decodes requests to partition a query, like other requests with queries, without the generated messages.
+// Decodes requests to partition a query without the generated messages, which do not keep all field names distinct
+// (see QueryDecoding).
 
 public import FirestoreModel
 

@@ -54,7 +54,8 @@ public struct ProtobufReader {
     if position == end { return nil }
     let start = position
     let raw = try varint()
-    // A tag has 32 bits and, as in protobuf's own runtimes, at most the five bytes that these need.
+    // A tag has at most 32 bits. As in protobuf's own runtimes, it may have at most five bytes, the length of a
+    // 32-bit varint.
     guard raw <= UInt32.max, position &- start <= 5, raw >> 3 != 0,
       let type = WireType(rawValue: UInt8(raw & 7))
     else { throw ProtobufReader.malformed }

@@ -4,7 +4,7 @@
 // dictionaries of Swift strings, which treat two spellings of a letter as one key.
 //
 // Invariant: the decoder rejects messages that the model cannot express, such as a filter without a kind. The
-// validation of `Query` rejects queries that the product forbids.
+// validation of `Query` rejects queries that Cloud Firestore forbids.
 
 public import FirestoreModel
 

@@ -1,7 +1,7 @@
 // Converts queries between the generated messages and the model.
 //
 // Invariant: the conversion rejects messages that the model cannot express, such as a filter without a kind. The
-// validation of `Query` rejects queries that the product forbids.
+// validation of `Query` rejects queries that Cloud Firestore forbids.
 
 public import FirestoreModel
 public import FirestoreProtobuf

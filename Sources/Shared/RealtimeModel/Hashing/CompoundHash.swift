@@ -1,10 +1,11 @@
-// The compound hash: hashes of consecutive ranges of a value's leaves. The server sends only the ranges that differ.
+// The compound hash of a value: the hashes of consecutive ranges of its leaves. A client sends it with a listen, so
+// that the server sends only the ranges that differ.
 
-/// A peer's compound hash: the ends of its ranges and their hashes.
+/// The compound hash of a peer's value: the ends of its ranges and their hashes.
 public struct CompoundHash: Sendable, Equatable {
   /// The path of the last leaf of each range, in ascending order.
   public var paths: [Path]
-  /// The hash of each range, and of the open range after the last path.
+  /// The hash of each range, then the hash of the last range, which has no end.
   public var hashes: [String]
 
   /// Makes a compound hash.
@@ -19,8 +20,9 @@ public struct CompoundHash: Sendable, Equatable {
     self.hashes = hashes
   }
 
-  /// Computes the compound hash of a value with the ranges of the product's clients. A range ends with the first leaf
-  /// after which its text is longer than 512 bytes and longer than ten times the square root of the value's size.
+  /// Computes the compound hash of a value with the ranges of Firebase's clients. The hashed text of a range grows with
+  /// each leaf. The range ends once the text is longer than 512 bytes and longer than ten times the square root of the
+  /// value's size.
   public init(of node: Node) {
     let threshold = max(512, Int((100 * Double(node.estimatedSize)).squareRoot()))
     self.init(of: node) { bytes, path in bytes > threshold && !path.isPriority }

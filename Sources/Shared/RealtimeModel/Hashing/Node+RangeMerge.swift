@@ -1,19 +1,19 @@
-// Range merges: finds the ranges in which a peer's value differs from this node, and replaces ranges.
+// Computes range merges, which replace the ranges of a peer's value that differ from this node. Also applies them.
 
 extension Node {
   /// The range merges that turn a peer's value into this node.
   ///
   /// - Parameter hash: the compound hash of the peer's value.
-  /// - Returns: nil if sending the complete value is cheaper or necessary. An empty list means that the ranges are
-  ///   equal; the values may still differ in a priority that the peer's hash left out.
+  /// - Returns: nil if sending the complete value is cheaper or necessary. An empty list means that all ranges are
+  ///   equal. The values may still differ in a priority that the peer's hash does not cover.
   public func rangeMerges(against hash: CompoundHash) -> [RangeMerge]? {
     var visited = 0
     return rangeMerges(against: hash, visited: &visited)
   }
 
-  /// As ``rangeMerges(against:)``.
+  /// Computes the same as ``rangeMerges(against:)``, and counts the visited nodes.
   ///
-  /// - Parameter visited: incremented by the number of nodes visited to extract the ranges; tests of the cost read it.
+  /// - Parameter visited: incremented by the number of nodes visited to extract the ranges, for tests of the cost.
   func rangeMerges(against hash: CompoundHash, visited: inout Int) -> [RangeMerge]? {
     let differs = differingRanges(hash)
     var merges: [RangeMerge] = []
@@ -51,9 +51,9 @@ extension Node {
   /// Whether sending `size` bytes in ranges costs less than sending the complete value.
   private func isWorthwhile(_ size: Int) -> Bool { size * 10 <= estimatedSize * 9 + 1_000 }
 
-  /// Adds merges that remove priorities which a peer may have and its hash does not show. Mobile clients do not hash
-  /// the priority of an object if none of its keys sorts after ".priority". Each such priority is removed by an
-  /// interval that contains nothing else.
+  /// Adds merges that remove priorities which the peer's hash does not cover. Mobile clients do not hash the priority
+  /// of an object if none of its keys sorts after `.priority`. So where this node has no priority, the peer may still
+  /// have one. Each added merge has an interval that contains only that priority.
   private func addUnseenPriorities(
     _ unseen: inout [RangeMerge], apartFrom merges: [RangeMerge], at path: inout Path
   ) {
@@ -75,7 +75,7 @@ extension Node {
     }
   }
 
-  /// Whether the peer also has a child here that sorts after the priority.
+  /// Whether the peer surely has a child here that sorts after the priority, so that its hash would cover a priority.
   private func isSeen(apartFrom merges: [RangeMerge], at path: Path) -> Bool {
     var isSeen = false
     forEachChild(from: .priority) { key, child in
@@ -104,7 +104,7 @@ extension Node {
     return found
   }
 
-  /// For each of a peer's ranges, whether this value differs in it.
+  /// Returns for each range of a peer's hash whether this value differs in it.
   private func differingRanges(_ hash: CompoundHash) -> [Bool] {
     var differs = [Bool](repeating: true, count: hash.hashes.count)
     differs[hash.paths.count] = false
@@ -113,7 +113,7 @@ extension Node {
     walkRanges(
       &walk,
       willAdd: { walk in
-        // The range ended before this leaf and without its own last leaf, so it counts as different.
+        // The peer's range ends before this leaf, at a leaf that this value does not have. So the range differs.
         while current < hash.paths.count, hash.paths[current] < walk.path {
           current += 1
           walk.discard()
@@ -139,7 +139,7 @@ extension Node {
     return replaced(by: merge.updates, from: merge.start, to: merge.end, at: &path)
   }
 
-  /// The part of a merge at `path`, which is where this node lies.
+  /// Returns this node after the merge. `path` is its location.
   private func replaced(by updates: Node, from start: Path?, to end: Path?, at path: inout Path) -> Node {
     let isAfterStart = start.map { $0 < path } ?? true
     let startsHere = start.map { path.contains($0) } ?? false
@@ -159,7 +159,7 @@ extension Node {
       path.keys.removeLast()
       result = result.settingChild(key, to: now)
     }
-    // A priority counts as a child, also of a leaf. It is inside the interval if the leaf is the start.
+    // A priority counts as a child, even of a leaf. So an interval that starts at a leaf contains the leaf's priority.
     guard priority != nil || updates.priority != nil else { return result }
     path.keys.append(.priority)
     let before = priority.map { Node.leaf($0.leafValue) } ?? .empty
@@ -170,13 +170,13 @@ extension Node {
   }
 }
 
-/// Extracts the part of a value inside one interval. Nodes outside of the interval are not visited, so that all
-/// intervals of a value together cost their contents and the paths to their ends.
+/// Extracts the part of a value inside one interval. Does not visit nodes outside of the interval. So the total cost of
+/// all intervals is proportional to their contents and the paths to their ends.
 private struct IntervalSlice {
   private let start: Path?
   private let end: Path?
   private var path = Path.root
-  /// False if the interval contains a priority without any child.
+  /// False if the interval contains an object's priority but none of its children. A node cannot represent this.
   private(set) var isComplete = true
   /// The number of nodes visited.
   private(set) var visited = 0
@@ -197,7 +197,8 @@ private struct IntervalSlice {
     case .empty: return .empty
     case .leaf:
       if isInside(path) { return node }
-      // The value of the start is outside and its priority inside. Only the complete leaf can carry the priority.
+      // At the start of the interval a leaf's value is outside, but its priority is inside. Only a complete leaf can
+      // carry the priority, so the leaf is included.
       return start == path && node.priority != nil ? node : .empty
     case .children:
       // The node lies completely after the start and before the end.
@@ -221,7 +222,8 @@ private struct IntervalSlice {
     }
   }
 
-  /// The child of the current location on the path to one of the interval's ends; nil if the end is not below it.
+  /// The child key that leads from the current location to an end of the interval. It is nil if the end is not below
+  /// the location.
   private func keyBelow(_ bound: Path?) -> ChildKey? {
     guard let bound, path.count < bound.count, path.contains(bound) else { return nil }
     return bound.keys[path.count]
@@ -229,7 +231,7 @@ private struct IntervalSlice {
 }
 
 extension [RangeMerge] {
-  /// Whether a path lies in one of these sorted intervals.
+  /// Whether one of these merges, which are sorted, replaces the value at a path.
   fileprivate func replace(_ path: Path) -> Bool {
     var (low, high) = (0, count)
     while low < high {

@@ -1,5 +1,6 @@
-// The simple hash of a node, by which a client and the server find out that they have the same value without sending
-// it. The hashed text names types and lists children in default order with their hashes.
+// The simple hash of a node. With it a client and the server find out whether they have the same value, without sending
+// the value. The hashed text contains a leaf's type and value, or an object's children in default order with their
+// hashes.
 
 import Crypto
 import JSON
@@ -7,7 +8,8 @@ import JSON
 extension Node {
   /// The simple hash, base64 of a SHA-1; the empty string for the empty node.
   ///
-  /// Nodes above ``HashCell/minimumSize`` cache it, so that after a change only the nodes on the path are hashed again.
+  /// Nodes above ``HashCell/minimumSize`` cache their hash. After a change only the nodes on the changed path are
+  /// hashed again.
   public var hash: String {
     switch storage {
     case .empty: return ""
@@ -18,37 +20,38 @@ extension Node {
     }
   }
 
-  /// Whether a peer's simple hash matches this value, by the rule or in the variant of the product's iOS client.
+  /// Whether a peer's simple hash matches this value, by the standard rule or by that of Firebase's iOS client.
   ///
-  /// That client lists the children of an object in key order if every child has a priority.
+  /// The iOS client lists the children of an object in key order if every child has a priority.
   public func matches(hash candidate: String) -> Bool {
     if TextOrder.equal(hash, candidate) { return true }
     return containsFullyPrioritizedObject && TextOrder.equal(keyOrderedHash, candidate)
   }
 
-  /// As ``matches(hash:)``, but hashes at most about `bytes` bytes; nil if more are necessary.
+  /// Compares like ``matches(hash:)``, but hashes at most about `bytes` bytes. Returns nil if it had to hash more.
   public func matches(hash candidate: String, hashingAtMost bytes: Int) -> Bool? {
     guard unhashedBytes(atMost: bytes) <= bytes else { return nil }
     if TextOrder.equal(hash, candidate) { return true }
     guard containsFullyPrioritizedObject else { return false }
-    // The variant is not cached.
+    // The iOS client's variant of the hash is not cached.
     return estimatedSize <= bytes ? TextOrder.equal(keyOrderedHash, candidate) : nil
   }
 
-  /// The approximate number of bytes to hash for the hash. Counting stops beyond `maximum`.
+  /// The approximate number of bytes that computing the hash would read, without cached parts. Counting stops beyond
+  /// `maximum`.
   func unhashedBytes(atMost maximum: Int) -> Int {
     guard case .object(let object) = storage, let cell = object.hashCell else { return estimatedSize }
     if cell.isKnown { return 0 }
     var bytes = 0
     object.children.forEach { key, child in
-      // The key and the child's hash, with colons.
+      // Adds the key and the child's hash, with two colons.
       bytes += key.text.utf8.count + 30 + child.unhashedBytes(atMost: maximum - bytes)
       return bytes <= maximum
     }
     return bytes
   }
 
-  /// The hash in the variant of the product's iOS client.
+  /// The hash in the variant of Firebase's iOS client.
   var keyOrderedHash: String { computeHash(keyOrder: true) }
 
   /// Whether the two variants of the hash can differ. O(1).
@@ -84,7 +87,7 @@ extension Node {
   }
 }
 
-/// The text of which a hash is computed.
+/// Builds the text of which a hash is computed.
 struct HashText {
   private(set) var bytes: [UInt8] = []
 

@@ -2,14 +2,14 @@
 
 /// One interval of a value, and its new contents.
 public struct RangeMerge: Sendable, Equatable {
-  /// The path after which the interval starts; nil for the start of the value. The leaf at the path is outside of the
-  /// interval, its descendants are inside.
+  /// The path after which the interval starts; nil for the start of the value. A leaf at this path is outside of the
+  /// interval. Descendants of the path are inside.
   public var start: Path?
-  /// The path at which the interval ends; nil for the end of the value. The leaf at the path is inside the interval,
-  /// its descendants are outside.
+  /// The path at which the interval ends; nil for the end of the value. A leaf at this path is inside the interval.
+  /// Descendants of the path are outside.
   public var end: Path?
-  /// The contents of the interval. The leaf at the start is included if it has a priority, since the priority lies
-  /// inside.
+  /// The contents of the interval. If a leaf at ``start`` has a priority, the contents include the leaf, because its
+  /// priority is inside the interval.
   public var updates: Node
 
   /// Makes a range merge.

@@ -1,5 +1,5 @@
-// The text of which a range of a compound hash is computed: the leaves of the range, with the path to each in
-// parentheses, as if the value had no others.
+// Builds the text that is hashed for a range of a compound hash. The text nests the keys of the range's leaves in
+// parentheses, as if the value had no other leaves.
 
 /// Builds the texts of consecutive ranges while visiting a value's leaves in order.
 struct RangeText {
@@ -10,7 +10,7 @@ struct RangeText {
   /// The path of the last leaf added.
   private(set) var lastLeaf = Path.root
 
-  /// The length of the open range's text in bytes.
+  /// The length of the current range's text so far, in bytes.
   var count: Int { text.bytes.count }
 
   mutating func begin(_ key: ChildKey) {
@@ -50,7 +50,7 @@ struct RangeText {
     return text.digest
   }
 
-  /// Discards the open range.
+  /// Discards the text of the current range.
   mutating func discard() {
     text = HashText()
     isOpen = false
@@ -71,9 +71,9 @@ struct RangeText {
 extension Node {
   /// Visits the leaves in order of their paths. `visit` runs after each leaf; the visit ends if it returns false.
   ///
-  /// An object's priority is visited as a child named `.priority`, in key order. The product's mobile clients leave it
-  /// out if no key sorts after it, so that one of their ranges then differs although nothing changed. This costs a
-  /// merge; leaving the priority out here would hide changes.
+  /// An object's priority is visited as a child named `.priority`, in key order. Firebase's mobile clients leave it out
+  /// if no key sorts after it. Then one of their ranges differs although nothing changed, which costs a merge. Leaving
+  /// the priority out here too would hide changes of it.
   ///
   /// - Parameter willAdd: runs before a leaf is added, when its path is known.
   @discardableResult

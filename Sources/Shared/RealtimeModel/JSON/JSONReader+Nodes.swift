@@ -6,7 +6,7 @@
 public import JSON
 
 extension JSONReader {
-  /// The validation of data.
+  /// How strictly data is validated.
   public enum NodeRules: Sendable {
     /// Data to store: rejects invalid keys, unknown keys that begin with a dot, a value together with children, and
     /// strings that are too long.
@@ -18,7 +18,7 @@ extension JSONReader {
   /// Reads any value as a node in export format. Arrays become objects; `.priority`, `.value` and `.sv` have their
   /// special meaning.
   ///
-  /// - Throws: ``JSONError``; its ``JSONError/realtimeError(in:)`` has the product's words.
+  /// - Throws: ``JSONError``; its ``JSONError/realtimeError(in:)`` has Firebase's words.
   public mutating func readNode(
     _ rules: NodeRules = .write, limits: RealtimeLimits = .standard
   ) throws(JSONError) -> Node {
@@ -105,7 +105,7 @@ extension JSONReader {
       if let deferred { return .leaf(.deferred(deferred), priority: priority) }
     }
     if hasEmptyChildren {
-      // A null replaces an earlier value of the same key, since the last member counts.
+      // A null removes an earlier value of the same key, because the last member with a key counts.
       var last: [ChildKey: Node] = [:]
       for (key, child) in children { last[key] = child }
       children = last.map { ($0.key, $0.value) }
@@ -113,7 +113,7 @@ extension JSONReader {
     return .object(children, priority: priority)
   }
 
-  /// Reads the value of `.value`: a scalar, a server value, or null, which counts as absent.
+  /// Reads the value of `.value`: a scalar, a server value, or null. Null counts as no value.
   private mutating func leafValue(
     _ rules: NodeRules, _ limits: RealtimeLimits
   ) throws(JSONError) -> LeafValue? {
@@ -198,7 +198,7 @@ extension JSONError.Code {
 }
 
 extension JSONError {
-  /// The error in the product's words, for the sender of `bytes`.
+  /// The error in Firebase's words, for the sender of `bytes`.
   public func realtimeError(in bytes: UnsafeRawBufferPointer) -> RealtimeError {
     switch code {
     case .invalidKey:

@@ -21,7 +21,7 @@ extension NodeStreamReader {
     return isLast && index > position ? index : nil
   }
 
-  /// The end of the string that begins at `start`; the scan resumes at `scanned`.
+  /// The end of the string that begins at `start`; nil if it is incomplete. A later call resumes the scan at `scanned`.
   private mutating func endOfString(from start: Int) throws(RealtimeError) -> Int? {
     var index = max(scanned, start + 1)
     while index < pending.count {
@@ -45,7 +45,7 @@ extension NodeStreamReader {
     guard index + 6 <= pending.count else { return nil }
     let digits = String(decoding: pending[(index + 2)..<(index + 6)], as: UTF8.self)
     guard let unit = UInt16(digits, radix: 16) else { throw .notJSON }
-    // A surrogate counts as half of a four-byte character.
+    // Each surrogate counts two bytes, half of a four-byte character.
     return (6, unit < 0x80 ? 1 : unit < 0x800 || (0xD800...0xDFFF).contains(unit) ? 2 : 3)
   }
 
@@ -58,8 +58,8 @@ extension NodeStreamReader {
     return nil
   }
 
-  /// The end of the value at the position; nil if it is incomplete. Only for members that begin with a dot, whose
-  /// values are small.
+  /// The end of the value at the position; nil if it is incomplete. It is used only for the small values of members
+  /// whose names begin with a dot.
   mutating func endOfValue() throws(RealtimeError) -> Int? {
     let first = pending[position]
     guard first == UInt8(ascii: "{") || first == UInt8(ascii: "[") else { return try endOfScalar(first) }
@@ -75,12 +75,12 @@ extension NodeStreamReader {
         (scanned, escaped) = (index + 1, 0)
         let end = try endOfString(from: index)
         (scanned, escaped) = (position, 0)
-        // An incomplete string is bounded by the buffered bytes.
+        // For an incomplete string, scans to the end of the buffered bytes.
         index = (end ?? pending.count) - 1
       default: break
       }
       index += 1
-      // An object in this position can only be a server value.
+      // Only a server value is an object here, and it is short.
       guard index - position <= 4096 else { throw .invalidData("unknown server value") }
     }
     scanned = position
@@ -102,7 +102,8 @@ extension NodeStreamReader {
     return text
   }
 
-  /// The value of a member that begins with a dot, as a leaf or as a leaf with the priority.
+  /// Reads the value of a member whose name begins with a dot, as a leaf. For `.priority`, the leaf has the priority
+  /// and a meaningless value.
   func member(_ name: String, _ range: Range<Int>) throws(RealtimeError) -> Node {
     switch name {
     case ".value": try read(prefix: "{\".value\":", range, suffix: "}")
@@ -132,30 +133,30 @@ extension NodeStreamReader {
   }
 }
 
-/// An open object or array.
+/// The state of an open object or array: which of its members are known to have values.
 struct NodeStreamFrame: Sendable {
   let isArray: Bool
   /// The number of members or elements so far.
   var count = 0
   /// Whether any member is a child, even a null child.
   var hasMembers = false
-  /// A child with a value.
+  /// A child that is known to have a value; nil if there is none.
   private var child: ChildKey?
-  /// Whether other children have values, unless they repeated.
+  /// Whether other children may have values. A later member with the same name may have replaced them.
   private var mayHoldOthers = false
   private var value: LeafValue?
   private var deferred: LeafValue?
   private var priority: Priority?
   private var last: ChildKey?
-  /// Whether the names so far are in the order of their bytes, and whether in key order.
+  /// Whether all names so far ascend in byte order, and whether they ascend in key order.
   private var isByBytes = true
   private var isByKeys = true
 
-  /// The known content of a value.
+  /// Whether a value is known to be empty.
   enum Content: Sendable {
     case nothing
     case something
-    /// Something, unless the member repeats.
+    /// A value, unless a later member with the same name replaced it.
     case perhaps
   }
 
@@ -170,12 +171,12 @@ struct NodeStreamFrame: Sendable {
     }
   }
 
-  /// Records that earlier values of a child do not count.
+  /// Records that earlier values of a child no longer count, because its name may repeat.
   mutating func loses(_ key: ChildKey) {
     if child == key { child = nil }
   }
 
-  /// Records a name; whether it may repeat an earlier name.
+  /// Records a name. Returns whether it may repeat an earlier one: names that ascend in either order never repeat.
   mutating func mayHaveCome(_ key: ChildKey) -> Bool {
     defer { last = key }
     guard let last else { return false }
@@ -195,7 +196,7 @@ struct NodeStreamFrame: Sendable {
 
   /// Emits the object's own value or priority.
   ///
-  /// - Returns: the known content of the object.
+  /// - Returns: whether the object is known to be empty.
   func emit(at path: [ChildKey], _ emit: (NodeStreamReader.Event) -> Void) throws(RealtimeError) -> Content {
     if value != nil || deferred != nil {
       guard !hasMembers, value == nil || deferred == nil else {

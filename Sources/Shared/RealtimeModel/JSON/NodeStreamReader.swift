@@ -21,9 +21,9 @@ import JSON
 public struct NodeStreamReader: Sendable {
   /// An event of the reader.
   public enum Event: Sendable {
-    /// A leaf with its priority, or the priority of an object as a leaf at a path that ends in `.priority`.
+    /// A leaf with its priority. The priority of an object is a leaf at a path that ends in `.priority`.
     case row([ChildKey], Node)
-    /// The member at a path repeats: earlier rows at and below the path do not count.
+    /// The member at this path may repeat an earlier one. Earlier rows at and below the path no longer count.
     case again([ChildKey])
     /// The priority, as a leaf, of the object at a path. It counts only if rows below the path remain.
     case priority([ChildKey], Node)
@@ -34,17 +34,17 @@ public struct NodeStreamReader: Sendable {
   }
 
   let limits: RealtimeLimits
-  /// The depth of the text's location.
+  /// The depth of the location at which the text is read, which counts towards the depth limit.
   private let depthAbove: Int
-  /// The bytes of the location's path.
+  /// The bytes of that location's path, which count towards the path limit.
   private let bytesAbove: Int
-  /// The bytes received and not yet read.
+  /// The bytes that were received but not yet read.
   var pending: [UInt8] = []
   /// The index in `pending` of the next byte.
   var position = 0
   /// The index up to which the token at `position` was scanned.
   var scanned = 0
-  /// The bytes that the escapes in the scanned part take beyond the bytes that they represent.
+  /// The number of bytes by which the scanned part of the string is longer than its unescaped form.
   var escaped = 0
   /// Whether `pending` holds the end of the text.
   var isLast = false
@@ -76,7 +76,7 @@ public struct NodeStreamReader: Sendable {
 
   /// Reads the next chunk of the text.
   ///
-  /// - Throws: ``RealtimeError`` in the product's words for malformed JSON or data that cannot be stored.
+  /// - Throws: ``RealtimeError`` in Firebase's words for malformed JSON or data that cannot be stored.
   public mutating func read(
     _ bytes: UnsafeRawBufferPointer, _ emit: (Event) -> Void
   ) throws(RealtimeError) {
@@ -154,7 +154,7 @@ public struct NodeStreamReader: Sendable {
     escaped = 0
   }
 
-  /// The product's error for an invalid key.
+  /// Firebase's error for an invalid key.
   func invalidKey(
     _ rule: String = "Key value can't be empty or contain $ # [ ] / or ."
   ) -> RealtimeError {
@@ -193,7 +193,7 @@ public struct NodeStreamReader: Sendable {
     guard byte == UInt8(ascii: "\"") else { throw .notJSON }
     keyStart = position
     let end = try endOfScalar(byte)
-    // The bound allows for a key of which every byte is escaped.
+    // Each byte of a key may be an escape of six bytes, and the key has two quotes.
     guard (end ?? pending.count) - position <= 6 * limits.keyBytes + 2 else {
       throw invalidKey("A key may have at most \(limits.keyBytes) bytes, and this has more.")
     }
@@ -237,7 +237,7 @@ public struct NodeStreamReader: Sendable {
     guard path.count <= JSONLimits.standard.depth else { throw .invalidData("nested too deeply") }
   }
 
-  /// Rejects data that lies too deep. Empty arrays and objects may lie deeper.
+  /// Rejects data that is nested too deep. Empty arrays and objects are not data, so they may be deeper.
   private func checkDepth() throws(RealtimeError) {
     guard path.count + depthAbove <= limits.depth else {
       throw .invalidData("data lies more than \(limits.depth) levels deep")
@@ -254,7 +254,8 @@ public struct NodeStreamReader: Sendable {
     switch byte {
     case UInt8(ascii: ","):
       consume(1)
-      // A closing bracket after the comma is rejected, since the frame has members by now.
+      // After a comma another element or member must follow. The frame is no longer empty, so a closing bracket is
+      // rejected.
       expectation = frame.isArray ? .element : .key
     case frame.isArray ? UInt8(ascii: "]") : UInt8(ascii: "}"):
       consume(1)
@@ -272,7 +273,7 @@ public struct NodeStreamReader: Sendable {
     valueEnded(content)
   }
 
-  /// Records the content of a value and expects its successor.
+  /// Records whether a value is empty, and expects the comma or bracket after it.
   private mutating func valueEnded(_ content: NodeStreamFrame.Content) {
     guard let last = frames.indices.last else {
       expectation = .end
@@ -295,6 +296,6 @@ public struct NodeStreamReader: Sendable {
 }
 
 extension RealtimeError {
-  /// The product's error for malformed JSON.
+  /// Firebase's error for malformed JSON.
   static let notJSON = RealtimeError.invalidData("couldn't parse JSON object, array, or value.")
 }

@@ -17,13 +17,13 @@ public struct NodeStreamWriter: Sendable {
   /// Creates a writer at the start of a text.
   public init(pretty: Bool = false) { writer = JSONWriter(pretty: pretty, capacity: 64 << 10) }
 
-  /// The number of bytes to take.
+  /// The number of written bytes that ``take()`` would return.
   public var count: Int { writer.bytes.count }
 
   /// Removes and returns the bytes written since the last call.
   public mutating func take() -> [UInt8] { writer.take() }
 
-  /// Writes a leaf, or at a path that ends in `.priority` an object's priority. Rows below one object must be
+  /// Writes a leaf. At a path that ends in `.priority`, writes the priority of an object. Rows below one object must be
   /// contiguous.
   public mutating func row(_ path: [ChildKey], _ value: Node) {
     guard let last = path.last else {

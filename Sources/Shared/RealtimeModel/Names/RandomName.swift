@@ -1,4 +1,5 @@
-// Random names that cannot be guessed, for sessions and other resources that only the holder of the name may access.
+// Generates random names that cannot be guessed. Knowing the name of a session or a similar resource gives access to
+// it.
 
 /// Generates random names of letters and digits from the system's generator, with almost six random bits a symbol.
 package enum RandomName {

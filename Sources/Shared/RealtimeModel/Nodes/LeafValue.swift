@@ -4,9 +4,9 @@
 public enum LeafValue: Sendable, Hashable {
   /// A boolean.
   case bool(Bool)
-  /// A number that is a 64-bit integer.
+  /// An integer number within 64 bits.
   case int(Int64)
-  /// Any other number. ``Node/leaf(_:priority:)`` brings numbers into canonical form.
+  /// Any other number. ``Node/leaf(_:priority:)`` converts integral doubles within 64 bits to ``int(_:)``.
   case double(Double)
   /// A string, compared by code units.
   case string(String)

@@ -15,9 +15,9 @@ extension Node {
     return node
   }
 
-  /// Visits the children in key order until `visit` returns false.
+  /// Visits the children in ascending key order until `visit` returns false.
   ///
-  /// - Parameter start: the visit begins with the first key not before it; nil for all.
+  /// - Parameter start: the visit begins with the first key that is equal or greater; nil for all children.
   /// - Returns: false if `visit` ended it.
   @discardableResult
   public func forEachChild(from start: ChildKey? = nil, _ visit: (ChildKey, Node) throws -> Bool) rethrows

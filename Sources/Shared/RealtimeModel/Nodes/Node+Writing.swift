@@ -1,4 +1,5 @@
-// Writes to a node: functions that return the changed node, by the tree's rules for pruning, leaves and priorities.
+// Functions that return a changed node. They follow the data model's rules: empty objects are removed (pruned), a child
+// replaces a leaf, and a priority needs a value.
 
 extension Node {
   /// The node with another priority; the empty node stays empty.
@@ -28,8 +29,8 @@ extension Node {
 
   /// The node with the value at a relative path replaced. Objects that become empty are pruned.
   ///
-  /// A path that ends in `.priority` replaces only the priority, by the value of the leaf `node`. A boolean or an
-  /// object counts as no priority; validation rejects them earlier.
+  /// If the path ends in `.priority`, only the priority is replaced, by the value of the leaf `node`. A boolean or an
+  /// object counts as no priority, but validation normally rejects it before.
   public func setting(_ path: Path, to node: Node) -> Node { setting(path.keys[...], to: node) }
 
   private func setting(_ keys: ArraySlice<ChildKey>, to node: Node) -> Node {

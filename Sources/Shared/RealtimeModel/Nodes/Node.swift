@@ -49,7 +49,7 @@ public struct Node: Sendable {
     return Node(storage: .prioritizedLeaf(PrioritizedLeaf(value.canonical, priority)))
   }
 
-  /// Makes an object. Empty children are left out; if a key repeats, the last child counts.
+  /// Makes an object. Empty children are omitted. If a key repeats, the last child counts.
   ///
   /// O(n) if the children are in key order, else O(n log n).
   public static func object(_ children: [(ChildKey, Node)], priority: Priority? = nil) -> Node {
@@ -186,7 +186,7 @@ extension Priority {
 
 typealias Children = PersistentMap<ChildKey, Node>
 
-/// An object's children and aggregates over them, which each change updates in O(1).
+/// An object's children, and counts over them that a change updates in O(1).
 final class ObjectStorage: Sendable {
   let children: Children
   let priority: Priority?
@@ -198,7 +198,7 @@ final class ObjectStorage: Sendable {
   let fullyPrioritizedCount: Int
   /// The number of children that contain deferred values.
   let deferredCount: Int
-  /// The cached hash; nil on small nodes, whose hash costs less than the cell.
+  /// The cached hash. It is nil for small nodes, because hashing them again costs less than a cell.
   let hashCell: HashCell?
 
   init(_ children: Children, priority: Priority?) {

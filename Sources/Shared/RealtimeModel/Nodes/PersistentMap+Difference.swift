@@ -2,8 +2,9 @@
 // skipped.
 
 extension PersistentMap {
-  /// Visits, in ascending order, the entries that may differ, until `visit` returns false: the entries of keys in only
-  /// one map, and those of keys in both maps outside of shared parts. The values of the latter may be equal.
+  /// Visits the entries that may differ, in ascending order, until `visit` returns false. These are the entries whose
+  /// key is in only one map, and the entries in both maps outside of shared parts. The values of the latter may be
+  /// equal.
   ///
   /// - Returns: false if `visit` ended it.
   @discardableResult
@@ -67,7 +68,7 @@ extension PersistentMap {
 
     mutating func pop() { parts.removeLast() }
 
-    /// Replaces a tree on top by its parts.
+    /// Replaces the tree on top of the stack by its parts.
     mutating func expand() {
       guard case .tree(let tree)? = parts.popLast() else { return }
       switch tree {

@@ -164,7 +164,7 @@ extension PersistentMap.Tree {
         entries.insert((key, value), at: position)
       }
       if entries.count <= Map.maximum { return [.leaf(Map.Leaf(entries))] }
-      // Appending is common, since push ids ascend. It leaves the left node full.
+      // Appending at the end is common, because push ids ascend. Then the left node keeps as many entries as possible.
       let cut = position == entries.count - 1 ? entries.count - Map.minimum : entries.count / 2
       return [.leaf(Map.Leaf(Array(entries[..<cut]))), .leaf(Map.Leaf(Array(entries[cut...])))]
     case .branch(let branch):
@@ -207,7 +207,7 @@ extension PersistentMap.Tree {
     }
   }
 
-  /// Two neighbours of one level as one node, or as two nodes of even width.
+  /// Joins two neighbours of one level to one node, or to two nodes of even width if one would be too wide.
   private func joined(with right: Map.Tree) -> [Map.Tree] {
     switch (self, right) {
     case (.leaf(let a), .leaf(let b)):

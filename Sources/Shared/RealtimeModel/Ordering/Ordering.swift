@@ -8,7 +8,7 @@ public enum Ordering: Sendable, Hashable {
   case key
   /// By the child's own value.
   case value
-  /// By the value at a relative path below the child.
+  /// By the value at this path relative to the child.
   case child(Path)
 
   /// Parses an ordering from the wire: `.priority`, `.key`, `.value`, or a child path.
@@ -36,7 +36,7 @@ public enum Ordering: Sendable, Hashable {
     }
   }
 
-  /// The value by which a child is ordered, before its key.
+  /// The value by which a child is ordered. Children with equal values are ordered by key.
   public func value(of child: Node) -> OrderingValue {
     switch self {
     case .priority: child.priority.map { .leaf($0.leafValue) } ?? .null

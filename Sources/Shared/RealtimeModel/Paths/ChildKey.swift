@@ -18,7 +18,7 @@ public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible,
     case maximum
   }
 
-  /// Wraps a string without validating it. The strings of the sentinels give the sentinels.
+  /// Wraps a string without validating it. The names of the sentinels give the sentinels.
   public init(_ text: String) {
     var native = text
     native.makeContiguousUTF8()
@@ -32,7 +32,7 @@ public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible,
     }
   }
 
-  /// Wraps a bound's key from the wire, where the strings of the sentinels mean ``minimum`` and ``maximum``. Java
+  /// Wraps the key of a query bound from the wire. The names of the sentinels mean ``minimum`` and ``maximum``. Java
   /// clients write the latter as `[MAX_KEY]`.
   public init(bound text: String) {
     switch text {

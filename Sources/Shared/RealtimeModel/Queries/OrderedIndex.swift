@@ -1,9 +1,9 @@
 // An ordered index of a location's children, updated as the location changes. Reading a window of k children costs
 // O(k + log n), updating one child O(log n).
 //
-// Children without a value in the ordering (no priority, or no such descendant) come first, by their keys. While all
-// children are without a value, the node itself holds them in order. Children with a value are in a separate map, so
-// that adding the first and removing the last cost no more than any other.
+// Children without a value in the ordering (no priority, or no such descendant) come first, by their keys. While no
+// child has a value, no other storage is needed, because the node itself has its children in key order. Children with a
+// value are in a separate map. So adding the first or removing the last of them costs no more than any other change.
 
 /// A location's value with its children in an ordering.
 public struct OrderedIndex: Sendable {
@@ -11,9 +11,9 @@ public struct OrderedIndex: Sendable {
   public let ordering: Ordering
   /// The location's value.
   public private(set) var node: Node
-  /// The children without a value in the ordering; nil while these are all children.
+  /// The children without a value in the ordering. It is nil while no child has a value.
   private(set) var plain: Children?
-  /// The sort keys of the other children.
+  /// The sort keys of the children with a value in the ordering.
   private(set) var sortKeys = PersistentMap<SortKey, Bool>()
 
   /// Indexes the children of a value: O(n), plus O(m log m) for the m children with a value in the ordering. O(1) if
@@ -35,7 +35,7 @@ public struct OrderedIndex: Sendable {
     sortKeys = PersistentMap(sorted: others.map { ($0, true) })
   }
 
-  /// Updates the index for a new value, in which only these children changed.
+  /// Updates the index for a new value of the location, in which only the children with these keys changed.
   public mutating func update(to now: Node, changed keys: some Sequence<ChildKey>) {
     let before = node
     node = now
@@ -60,7 +60,7 @@ public struct OrderedIndex: Sendable {
 
   /// Visits the children in a query's range, in order or in reverse order, until `visit` returns false.
   ///
-  /// - Parameter from: a sort key inside the range at which to begin instead, inclusive.
+  /// - Parameter from: a sort key inside the range. The visit begins at it instead of at the end of the range.
   public func forEach(
     in query: QuerySpec, from: SortKey? = nil, reverse: Bool, _ visit: (SortKey, Node) -> Bool
   ) {
@@ -81,7 +81,7 @@ public struct OrderedIndex: Sendable {
     let bound = from ?? (reverse ? query.endSortKey : query.startSortKey)
     let plainBound = bound.flatMap { $0.value == .null ? $0.key : nil }
     if reverse {
-      // Children with a value sort after a bound without one.
+      // Skips the children with a value if the bound has none, because they sort after such a bound.
       if plainBound == nil, !sortKeys.forEachReversed(from: bound, step) { return }
       plain.forEachReversed(from: plainBound, stepPlain)
     } else {
@@ -92,8 +92,8 @@ public struct OrderedIndex: Sendable {
 
   /// The children in a query's window, and the window's edge.
   ///
-  /// - Returns: the window as a value without priority, and the edge: if the limit is reached, the sort key of the
-  ///   child farthest from the side from which the limit counts. A child that enters the window replaces that child.
+  /// - Returns: the window as a value without priority, and its edge. If the limit is reached, the edge is the sort key
+  ///   of the last child that the limit admits: a child that enters the window replaces it. Otherwise the edge is nil.
   public func window(_ query: QuerySpec) -> (content: Node, edge: SortKey?) {
     var entries: [(ChildKey, Node)] = []
     var edge: SortKey?
@@ -112,8 +112,8 @@ public struct OrderedIndex: Sendable {
 }
 
 extension Node {
-  /// The result of a query on this location: the location's value for the default query, else an object of the children
-  /// in the query's window, without the location's priority. A leaf has no children.
+  /// The result of a query on this location. A query without bounds and limit gives the location's value. Other queries
+  /// give an object of the selected children, without the location's priority. A leaf has no children.
   public func window(_ query: QuerySpec) -> Node {
     if query.showsAll { return self }
     if isKeyOrder(query.ordering) || query.limit != nil {

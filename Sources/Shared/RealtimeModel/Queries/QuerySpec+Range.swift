@@ -3,12 +3,12 @@
 extension QuerySpec {
   /// The sort key of the lower bound; nil without a lower bound. It is inside the range if the bound is inclusive.
   ///
-  /// A bound without a key lies before every key of its value, even if it is exclusive. ``QuerySpec/Bound/after(_:)``
-  /// excludes these keys.
+  /// If a lower bound has only a value, its sort key uses the minimum child key. So it precedes all children with that
+  /// value, and even an exclusive bound includes them. ``QuerySpec/Bound/after(_:)`` excludes them.
   public var startSortKey: SortKey? { start.map { sortKey(of: $0, missingKey: .minimum) } }
 
-  /// The sort key of the upper bound; nil without an upper bound. A bound without a key lies after every key of its
-  /// value.
+  /// The sort key of the upper bound; nil without an upper bound. If an upper bound has only a value, its sort key uses
+  /// the maximum child key, which follows all children with that value.
   public var endSortKey: SortKey? { end.map { sortKey(of: $0, missingKey: .maximum) } }
 
   private func sortKey(of bound: Bound, missingKey: ChildKey) -> SortKey {
@@ -23,7 +23,7 @@ extension QuerySpec {
   public func contains(_ sortKey: SortKey) -> Bool { QueryRange(self).contains(sortKey) }
 }
 
-/// A query's bounds, ready for comparing.
+/// A query's bounds as sort keys, computed once for many comparisons.
 public struct QueryRange: Sendable {
   private let start: SortKey?
   private let end: SortKey?

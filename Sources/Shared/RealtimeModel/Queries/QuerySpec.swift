@@ -4,9 +4,9 @@
 public struct QuerySpec: Sendable, Hashable {
   /// One end of a range.
   public struct Bound: Sendable, Hashable {
-    /// The value in the ordering; nil for null. For ``Ordering/key`` it is the key as a string.
+    /// The bound's value in the ordering; nil for null. For ``Ordering/key`` it is the child key as a string.
     public var value: LeafValue?
-    /// The key that breaks ties; nil if the bound includes every key of the value.
+    /// The key that bounds children with an equal value; nil if the bound includes all of them.
     public var key: ChildKey?
     /// Whether a child exactly at the bound is inside.
     public var isInclusive: Bool
@@ -18,12 +18,12 @@ public struct QuerySpec: Sendable, Hashable {
       self.isInclusive = isInclusive
     }
 
-    /// The lower bound after every key of a value, as clients write it.
+    /// A lower bound that excludes all children with a value, in the form that clients send.
     public static func after(_ value: LeafValue?) -> Bound {
       Bound(value, key: .maximum, isInclusive: false)
     }
 
-    /// The upper bound before every key of a value, as clients write it.
+    /// An upper bound that excludes all children with a value, in the form that clients send.
     public static func before(_ value: LeafValue?) -> Bound {
       Bound(value, key: .minimum, isInclusive: false)
     }

@@ -1,5 +1,5 @@
-// The tokens of a rule expression. A slash is an operator or starts a regular expression. Only the grammar
-// distinguishes the two, and calls `readRegularExpression()` for the latter.
+// The tokens of a rule expression. A slash is an operator or starts a regular expression. Only the parser can
+// distinguish the two. It calls `readRegularExpression()` where an operand must begin.
 
 /// Reads the tokens of an expression with one token of lookahead.
 struct RuleTokens {
@@ -135,7 +135,8 @@ struct RuleTokens {
     offset = start + 1
     let first = offset
     var groups = 0
-    // Whether a bar came directly before. A bar at the start of the expression or of a group is an ordinary character.
+    // Whether the previous character is a bar. A bar at the start of the expression or of a group is an ordinary
+    // character.
     var isAfterBar = false
     var isAtStart = true
     while let next = byte(), next != UInt8(ascii: "/") {

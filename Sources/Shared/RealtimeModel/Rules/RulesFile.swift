@@ -53,27 +53,28 @@ public final class RuleNode: Sendable {
     return node
   }
 
-  /// Whether other rules have the same indexes, here and below.
+  /// Whether this node and another have the same indexes, at every location below them too.
   public func hasSameIndexes(as other: RuleNode?) -> Bool {
     var shapes = IndexShapes()
     return shapes.number(of: self) == shapes.number(of: other)
   }
 
-  /// Whether this node or one below it has a rule.
+  /// Whether this node or one below it has a `.validate` rule.
   fileprivate var hasValidation: Bool {
     validate != nil || children.values.contains { $0.hasValidation } || wildcard?.node.hasValidation ?? false
   }
 }
 
-/// Numbers the distinct sets of indexes at and below the nodes of rules, so that comparing two trees visits each node
-/// once.
+/// Gives nodes with equal indexes, at and below them, the same number. Comparing two trees of rules then visits each
+/// node once.
 private struct IndexShapes {
-  /// Nodes with the same indexes have equal shapes, whichever rules declare them.
+  /// The indexes at and below a node. Nodes with the same indexes have equal shapes, even if one declares them by a
+  /// wildcard and the other by named children.
   private struct Shape: Hashable {
     let indexes: Set<Ordering>
     /// The number of the wildcard's shape.
     let wildcard: Int
-    /// The children with another shape.
+    /// The named children whose shape differs from the wildcard's.
     let others: [ChildKey: Int]
   }
 

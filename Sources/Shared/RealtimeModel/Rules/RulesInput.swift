@@ -1,4 +1,4 @@
-// The input of a rules file: reads its tokens.
+// Reads the tokens of a rules file: strings, words, brackets and comments.
 //
 // Invariant: `offset <= bytes.count`, and every access to a byte is preceded by that check.
 
@@ -28,7 +28,7 @@ struct RulesInput {
   private let bytes: [UInt8]
   private(set) var offset = 0
   private var levels = 0
-  /// Whether the innermost object or array was opened and nothing of it was read yet.
+  /// Whether the innermost object or array was just opened, so that its first member is next.
   private var isFirst = false
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }

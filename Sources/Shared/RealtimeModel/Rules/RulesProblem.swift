@@ -27,7 +27,7 @@ public struct RulesError: Error, Sendable, Hashable, CustomStringConvertible {
 
   init(_ problems: [RulesProblem]) { self.problems = problems }
 
-  /// One line for each problem, each with a line feed: the form of the product's response to an upload.
+  /// One line for each problem, each with a line feed: the form of Firebase's response to an upload.
   public var description: String { problems.map { "\($0)\n" }.joined() }
 }
 

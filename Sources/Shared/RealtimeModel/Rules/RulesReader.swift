@@ -40,8 +40,8 @@ struct RulesReader {
   }
 
   private mutating func note(_ offset: Int, _ message: String) {
-    // More problems are never reported. Twice the maximum is kept, since problems found at the end of an object may
-    // precede others in the text.
+    // Only the first ``RulesFile/maximumProblems`` in text order are reported. Up to twice as many are collected,
+    // because a problem that is found at the end of an object may precede others in the text.
     if problems.count < 2 * RulesFile.maximumProblems { problems.append((offset, message)) }
   }
 
@@ -182,7 +182,8 @@ struct RulesReader {
       try input.skipSpace()
       try input.expect(UInt8(ascii: ":"))
       try body(&self, name, offset)
-      // A rejected value was skipped. The text is discarded then, but must stay well formed.
+      // `body` skipped an invalid value without writing it. The plain form of such a file is discarded, but the writer
+      // needs well-formed JSON.
       if strict.needsValue { strict.null() }
     }
     strict.endObject()
@@ -193,7 +194,8 @@ struct RulesReader {
     while try input.next(before: UInt8(ascii: "]")) { try body(&self) }
   }
 
-  /// Skips a misplaced value. It need not appear in the plain form, since a file with problems has none.
+  /// Skips a misplaced value. The plain form omits the value, because the plain form of a file with problems is not
+  /// used.
   private mutating func skipValue() throws(Stop) {
     try input.skipSpace()
     switch input.peek {
@@ -212,7 +214,7 @@ struct RulesReader {
   }
 }
 
-/// The rules of a node that is being read.
+/// Collects the rules of a node while its members are read.
 private struct RuleDraft {
   var read: RuleNode.Rule?
   var write: RuleNode.Rule?

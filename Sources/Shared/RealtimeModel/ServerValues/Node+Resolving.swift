@@ -1,4 +1,4 @@
-// Resolves the server values in a node.
+// Resolves the server values in a node: replaces each timestamp and increment by the value that is stored.
 
 extension Node {
   /// The node with every deferred value and priority resolved against the existing value.

@@ -4,7 +4,7 @@
 // client's keep-alive. Any other frame is a message by itself.
 //
 // Invariants: an announced count reserves no memory; only received bytes are kept. The frames of a message over the
-// limit are counted but not kept, so that its request can still be answered.
+// limit are scanned for the request's number but not kept, so that the request can still be answered.
 
 /// The state of receiving messages on one connection.
 public struct MessageAssembler: Sendable {
@@ -34,7 +34,7 @@ public struct MessageAssembler: Sendable {
   /// Creates a receiver of messages up to `maximumBytes`.
   public init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
 
-  /// The bytes buffered of an incomplete message.
+  /// The number of buffered bytes of an incomplete message.
   public var heldBytes: Int {
     switch state {
     case .idle, .discarding: 0
@@ -44,7 +44,7 @@ public struct MessageAssembler: Sendable {
 
   /// Receives the payload of one text frame.
   public mutating func receive(_ frame: UnsafeRawBufferPointer) -> Received {
-    // `self` gives up the state, so that appending to the bytes does not copy them.
+    // Moves the state out of `self`, so that its bytes have a single owner and appending does not copy them.
     let current = state
     state = .idle
     switch current {

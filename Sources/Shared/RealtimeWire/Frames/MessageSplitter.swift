@@ -5,7 +5,7 @@
 public enum MessageSplitter {
   /// The maximum UTF-16 code units of one frame.
   public static let maximumFrameLength = 16_384
-  /// The maximum count of frames that every peer accepts.
+  /// The maximum number of frames in a message that every peer accepts.
   public static let maximumFrames = 9_999
 
   /// The frames of a message as ranges of its bytes, in order.
@@ -14,8 +14,8 @@ public enum MessageSplitter {
   ///   - message: well-formed UTF-8.
   ///   - length: the maximum UTF-16 code units of one frame.
   ///   - maximum: the maximum number of frames.
-  /// - Returns: one range for a message that is sent as it is, several ranges for frames that follow a frame with their
-  ///   count; nil if the message needs more than `maximum` frames.
+  /// - Returns: one range if the message is a single frame. Several ranges if it is split; a frame with their count is
+  ///   then sent first. Nil if the message needs more than `maximum` frames.
   public static func frames(
     of message: UnsafeRawBufferPointer, length: Int = maximumFrameLength, maximum: Int = maximumFrames
   ) -> [Range<Int>]? {
@@ -42,7 +42,8 @@ public enum MessageSplitter {
 
   /// Whether a message fits into `maximum` frames.
   public static func fits(_ message: UnsafeRawBufferPointer, maximum: Int = maximumFrames) -> Bool {
-    // A scalar has at least as many bytes as code units, and a frame is at most one code unit short of the maximum.
+    // A quick check that suffices for most messages: text has at least as many UTF-8 bytes as code units, and a frame
+    // that avoids splitting a scalar is at most one code unit shorter than the maximum.
     message.count <= (maximumFrameLength - 1) * maximum || frames(of: message, maximum: maximum) != nil
   }
 }

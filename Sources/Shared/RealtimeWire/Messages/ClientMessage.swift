@@ -16,7 +16,7 @@ public enum ClientMessage: Sendable {
 public enum ClientControl: Sendable, Equatable {
   /// Requests a pong.
   case ping
-  /// Acknowledges the switch to this transport.
+  /// Acknowledges that the session moves to this transport (from long polling to a WebSocket).
   case switchAcknowledged
   /// The last message on this transport.
   case endOfTransmission
@@ -80,7 +80,8 @@ public struct ListenRequest: Sendable, Equatable {
   public var query: QuerySpec
   /// The client's tag of a filtered query.
   public var tag: Int64?
-  /// The hash of the client's cached value; empty for an empty value, nil if the client sent none, as the C++ SDK.
+  /// The hash of the client's cached value. It is empty for an empty value, and nil if the client sent none, like the
+  /// C++ SDK.
   public var hash: String?
   /// The compound hash of the client's cached value, from clients that support range merges.
   public var compoundHash: CompoundHashFields?
@@ -101,7 +102,7 @@ public struct ListenRequest: Sendable, Equatable {
   }
 }
 
-/// The fields of a compound hash (`ch`): the ends of the ranges, and the hash of each.
+/// The fields of a compound hash (`ch`): the ends of the ranges and the hashes of the ranges.
 public struct CompoundHashFields: Sendable, Equatable {
   /// The path of the last leaf of every range except the open range at the end.
   public var posts: [String]
@@ -114,7 +115,7 @@ public struct CompoundHashFields: Sendable, Equatable {
     self.hashes = hashes
   }
 
-  /// Converts a compound hash. A post at the location itself is a slash.
+  /// Converts a compound hash. A range that ends at the location itself has the path `/`.
   public init(_ hash: CompoundHash) {
     self.init(posts: hash.paths.map { $0.isRoot ? "/" : $0.description }, hashes: hash.hashes)
   }

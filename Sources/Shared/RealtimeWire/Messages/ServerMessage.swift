@@ -18,13 +18,13 @@ public enum ServerControl: Sendable, Equatable {
   case hello(ServerHello)
   /// The client should reconnect to this host.
   case reset(host: String)
-  /// The client should disconnect and not reconnect; with the reason.
+  /// The client should disconnect and not reconnect. The text is the reason.
   case shutdown(String)
   /// An error to log.
   case error(String)
   /// The response to a ping.
   case pong
-  /// Acknowledges the switch to this transport.
+  /// Acknowledges that the session moves to this transport (from long polling to a WebSocket).
   case switchAcknowledged
   /// The last message on this transport.
   case endOfTransmission

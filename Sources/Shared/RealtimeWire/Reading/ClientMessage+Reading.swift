@@ -71,7 +71,8 @@ extension ClientMessage {
     return found
   }
 
-  /// Reads the inner object. After an error in it, `isBroken` is set: the rest of the message cannot be read.
+  /// Reads the message's inner object, `d`. Sets `isBroken` after an error in it, because the rest of the message
+  /// cannot be read.
   private static func body(
     _ type: String, _ number: Int64?, _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer,
     _ limits: RealtimeLimits, _ isBroken: inout Bool
@@ -111,7 +112,8 @@ extension ClientMessage {
       case "r": number = try reader.optionalInt()
       case "a": action = try reader.readString()
       case "b":
-        // In the usual order of fields (r, a, b) the body is read here. The C++ SDK's order is a, b, r.
+        // In the usual order of fields (`r`, `a`, `b`) number and action are known here. The C++ SDK's order is `a`,
+        // `b`, `r`.
         if let number, let action {
           switch RequestBody.action(action, &reader, bytes, limits) {
           case .success(let value):

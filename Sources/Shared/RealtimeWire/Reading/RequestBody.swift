@@ -1,4 +1,4 @@
-// Reads the body of a request: one set of fields for all actions, of which each action requires some.
+// Reads the body of a request. All actions share one set of fields, and each action requires some of them.
 
 import JSON
 import RealtimeModel

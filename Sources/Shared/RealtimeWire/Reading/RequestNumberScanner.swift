@@ -26,10 +26,10 @@ public struct RequestNumberScanner: Sendable {
   private var hasNested = false
   private var isInText = false
   private var isEscaped = false
-  /// The last byte of a string, and its length up to 2.
+  /// The last byte of the current string, and its length, which is counted up to 2.
   private var letter: UInt8 = 0
   private var length = 0
-  /// The name of the current member, if it has one byte.
+  /// The name of the current member if the name has one byte, as `r`, `d` and `t` have.
   private var name: UInt8 = 0
   /// The bytes of the current number or literal.
   private var digits: [UInt8] = []
@@ -146,7 +146,7 @@ public struct RequestNumberScanner: Sendable {
     if digits.count < Self.maximumDigits { digits.append(byte) }
   }
 
-  /// More digits than any request number has.
+  /// The maximum length of a number or literal that is kept. Every request number is shorter.
   private static let maximumDigits = 24
 
   private mutating func endWord() {

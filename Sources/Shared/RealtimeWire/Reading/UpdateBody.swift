@@ -7,7 +7,7 @@ public import RealtimeModel
 public enum UpdateBody {
   /// Reads an object of relative paths and values; `nil` for `null`, which deletes the location.
   ///
-  /// - Throws: ``RealtimeError`` with status `failure` and the product's message for any other JSON.
+  /// - Throws: ``RealtimeError`` with status `failure` and Firebase's message for any other JSON.
   public static func read(
     _ bytes: UnsafeRawBufferPointer, limits: RealtimeLimits = .standard
   ) throws(RealtimeError) -> [(Path, Node)]? {

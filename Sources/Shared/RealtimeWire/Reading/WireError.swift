@@ -7,7 +7,7 @@ import RealtimeModel
 public enum WireError: Error, Sendable, Equatable {
   /// The text is not JSON.
   case notJSON(JSONError)
-  /// The text is JSON, and neither a control message nor a data message with a number.
+  /// The text is JSON, but neither a control message nor a request with a number.
   case notAMessage(String)
 
   /// Converts a reader's error.

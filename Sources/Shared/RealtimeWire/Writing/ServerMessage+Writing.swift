@@ -132,7 +132,7 @@ extension JSONWriter {
     beginObject()
   }
 
-  /// Closes what ``beginData()`` opened.
+  /// Closes the two objects that ``beginData()`` opened.
   mutating func endData() {
     endObject()
     endObject()

@@ -58,8 +58,8 @@ import Testing
     return fixture
   }
 
-  /// Queries over every kind of source that does not provide the requested order. Each has more matches than
-  /// one page.
+  /// Queries over every kind of row source (index, scan, list of names) that does not provide the requested order.
+  /// Each has more matches than one page.
   private static let queries: [StructuredQuery] = {
     let c = StructuredQuery.CollectionSelector("c")
     let group = StructuredQuery.CollectionSelector("c", allDescendants: true)
@@ -80,7 +80,8 @@ import Testing
         from: [c], filter: .composite(.and, [filter("a", .lessThan, 9), filter("n", .greaterThan, 5)])),
       // Long values are truncated in index entries. Documents with equal truncated values must be sorted, too.
       StructuredQuery(from: [c], orderBy: [.init(FieldPath(field: "s"))]),
-      // An equality, and an inequality on another field.
+      // An equality, and an inequality on another field. Each has its own index, so their intersection has no
+      // order.
       StructuredQuery(
         from: [c],
         filter: .composite(.and, [filter("tags", .arrayContains, "t1"), filter("n", .greaterThan, 5)])),
@@ -95,7 +96,7 @@ import Testing
         endAt: Cursor([690], before: false)),
       StructuredQuery(from: [.init("", allDescendants: true)], orderBy: [.init(.documentID, .descending)]),
       StructuredQuery(orderBy: [.init(n, .descending)]),
-      // Documents by name.
+      // A list of document names, read one by one.
       StructuredQuery(
         from: [c], filter: .field(FieldFilter(.documentID, .isIn, .array(names))), orderBy: [.init(n)]),
     ]

@@ -126,7 +126,7 @@ import Testing
     #expect(rejection?.code == .invalidArgument)
   }
 
-  @Test("a page token is valid only for its own request, with any page size")
+  @Test("a page token is valid only for the request that returned it, with any page size")
   func tokensAreBound() async throws {
     try await fill(["c/a", "c/b", "c/d", "e/a", "e/b", "c/a/s/x", "c/a/t/x", "c/b/s/x"])
     let request = ListDocumentsRequest(parent: fixture.root, collectionID: "c", pageSize: 1)

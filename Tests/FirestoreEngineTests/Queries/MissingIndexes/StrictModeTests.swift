@@ -176,7 +176,8 @@ import Testing
       ]))
     #expect(try await fixture.query(query).count == 1)
     try await fixture.setIndexes(DatabaseIndexConfiguration())
-    // The entries remain until transactions that may have read them have ended.
+    // The removed index keeps its entries until all transactions that may have read them have ended, but serves no
+    // query.
     let state = try await fixture.engine.database(fixture.database).indexes.current.state
     #expect(state.phase == .waitingForTransactions && state.composites.count == 1)
     #expect(await failure { try await fixture.query(query) } == never)

@@ -50,7 +50,8 @@ struct LongScanTests {
     for start in stride(from: 0, to: Self.count, by: 500) {
       try await fixture.commit(
         try (start..<start + 500).map { number in
-          // The order of names differs from that of the numbers, so the two indexes alternate.
+          // The order of names differs from that of the numbers. So matches of two indexes that share no document
+          // alternate, and their intersection cannot skip ahead.
           let name = try fixture.name(ResourcePath(["c", String(number &* 7_919 % 1_000_003, radix: 36)]))
           return Write(
             .update(

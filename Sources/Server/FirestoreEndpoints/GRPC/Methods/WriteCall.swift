@@ -4,8 +4,8 @@
 // Invariants
 //   1. Messages are committed sequentially. A failed or malformed message ends the stream with its error, after the
 //      responses to all earlier messages. No later message is applied.
-//   2. Queued messages are bounded in number and bytes. Above a bound, reading pauses until half of the queue is
-//      served.
+//   2. Queued messages are bounded in number and bytes. When a bound is exceeded, reading from the client pauses until
+//      half of the queue is committed.
 //   3. An idle stream ends with OK after the client's half-close, and with UNAVAILABLE at shutdown. Clients would treat
 //      a permanent error as the response to their first pending batch.
 

@@ -225,7 +225,9 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   /// Rejects a message above the limit, and discards the rest of the request.
   ///
   /// A duplex call ends after it has served the earlier messages: clients attribute its status to the first
-  /// message without a response. - Parameter bytes: the size of the message, if known.
+  /// message without a response.
+  ///
+  /// - Parameter bytes: the size of the message, if known.
   func rejectOversized(_ bytes: Int?) throws(GRPCStatus) {
     let rejection = connection.methods.oversized(bytes)
     guard case .duplex(let call) = phase else { throw rejection }
@@ -326,9 +328,10 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     waiters.append(continuation)
   }
 
-  /// Writes the response message of a unary call and the status OK in one flush. - Parameter isRead: whether the
-  /// call changed nothing. Its response is then replaced by an error if the server has no
-  ///   memory for it. The response to a write reports completed work and is always sent.
+  /// Writes the response message of a unary call and the status OK in one flush.
+  ///
+  /// - Parameter isRead: whether the call changed nothing. Its response is then replaced by an error if the
+  ///   server has no memory for it. The response to a write reports completed work and is always sent.
   func complete(_ framed: ByteBuffer, isRead: Bool) {
     guard !stream.isFinished, let context else { return }
     if !isRead {

@@ -1,29 +1,31 @@
-// Finds the nearest of many vectors in one pass.
+// Collects the documents whose vectors are nearest to a query's vector, in one pass over all candidates.
 //
 // Invariant: at most `limit` matches are held, each with its name, distance and a prefix of its order fields.
-// Documents are read again for delivery, so a thousand large documents are never in memory together.
+// The caller reads the documents again for delivery, page by page. So even a thousand large results are never
+// in memory at the same time.
 
 import FirestoreModel
 
-/// Collects the nearest documents, in any order of arrival.
+/// Collects the nearest documents. Candidates may be added in any order.
 struct NearestMatches {
   /// A document that may be among the nearest.
   struct Match: Sendable {
     var name: DocumentName
     var distance: Double
-    /// The sort value of the distance; NaN is last.
+    /// The sort key of the distance: a smaller rank is nearer, and NaN sorts last.
     fileprivate var rank: Double
-    /// The encoded order fields, as far as an index entry distinguishes them.
+    /// A prefix of the encoded order fields, as long as an indexed value can be. It orders documents at equal
+    /// distance.
     fileprivate var sortKey: ArraySlice<UInt8>
   }
 
   private let nearest: FindNearest
   private let norm: Double
-  /// The order of documents at equal distance, without names.
+  /// The query's order, without the document name. It orders documents at equal distance.
   private let orders: ArraySlice<StructuredQuery.Order>
   private var matches: TopKElements<Match>
 
-  /// - Parameter orders: the query's order.
+  /// - Parameter orders: the query's order, including the document name.
   init(_ nearest: FindNearest, orders: [StructuredQuery.Order]) {
     self.nearest = nearest
     norm = NearestMatches.norm(nearest.vector)

@@ -1,11 +1,11 @@
-// Executes nearest-neighbor queries: scans all candidates that the rest of the query matches, then reads the
-// nearest documents again at the same version.
+// Executes nearest-neighbor queries. Scans all documents that match the query's other conditions, then reads
+// the nearest documents again at the same version.
 
 import FirestoreModel
 import OrderedStore
 
 extension FirestoreDatabase {
-  /// Executes a nearest-neighbor query in a read that has begun.
+  /// Executes a nearest-neighbor query and delivers pages. `session` is a read that has begun.
   func findNearest(
     _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession, as caller: Caller,
     deliver: (QueryPage) async throws -> Void
@@ -54,7 +54,7 @@ extension FirestoreDatabase {
 }
 
 extension StoredDocument {
-  /// The document with its distance in a field; itself without a field.
+  /// The document with its distance added as `field`; the document itself if `field` is nil.
   fileprivate func with(_ distance: Double, at field: FieldPath?) throws(FirestoreError) -> StoredDocument {
     guard let field else { return self }
     var fields = try fields()

@@ -1,5 +1,5 @@
-// Executes queries against a database: pages of results at one version, with locks for transactions that need
-// them.
+// Executes queries against a database. All pages of results show one version. For a transaction that may
+// write, the scanned ranges are locked or recorded.
 
 import FirestoreModel
 import OrderedStore
@@ -58,7 +58,7 @@ extension FirestoreDatabase {
     return QueryReads()
   }
 
-  /// Executes a query and delivers pages, in a read that has begun.
+  /// Executes a query and delivers pages. `session` is a read that has begun.
   func run(
     _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession, as caller: Caller,
     deliver: (QueryPage) async throws -> Void
@@ -70,7 +70,8 @@ extension FirestoreDatabase {
     var skipped = 0
     var tally = ResultTally()
     while true {
-      // The client may be gone, or its deadline may have passed, while nothing matched.
+      // Many reads may find no match, and deliver nothing. Meanwhile the client may have disconnected, or its
+      // deadline may have passed.
       try Task.checkCancellation()
       let (next, page) = try await nextPage(run, &session, isFirst ? caller : nil, memory)
       run = next
@@ -89,7 +90,7 @@ extension FirestoreDatabase {
       skipped = 0
       if page.isLast {
         advise(on: run)
-        // Release the part of the range beyond the limit.
+        // With a limit, the rest of the ranges was not scanned. Its locks are released.
         let scanned = run.scanned
         if let owner = session.transaction?.owner {
           for (range, part) in zip(ranges, scanned) { locks.narrow(range, to: part, for: owner) }
@@ -99,8 +100,8 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Starts a query in a read that has begun. For a transaction that may write, the ranges to scan are locked
-  /// before they are read. Returns these ranges.
+  /// Starts a query; `session` is a read that has begun. For a transaction that may write, locks the ranges
+  /// that the query may scan before it reads them. Returns these ranges.
   func begin(
     _ query: PreparedQuery, counts: Bool = false, _ session: inout ReadSession
   ) async throws -> (run: QueryRun, ranges: [KeyRange]) {
@@ -139,8 +140,9 @@ extension FirestoreDatabase {
     return (next, page)
   }
 
-  /// Delivers a query's complete result at a version, for listeners. It reserves no shared memory, since a
-  /// stream must not fail because of other queries; one query's limit applies. A page may be empty.
+  /// Delivers a query's complete result at a version, for listeners. Only the limit of one query applies to
+  /// the memory for sorting. The shared budget does not, since a Listen stream must not fail because of other
+  /// queries. A page may be empty.
   func results(
     of query: PreparedQuery, at version: Version, _ page: ([StoredDocument]) async throws -> Void
   ) async throws {
@@ -155,8 +157,8 @@ extension FirestoreDatabase {
     }
   }
 
-  /// The first of some documents at a version: at most `limit` bytes, but at least one document; nil for a
-  /// missing one.
+  /// Reads documents at a version, in the order of `names`; nil for a missing document. Stops at the document
+  /// with which `limit` bytes are reached, so that at least one document is read.
   func documents(
     _ names: ArraySlice<DocumentName>, at version: Version?, upTo limit: Int
   ) async throws -> [StoredDocument?] {
@@ -174,7 +176,8 @@ extension FirestoreDatabase {
   }
 }
 
-/// The ranges that a query scanned, for its transaction. The rows are recorded already.
+/// The ranges that a query scanned, to be validated at the transaction's commit. The document rows are
+/// recorded already.
 struct QueryReads {
   var ranges: [KeyRange] = []
 }

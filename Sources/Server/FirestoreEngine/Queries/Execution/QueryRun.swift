@@ -1,19 +1,20 @@
-// One execution of a query, page by page, with all pages at one version.
+// The state of one execution of a query, which reads page by page. All pages show one version.
 //
-// Results that no index orders are held for sorting if their order is needed, up to
-// `EngineLimits.maximumSortBytes`. If an index gives the first order field, only the results with one value
-// of it are held. Rows that were read are not read again for the next page.
+// If no index has the query's order, results are held in memory and sorted, up to
+// `EngineLimits.maximumSortBytes`. If an index has only the order of the first order field, adjacent results
+// with the same value of this field form a *run*. Then only one run at a time is held and sorted. Rows that
+// were read are not read again for the next page.
 //
-// Invariant: the concatenated pages are the query's result: all matching documents in order, then offset,
-// then limit. A page is bounded in documents, bytes and scanned rows, matching or not. Therefore a page may
-// be empty without being the last.
+// Invariant: the concatenated pages are the query's result, which is all matching documents in order, reduced
+// by offset and then by limit. A page is bounded in documents, in bytes and in scanned rows, including rows
+// that do not match. Therefore a page may be empty without being the last.
 
 import FirestoreModel
 import OrderedStore
 
 /// The state of a query's execution.
 struct QueryRun: Sendable {
-  /// The results of one read from the store.
+  /// The results that one call of `nextPage` found.
   struct Page: Sendable {
     var documents: [StoredDocument] = []
     /// Results that the offset skipped in this page.
@@ -39,7 +40,8 @@ struct QueryRun: Sendable {
   private var isExhausted = false
   private var remainingOffset: Int
   private var remaining: Int
-  /// Unsorted results, and the value of the first order field that they share.
+  /// The results of the run that is being read, not sorted yet, and their common value of the first order
+  /// field. If no index has the query's order, `unsorted` has the results so far.
   private var unsorted: SortedMatches?
   private var runValue: ArraySlice<UInt8> = []
   /// Sorted results to deliver.
@@ -47,7 +49,7 @@ struct QueryRun: Sendable {
   private var sortedBytes = 0
   /// Rows read since the last `takeKeys`, for validation.
   private var keys: [Key] = []
-  /// The cost so far, if it is counted.
+  /// The cost so far; 0 unless `counts` is set.
   private(set) var cost = ReadCost()
   /// Rows and index entries scanned so far, and results found, including skipped ones.
   private(set) var rowsRead = 0
@@ -74,7 +76,7 @@ struct QueryRun: Sendable {
     remaining = query.limit ?? .max
   }
 
-  /// The bytes of results held because no index orders them.
+  /// The bytes of results that are held in memory for sorting.
   var reservedBytes: Int { (unsorted?.bytes ?? 0) + sortedBytes }
 
   /// Returns the rows that were read since the last call.
@@ -86,8 +88,8 @@ struct QueryRun: Sendable {
   /// Makes the plan, on the first call.
   mutating func makePlan(_ view: any ReadView) throws -> QueryPlan {
     if let plan { return plan }
-    // Read after the view was made: the index set is that of the view's version or later, and checks
-    // versions.
+    // The index set is read after the view was made, so it may be newer than the view. The planner uses only
+    // indexes that were complete at the view's version.
     let planner = Planner(query, indexes.current, at: view.version)
     var plan = try planner.plan { prefix in
       var count = 0
@@ -115,7 +117,8 @@ struct QueryRun: Sendable {
       : [KeyRange(start: range.start, end: unread.start)]
   }
 
-  /// With a limit, an index prefix with at least this many entries is not worth sorting.
+  /// If a query has a limit and an index prefix has at least this many entries, reading and sorting them all
+  /// costs more than scanning in the query's order.
   private static let commonEntries = 1_000
 
   /// Reads the next page.
@@ -157,7 +160,8 @@ struct QueryRun: Sendable {
 
   // MARK: Reading
 
-  /// Reads in the order of the source. Adjacent results that the source does not order are sorted in memory.
+  /// Reads in the order of the plan's source. If the source gives only the order of runs, each run is sorted
+  /// in memory.
   private mutating func readInOrder(_ candidates: inout Candidates, _ plan: QueryPlan, _ page: inout Page)
     throws
   {

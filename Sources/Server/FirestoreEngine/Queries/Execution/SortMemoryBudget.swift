@@ -1,7 +1,7 @@
-// Bounds the bytes of unsorted results that all queries of an engine hold together, where no index gives their order.
+// Bounds the total bytes of results that all queries of an engine hold in memory for sorting.
 //
-// One query is bounded by `EngineLimits.maximumSortBytes`. Clients that read slowly keep their query's results until
-// the last page is delivered; hence the shared budget.
+// One query is bounded by `EngineLimits.maximumSortBytes`. Many queries of clients that read slowly can hold
+// their results for a long time, so their total is bounded too.
 //
 // Invariant: a reservation releases its bytes when it is deallocated, however its query ends. A query updates its
 // reservation after each read from the store, so the budget is exceeded by at most one read.

@@ -1,13 +1,14 @@
-// Sorts results that no index orders.
+// Sorts results of a query in memory, if no index has the query's order.
 //
-// Invariant: at most `limit` bytes and `maximumCount` results are held. If that is not enough, the query
+// Invariant: at most `limit` bytes and `maximumCount` results are held. If the `limit` is exceeded, the query
 // fails with an error that names the missing index.
 
 import FirestoreModel
 
 /// Collects results and returns them sorted.
 struct SortedMatches {
-  /// A result and its order fields: complete decoded documents are much larger than encoded ones.
+  /// A result in encoded form and its decoded order fields. A completely decoded document would need much
+  /// more memory.
   private struct Match: Sendable {
     var document: StoredDocument
     var fields: MapValue
@@ -24,7 +25,7 @@ struct SortedMatches {
   private(set) var bytes = 0
 
   /// - Parameters:
-  ///   - maximumCount: how many of the first results are needed.
+  ///   - maximumCount: the number of results needed, counted from the first in the order.
   ///   - limit: maximum bytes to hold.
   init(_ query: PreparedQuery, maximumCount: Int, limit: Int) {
     self.query = query

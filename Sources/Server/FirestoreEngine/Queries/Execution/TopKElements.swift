@@ -1,7 +1,8 @@
 // Selects the first k of many elements in an order, in one pass.
 //
-// Invariant: at most k elements are held. Once there are k, they form a heap with the last of them on top. A
-// later element costs one comparison if it comes after all of them, else a logarithm.
+// Invariant: at most k elements are held. When k elements are held and another is added, they form a heap
+// with the last element in the order on top. A further element takes one comparison if it comes after all
+// held elements, and O(log k) comparisons otherwise.
 
 /// Collects the first k elements.
 struct TopKElements<Element: Sendable>: Sendable {
@@ -19,7 +20,8 @@ struct TopKElements<Element: Sendable>: Sendable {
   var isEmpty: Bool { elements.isEmpty }
   var count: Int { elements.count }
 
-  /// Adds an element. Returns the element that is not among the first k any more: this one or another.
+  /// Adds an element. Returns the element that is dropped because it is not among the first k: the added
+  /// element or an earlier one. Returns nil if none is dropped.
   mutating func add(_ element: Element) -> Element? {
     guard elements.count >= maximumCount else {
       elements.append(element)

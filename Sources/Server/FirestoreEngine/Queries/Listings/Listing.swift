@@ -1,11 +1,13 @@
-// Lists documents directly under a parent, missing documents, and collections.
+// Lists the documents directly under a parent, and the collections under a parent. A listing of documents may
+// include *missing* documents: names without a document that have documents below them.
 //
-// All pages of a listing show one state while it is in history: see `PageToken`.
+// All pages of a listing show the version of the first page, which the page token contains (see `PageToken`).
+// The listing fails when the store has deleted that version.
 
 import FirestoreModel
 import OrderedStore
 
-/// The documents of one page, bounded in number and in bytes; the last one may exceed the bytes.
+/// The documents of one page, bounded in number and in bytes. The last document may exceed the bytes.
 private struct ListedPage: Sendable {
   let size: Int
   private(set) var documents: [StoredDocument] = []
@@ -52,7 +54,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Reads until the page is full, in bounded reads.
+  /// Reads until the page is full. Each read from the store is bounded.
   private func page(
     _ begun: QueryRun, _ size: Int, _ session: inout ReadSession, as caller: Caller
   ) async throws -> ListedPage {
@@ -81,7 +83,7 @@ extension FirestoreDatabase {
       documents: try page.documents.map { .found(try $0.masked(request.mask)) }, nextPageToken: token)
   }
 
-  /// The cursor that continues after a token's document.
+  /// The query cursor that continues after the last document of the previous page.
   private func cursor(after token: PageToken, _ query: Query, _ session: ReadSession) async throws -> Cursor {
     let invalid = FirestoreError.invalidArgument("The page token is not valid.")
     guard let name = DocumentName(database: name, path: token.last) else { throw invalid }

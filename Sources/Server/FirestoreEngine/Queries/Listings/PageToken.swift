@@ -2,13 +2,14 @@
 //
 //     02 | version (8) | binding (8) | the last entry's path
 //
-// Invariant: a token is valid only for the request that it answered, with any page size. In another order or
-// collection the last entry would not determine the delivered entries, and some would be skipped silently.
+// The binding is a hash of the request's parameters. Invariant: a token is valid only for a request with the
+// same parameters; only the page size may differ. With another order or collection, the last entry would not
+// show which entries were delivered, and the listing would skip some silently.
 
 import FirestoreModel
 import OrderedStore
 
-/// The end of a page: its version and last entry.
+/// The position of the end of a page: the version that was listed, and the last entry.
 struct PageToken {
   var binding: PageBinding
   var version: Version
@@ -60,18 +61,19 @@ struct PageToken {
   }
 }
 
-/// A hash of a request's parameters without its page, equal in every process.
+/// A hash of a request's parameters without page size and page token. It is the same in every process, unlike
+/// Swift's `Hasher`.
 struct PageBinding {
   private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
 
   /// - Parameter method: distinguishes the tokens of different methods.
   init(_ method: String) { add(method) }
 
-  /// Adds a parameter. Its position identifies it.
+  /// Adds a parameter. Parameters must be added in a fixed order.
   mutating func add(_ text: String) { add(text.utf8) }
 
-  /// FNV-1a over the parameter and its length. It guards against mistakes, not against malice: a token grants
-  /// no rights.
+  /// FNV-1a over the parameter and its length. It detects accidental misuse, but not forgery. A forged token
+  /// is harmless, since tokens grant no rights.
   mutating func add(_ bytes: some Collection<UInt8>) {
     for byte in bytes { mix(byte) }
     withUnsafeBytes(of: UInt64(bytes.count).bigEndian) { for byte in $0 { mix(byte) } }

@@ -1,12 +1,14 @@
-// Finds points that partition a collection group: every n-th name of one scan.
+// Finds points that split a collection group into parts of similar size: names at equal distances in one scan
+// of all names.
 //
-// The number of names is known only at the end. Therefore the scan keeps every k-th key, and doubles k
-// whenever it holds too many: memory stays bounded, and the samples stay evenly spread.
+// The number of names is known only at the end of the scan. Therefore the scan keeps every k-th key. Whenever
+// it holds too many keys, it doubles k and drops every second key. So memory is bounded, and the kept keys
+// are evenly spread.
 
 import FirestoreModel
 import OrderedStore
 
-/// Evenly spread samples of the keys of a scan of unknown length.
+/// Keeps evenly spread samples of the keys of a scan whose length is unknown.
 struct KeySamples: Sendable {
   private let maximumKeys: Int
   private let maximumBytes: Int
@@ -39,7 +41,7 @@ struct KeySamples: Sendable {
     stride *= 2
   }
 
-  /// At most `limit` keys that split the scanned keys into parts of similar size, none much smaller than
+  /// At most `limit` keys that split the scanned keys into parts of similar size. No part has far fewer than
   /// `least` keys.
   func points(atMost limit: Int, least: Int = EngineLimits.minimumPartitionDocuments) -> [Key] {
     let parts = min(min(limit, EngineLimits.maximumPartitionPoints) + 1, count / least, keys.count)

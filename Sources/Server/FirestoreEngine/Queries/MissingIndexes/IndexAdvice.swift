@@ -1,8 +1,9 @@
-// Suggests indexes to the operator: for a query that scans many rows for few results, the element of
-// `firestore.indexes.json` that would help it.
+// Suggests indexes to the operator. For a query that scans many rows for few results, reports the element to
+// add to `firestore.indexes.json`.
 //
-// Invariant: each suggestion is reported once while a database is open, and their number is bounded, since
-// clients choose the queries. Suggestions contain field names, never values.
+// Invariant: each suggestion is reported at most once while a database is open. The number of suggestions is
+// bounded, since clients choose the queries and could fill the log. Suggestions contain field names, never
+// values.
 
 import FirestoreModel
 import Locking
@@ -39,8 +40,9 @@ extension FirestoreDatabase {
 }
 
 extension MissingIndex {
-  /// The index as an element of a list in `firestore.indexes.json`; nil if it is configured already, or would
-  /// not help. The operator received the error of a failed build.
+  /// The index as an element of a list in `firestore.indexes.json`. Nil if it is configured already, or is a
+  /// vector index, which would not make the query faster. If its build failed, the operator has received the
+  /// error already.
   var configuration: (list: String, text: String)? {
     switch self {
     case .composite(_, .building), .composite(_, .failed), .vector: return nil
@@ -59,7 +61,7 @@ extension MissingIndex {
       guard let part = index.parts.first else { return nil }
       var modes = ["\"queryScope\":\"\(index.scope.text)\",\(Self.mode(part.mode))"]
       if index.scope == .collectionGroup {
-        // A listed override replaces the default indexes of the field.
+        // An override replaces the field's default indexes, so these are listed too.
         modes =
           [CompositeIndex.Mode.ascending, .descending, .contains].map {
             "\"queryScope\":\"COLLECTION\",\(Self.mode($0))"

@@ -2,11 +2,11 @@
 //
 // Without configured indexes, Firebase executes these queries:
 // - documents by name;
-// - equalities and array membership on any fields, by merging automatic indexes;
-// - a range or an order on one field.
+// - equality and array-contains filters on any fields, by merging automatic indexes;
+// - a range filter or an order on one field.
 //
-// Other queries need a composite index, or several that share the order and together contain the equalities.
-// In collection groups single-field indexes must be configured.
+// Other queries need a composite index, or several that end in the query's order and together contain all
+// fields with equality filters. For collection group queries, single-field indexes must be configured too.
 
 import FirestoreModel
 import OrderedStore
@@ -22,7 +22,7 @@ enum MissingIndex: Equatable {
 
   /// Why a composite index cannot be used.
   enum Status: Equatable {
-    /// It is not configured; entries may remain.
+    /// It is not configured. The store may still have entries of an earlier configuration.
     case unknown
     /// It is being built.
     case building
@@ -91,7 +91,8 @@ extension Planner {
     return known.readySince == nil ? .building : .unknown
   }
 
-  /// The index parts that an alternative's equalities require, array membership first.
+  /// The index fields that an alternative's equality filters require. Fields with array-contains filters are
+  /// first.
   private func parts(fixedBy terms: [FilterTerm]) -> [CompositeIndex.Part] {
     var seen: Set<CompositeIndex.Part> = []
     let fields = FixedFields(terms)
@@ -115,7 +116,7 @@ extension Planner {
     return indexes.ready(in: id, at: version).contains { $0.index == single.canonical }
   }
 
-  /// Whether composite indexes that end in the order contain all fixed fields, alone or together.
+  /// Whether the composite indexes that end in the order fields `sorted` together contain all `fixed` fields.
   private func covers(
     _ fixed: [CompositeIndex.Part], _ sorted: [CompositeIndex.Part], _ namesDescend: Bool, _ id: String,
     _ scope: DatabaseIndexConfiguration.Scope
@@ -132,7 +133,7 @@ extension Planner {
         uncovered.subtract(index.parts[..<count].map(\.key))
       }
     }
-    // Without an order, single-field indexes count too.
+    // Without an order, single-field indexes can be merged too.
     if sorted.isEmpty {
       uncovered = uncovered.filter { key in
         !fixed.contains { $0.key == key && hasIndex(of: $0, id, scope) }
@@ -154,7 +155,8 @@ extension Planner {
 }
 
 extension CompositeIndex.Part {
-  /// The requirement of an equality; the direction does not matter.
+  /// Identifies a field with an equality or array-contains filter. For an equality the direction of the index
+  /// does not matter.
   fileprivate struct FixedKey: Hashable {
     var segments: [String]
     var isElement: Bool

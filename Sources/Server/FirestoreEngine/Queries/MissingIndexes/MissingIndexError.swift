@@ -1,17 +1,17 @@
-// The FAILED_PRECONDITION error for a missing index, with Firebase's text and the link that creates the
-// index.
+// Makes the FAILED_PRECONDITION error for a missing index. It has Firebase's text and a link to the Firebase
+// console that creates the index.
 //
 // The link contains a google.firestore.admin.v1.Index in base64url without padding. Example: `genre`
-// ascending and `pages` descending in `books` end in `…GgkKBWdlbnJlEAEaCQoFcGFnZXMQAhoMCghfX25hbWVfXxAC`. An
-// index that is too long for the error message gets a link to the list of indexes.
+// ascending and `pages` descending in `books` end in `…GgkKBWdlbnJlEAEaCQoFcGFnZXMQAhoMCghfX25hbWVfXxAC`. If
+// the index is too long for the error message, the link leads to the list of indexes.
 
 import FirestoreModel
 import JSON
 import OrderedStore
 
 extension MissingIndex {
-  /// Firebase's error, and one more sentence for an index whose build failed.
-  /// - Parameter includesCause: whether that sentence has the cause, which names a document.
+  /// Firebase's error. If the index's build failed, one more sentence reports this.
+  /// - Parameter includesCause: whether that sentence includes the cause, which contains a document's name.
   func error(in database: DatabaseName, includesCause: Bool = false) -> FirestoreError {
     let console = "https://console.firebase.google.com/v1/r/project/\(database.project)/firestore/indexes"
     switch self {
@@ -23,7 +23,7 @@ extension MissingIndex {
       var message =
         "The query requires an index. You can create it here: "
         + "\(console)?create_composite=\(token(index, in: database, "indexes/_"))"
-      // After the link, since the end of a long message is cut off.
+      // The sentence is after the link, since the end of a long message is cut off.
       if case .failed(let cause) = status {
         message += " The last build of it failed: " + (includesCause ? cause : "the server's log says why.")
       }
@@ -68,7 +68,7 @@ extension MissingIndex {
     for part in index.parts {
       append(3, field(part.field.description, part.mode), to: &bytes)
     }
-    // A single-field index is one of its field, without `__name__`.
+    // A composite index lists `__name__` as its last field. A single-field index does not.
     if case .composite = self {
       append(3, field("__name__", index.namesDescend ? .descending : .ascending), to: &bytes)
     }
@@ -105,11 +105,11 @@ extension MissingIndex {
 }
 
 extension FirestoreDatabase {
-  /// Rejects a query that lacks a required index, in strict mode. Only administrators receive the document
-  /// that failed an index build: rules may hide it from other callers.
+  /// Rejects a query that lacks a required index, in strict mode. If an index build failed at a document,
+  /// only administrators receive the document's name, since rules may hide it from other callers.
   ///
-  /// The current indexes decide, also for reads in the past: an index that did not exist then is merely not
-  /// used.
+  /// The check uses the current indexes even for a read in the past. The plan of such a read does not use an
+  /// index that was not complete then.
   func requireIndex(for query: PreparedQuery, as caller: Caller) throws(FirestoreError) {
     guard options.requiresIndexes else { return }
     let latest = Version(microseconds: .max)

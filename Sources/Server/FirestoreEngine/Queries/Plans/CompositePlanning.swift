@@ -1,18 +1,20 @@
 // Chooses the composite index for a query, and the ranges to read in it.
 //
 // An index serves a query if its last fields are the query's order, in the same or in reversed directions,
-// `__name__` included. Equalities or array membership must fix the fields before, in every alternative. Order
-// fields that all alternatives fix to one value are ignored. Each alternative is one range of entries. The
-// entries sort alike after the fixed values in all ranges, so the ranges can be merged.
+// `__name__` included. The filter is a list of alternatives, joined by OR. In every alternative, equality or
+// array-contains filters must fix each earlier index field to one value. An order field that all alternatives
+// fix to the same value does not affect the order and is ignored. Each alternative selects one range of index
+// entries. After the fixed values, the entries of all ranges sort by the query's order, so the ranges can be
+// merged.
 
 import FirestoreModel
 import OrderedStore
 
-/// The entries of a composite index that a query reads.
+/// The parts of a composite index that a query scans.
 struct CompositeScan: Sendable {
-  /// The entries of one alternative.
+  /// The range of entries for one alternative of the filter.
   struct Stream: Sendable {
-    /// The common prefix of these entries: the index, the collection and the fixed values.
+    /// The common key prefix of these entries: index number, collection and fixed values.
     var prefix: Key
     var range: KeyRange
   }
@@ -20,12 +22,12 @@ struct CompositeScan: Sendable {
   let index: NumberedIndex
   /// The collection; nil for a collection group index.
   let collection: ResourcePath?
-  /// The number of fixed fields.
+  /// The number of leading index fields that the filter fixes to one value.
   let fixed: Int
   var streams: [Stream]
 
-  /// The remaining ranges after an entry, or from it on if `including` is set. `suffix` is the part of the
-  /// entry's key after the prefix.
+  /// The parts of the ranges that remain after an entry; with `including`, the entry itself remains too.
+  /// `suffix` is the part of the entry's key after its range's prefix.
   func remainder(after suffix: Key, including: Bool, reverse: Bool) -> [KeyRange] {
     streams.map { stream in
       let key = stream.prefix + suffix
@@ -43,13 +45,14 @@ struct CompositeScan: Sendable {
 /// A composite index that serves a query.
 struct CompositeChoice {
   var plan: QueryPlan
-  /// Whether it covers all equalities, so that almost every entry is a result.
+  /// Whether the index fields include all fields with equality or array-contains filters. Then almost every
+  /// scanned entry is a result.
   var coversAllEqualities: Bool
 }
 
 extension Planner {
-  /// The best composite index for a query in a collection, or in a collection group for nil; nil if none
-  /// serves.
+  /// The composite index that serves the query and has the most fixed fields; nil if no index serves it.
+  /// `collection` is nil for a collection group query.
   func composite(
     in collection: ResourcePath?, _ id: String, _ alternatives: [[FilterTerm]]
   ) -> CompositeChoice? {
@@ -64,7 +67,8 @@ extension Planner {
       use(index, fixed, orders).map { (index, $0) }
     }.max { $0.1.fixed < $1.1.fixed }
     guard let (index, use) = best else { return nil }
-    // Without an order, an intersection is as good as an index that omits fields.
+    // If no order field remains, intersecting automatic indexes is as good as a composite index that lacks
+    // some of the fields.
     let coversAllEqualities = fixed.allSatisfy { $0.count == use.fixed }
     if orders.isEmpty, collection != nil, !coversAllEqualities || use.fixed < 2 { return nil }
     var scan = CompositeScan(index: index, collection: collection, fixed: use.fixed, streams: [])
@@ -84,7 +88,8 @@ extension Planner {
       coversAllEqualities: coversAllEqualities)
   }
 
-  /// The number of fixed fields and the direction in which an index serves; nil if it does not.
+  /// The number of fixed fields with which an index serves the query, and whether it is scanned in reverse;
+  /// nil if it does not serve it.
   private func use(
     _ numbered: NumberedIndex, _ alternatives: [FixedFields], _ orders: [StructuredQuery.Order]
   ) -> (fixed: Int, reverse: Bool)? {
@@ -101,7 +106,8 @@ extension Planner {
     return (fixed, reverse)
   }
 
-  /// Narrows a range to the entries between the cursors, as far as their values are exact.
+  /// Narrows a range to the entries between the query's cursors. A cursor value after one that the index
+  /// truncates is not used.
   private func narrow(
     _ range: inout KeyRange, after prefix: Key, _ scan: CompositeScan, _ common: FixedFields, reverse: Bool
   ) {
@@ -116,13 +122,14 @@ extension Planner {
     }
   }
 
-  /// A cursor's encoded values after the fixed ones; nil if none can be used.
+  /// A cursor's encoded values for the index fields after the fixed ones; nil if none of them can be used.
   private func bytes(of cursor: Cursor, _ scan: CompositeScan, _ common: FixedFields) -> [UInt8]? {
     var bytes: [UInt8] = []
     var part = scan.fixed
     for (order, value) in zip(query.orders, cursor.values) {
       if let known = common.values[order.field] {
-        // Documents with another value do not match, so the cursor's position among them does not matter.
+        // All matches have the known value of this field. If the cursor has the same value, its later values
+        // bound the range. If it has another value, they are not used.
         guard known == IndexValue.encode(value), IndexValue.isExact(value) else { break }
         continue
       }
@@ -172,7 +179,8 @@ struct FixedFields {
     }
   }
 
-  /// The fields that all alternatives fix to one value that the index represents exactly.
+  /// The fields that all alternatives fix to the same value, if the index stores this value without
+  /// truncation.
   init(commonTo alternatives: [FixedFields]) {
     for (field, bytes) in alternatives.first?.values ?? [:]
     where bytes.count < IndexValue.truncationLength && alternatives.allSatisfy({ $0.values[field] == bytes })
@@ -182,7 +190,7 @@ struct FixedFields {
   }
 
   private mutating func add(_ field: FieldPath, _ value: Value) {
-    // A document cannot have two values of a field, so either one serves.
+    // If two terms require different values of a field, no document matches, so either value may be used.
     if values[field] == nil { values[field] = IndexValue.encode(value) }
   }
 
@@ -200,15 +208,16 @@ struct FixedFields {
 }
 
 extension KeyRange {
-  /// Narrows a range after a prefix to values between bounds, which are given ascending.
+  /// Narrows a range to the entries whose value after `prefix` is within `bounds`. The bounds are of
+  /// ascending encodings; for descending fields they are inverted here.
   fileprivate mutating func narrow(_ prefix: Key, _ bounds: KeyRange, _ mode: CompositeIndex.Mode) {
     guard mode == .descending else {
       narrow(from: prefix + bounds.start)
       narrow(to: bounds.end.map { prefix + $0 })
       return
     }
-    // No encoding is a prefix of another. Therefore a value that is not below a bound is, inverted, not above
-    // it.
+    // Inverting all bytes reverses the order of encodings, since no encoding is a prefix of another.
+    // Therefore lower and upper bound change places.
     if !bounds.start.isEmpty {
       narrow(to: KeyRange.successor(ofPrefix: prefix + bounds.start.map { ~$0 }))
     }

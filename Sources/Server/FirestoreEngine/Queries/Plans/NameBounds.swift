@@ -1,7 +1,8 @@
-// Bounds on the names of a query's results, and the rows that they select.
+// Bounds on the document names of a query's results, and the row ranges that contain these documents.
 //
-// Document rows are grouped by parent, so adjacent names are not adjacent rows at all depths. Below a parent,
-// the direct documents are one range of rows, and deeper documents are another.
+// Document rows are grouped by parent, so documents with adjacent names at different depths are not in
+// adjacent rows. Below a parent, the documents directly in the parent's collections are one range of rows,
+// and all deeper documents are another range.
 
 import FirestoreModel
 import OrderedStore
@@ -21,8 +22,8 @@ struct NameBounds: Sendable {
     if upper.map({ ResourcePath.compare(path, $0) == .ascending }) ?? true { upper = path }
   }
 
-  /// The bounds that are names below a parent. Other bounds are dropped: they include all names below it, or
-  /// none, which the matcher detects.
+  /// Keeps the bounds that are names below a parent. Another bound includes either all names below the parent
+  /// or none, so it is dropped. If it includes none, the query's filter rejects each candidate.
   func inside(_ parent: ResourcePath) -> NameBounds {
     var bounds = NameBounds()
     if let lower, lower.count > parent.count, lower.hasPrefix(parent) { bounds.lower = lower }
@@ -30,7 +31,8 @@ struct NameBounds: Sendable {
     return bounds
   }
 
-  /// The rows of documents directly below a parent, in any collection. The bounds are below it.
+  /// The rows of documents in all collections directly below a parent. The bounds must be names below the
+  /// parent, or nil.
   func children(of parent: ResourcePath) -> KeyRange {
     let prefix = FirestoreKeyLayout.children(of: parent)
     var range = KeyRange(prefix: prefix)
@@ -39,18 +41,20 @@ struct NameBounds: Sendable {
     return range
   }
 
-  /// The rows of all documents below a parent between the bounds, and some more. The bounds are below it.
+  /// Ranges of rows that contain all documents below a parent within the bounds, and possibly others. The
+  /// bounds must be names below the parent, or nil.
   func rows(below parent: ResourcePath) -> [KeyRange] {
     let prefix = FirestoreKeyLayout.subtree(of: parent)
     guard lower != nil || upper != nil else { return [KeyRange(prefix: prefix)] }
-    // Every deeper document's key begins with the ids of the direct document above it.
+    // The key of a deeper document begins with the ids of its ancestor directly below the parent.
     var further = KeyRange(prefix: prefix)
     further.start = prefix + (lower.map { head($0, parent) } ?? [FirestoreKeyLayout.leastSegment])
     if let upper { further.narrow(to: KeyRange.successor(ofPrefix: prefix + head(upper, parent))) }
     return [children(of: parent), further].filter { !$0.isEmpty }
   }
 
-  /// The encoded ids of the document directly below a parent that is, or contains, the named one.
+  /// The encoded collection and document id of the first document below the parent on the path. That document
+  /// is the named one or its ancestor.
   private func head(_ path: ResourcePath, _ parent: ResourcePath) -> Key {
     path.segments[parent.count...].prefix(2).reduce(into: []) { $0 += FirestoreKeyLayout.segment($1) }
   }

@@ -3,7 +3,7 @@
 import FirestoreModel
 import OrderedStore
 
-/// A valid query, ready to be planned or listened to.
+/// A query that was validated and normalized, so that it can be planned or listened to.
 struct PreparedQuery: Sendable {
   /// The collections that a query selects.
   enum Scope: Hashable, Sendable {
@@ -11,11 +11,12 @@ struct PreparedQuery: Sendable {
     case collection(ResourcePath)
     /// All collections with an id, below the query's parent.
     case group(String)
-    /// All collections, at one level or at all levels.
+    /// All collections: those directly under the query's parent, or at any depth below it.
     case everywhere
   }
 
-  /// The immutable part. It is large and kept in several places for each listener, so it is shared.
+  /// The immutable part. Each listener stores the query in several places, so this large part is shared by
+  /// reference.
   private final class Content: Sendable {
     let query: Query
     let normalized: NormalizedQuery
@@ -36,10 +37,11 @@ struct PreparedQuery: Sendable {
   }
 
   private let content: Content
-  /// Fields that results must have, in addition to the query's own: those that are aggregated.
+  /// Fields that results must have in addition to the query's conditions. An aggregation sets the fields that
+  /// it sums or averages.
   var requiredFields: [FieldPath] = []
-  /// Whether the order of results matters. If not, results come in the order of the scan, and limit and
-  /// offset only determine their number.
+  /// Whether the order of results matters. If it is false, results come in the order of the scan. Then limit
+  /// and offset determine only the number of results.
   var needsOrder = true
 
   /// Validates and normalizes a query.
@@ -48,7 +50,7 @@ struct PreparedQuery: Sendable {
     content = try Content(query, limits)
   }
 
-  /// The query as requested, to compare listeners.
+  /// The query as the client sent it. Listeners with equal queries share one entry of the target index.
   var query: Query { content.query }
   var normalized: NormalizedQuery { content.normalized }
   var scope: Scope { content.scope }
@@ -61,7 +63,7 @@ struct PreparedQuery: Sendable {
   var isWindow: Bool { limit != nil || skips }
   /// The fields of results; nil for all.
   var projection: FieldMask? { normalized.select }
-  /// The direction of name order; nil if results are in another order.
+  /// The direction if the query orders only by document name; nil if it has other order fields.
   var nameDirection: StructuredQuery.Direction? { orders.count == 1 ? orders.first?.direction : nil }
 
   /// Whether a document matches, ignoring limit and offset.
@@ -74,8 +76,8 @@ struct PreparedQuery: Sendable {
     normalized.compare(a.0, a.1, b.0, b.1)
   }
 
-  /// A query of the engine's own about the same documents. It may have more parts than a client's query,
-  /// whose parts were counted already.
+  /// Prepares a query that the engine derives from this one, for example with another limit. Firebase's
+  /// limits on filters and orders are not checked again, since a derived query may have more of them.
   func deriving(_ structured: StructuredQuery) throws(FirestoreError) -> PreparedQuery {
     try PreparedQuery(Query(parent: query.parent, structured), PreparedQuery.unlimited)
   }

@@ -1,15 +1,15 @@
-// Bounds on the names and values of a query's results, from its filter and cursors.
+// Derives bounds on the names and field values of a query's results from its filter and cursors.
 //
-// Invariant: every result is within the bounds; a document within them may not match.
+// Invariant: every result is within the bounds. A document within the bounds does not have to match.
 
 import FirestoreModel
 import OrderedStore
 
 extension PreparedQuery {
-  /// The bounds of all results' names, given the alternatives that can match.
+  /// The bounds of all results' names. `alternatives` are the alternatives of the filter that can match.
   func nameBounds(_ alternatives: [[FilterTerm]]) -> NameBounds {
     var bounds = NameBounds()
-    // Inclusive; the matcher decides about the bounds themselves.
+    // All bounds are inclusive. Matching rejects a document at an exclusive bound.
     func narrow(_ value: Value?, isLower: Bool) {
       guard case .reference(let name)? = value, name.database == normalized.parent.database else { return }
       if isLower { bounds.narrow(from: name.path) } else { bounds.narrow(through: name.path) }
@@ -62,7 +62,8 @@ extension KeyRange {
   /// The bounds of a field's encoded values under terms that must all match.
   init(ofValues field: FieldPath, meeting terms: [FilterTerm]) {
     self.init(start: [], end: nil)
-    // Inclusive where a truncated value may equal its neighbors; the matcher decides.
+    // Different long values may have the same truncated encoding. So a bound with such a value stays
+    // inclusive, and matching rejects other documents.
     for case .field(let filter) in terms where filter.field == field {
       let key = IndexValue.encode(filter.value)
       switch filter.op {
@@ -91,7 +92,8 @@ extension KeyRange {
     if end.map({ key.lexicographicallyPrecedes($0) }) ?? true { end = key }
   }
 
-  /// Narrows the range to the keys between two keys, inclusive. An empty result stays within the range.
+  /// Narrows the range to the keys between two keys, inclusive. If no key remains, the result is an empty
+  /// range at the old start.
   mutating func narrow(from lower: Key?, through upper: Key?) {
     let first = start
     if let lower { narrow(from: lower) }

@@ -1,37 +1,39 @@
 // Plans a query: the rows to read, their order, and the ranges that a transaction locks.
 //
 // Sources, in order of preference:
-// 1. documents by name;
-// 2. a composite index with all equalities and the order;
-// 3. equalities and array membership, by intersecting index entries;
-// 4. a composite index with the order and some equalities;
-// 5. the index of the first order field;
+// 1. documents by name, if the filter requires names;
+// 2. a composite index that contains the order fields and all fields with equality filters;
+// 3. the automatic index entries of all equality and array-contains filters, intersected by document id;
+// 4. a composite index that contains the order fields and some of the fields with equality filters;
+// 5. the automatic index of the first order field;
 // 6. the rows of the collection.
 //
-// If the rows are not in the query's order and the order matters, results are sorted in memory. Every
-// candidate is matched against the complete query. Therefore a plan may read too much, but never too little.
+// The filter is normalized to alternatives, joined by OR; each is a list of terms, joined by AND. If the
+// source is not in the query's order and the order matters, results are sorted in memory. Every candidate is
+// matched against the complete query. Therefore a plan may read too much, but never too little.
 
 import FirestoreModel
 import OrderedStore
 
 /// A query's plan.
 struct QueryPlan: Sendable {
-  /// The source of candidates.
+  /// The source of candidates: the documents that may match.
   enum Source: Sendable {
     /// Nothing can match.
     case nothing
     /// Documents by name.
     case names([ResourcePath])
-    /// The documents of a collection whose ids have entries under all prefixes of one of the lists, in id
-    /// order.
+    /// The documents of a collection that match all equality terms of an alternative, in order of their ids.
+    /// `prefixes` has a list for each alternative: for each term, the prefix of its index entries.
     case entries(ResourcePath, prefixes: [[Key]], ids: KeyRange)
-    /// A collection's documents in the order of one field: index entries in a range, after a prefix.
+    /// A collection's documents in the order of one field: the entries of its automatic index, which have the
+    /// prefix, within the range.
     case index(ResourcePath, prefix: Key, KeyRange)
     /// The entries of a composite index, in the query's order.
     case composite(CompositeScan)
     /// Document rows of a range.
     case rows(KeyRange)
-    /// Group rows of a range.
+    /// Group rows of a range: the rows that list the documents of a collection group.
     case group(KeyRange)
     /// The documents below a parent, in name order.
     case subtree(ResourcePath, NameBounds)
@@ -39,9 +41,10 @@ struct QueryPlan: Sendable {
 
   /// How the candidates are ordered.
   enum Arrangement: Sendable {
-    /// In the query's order, as far as it matters.
+    /// In the query's order, or in any order if the query needs none.
     case exact
-    /// By the first order field; documents with one value are adjacent.
+    /// In the order of the first order field only. Documents with the same value of this field are adjacent
+    /// (a *run*) and have to be sorted.
     case runs
     /// In another order.
     case unordered
@@ -52,7 +55,7 @@ struct QueryPlan: Sendable {
   /// Whether candidates are read backwards.
   var reverse: Bool
 
-  /// The ranges that the plan may read, which a transaction locks first.
+  /// The ranges that the plan may read. A locking transaction locks them before it reads.
   var ranges: [KeyRange] {
     switch source {
     case .nothing, .names: []
@@ -85,7 +88,7 @@ struct Planner {
     self.version = version
   }
 
-  /// The filter's alternatives that can match.
+  /// The filter's alternatives, without those that no document can match.
   var alternatives: [[FilterTerm]] {
     normalized.disjunctions.filter { !$0.contains(where: Planner.isImpossible) }
   }
@@ -138,8 +141,8 @@ struct Planner {
       let entries = QueryPlan(
         source: .entries(path, prefixes: prefixes, ids: ids), arrangement: isExact ? .exact : .unordered,
         reverse: isExact && reverse)
-      // With a limit, reading the order's index and dropping documents that do not match is cheaper than
-      // sorting many.
+      // Many entries may have the filter's values. If the query also has a limit, scanning the index of the
+      // order and dropping other documents is cheaper.
       let readsMuch =
         try query.limit != nil && query.needsOrder && query.nameDirection == nil
         && prefixes.contains { list in try list.allSatisfy { prefix in try isCommon(prefix) } }
@@ -169,7 +172,7 @@ struct Planner {
 
   // MARK: Terms
 
-  /// The fields whose entries an intersection reads, in the order of the filter.
+  /// The fields whose index entries the source `entries` intersects, in the order of the filter.
   var intersected: [(field: FieldPath, isElement: Bool)] {
     guard case .collection(let path) = query.scope else { return [] }
     return alternatives.joined().compactMap { term in
@@ -190,7 +193,8 @@ struct Planner {
     }
   }
 
-  /// The prefix of the index entries of all documents that match a term; nil if there is none.
+  /// The prefix of the index entries of all documents that match a term; nil if the term is not an equality
+  /// or the field has no index.
   private func entryPrefix(of term: FilterTerm, in path: ResourcePath) -> Key? {
     func entry(_ field: FieldPath, _ kind: FirestoreKeyLayout.EntryKind, _ value: Value) -> Key {
       FirestoreKeyLayout.index(field, kind, of: path) + IndexValue.encode(value)
@@ -209,7 +213,7 @@ struct Planner {
     }
   }
 
-  /// The documents that the query requests by name; nil unless every alternative names one.
+  /// The documents that the query requests by name; nil unless every alternative requires a name.
   func names(_ alternatives: [[FilterTerm]]) -> [ResourcePath]? {
     var names: [ResourcePath] = []
     var seen: Set<ResourcePath> = []
@@ -242,7 +246,7 @@ struct Planner {
     return bounds
   }
 
-  /// The bounds of an order field's encoded values under the filter.
+  /// The bounds that the filter sets for an order field's encoded values.
   func filterBounds(_ order: StructuredQuery.Order, _ alternatives: [[FilterTerm]]) -> KeyRange {
     alternatives.count == 1
       ? KeyRange(ofValues: order.field, meeting: alternatives[0]) : KeyRange(start: [], end: nil)

@@ -1,8 +1,8 @@
-// Reads the candidates of a plan: documents that may match. Index entries are read a batch ahead, documents
-// one by one.
+// Reads the candidates of a plan: documents that may match. Index entries are read ahead in batches, and
+// their documents one by one.
 //
-// Invariant: rows that are read are recorded for the transaction's validation. Entries without a document are
-// skipped; a snapshot has none.
+// Invariant: rows that are read are recorded for the transaction's validation. Index entries without a
+// document are skipped. A consistent snapshot has no such entries.
 
 import FirestoreModel
 import OrderedStore
@@ -10,25 +10,26 @@ import OrderedStore
 /// A document that may match.
 struct Candidate {
   var document: StoredDocument
-  /// The encoded first order field, for sources in its order.
+  /// The encoded value of the first order field, for sources that are in its order. Adjacent candidates with
+  /// equal values form a run.
   var value: ArraySlice<UInt8> = []
-  /// The index entry that led to the document, for sources that are one index; of a composite index the part
-  /// after the fixed values.
+  /// The key of the index entry that led to the document, for sources that scan one index. For a composite
+  /// index, only the part of the key after the fixed values.
   var entry: Key = []
 }
 
 /// Where a scan continues.
 enum ScanPosition: Sendable {
   case start
-  /// After a document, for sources in name order, and for names.
+  /// After a document, for sources in name order and for lists of names.
   case after(StoredDocument)
-  /// In a range, for sources that are one range.
+  /// In the rest of a range, for sources that scan a single range.
   case range(KeyRange)
-  /// At the ids of each intersection; nil for one that has ended.
+  /// In the rest of the id range of each intersection; nil for an intersection that has ended.
   case ids([KeyRange?])
-  /// After a path, for walks over a subtree.
+  /// After a document's path, for walks over a subtree.
   case path(ResourcePath)
-  /// In the ranges of a composite index.
+  /// In the rest of each range of a composite index.
   case ranges([KeyRange])
 }
 
@@ -50,7 +51,7 @@ struct Candidates {
   private var readAhead: [ReadAhead] = []
   private var position = 0
   private var batch: Int
-  /// The rest of the range; nil at the end.
+  /// The rest of the range; nil at the end of the scan.
   private var rest: KeyRange?
   private var names: ArraySlice<ResourcePath> = []
   private var ids: IDUnion
@@ -68,7 +69,7 @@ struct Candidates {
     budget: ScanBudget = ScanBudget(rows: EngineLimits.maximumScanRows)
   ) {
     self.budget = budget
-    // One more, since a page that starts after a document reads that document first.
+    // The batch has one more row, since a page that starts after a document reads that document first.
     batch = min(max(expected + 1, 16), 256)
     self.plan = plan
     self.database = database
@@ -126,7 +127,8 @@ struct Candidates {
   /// The part of the plan's range that was not read; nil at the end.
   var unread: KeyRange? { rest }
 
-  /// Where to continue after a pause; nil if the end was reached.
+  /// Where the next scan continues if this one paused because the budget was exhausted; nil if it did not
+  /// pause.
   var pause: ScanPosition? {
     guard isPaused else { return nil }
     return switch plan.source {
@@ -138,7 +140,7 @@ struct Candidates {
     }
   }
 
-  /// Whether to pause: the budget is exhausted and rows remain.
+  /// Whether the scan must pause, because its budget is exhausted and rows remain.
   private var mustPause: Bool {
     guard hasBegun, budget.isExhausted else { return false }
     return switch plan.source {

@@ -1,11 +1,12 @@
-// Merges several ranges of a composite index: each document's entry once, in the order of the keys after the
-// ranges' prefixes.
+// Merges several ranges of a composite index, each with a key prefix. Entries are returned in the order of
+// the rest of their keys. Entries whose rest is equal are of the same document, and only one of them is
+// returned.
 
 import OrderedStore
 
 /// Reads several ranges of a composite index in one merge.
 struct CompositeUnion {
-  /// An entry, and the offset in its key of the part that orders it.
+  /// An entry. The part of its key from the offset `start` determines its position in the merge.
   struct Entry {
     var row: CompositeRow
     var start: Int
@@ -28,7 +29,7 @@ struct CompositeUnion {
     var rest: KeyRange?
     var readAhead: ArraySlice<CompositeRow> = []
     var batch = 16
-    /// Whether the last read found nothing before the budget was exhausted.
+    /// Whether the last read stopped at the budget before it found an entry.
     var isPaused = false
   }
 
@@ -53,7 +54,7 @@ struct CompositeUnion {
   var remainders: [KeyRange] {
     streams.map { stream in
       guard let next = stream.readAhead.first?.key else { return stream.rest ?? KeyRange(start: [], end: []) }
-      // The next entry was only read ahead, so it remains.
+      // Entries that were read ahead have not been returned, so they remain.
       return reverse
         ? KeyRange(start: stream.bounds.start, end: next.successor)
         : KeyRange(start: next, end: stream.bounds.end)
@@ -65,7 +66,7 @@ struct CompositeUnion {
     var first: Entry?
     for stream in streams.indices {
       guard let row = try head(stream) else {
-        // The next entry of this range may precede those of the others.
+        // This range's next entry is unknown and may precede the entries of the other ranges.
         if streams[stream].isPaused { return .paused }
         continue
       }

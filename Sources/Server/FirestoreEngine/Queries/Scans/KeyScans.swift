@@ -1,4 +1,4 @@
-// Scans of index keys: streams, intersections and unions of document ids.
+// Scans index keys: streams of document ids, and intersections and unions of such streams.
 
 import FirestoreModel
 import OrderedStore
@@ -16,7 +16,7 @@ extension ReadView {
 }
 
 extension KeyRange {
-  /// The part of the range that a scan has not visited after `key`.
+  /// The part of the range that remains for a scan after it has visited `key`.
   func remainder(after key: Key, reverse: Bool) -> KeyRange {
     reverse ? KeyRange(start: start, end: key) : KeyRange(start: key.successor, end: end)
   }
@@ -37,11 +37,12 @@ enum IDStep: Equatable {
   case id([UInt8])
   /// No id remains.
   case end
-  /// The scan budget is exhausted; no id precedes this one in scan order.
+  /// The scan budget is exhausted. The next id is this one or comes after it in scan order.
   case paused([UInt8])
 }
 
-/// The document ids under one index prefix (all entries with one value of one field), in order, with seeks.
+/// Streams the document ids under one index prefix, in order. The prefix contains a field and a value, so
+/// these are the documents with that value. The stream can seek to an id.
 struct EntryStream {
   private let prefix: Key
   private let bounds: KeyRange
@@ -54,7 +55,7 @@ struct EntryStream {
   /// The rest of the range; nil at the end.
   private var rest: KeyRange?
   private var batch = 8
-  /// The id at which the last read stopped, if it found nothing before the end.
+  /// The id at which the last read stopped because the budget was exhausted, if it found no id.
   private var pause: [UInt8]?
 
   /// - Parameter ids: bounds of the encoded id, which follows the prefix.
@@ -68,7 +69,7 @@ struct EntryStream {
     rest = bounds
   }
 
-  /// The next id; with `target`, the next that does not precede it in scan order.
+  /// The next id. With `target`, skips ids that precede it in scan order.
   mutating func next(notBefore target: [UInt8]? = nil) throws -> IDStep {
     while true {
       while position < buffer.count {
@@ -78,8 +79,8 @@ struct EntryStream {
         return .id(id)
       }
       if let target, var range = rest {
-        // The target is beyond the ids read ahead: seek, and read little, since another seek is likely to
-        // follow.
+        // The target is after all ids that were read ahead, so the stream seeks to it. It reads only a few
+        // ids, since another seek is likely to follow.
         batch = 4
         let key = prefix + target
         if reverse {
@@ -124,14 +125,16 @@ struct EntryStream {
   }
 }
 
-/// The document ids under all of several index prefixes, in order: a zig-zag merge. Its cost is that of the
-/// rarest prefix.
+/// Streams the document ids that are under all of several index prefixes, in order. It is a zig-zag merge:
+/// each stream seeks to the current candidate of the others. So the cost depends on the prefix with the
+/// fewest ids.
 struct IndexIntersection {
   private var streams: [EntryStream]
   private let budget: ScanBudget
   private let reverse: Bool
-  /// The state of a paused search: the candidate, the number of streams that contain it, and the next stream.
-  /// If no stream contains it, the next stream has no id before it.
+  /// The state of a paused search: the candidate id, the number of streams in which it was found, and the
+  /// stream to search next. If the number is 0, the candidate is only a lower bound for the next stream's
+  /// ids.
   private var paused: (candidate: [UInt8], agreed: Int, index: Int)?
 
   init(
@@ -150,7 +153,8 @@ struct IndexIntersection {
     paused = nil
     var steps = 0
     while agreed < streams.count {
-      // After a complete round the candidate has changed.
+      // The search may pause only after a complete round over the streams, in which the candidate has
+      // changed. So every read makes progress.
       if steps > streams.count, budget.isExhausted, let candidate {
         paused = (candidate, agreed, index)
         return .paused(candidate)
@@ -171,10 +175,10 @@ struct IndexIntersection {
   }
 }
 
-/// The ids of several intersections, each once, in order: a merge.
+/// Streams the ids of several intersections in order, each id once, by merging them.
 struct IDUnion {
   private var parts: [IndexIntersection]
-  /// The next id of each part; nil if it has to be read.
+  /// The next id of each part; nil if the id has to be read.
   private var nextSteps: [IDStep?]
   private var last: [UInt8]?
   private let reverse: Bool
@@ -185,7 +189,7 @@ struct IDUnion {
     nextSteps = Array(repeating: nil, count: parts.count)
   }
 
-  /// Where each part continues, within its bounds; nil if it has ended.
+  /// The range in which each part continues, within its bounds; nil if the part has ended.
   func bounds(within bounds: [KeyRange?]) -> [KeyRange?] {
     zip(nextSteps, bounds).map { step, range -> KeyRange? in
       guard let range else { return nil }
@@ -219,7 +223,8 @@ struct IDUnion {
       case .end, nil: break
       }
     }
-    // A part that paused before the smallest id may still return a smaller or equal one.
+    // A part that paused before the smallest id may still find an id that is smaller or equal, so the union
+    // pauses too.
     if let pause, first.map({ precedingID(pause, $0) == pause }) ?? true { return .paused(pause) }
     guard let first else { return .end }
     for index in parts.indices where nextSteps[index] == .id(first) { nextSteps[index] = nil }

@@ -1,11 +1,11 @@
-// Counts the rows that a query reads.
+// Counts the rows that a query reads, for the query's explanation.
 
 import FirestoreModel
 import OrderedStore
 
 /// The number of rows that were read.
 struct ReadCost: Sendable {
-  /// Index and group entries.
+  /// Index entries and collection group rows.
   var entries = 0
   /// Documents.
   var documents = 0
@@ -15,7 +15,7 @@ struct ReadCost: Sendable {
     a.documents += b.documents
   }
 
-  /// Counts a row by the first byte of its key.
+  /// Counts a row as a document or an entry. The first byte of its key distinguishes them.
   fileprivate mutating func note(_ space: UInt8?) {
     if space == FirestoreKeyLayout.documents { documents += 1 } else { entries += 1 }
   }

@@ -1,7 +1,8 @@
-// Bounds how much one read from the store may scan before it yields its thread.
+// Bounds the rows and bytes that one read from the store may scan. Then the query pauses, and yields its
+// thread to other reads.
 //
-// Invariant: a scan that pauses when the budget is exhausted has made progress, so a scan that matches
-// nothing ends too.
+// Invariant: every read makes progress before it pauses. Therefore a scan that matches nothing ends too,
+// after enough reads.
 
 /// The remaining budget of a read.
 final class ScanBudget {
@@ -19,8 +20,8 @@ final class ScanBudget {
   /// Whether the budget is exhausted.
   var isExhausted: Bool { rows <= 0 || bytes <= 0 }
 
-  /// Maximum keys without a value at the view's version that one scan may pass; at least 16, so that it makes
-  /// progress.
+  /// Maximum keys that one scan may skip because they have no value at the view's version. At least 16, so
+  /// that the scan makes progress.
   var maximumHiddenKeys: Int { max(rows, 16) }
 
   /// Charges scanned rows and bytes.

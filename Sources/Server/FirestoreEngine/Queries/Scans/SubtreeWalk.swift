@@ -1,13 +1,14 @@
-// Walks the documents below a parent in name order, and finds missing documents that have documents below
-// them.
+// Walks the documents below a parent in name order. Also finds *missing* documents: names without a document
+// that have documents below them.
 //
-// Document rows are grouped by parent. Therefore name order over a subtree is a merge of one level's
-// documents and, below each, the documents under it. Seeks find both, without reading the rows between.
+// Document rows are grouped by parent. Therefore a document and the documents below it are not in adjacent
+// rows. The walk visits each document of a level, then descends to the documents below it. It finds both by
+// seeks, without reading the rows between them.
 
 import FirestoreModel
 import OrderedStore
 
-/// Finds documents and collections below a parent by seeks.
+/// Finds documents and collections below a parent, by seeking in the document rows.
 struct SubtreeWalk {
   let view: any ReadView
   let database: DatabaseName
@@ -31,10 +32,10 @@ struct SubtreeWalk {
     return ResourceID.compare(direct, below) == .descending ? below : direct
   }
 
-  /// The smallest segment above `last` that follows a prefix in document rows.
+  /// The smallest segment above `last` that directly follows `prefix` in the key of a document row.
   private func nextSegment(_ prefix: Key, after last: String?) throws -> String? {
     let whole = KeyRange(prefix: prefix)
-    // Segments begin with 02 or 03; 01 ends a path.
+    // An encoded segment begins with 02 or 03. A path ends with 01, which sorts before all segments.
     var start = prefix + [FirestoreKeyLayout.leastSegment]
     if let last {
       guard let end = KeyRange.successor(ofPrefix: prefix + FirestoreKeyLayout.segment(last)) else {
@@ -47,7 +48,8 @@ struct SubtreeWalk {
     return decoder.segment()
   }
 
-  /// The smallest id above `last` of a document, existing or missing, with documents below it.
+  /// The smallest id above `last` of a document that has documents below it. The document itself may be
+  /// missing.
   func nextParent(in collection: ResourcePath, after last: String?) throws -> String? {
     try nextSegment(FirestoreKeyLayout.subtree(of: collection), after: last)
   }
@@ -78,7 +80,7 @@ struct SubtreeWalk {
   private func walk(
     _ parent: ResourcePath, _ start: ResourcePath?, _ visit: (ResourcePath) throws -> Bool
   ) throws -> Bool {
-    // `start` prunes: a seek passes all collections and documents before it.
+    // The walk seeks directly to `start`, without visiting earlier collections and documents.
     let depth = parent.count
     var collection: String?
     if let start, start.count > depth {
