@@ -3,12 +3,12 @@ import Foundation
 import OrderedStore
 import Testing
 
-/// A data directory as a kill leaves it. Tests damage copies of it.
+/// A data directory in the state after a kill. Tests damage copies of it.
 private struct Victim {
   static let name = "firestore/projects/p/databases/(default)"
   private let scratch: ScratchDirectory
   let original: String
-  /// A copy of the directory after the first 40 rows, which are all in the first log.
+  /// The path of a copy that was made after the first 40 rows. All of these rows are in the first log.
   let beginning: String
   /// The acknowledged keys, in order. Each key has its own record in the log.
   private(set) var keys: [Key] = []
@@ -30,14 +30,14 @@ private struct Victim {
       values.append(value)
       if keys.count == 40 { try FileManager.default.copyItem(atPath: live, toPath: beginning) }
     }
-    // The log of a memtable remains until its table is written. After that the directory does not change by
-    // itself.
+    // RocksDB writes full memtables to tables in the background, and then removes their logs. This waits
+    // until that has happened, so that the directory no longer changes.
     let deadline = ContinuousClock.now + .seconds(60)
     while !(try Victim.isSettled(live)), ContinuousClock.now < deadline {
       try await Task.sleep(for: .milliseconds(5))
     }
     #expect(try Victim.isSettled(live))
-    // The files of an open store are the files that a kill leaves.
+    // The store is still open, so the copied files are those that a kill would leave behind.
     try FileManager.default.copyItem(atPath: live, toPath: original)
     try await store.close()
   }
@@ -64,7 +64,7 @@ private struct Victim {
     try Data(contentsOf: URL(fileURLWithPath: original + "/" + file))
   }
 
-  /// Makes a fresh copy to damage.
+  /// Makes a new copy of the directory, which the test may damage.
   func copy() throws -> String {
     let path = scratch.path + "/copy"
     try? FileManager.default.removeItem(atPath: path)
@@ -73,10 +73,10 @@ private struct Victim {
   }
 
   enum Outcome {
-    /// The first rows exist unchanged, this number of them.
+    /// The store opens, and contains the first rows in the order of writing; the value is their number.
     case rows(Int)
     case failed(StoreError)
-    /// The rows are not a prefix of the written rows.
+    /// The store opens, but a row is missing although a later row exists.
     case notAPrefix
   }
 
@@ -101,7 +101,8 @@ private struct Victim {
     }
   }
 
-  /// Opens a damaged directory twice, and expects that missing rows are reported both times.
+  /// Opens a damaged directory twice. Expects each time that all rows exist, or that opening fails with a
+  /// typed error.
   /// - Returns: the error, if the directory could not be opened.
   @discardableResult
   func expectNoSilentLoss(_ path: String, _ what: String, mayLoseLast: Bool = false) async throws
@@ -127,7 +128,7 @@ private struct Victim {
 
 @Suite("Damaged files of the embedded store")
 struct DamageTests {
-  @Test("A flipped bit anywhere is a typed error or harmless, never a silent loss")
+  @Test("With a flipped bit in any file, opening fails with a typed error or no row is lost")
   func flippedBits() async throws {
     let victim = try await Victim()
     for file in try victim.files {
@@ -146,7 +147,7 @@ struct DamageTests {
     }
   }
 
-  @Test("A missing file is a typed error or harmless, never a silent loss")
+  @Test("With any file missing, opening fails with a typed error or no row is lost")
   func missingFiles() async throws {
     let victim = try await Victim()
     for file in try victim.files {
@@ -166,7 +167,7 @@ struct DamageTests {
   func missingLogAfterOldLog() async throws {
     let victim = try await Victim()
     let old = try victim.log
-    // Another start sorts all rows into tables and begins a new log for later writes.
+    // The next start writes all rows from the log to tables, and begins a new log for later writes.
     let path = try victim.copy()
     let store = try await EmbeddedStore.open(directory: path)
     let database = try await store.database(named: Victim.name, history: .activeReadersOnly)
@@ -183,11 +184,12 @@ struct DamageTests {
     #expect(error.code == .corrupted && error.message.contains("write-ahead log"), "\(error)")
   }
 
-  @Test("The missing log of two needed logs is detected")
+  @Test("If two logs are needed and the first is missing, opening fails")
   func missingFirstLog() async throws {
     let victim = try await Victim()
     let path = try victim.copy()
-    // With the manifest of the beginning, all rows are in logs, and the first log is missing.
+    // According to the manifest of the early copy, no rows are in tables. Both logs are needed, and the first
+    // one is missing.
     let names = try FileManager.default.contentsOfDirectory(atPath: victim.beginning)
     for name in names where !name.hasSuffix(".log") {
       try? FileManager.default.removeItem(atPath: path + "/" + name)
@@ -198,7 +200,7 @@ struct DamageTests {
       return
     }
     #expect(error.code == .corrupted && error.message.contains("begins with change"), "\(error)")
-    // With the first log, no row is missing before the end.
+    // With the first log instead of the second, the rows of the first log are a complete beginning.
     for name in names where name.hasSuffix(".log") {
       try FileManager.default.copyItem(atPath: victim.beginning + "/" + name, toPath: path + "/" + name)
     }
@@ -228,7 +230,7 @@ struct DamageTests {
     #expect(count > 0 && count < victim.keys.count)
   }
 
-  @Test("A torn or damaged log whose rows are in tables does not prevent opening")
+  @Test("A damaged old log whose rows are in tables does not prevent opening")
   func damagedOldLog() async throws {
     let victim = try await Victim()
     let log = try victim.log

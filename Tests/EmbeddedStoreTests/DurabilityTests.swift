@@ -1,19 +1,21 @@
 import Foundation
 import Testing
 
-// Durability tests of the embedded store. They run `hearth-crash`, whose children, power cuts and faults are in
-// Tests/PowerCut, and check the lines that it prints for the operator.
+// Durability tests of the embedded store. They run the program `hearth-crash` (Tests/PowerCut), which
+// simulates power cuts and disk faults in child processes, and check the lines that it prints.
 #if os(Linux)
   @Suite("Durability of the embedded store", .serialized)
   struct DurabilityTests {
-    @Test("50 power cuts lose and tear no acknowledged transaction", .timeLimit(.minutes(10)))
+    @Test("After 50 power cuts every acknowledged transaction is complete", .timeLimit(.minutes(10)))
     func powerCuts() async throws {
       let run = try await CrashProgram.run("cuts", "50", "--seed", "1")
       #expect(run.status == 0, "\(run.output)")
       #expect(run.output.contains("0 lost, 0 torn"), "\(run.output)")
     }
 
-    @Test("Power cuts without sync lose transactions, and the test detects it", .timeLimit(.minutes(10)))
+    @Test(
+      "With syncs disabled, power cuts lose transactions and hearth-crash detects it",
+      .timeLimit(.minutes(10)))
     func powerCutsWithoutSync() async throws {
       let run = try await CrashProgram.run("cuts", "8", "--seed", "1", "--no-sync")
       #expect(run.status == 1, "\(run.output)")
@@ -21,7 +23,7 @@ import Testing
     }
 
     @Test(
-      "After the n-th write or sync failed, nothing is acknowledged, reads succeed and nothing is lost",
+      "After a failed write or sync, no write is acknowledged, reads succeed, and no acknowledged write is lost",
       .timeLimit(.minutes(10)))
     func failingWritesAndSyncs() async throws {
       async let writes = CrashProgram.run("faults", "write", "1", "200")
@@ -33,7 +35,7 @@ import Testing
     }
 
     @Test(
-      "A full disk fails writes with a clear message, reads succeed and nothing is lost",
+      "On a full disk writes fail with a clear message, reads succeed, and no acknowledged write is lost",
       .timeLimit(.minutes(10)))
     func fullDisk() async throws {
       let run = try await CrashProgram.run("full")
@@ -54,7 +56,7 @@ import Testing
       process.standardOutput = pipe
       process.standardError = pipe
       return try await withCheckedThrowingContinuation { continuation in
-        // A dedicated thread, because reading to the end blocks.
+        // Reading to the end blocks, so it runs on a dedicated thread.
         Thread.detachNewThread {
           continuation.resume(
             with: Result {

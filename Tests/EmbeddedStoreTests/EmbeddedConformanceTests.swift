@@ -3,7 +3,7 @@ import OrderedStore
 import OrderedStoreConformance
 import Testing
 
-/// A store in its own directory, with so small a cache that reads also access the disk.
+/// An embedded store in a new directory. Its cache is so small that reads also access the disk.
 struct EmbeddedSubject: StoreSubject {
   private let scratch: ScratchDirectory
 
@@ -19,7 +19,7 @@ struct EmbeddedSubject: StoreSubject {
 
 @Suite("Conformance of the embedded store")
 struct EmbeddedConformanceTests {
-  @Test("The embedded store conforms to the contract", arguments: ConformanceCheck.all, [1, 2])
+  @Test("The embedded store passes every conformance check", arguments: ConformanceCheck.all, [1, 2])
   func conforms(_ check: ConformanceCheck, seed: UInt64) async throws {
     try await check.run(try EmbeddedSubject(), seed: seed)
   }

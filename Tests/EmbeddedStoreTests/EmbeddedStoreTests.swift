@@ -41,7 +41,7 @@ struct EmbeddedStoreTests {
     try await EmbeddedStore.open(directory: scratch.path).close()
   }
 
-  @Test("After a store is closed, by one caller or two, its directory is free")
+  @Test("After close(), also by two callers at once, the directory can be opened again")
   func directoryIsFreeAfterClose() async throws {
     let scratch = try ScratchDirectory()
     for _ in 0..<5 {
@@ -54,7 +54,7 @@ struct EmbeddedStoreTests {
         for _ in 0..<2 { group.addTask { try await store.close() } }
         try await group.next()
         let again = try await EmbeddedStore.open(directory: scratch.path)
-        // Calls queued when the store closed have been executed.
+        // The calls that were queued when the store was closed have been executed.
         let same = try await again.database(named: "a", history: .activeReadersOnly)
         #expect(try await same.read(at: nil) { try $0.get([19])?.value } == [19])
         try await again.close()
@@ -63,7 +63,7 @@ struct EmbeddedStoreTests {
     }
   }
 
-  @Test("File names in a directory differ by more than case, so any file system works")
+  @Test("No two files of a directory differ only by case, so case-insensitive file systems work")
   func caseInsensitiveFileNames() async throws {
     let scratch = try ScratchDirectory()
     let store = try await EmbeddedStore.open(directory: scratch.path)
@@ -72,7 +72,7 @@ struct EmbeddedStoreTests {
     try await store.close()
   }
 
-  @Test("Rows that are not in memory are read on a reader thread, and are in memory afterwards")
+  @Test("A read of rows on disk runs again on a reader thread, and later reads find the rows in memory")
   func readsFromDisk() async throws {
     let scratch = try ScratchDirectory()
     let options = EmbeddedOptions(blockCacheBytes: 32 << 20, memtableBytes: 64 << 10)
@@ -91,18 +91,20 @@ struct EmbeddedStoreTests {
     }
     try await store.close()
 
-    // The cache of a new process is empty: the first read misses and runs again, a later read does not.
+    // The cache is empty after opening. The first read therefore needs the disk and runs twice. A later read
+    // finds the rows in memory and runs once.
     let again = try await EmbeddedStore.open(directory: scratch.path, options)
     let same = try await again.database(named: "a", history: .seconds(3600))
     for (version, round) in [(nil, 1), (first, 0)] as [(Version?, UInt8)] {
       var runs: [Int] = []
-      // Compaction may replace cached blocks, so a few reads may be needed until memory serves one.
+      // Compaction may replace cached blocks, so several reads may need the disk before one finds its rows in
+      // memory.
       while runs.last != 1, runs.count < 200 {
         let count = Guarded(0)
         let rows = try await same.read(at: version) { view in
           count.withLock { $0 += 1 }
           var rows = 0
-          // Few enough rows for the caller's thread.
+          // These are few enough rows for a scan on the caller's thread.
           try view.scan(KeyRange(start: [3, 20], end: [3, 60]), reverse: false) { key, value, _ in
             rows += value[0] == round && value[1] == key[1] ? 1 : 0
             return true
@@ -119,12 +121,13 @@ struct EmbeddedStoreTests {
     try await again.close()
   }
 
-  @Test("Rows of a table that is not open are found, and absent rows are not")
+  @Test("Reads of tables that are not open find existing rows, and no absent rows")
   func readsOfClosedTables() async throws {
     let scratch = try ScratchDirectory()
     var options = EmbeddedOptions(blockCacheBytes: 32 << 20, memtableBytes: 64 << 10)
     options.maximumOpenTables = 20
-    // Every start writes a table with the rows of the log. Up to four tables are not merged.
+    // Every start writes one table with the rows of the log. RocksDB merges tables only when there are more
+    // than four.
     for round in UInt8(0)..<16 {
       let store = try await EmbeddedStore.open(directory: scratch.path, options)
       let database = try await store.database(named: "a", history: .activeReadersOnly)

@@ -1,4 +1,4 @@
-// Tests which records a scan of a write-ahead log counts as acknowledged after a damage.
+// Tests which records after a damaged record a log scan counts as acknowledged writes.
 
 import BlockLog
 import Foundation
@@ -26,7 +26,7 @@ struct LogScanTests {
     return try LogScan(path)
   }
 
-  @Test("A record without changes, which RocksDB writes after a torn record, acknowledges nothing")
+  @Test("A record without changes, which RocksDB writes after a recovery, does not count as acknowledged")
   func recordWithoutChanges() throws {
     let torn = Array(record(sequence: 9, changes: 1).dropLast(6)) + [0, 0, 0, 0, 0, 0]
     #expect(
@@ -37,7 +37,7 @@ struct LogScanTests {
     #expect(scanned.newest == 9 && scanned.first == 9 && scanned.damage == nil)
   }
 
-  @Test("A complete record with changes after a damaged record was acknowledged")
+  @Test("A complete record with changes after a damaged record counts as acknowledged")
   func recordAfterDamage() throws {
     let damaged = Array(record(sequence: 9, changes: 1).dropLast(1)) + [0xFF]
     let scanned = try scan(record(sequence: 5, changes: 1) + damaged + record(sequence: 11, changes: 1))

@@ -1,4 +1,5 @@
-// Tests of the four sources of a setting and their precedence, and of every rejected combination.
+// Tests of the four sources of a setting (flag, variable, firebase.json, default), their precedence, and
+// every rejected combination of settings.
 
 import HearthServer
 import Logging
@@ -30,7 +31,7 @@ struct ConfigurationTests {
     }
   }
 
-  @Test("The defaults are the emulator suite's ports on loopback, without TLS, trusting no caller")
+  @Test("By default the server uses the emulator suite's ports on loopback, has no TLS and trusts no caller")
   func defaults() throws {
     let configuration = try resolve()
     #expect(configuration.storage == .ephemeral)
@@ -42,7 +43,7 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "The same port for both products is rejected, whatever its source; port 0 is a different free port for each"
+    "The same port for both products is rejected, from any source; port 0 chooses a free port for each"
   )
   func samePortTwice() throws {
     let file = #"{"emulators": {"database": {"port": 8080}}}"#
@@ -74,7 +75,7 @@ struct ConfigurationTests {
         == "127.0.0.3")
   }
 
-  @Test("Only an emulator has a hub, by default on the emulator suite's port")
+  @Test("Only an emulator opens a hub port, by default that of the emulator suite")
   func hub() throws {
     #expect(try resolve().hub == nil)
     #expect(error { $0.hubPort = 4401 }.contains("--emulator"))
@@ -89,7 +90,7 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "Index files are named in firebase.json, relative to it, for one database or several; the mode is an option"
+    "firebase.json names the index files of one or several databases; an option sets the index mode"
   )
   func indexFiles() throws {
     let one = try resolve(file: #"{"firestore": {"indexes": "firestore.indexes.json"}}"#)
@@ -143,7 +144,7 @@ struct ConfigurationTests {
     #expect(error { $0.data = "/tmp/x" }.contains("exclude each other"))
     #expect(
       error(["HEARTH_DATA": "/x", "HEARTH_EPHEMERAL": "1"]) { $0.ephemeral = false }.contains("exclude"))
-    // A flag overrides contradictory variables.
+    // Both variables together would be an error, but a flag overrides them.
     #expect(try resolve(["HEARTH_DATA": "/x"]).storage == .ephemeral)
     #expect(
       try resolve(["HEARTH_EPHEMERAL": "1"]) {
@@ -184,7 +185,7 @@ struct ConfigurationTests {
         $0.emulator = true; $0.host = "0.0.0.0"; $0.allowRemoteEmulator = true
       }.isEmpty)
     #expect(error { $0.host = "0.0.0.0" }.isEmpty)
-    // firebase.json cannot permit it.
+    // firebase.json can name such a host, but it cannot give this permission.
     let file = #"{"emulators": {"database": {"host": "0.0.0.0"}}}"#
     #expect(error(file: file) { $0.emulator = true }.contains("--allow-remote-emulator"))
   }
@@ -196,7 +197,7 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "A firebase.json that names a rules file is rejected in each of its forms",
+    "A firebase.json that names a rules file is rejected, in every form of the file",
     arguments: [
       (#"{"firestore": {"rules": "firestore.rules"}}"#, "firestore.rules"),
       (#"{"firestore": [{"database": "(default)"}, {"database": "b", "rules": "b.rules"}]}"#, "b.rules"),
@@ -234,7 +235,7 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "A section of another type is rejected with its name and the required type",
+    "A firebase.json section of the wrong type is rejected with its name and the required type",
     arguments: [
       (#"{"firestore": "x"}"#, "firestore must be an object"),
       (#"{"firestore": [{}, "x"]}"#, "firestore[1] must be an object"),
@@ -261,7 +262,7 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "A project ID consists of letters, digits and a few signs",
+    "A project ID may contain only letters, digits, '-', '_', '.' and ':'",
     arguments: ["Bad Proj!", "", "-a", "a/b", "é"])
   func projectID(id: String) {
     #expect(error { $0.project = id }.contains("'\(id)' is not the id of a project"))

@@ -1,4 +1,4 @@
-// Tests that free memory returns to the system.
+// Tests that heap trimming returns freed memory to the system.
 
 #if canImport(Glibc)
   import Foundation
@@ -15,7 +15,7 @@
       return try #require(line.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) }) * 1024
     }
 
-    @Test("Free memory between live allocations returns to the system")
+    @Test("Trimming returns freed memory between live allocations to the system")
     func freeMemoryReturns() async throws {
       let block = 1 << 10
       var blocks: [UnsafeMutableRawPointer] = []
@@ -24,7 +24,7 @@
         memset(pointer, 1, block)
         blocks.append(pointer)
       }
-      // One of 100 blocks stays allocated, including the last one, with free memory between them.
+      // Every 100th block stays allocated, including the last block. The memory between them is free.
       for (index, pointer) in blocks.enumerated() where index % 100 != 99 { free(pointer) }
       let before = try residentBytes()
       await HeapTrimming.trim()

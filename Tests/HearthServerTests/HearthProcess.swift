@@ -1,4 +1,4 @@
-// The built command as a child process, whose output a test can await.
+// A Hearth process: the built command `hearth` as a child process. Tests wait for its output and its end.
 
 import Foundation
 import NIOConcurrencyHelpers
@@ -45,8 +45,8 @@ final class HearthProcess: Sendable {
     process.standardOutput = output
     process.standardError = errors
     try process.run()
-    // Dedicated threads read until the pipes end. Foundation's readability handlers run on dispatch's event
-    // loop, which has crashed when a descriptor was closed and reused immediately.
+    // Dedicated threads read until the pipes end. Foundation's readability handlers are not used, because
+    // dispatch's event loop has crashed when a file descriptor was closed and immediately reused.
     let finished = DispatchGroup()
     Self.read(output, to: \.output, state, finished)
     Self.read(errors, to: \.errors, state, finished)
@@ -118,7 +118,7 @@ final class HearthProcess: Sendable {
     kill(process.processIdentifier, signal)
   }
 
-  /// The port in a product's line of output.
+  /// The port that the output names for a product.
   func port(of product: String) throws -> Int {
     let line = output.split(separator: "\n").first { $0.hasPrefix(product) }
     guard let text = line?.split(separator: ":").last, let port = Int(text) else {

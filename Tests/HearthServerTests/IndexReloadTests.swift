@@ -1,4 +1,4 @@
-// Tests of reloading index files: all of them take effect, or none.
+// Tests of reloading several index files: either all take effect, or none.
 
 import Foundation
 import HearthServer
@@ -52,7 +52,7 @@ struct IndexReloadTests {
         {"fieldPath": "x", "order": "ASCENDING"}, {"fieldPath": "y", "order": "ASCENDING"}]}]}
       """
     try Data(index.utf8).write(to: files[0])
-    // Each override is valid, but there are too many.
+    // Each field override is valid, but their number exceeds the limit.
     let overrides = (0..<201).map { #"{"collectionGroup": "c", "fieldPath": "f\#($0)", "indexes": []}"# }
     try Data(#"{"fieldOverrides": [\#(overrides.joined(separator: ","))]}"#.utf8).write(to: files[1])
     await server.reloadIndexes()
@@ -63,7 +63,7 @@ struct IndexReloadTests {
     #expect(last.contains("at most 200"), "\(last)")
     try Data("{}".utf8).write(to: files[1])
     await server.reloadIndexes()
-    // The index is built in the background.
+    // The server builds the index in the background, so the query is repeated until it succeeds.
     let deadline = ContinuousClock.now + .seconds(120)
     while try await !response().hasPrefix("HTTP/1.1 200 "), ContinuousClock.now < deadline {
       try await Task.sleep(for: .milliseconds(5))

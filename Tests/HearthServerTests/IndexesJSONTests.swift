@@ -1,4 +1,4 @@
-// Tests of firestore.indexes.json: the parsed indexes, and the position in every error.
+// Tests of parsing firestore.indexes.json: the resulting indexes, and the position in every error.
 
 import FirestoreEngine
 import FirestoreModel
@@ -19,7 +19,7 @@ struct IndexesJSONTests {
     } catch { return error.description }
   }
 
-  @Test("Every form that the Firebase tools write is read")
+  @Test("Every form of index file that the Firebase tools write is accepted")
   func everyForm() throws {
     let parsed = try parse(
       """

@@ -11,12 +11,12 @@ import Testing
 struct LateSignalTests {
   private let log = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-  /// Signals that do not end the process, because it is the process of the tests.
+  /// Makes signal handling that does not end the process, because that would end the tests.
   private func signals() -> ProcessSignals {
     ProcessSignals(isExporting: true, log: log, exit: { _ in })
   }
 
-  @Test("A server that becomes ready learns of an earlier signal")
+  @Test("becomeReady() returns a signal that was received during the start")
   func earlierSignal() {
     let late = signals()
     late.receive(SIGTERM)

@@ -1,4 +1,4 @@
-// Tests of limits files: the permitted contents, and the messages for others.
+// Tests of limits files: the accepted contents, and the error messages for all others.
 
 import FirestoreEngine
 import FirestoreModel
@@ -23,7 +23,7 @@ struct LimitsJSONTests {
     }
   }
 
-  @Test("A limits file raises the named limits only; comments are ignored")
+  @Test("A limits file raises only the limits that it names, and may contain comments")
   func raisedLimits() throws {
     let limits = try read(
       """
@@ -48,11 +48,11 @@ struct LimitsJSONTests {
       ])
   }
 
-  @Test("Every limit may be its default or its ceiling, and nothing beyond either", arguments: 0..<2)
+  @Test("Every limit accepts values from its default to its ceiling, and no others", arguments: 0..<2)
   func bounds(side: Int) throws {
     for limit in ServerLimits.adjustable {
       func file(_ value: Int) -> String {
-        // A resume token is not valid longer than history is retained.
+        // Resume tokens need history, so raising their validity requires a longer history window.
         let history = limit.name == "resumeSeconds" ? #""historySeconds": 604800, "# : ""
         return #"{"\#(limit.product)": {\#(history)"\#(limit.name)": \#(value)}}"#
       }
@@ -67,7 +67,7 @@ struct LimitsJSONTests {
     }
   }
 
-  @Test("Other contents are rejected with their position and what to change")
+  @Test("Invalid limits files are rejected with the position and the required change")
   func invalidContents() {
     #expect(
       error(#"{"firestore": {"documentBytes": 1000}}"#)
@@ -119,7 +119,7 @@ struct LimitsJSONTests {
     #expect(rows.isEmpty)
   }
 
-  @Test("Limits set in process have the same bounds")
+  @Test("Limits that a program sets directly in the configuration have the same bounds")
   func boundsInProcess() async throws {
     var configuration = HearthConfiguration.forTesting()
     configuration.limits.realtime.depth = 1_000

@@ -21,7 +21,7 @@ struct OpenFileTests {
     let firestore = try process.port(of: "Cloud Firestore")
     var idle: [any Channel] = []
     for _ in 0..<300 { idle.append(try await PlainRequest.connection(firestore).channel) }
-    // More than fits one log, so that the store needs new files.
+    // These values exceed the size of one log, so the store must open new files.
     let value = String(repeating: "x", count: 1_000_000)
     let count = 24
     for number in 1...count {
@@ -44,7 +44,7 @@ struct OpenFileTests {
   }
 
   @Test(
-    "The shares of the store and of connections never exceed the limit together",
+    "The tables of the store and the connections together never exceed the limit of open files",
     arguments: [128, 200, 1024, 20_000, 1 << 20])
   func sharesFitTheLimit(limit: Int) {
     let files = OpenFileBudget(limit: limit)

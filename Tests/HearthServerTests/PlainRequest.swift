@@ -1,4 +1,4 @@
-// Requests over plain TCP, and connections that never read their responses.
+// Plain requests: HTTP requests over TCP without TLS, also on connections that never read their responses.
 
 import NIOCore
 import NIOPosix

@@ -1,4 +1,5 @@
-// Tests of the process `hearth serve`: its output, its end, and its messages when it cannot start.
+// Tests of the command `hearth serve` as a process: its output, its end, and its messages when it cannot
+// start.
 
 import Foundation
 import NIOCore
@@ -15,8 +16,8 @@ struct ServeCommandTests {
     return url
   }
 
-  /// Starts a server that is expected to fail.
-  /// - Returns: its messages.
+  /// Starts a server and expects that the start fails.
+  /// - Returns: the messages of the process.
   private func refusal(
     _ arguments: [String], environment: [String: String] = [:], directory: URL? = nil
   ) async throws -> String {
@@ -27,7 +28,8 @@ struct ServeCommandTests {
     return process.errors
   }
 
-  @Test("It prints one line for each listening address, then \"ready\"", arguments: [SIGTERM, SIGINT])
+  @Test(
+    "The server prints one line for each listening address, then \"ready\"", arguments: [SIGTERM, SIGINT])
   func startAndStop(signal: Int32) async throws {
     let process = try HearthProcess(["serve", "--ephemeral"] + Self.free)
     try await process.wait(for: "ready\n")
@@ -42,7 +44,7 @@ struct ServeCommandTests {
     #expect(ContinuousClock.now - started < .seconds(60))
   }
 
-  @Test("An idle open connection does not delay the end")
+  @Test("An idle open connection does not delay the end of the process")
   func idleConnection() async throws {
     let process = try HearthProcess(["serve", "--ephemeral"] + Self.free)
     try await process.wait(for: "ready\n")
@@ -67,12 +69,12 @@ struct ServeCommandTests {
     #expect(said.contains("--data"))
     first.signal(SIGTERM)
     #expect(await first.wait() == 0)
-    // The directory is free immediately after the end.
+    // Another server can open the directory immediately after the end of the first.
     let third = try HearthProcess(["serve", "--data", data] + Self.free)
     try await third.wait(for: "ready\n")
     third.signal(SIGKILL)
     #expect(await third.wait() == -SIGKILL)
-    // It is also free after a kill.
+    // A server can also open the directory after the one before was killed.
     let fourth = try HearthProcess(["serve", "--data", data] + Self.free)
     try await fourth.wait(for: "ready\n")
     fourth.signal(SIGTERM)
@@ -99,7 +101,7 @@ struct ServeCommandTests {
   }
 
   @Test(
-    "A firebase.json that names rules prevents the start, wherever it is",
+    "A firebase.json that names rules prevents the start, in the working directory or named by option",
     arguments: [("firestore", "firestore.rules"), ("database", "database.rules.json")])
   func rulesFile(section: String, name: String) async throws {
     let directory = try temporaryDirectory()
@@ -118,7 +120,7 @@ struct ServeCommandTests {
     }
   }
 
-  @Test("An emulator does not listen beyond loopback without a flag")
+  @Test("An emulator listens on other addresses than loopback only with --allow-remote-emulator")
   func remoteEmulator() async throws {
     let said = try await refusal(["--ephemeral", "--host", "0.0.0.0"] + Self.free)
     #expect(said.contains("--allow-remote-emulator"))
@@ -135,7 +137,7 @@ struct ServeCommandTests {
     #expect(config.contains("The configuration file /proc cannot be read: it is a directory"), "\(config)")
   }
 
-  @Test("Variables are read")
+  @Test("HEARTH_* variables configure the server")
   func variables() async throws {
     let process = try HearthProcess(
       ["serve"],
@@ -161,7 +163,7 @@ struct ServeCommandTests {
   func help() async throws {
     let process = try HearthProcess(["serve", "--help"])
     #expect(await process.wait() == 0)
-    // The entry of an option begins with its name. Lines up to the next option belong to it.
+    // In the help text, an option's entry begins with its name and extends to the next option.
     var entries: [String: String] = [:]
     var current = ""
     for line in process.output.split(separator: "\n") {
@@ -188,7 +190,7 @@ struct ServeCommandTests {
     }
   }
 
-  @Test("Every option that --help lists has its documented effect")
+  @Test("Each option has the effect that --help documents")
   func optionEffects() async throws {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(at: directory) }
@@ -219,7 +221,7 @@ struct ServeCommandTests {
     _ = try await run(["--data", data, "--emulator", "--project", "demo-tea"]) { process in
       let written = try await rest(process, "PUT /a.json", "1")
       #expect(written.hasPrefix("HTTP/1.1 200 "))
-      // A request that names no namespace accesses the project's default namespace.
+      // A request without a namespace has written to the project's default namespace.
       let read = try await rest(process, "GET /a.json?ns=demo-tea-default-rtdb")
       #expect(read.hasSuffix("1"))
     }

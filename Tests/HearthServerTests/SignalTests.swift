@@ -1,4 +1,4 @@
-// Tests of signals to the real process while it starts and while it stops.
+// Tests of signals to a `hearth serve` process while it starts and while it stops.
 
 import Foundation
 import NIOCore
@@ -51,7 +51,7 @@ struct SignalTests {
     for index in 0..<600_000 { text += ",\"k\(index)\":\(index)" }
     try Data("\(text)}".utf8).write(to: source.appendingPathComponent("wide.json"))
     let process = try start(["--import", source.path])
-    // The import is in progress once the store's log has grown beyond the rows of an empty store.
+    // The log of an empty store is small. A larger log shows that the import is in progress.
     try await eventually("the import writes") {
       let data = directory.appendingPathComponent("data")
       let names = (try? FileManager.default.contentsOfDirectory(atPath: data.path)) ?? []
@@ -61,7 +61,7 @@ struct SignalTests {
         return (attributes?[.size] as? Int ?? 0) > 100_000
       }
     }
-    // SIGHUP must not end the process: its exit code would be that of SIGHUP.
+    // SIGHUP must not end the process. If it did, the exit code below would be that of SIGHUP.
     process.signal(SIGHUP)
     process.signal(signal)
     #expect(await process.wait() == 128 + signal, "\(process.errors)")
@@ -70,13 +70,14 @@ struct SignalTests {
     try expectOldExport()
   }
 
-  @Test("A second signal ends a stop immediately, without an export")
+  @Test("A second signal ends a stopping process immediately, without an export")
   func secondSignal() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
     let process = try start()
     try await process.wait(for: "ready\n")
-    // A complete request and the first half of another, for which a stop waits until its grace period ends. Both arrive
-    // together, so the server has received the half when it answers the complete one.
+    // The client sends a complete request and the first half of another. A stopping server waits for the
+    // second half until its grace period ends. Both arrive together, so the server has received the first
+    // half when it answers the complete request.
     let port = try process.port(of: "Realtime Database")
     let connection = try await PlainRequest.connection(port)
     try await connection.channel.writeAndFlush(
@@ -85,7 +86,8 @@ struct SignalTests {
           + "PUT /a.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n\"a"))
     try await connection.begun.get()
     process.signal(SIGINT)
-    // The stop has begun once the port refuses connections. The second signal is not an echo of the first after 100 ms.
+    // When the port refuses connections, the server is stopping. After 100 ms the second signal no longer
+    // counts as a repetition of the first.
     try await eventually("the port closes") { await !PlainRequest.isAccepting(port) }
     try await Task.sleep(for: .milliseconds(200))
     process.signal(SIGINT)
@@ -95,12 +97,12 @@ struct SignalTests {
     connection.channel.close(promise: nil)
   }
 
-  @Test("Repeated signals within the echo window count as one")
+  @Test("Several signals within 100 ms count as one")
   func repeatedSignal() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
     let process = try start()
     try await process.wait(for: "ready\n")
-    // The stopped process receives both signals together when it continues.
+    // SIGSTOP suspends the process, so that it receives both signals together when SIGCONT resumes it.
     process.signal(SIGSTOP)
     process.signal(SIGINT)
     process.signal(SIGTERM)

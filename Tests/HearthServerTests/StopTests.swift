@@ -1,5 +1,5 @@
-// Tests of the end of the real process. It ends within the promised ten seconds, under any client behaviour and
-// load, with every acknowledged write on disk.
+// Tests of stopping a `hearth serve` process. It must end within the promised ten seconds, under any client
+// behaviour and load, with every acknowledged write on disk.
 
 import Foundation
 import NIOConcurrencyHelpers
@@ -8,8 +8,9 @@ import Testing
 
 @Suite("Stopping hearth serve", .timeLimit(.minutes(10)))
 struct StopTests {
-  /// Far more than the promised ten seconds, because test machines may be busy, and far less than an undelayed
-  /// client would take.
+  /// The maximum time for a stop in these tests. It is far above the promised ten seconds, because test
+  /// machines may be busy. It is far below the time that the clients of these tests would take if the server
+  /// waited for them.
   private static let stopTimeout = Duration.seconds(90)
 
   private func start(_ data: String) async throws -> HearthProcess {
@@ -61,7 +62,7 @@ struct StopTests {
       #expect(count >= 5)
       let response = try await PlainRequest.send(newPort, "GET /writers/\(index).json?ns=acknowledged")
       let stored = Int(response.split(separator: "\r\n").last ?? "") ?? 0
-      // One more write may be stored whose response was lost.
+      // One more write than acknowledged may be stored, because its response may have been lost.
       #expect(
         stored == count || stored == count + 1, "writer \(index): \(count) acknowledged, \(stored) there")
     }
@@ -70,7 +71,7 @@ struct StopTests {
     return code
   }
 
-  @Test("Clients that never read do not delay the end, and no acknowledged write is lost")
+  @Test("With clients that never read, the server stops in time and loses no acknowledged write")
   func clientsThatNeverRead() async throws {
     let data = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
       .path
@@ -105,7 +106,7 @@ struct StopTests {
     for channel in channels { channel.close(promise: nil) }
   }
 
-  @Test("A server with minutes of queued work stops in time, and no acknowledged write is lost")
+  @Test("A server with minutes of queued work stops in time and loses no acknowledged write")
   func queuedWork() async throws {
     let data = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
       .path
@@ -116,7 +117,7 @@ struct StopTests {
     #expect(
       try await PlainRequest.send(port, "PUT /wide.json?ns=demo&print=silent", wide).hasPrefix(
         "HTTP/1.1 204 "))
-    // Thousands of listens, each of which sorts the node again.
+    // Each of these thousands of listens makes the server sort the node again.
     var channels: [any Channel] = []
     for _ in 0..<8 {
       channels.append(
@@ -128,7 +129,7 @@ struct StopTests {
             })))
     }
     let code = try await stop(process, data)
-    // Work that does not stop is abandoned, and the log reports it.
+    // If work does not stop in time, the server abandons it and logs that.
     #expect(
       code == 0 || code == 1 && process.errors.contains("stopping took more than 9.5 s"),
       "exit \(code): \(process.errors.suffix(2000))")

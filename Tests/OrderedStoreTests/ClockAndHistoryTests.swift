@@ -13,9 +13,9 @@ final class StillClock: Sendable {
   var microseconds: UInt64 { now.withLock { $0 } }
 }
 
-@Suite("Clock and history of a store")
+@Suite("Versions under clock changes, and trimming of history")
 struct ClockAndHistoryTests {
-  @Test("Versions do not follow a clock that is set back, and it is reported once per process")
+  @Test("Versions keep rising when the clock is set back, and the store reports this once per process")
   func clockSetBack() async throws {
     let engine = MemoryEngine()
     let clock = StillClock()
@@ -41,7 +41,7 @@ struct ClockAndHistoryTests {
     try await again.close()
   }
 
-  @Test("After an unclean end, versions start above every version that may have been assigned")
+  @Test("After a kill, new versions are above every version that the killed process may have assigned")
   func uncleanEnd() async throws {
     let engine = MemoryEngine()
     let clock = StillClock()
@@ -51,7 +51,8 @@ struct ClockAndHistoryTests {
     _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
     var reserved = Version.zero
     for _ in 0..<500 { reserved = try await database.reserveVersion() }
-    // The engine is opened again under the running store, like after a kill.
+    // A second store opens the same engine while the first is not closed. This simulates a start after a
+    // kill.
     let again = try EngineStore(engine, options)
     let reopened = try await again.database(named: "a", history: .seconds(60))
     #expect(reopened.latestVersion >= reserved)
@@ -62,7 +63,7 @@ struct ClockAndHistoryTests {
     try await store.close()
   }
 
-  @Test("Reads and logs below the history window fail, and their rows are deleted")
+  @Test("Reads at versions older than the history window fail, and trimming deletes the rows and log records")
   func trimming() async throws {
     let engine = MemoryEngine()
     let clock = StillClock()
@@ -81,7 +82,7 @@ struct ClockAndHistoryTests {
       clock.move(seconds: 10)
     }
     try await store.trimNow()
-    // 200 seconds have passed: commits 1 to 10 are below the window.
+    // After 200 seconds, commits 1 to 10 are older than the window.
     for (index, version) in versions.enumerated() {
       let value = UInt8(index + 1)
       if index < 10 {
@@ -97,7 +98,7 @@ struct ClockAndHistoryTests {
     clock.move(seconds: 1000)
     try await store.trimNow()
     #expect(try await database.read(at: nil) { try $0.get([1])?.value } == [20])
-    // Only the current row remains: no undo row and no log record.
+    // Only the current row remains. All undo rows and log records are deleted.
     var rowCount = 0
     let cursor = try engine.snapshot().cursor(from: [1], to: [2], .memory)
     try cursor.seekToFirst()
@@ -109,7 +110,7 @@ struct ClockAndHistoryTests {
     try await store.close()
   }
 
-  @Test("The longest window retains all history")
+  @Test("The longest history window retains all history")
   func longestWindow() async throws {
     let clock = StillClock()
     let store = try EngineStore(
@@ -124,7 +125,7 @@ struct ClockAndHistoryTests {
     try await store.close()
   }
 
-  @Test("A read set older than the recent writes in memory is validated by the stored history")
+  @Test("A read set too old for the list of recent writes is validated with the stored history")
   func oldReadSets() async throws {
     let clock = StillClock()
     let store = try EngineStore(

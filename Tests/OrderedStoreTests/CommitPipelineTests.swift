@@ -1,5 +1,5 @@
-// Tests of group commit on an engine whose commits the test blocks. No test depends on the schedule: each waits for the
-// event that it needs before it continues.
+// Tests of group commit. A gated engine lets each test block commits to disk, release them, or make them
+// fail. Tests wait for events and never for a time.
 
 import Locking
 import OrderedStore
@@ -34,7 +34,7 @@ struct CommitPipelineTests {
     return (store, try await store.database(named: "a", history: .seconds(60)))
   }
 
-  /// Increments the number under key 1.
+  /// Starts a call that increments the number under key 1.
   private func increment(_ database: any OrderedDatabase) -> Task<Committed<Int>, any Error> {
     Task {
       try await database.execute(validating: nil) { state in
@@ -46,7 +46,7 @@ struct CommitPipelineTests {
     }
   }
 
-  /// Reads the value under key 1 in the sequencer.
+  /// Starts a call whose body reads the value under key 1 in the sequencer.
   private func readSequenced(_ database: any OrderedDatabase) -> Task<Committed<StoredValue?>, any Error> {
     Task {
       try await database.execute(validating: nil) { state in
@@ -56,7 +56,7 @@ struct CommitPipelineTests {
     }
   }
 
-  @Test("Commits that wait for one sync share the next, and bodies run meanwhile")
+  @Test("Commits that arrive during a sync share the next sync, and their bodies run during the first")
   func commitsShareSyncs() async throws {
     let engine = GatedEngine()
     let (store, database) = try await open(engine)
@@ -66,11 +66,11 @@ struct CommitPipelineTests {
     await engine.waitUntilBlocked()
     let rest = (0..<40).map { _ in increment(database) }
     await bodies.waitUntil(41)
-    // A body runs only after the commits of all bodies before it were submitted. The reader writes nothing, so it joins
-    // the same group or a later one without a separate sync.
+    // The reader's body runs after the bodies of all earlier calls have run and their commits were submitted.
+    // It writes nothing, so it needs no additional sync.
     let reader = readSequenced(database)
     await bodies.waitUntil(42)
-    // All 41 bodies ran over each other's rows, and no reader sees them yet.
+    // All 41 bodies have run, each on the rows of the one before. Reads see none of these rows yet.
     #expect(try await database.read(at: nil) { try $0.get([1]) } == nil)
     engine.unblock()
     var results = [try await first.value.result]
@@ -133,7 +133,8 @@ struct CommitPipelineTests {
       #expect(error?.message.contains("until the server restarts: no space left") == true)
     }
     await #expect(throws: StoreError.self) { try await reservation.value }
-    // The disk works again, but the outcome of the failed write is unknown. Nothing is written until a restart.
+    // The engine would accept writes again. But the outcome of the failed write is unknown, so the store
+    // writes nothing until a restart.
     engine.unblock()
     await #expect(throws: StoreError.self) { try await increment(database).value }
     await #expect(throws: StoreError.self) {
@@ -171,7 +172,7 @@ struct CommitPipelineTests {
     try await store.close()
   }
 
-  @Test("After a failed write of the trimmer, nothing is written")
+  @Test("After a failed write of the trimmer, later writes fail as unavailable")
   func failedTrimming() async throws {
     let engine = GatedEngine()
     let clock = StillClock()
@@ -235,7 +236,8 @@ struct CommitPipelineTests {
     database.execute(validating: ReadSet(version: version, keys: [[1]]), { try $0.set([2], [2]) }) { result in
       outcome.withLock { $0 = result }
     }
-    // The sequencer runs calls in order: it has found the conflict when a later body runs.
+    // The sequencer runs calls in order. When the reader's body runs, the sequencer has already found the
+    // conflict.
     let reader = readSequenced(database)
     await bodies.waitUntil(2)
     #expect(outcome.withLock { $0 == nil })
@@ -248,7 +250,7 @@ struct CommitPipelineTests {
     try await store.close()
   }
 
-  @Test("A store that is released without being closed completes every call")
+  @Test("A store that is released without close() completes every call")
   func releasedStore() async throws {
     let engine = GatedEngine()
     engine.unblock()

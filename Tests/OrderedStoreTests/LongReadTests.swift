@@ -12,7 +12,7 @@ private final class SingleThreadExecutor: TaskExecutor {
   }
 }
 
-@Suite("Long reads")
+@Suite("Long reads move from the caller's thread to a reader thread")
 struct LongReadTests {
   private static let rows = 2000
 
@@ -45,7 +45,8 @@ struct LongReadTests {
               count += 1
               if count == LongReadTests.rows / 2 {
                 reaches.finish()
-                // The scan is half done, and continues after the point read has completed.
+                // In the middle of the scan, wait until the point read has completed. It could not complete
+                // if this scan occupied the caller's thread.
                 pointReadCompleted = isAnswered.wait(milliseconds: 20_000) { $0 ? true : nil } ?? false
               }
               return true
@@ -100,7 +101,7 @@ struct LongReadTests {
     }
   }
 
-  @Test("A body that catches the error of a stopped scan runs again")
+  @Test("A read body that catches the internal error of a too long scan still runs again on a reader thread")
   func caughtMisses() async throws {
     try await withRows { database, _ in
       let seen = try await database.read(at: nil) { view in

@@ -11,9 +11,9 @@ struct MemorySubject: StoreSubject {
   func trim(_ store: any OrderedStore) async throws { try await #require(store as? MemoryStore).trimNow() }
 }
 
-@Suite("Conformance of the store in memory")
+@Suite("Conformance of the memory store")
 struct MemoryConformanceTests {
-  @Test("The store in memory conforms to the contract", arguments: ConformanceCheck.all, [1, 2, 3])
+  @Test("The memory store passes every conformance check", arguments: ConformanceCheck.all, [1, 2, 3])
   func conforms(_ check: ConformanceCheck, seed: UInt64) async throws {
     try await check.run(MemorySubject(), seed: seed)
   }

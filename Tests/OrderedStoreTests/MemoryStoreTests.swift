@@ -1,9 +1,9 @@
 import OrderedStore
 import Testing
 
-@Suite("Store in memory")
+@Suite("Memory store")
 struct MemoryStoreTests {
-  @Test("A commit is visible from its version on")
+  @Test("Reads at a commit's version and later see the commit, and earlier reads do not")
   func visibleFromItsVersion() async throws {
     let store = try MemoryStore()
     let database = try await store.database(named: "realtime/a", history: .seconds(3600))

@@ -41,7 +41,8 @@ struct OrderedMapTests {
     var model: [Key: Int] = [:]
     for step in 0..<6000 {
       let key = random.key()
-      // Phases of growth and decline, so that nodes split and become empty.
+      // Phases with mostly insertions alternate with phases with mostly removals, so that nodes split and
+      // become empty.
       if Int.random(in: 0..<10, using: &random) < ((step / 1500) % 2 == 0 ? 7 : 2) {
         #expect(map.updateValue(step, forKey: key) == model.updateValue(step, forKey: key))
       } else {
@@ -62,7 +63,7 @@ struct OrderedMapTests {
     }
   }
 
-  @Test("A copy does not change with the original", arguments: 1...3 as ClosedRange<UInt64>)
+  @Test("A copy does not change when the original does", arguments: 1...3 as ClosedRange<UInt64>)
   func copiesAreIndependent(_ seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var map = OrderedMap<Int>()
@@ -85,7 +86,7 @@ struct OrderedMapTests {
     }
   }
 
-  @Test("A map used as a queue releases removed keys")
+  @Test("A map used as a queue contains exactly the keys that are not removed yet")
   func useAsQueue() {
     var map = OrderedMap<Int>()
     func key(_ number: Int) -> Key { (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }

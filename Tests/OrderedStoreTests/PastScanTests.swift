@@ -5,8 +5,9 @@ import Testing
 
 @Suite("Scans of the past")
 struct PastScanTests {
-  /// A database with a created and deleted key for each job, between two keys that never changed, and the version before
-  /// the jobs.
+  /// Makes a database with two keys that never change. Between them, `jobs` keys are created and then
+  /// deleted.
+  /// - Returns: the store, the database, and the version before the keys were created.
   private func databaseWithDeletedKeys(
     _ engine: SeekCounter, jobs: Int
   ) async throws -> (store: EngineStore, database: any OrderedDatabase, before: Version) {
@@ -27,7 +28,7 @@ struct PastScanTests {
     return (store, database, before)
   }
 
-  @Test("A scan steps over created and deleted keys without a seek for each", arguments: [false, true])
+  @Test("A scan of the past steps over keys created later without a seek for each", arguments: [false, true])
   func seeksOnce(reverse: Bool) async throws {
     let engine = SeekCounter()
     let (store, database, before) = try await databaseWithDeletedKeys(engine, jobs: 3_000)
@@ -45,7 +46,7 @@ struct PastScanTests {
     try await store.close()
   }
 
-  @Test("The cost of a key does not grow with its history", arguments: [false, true])
+  @Test("The cost of reading a key in the past does not grow with its history", arguments: [false, true])
   func longHistory(reverse: Bool) async throws {
     let engine = SeekCounter()
     let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
@@ -72,7 +73,7 @@ struct PastScanTests {
     try await store.close()
   }
 
-  @Test("A scan stops at its limit of hidden keys, and its parts together are complete")
+  @Test("A scan stops after its maximum of keys without a visible row, and the parts together are complete")
   func hiddenKeyLimit() async throws {
     let engine = SeekCounter()
     let (store, database, before) = try await databaseWithDeletedKeys(engine, jobs: 1_000)
@@ -99,7 +100,7 @@ struct PastScanTests {
     try await store.close()
   }
 
-  @Test("Scans in parts return the exact past states of a random history")
+  @Test("Scans in parts return exactly each past state of a random history")
   func randomHistory() async throws {
     var random = SeededGenerator(seed: 3)
     let store = try MemoryStore(StoreOptions(trimmingIntervalMilliseconds: 0))

@@ -21,7 +21,7 @@ struct StorageKeyLayoutTests {
     (0..<8).map { UInt8(truncatingIfNeeded: version.microseconds >> (56 - 8 * UInt64($0))) }
   }
 
-  @Test("Rows, undo rows and log records have the keys of the documented example")
+  @Test("Rows, undo rows and log records have the keys of the example in StorageKeyLayout")
   func documentedExample() async throws {
     let engine = MemoryEngine()
     let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
@@ -93,9 +93,9 @@ struct StorageKeyLayoutTests {
   @Test(
     "A damaged row is reported as corrupted",
     arguments: [
-      // Shorter than its version.
+      // The value is too short to contain a version.
       [1, 2, 3],
-      // Written at a version that no commit has.
+      // The value's version is above that of every commit.
       [255, 0, 0, 0, 0, 0, 0, 0, 7],
     ] as [StoredValue])
   func damagedRow(_ value: StoredValue) async throws {
@@ -109,7 +109,7 @@ struct StorageKeyLayoutTests {
       }
     }
     try engine.commit(batch)
-    // The next commit publishes a snapshot with the damaged row.
+    // Reads use the published snapshot. This commit publishes one that contains the damaged row.
     _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
     for read: @Sendable (any ReadView) throws -> Void in [
       { _ = try $0.get([0x61]) },
@@ -124,9 +124,9 @@ struct StorageKeyLayoutTests {
   @Test(
     "A damaged undo row is reported as corrupted",
     arguments: [
-      // The version of its key precedes the version that wrote it.
+      // The key says that the row was replaced before the version that wrote it.
       ([0x61, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0], [0, 6, 0, 0, 0, 0, 0, 1]),
-      // Its key has no terminator.
+      // The key has no terminator.
       ([0x61, 0x62, 0x63, 0, 0, 0, 0, 0, 0, 0, 9], [0, 0, 0, 0, 0, 0, 0, 1]),
     ] as [(Key, StoredValue)])
   func damagedUndoRow(_ suffix: Key, _ value: StoredValue) async throws {

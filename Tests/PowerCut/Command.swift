@@ -1,7 +1,8 @@
-// hearth-crash: proves that commits acknowledged by the embedded store survive power cuts, failing writes and
-// syncs, and a full disk. It applies them to a child process many times. `make crash` runs it.
+// The command `hearth-crash` tests that commits acknowledged by the embedded store survive power cuts,
+// failing writes and syncs, and a full disk. It simulates these faults in many child processes. `make crash`
+// runs it.
 //
-//   hearth-crash cuts N [--seed S] [--no-sync]    N power cuts; with --no-sync losses are expected and reported
+//   hearth-crash cuts N [--seed S] [--no-sync]    N power cuts; with --no-sync it expects and reports losses
 //   hearth-crash faults write|sync FROM TO        the n-th write or sync fails, for every n
 //   hearth-crash full                             a file system of 4 MiB fills up
 //   hearth-crash write ...                        the child (Workload.swift)
@@ -26,7 +27,7 @@ struct Command {
         try await finish(FullDisk(seed: seed).run())
       case "write":
         try await Workload(arguments: Array(arguments.dropFirst())).run()
-        // Ends like a killed process: nothing is closed.
+        // The process ends without closing the store, like a killed process.
         _exit(0)
       default: usage()
       }
@@ -59,13 +60,13 @@ struct Command {
   }
 }
 
-/// The result of a run, with its exit status.
+/// The result of a run: the printed lines and the exit status.
 struct Report {
   var text: String
   var passed: Bool
 }
 
-/// The reason that a run could not be made.
+/// The reason that a run could not be carried out.
 struct CrashError: Error, CustomStringConvertible {
   var description: String
   init(_ description: String) { self.description = description }

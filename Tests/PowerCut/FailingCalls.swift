@@ -1,6 +1,6 @@
-// Failing writes and syncs: the n-th write or sync of a child fails, for every n. From then on nothing is
-// acknowledged, and reads succeed. After a restart no acknowledged transaction is lost; the failed one may
-// exist or not.
+// The failing-calls run makes the n-th write or sync of a child process fail, for every n. After the failure
+// the store must acknowledge nothing, and reads must succeed. After a restart every acknowledged transaction
+// must exist. The transaction whose write failed may exist or not.
 
 import Glibc
 
@@ -22,7 +22,8 @@ struct FailingCalls {
     for number in numbers {
       try disk.reset()
       let exitStatus = try disk.run(
-        // Few workers make many groups, so that the n-th write and sync happen.
+        // With few workers, few transactions share a write. The child therefore makes enough writes and syncs
+        // to reach the n-th.
         first: 1, count: 500, workers: 2, syncs: true,
         [
           "POWERCUT_SEED": "\(seed &+ UInt64(number))", "POWERCUT_AT": "0",
@@ -31,7 +32,8 @@ struct FailingCalls {
       let childLog = try ChildLog(disk.childLogPath)
       acknowledged += childLog.acknowledged.count
       var found = childLog.wrong
-      // A RocksDB with assertions ends a process whose start it could not log. Nothing was acknowledged then.
+      // A RocksDB built with assertions aborts the process if it cannot write its info log at the start. The
+      // child has then acknowledged nothing.
       let aborted = exitStatus == .killed(SIGABRT) && !childLog.opened
       if exitStatus != .exited(0), !aborted { found.append("the child ended as \(exitStatus)") }
       if aborted || childLog.failures.contains(where: { $0.hasPrefix("refused open") }) {

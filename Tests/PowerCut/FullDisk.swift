@@ -1,6 +1,6 @@
-// A full disk: a file system of 4 MiB in memory fills up under a child. Once it is full, nothing is
-// acknowledged, reads succeed and the message has the reason. With more space, no acknowledged transaction is
-// lost.
+// The full-disk run lets a child process fill a file system of 4 MiB in memory. When the disk is full, the
+// store must acknowledge nothing, reads must succeed, and the error message must name the reason. After a
+// restart with more space, every acknowledged transaction must exist.
 
 import Glibc
 

@@ -1,6 +1,7 @@
-// Power cuts: a child writes until the shim ends it at a random change of the disk. A copy of the shim's image
-// is opened and verified. The next child continues with the image itself, so that recoveries are cut too. Each
-// child's clock is one hour behind the clock of the child before.
+// The power-cuts run lets child processes write until a simulated power cut. The simulated disk (shim.c) ends
+// each child at a random change of the disk, and keeps an image of the data that a real disk would retain.
+// The run opens and verifies a copy of the image. The next child continues with the image itself, so that
+// power cuts also interrupt recoveries. Each child's clock is one hour behind that of the child before.
 
 import Glibc
 
@@ -23,7 +24,7 @@ struct SimulatedDisk {
 
   /// The data directory of the next child.
   var data: String { scratch.path + "/data" }
-  /// The acknowledgements of the children since the last ``startAnew()``.
+  /// The path of the file in which the children have recorded acknowledgements since the last ``reset()``.
   var childLogPath: String { scratch.path + "/notes" }
 
   /// Removes all data.
@@ -32,7 +33,7 @@ struct SimulatedDisk {
     unlink(childLogPath)
   }
 
-  /// A copy of the data directory, which may be opened and changed.
+  /// Copies the data directory. The caller may open and change the copy.
   func copy() throws -> String {
     let path = try scratch.empty("copy")
     try Scratch.copy(data, to: path)
@@ -84,8 +85,8 @@ struct PowerCuts {
     var (cuts, children) = (0, 0)
     try disk.reset()
     while cuts < count {
-      // Sometimes the cut happens while the store opens, mostly while it writes. A child that ends before does
-      // not count as a cut.
+      // In one of four children the cut happens early, while the store opens. In the others it happens while
+      // the store writes. A child that completes before its cut does not count.
       let at = Int.random(in: 1...(children % 4 == 0 ? 60 : 450), using: &dice)
       let mode = children % 2 == 0 ? "drop" : "tear"
       let position = children % PowerCuts.childrenPerDirectory
@@ -113,7 +114,7 @@ struct PowerCuts {
   }
 
   /// Opens a copy of the image and verifies it against the acknowledgements.
-  /// - Returns: whether nothing is wrong.
+  /// - Returns: whether the verification found no problem.
   private func verify(_ disk: SimulatedDisk, _ childLog: ChildLog, _ name: String, _ tally: inout Tally) async
     -> Bool
   {

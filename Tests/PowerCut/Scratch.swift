@@ -1,5 +1,5 @@
-// Directories and child processes of a run, by system calls only: hundreds of children start faster without
-// Foundation.
+// Scratch directories and child processes of a run. This file uses system calls only, because hundreds of
+// children start faster without Foundation.
 
 import Glibc
 
@@ -8,7 +8,8 @@ final class Scratch {
   let path: String
 
   init() throws {
-    // In memory if possible: the shim decides which data is durable, and real syncs would only take time.
+    // The directory is in memory if possible. The shim decides which data is durable, so a real disk would
+    // only take time.
     let temporary = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     let parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : temporary
     var template = Array((parent + "/powercut-XXXXXX").utf8CString)

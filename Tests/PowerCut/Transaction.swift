@@ -1,8 +1,9 @@
-// The rows of a transaction as a function of its number, so that a reader can verify that it is complete.
+// A transaction of the workload. Its number determines all of its rows, so that a reader can verify that the
+// transaction is complete.
 //
-//   't' <number:8> <row:1>    rows of the transaction, values of a pattern, 1 to 9 of them
-//   'h' <number % 7>          the last transaction of its class, overwritten often
-//   'q' <number:8>            a queue: every transaction adds itself and clears all but the last 16 numbers
+//   't' <number:8> <row:1>    1 to 9 rows of this transaction only, with pseudo-random values
+//   'h' <number % 7>          the last transaction with this remainder; overwritten often
+//   'q' <number:8>            a queue: every transaction adds its row and clears all but the last 16 numbers
 //   'n'                       the number of transactions
 
 import OrderedStore
@@ -11,7 +12,7 @@ import OrderedStore
 struct Transaction: Sendable {
   let number: Int
 
-  /// From this number on, each transaction has a large row, to fill a disk.
+  /// The first number whose transaction has a large row. The full-disk run uses such numbers.
   static let firstLarge = 1_000_000
 
   private var rowCount: Int { 1 + number % 9 }
@@ -55,7 +56,7 @@ struct Transaction: Sendable {
 
   static func number(_ bytes: some Sequence<UInt8>) -> Int { bytes.prefix(8).reduce(0) { $0 << 8 | Int($1) } }
 
-  /// The counter of transactions.
+  /// Reads the number of transactions from the counter row.
   static func count(_ view: any ReadView) throws -> Int {
     number(try view.get([UInt8(ascii: "n")])?.value ?? [])
   }

@@ -1,5 +1,6 @@
-// The verification of a reopened store: every acknowledged transaction is complete and at its version, no other
-// transaction is partial, and log, counter, overwritten rows and history agree.
+// The verification of a reopened store. Every acknowledged transaction must be complete, at its version. All
+// other transactions must be complete or absent. Log, counter, overwritten rows and history must agree with
+// the transactions.
 
 import EmbeddedStore
 import Glibc
@@ -52,7 +53,8 @@ struct Findings {
     findings.present = logged.count
     findings.compareAcknowledged(childLog, logged, database.latestVersion)
     findings.torn += try await database.read(at: nil) { try Findings.torn($0, logged) }
-    // History: at sampled versions the counter equals the number of earlier commits.
+    // This checks history: at some past versions, the counter must equal the number of commits up to that
+    // version.
     for index in stride(from: 0, to: log.count, by: max(log.count / 6, 1)) {
       let count = try await database.read(at: log[index].version) { try Transaction.count($0) }
       if count != index + 1 { findings.torn.append("at \(log[index].version) the counter reads \(count)") }

@@ -1,7 +1,8 @@
-// The child: writes transactions through EmbeddedStore from several concurrent tasks. It appends each
-// acknowledgement to a file outside the data directory, which no power cut affects.
+// The workload of a child process: several concurrent tasks write transactions through EmbeddedStore. The
+// child appends each acknowledgement to a file outside the data directory, which simulated power cuts do not
+// affect.
 //
-// A transaction t writes rows that can be verified (Transaction.swift), counts itself, and logs t.
+// Transaction t writes rows that can be verified (Transaction.swift), increments the counter, and logs t.
 
 import EmbeddedStore
 import Glibc
@@ -15,7 +16,7 @@ struct Workload {
   private let count: Int
   private let workers: Int
   private let syncs: Bool
-  /// The setback of the child's clock.
+  /// The time by which the child's clock is behind, in hours.
   private let hoursBehind: UInt64
 
   static let databaseName = "firestore/projects/crash/databases/(default)"
@@ -38,7 +39,7 @@ struct Workload {
 
   static func options(syncs: Bool, hoursBehind: UInt64 = 0) -> EmbeddedOptions {
     let clock = StoreClock { StoreClock.system.now() - hoursBehind * 3_600_000_000 }
-    // So small a memtable that tables are written and merged during one child's life.
+    // The memtable is so small that one child writes and merges several tables.
     var options = EmbeddedOptions(
       store: StoreOptions(clock: clock, trimmingIntervalMilliseconds: 0), blockCacheBytes: 4 << 20,
       memtableBytes: 64 << 10)
@@ -94,7 +95,7 @@ struct Workload {
     return false
   }
 
-  /// Reads succeed after any failure: the counter and the rows of one transaction agree.
+  /// Checks that reads succeed after a failure, and that the counter and the rows of a transaction agree.
   private func checkReads(_ database: any OrderedDatabase) async {
     do {
       let (count, seen) = try await database.read(at: nil) { view in
@@ -108,7 +109,8 @@ struct Workload {
   }
 }
 
-/// The kind of the last fault that the shim injected; `none` without a shim.
+/// The simulated disk of this process. It reports the kind of the last injected fault, and `none` without a
+/// shim.
 enum Shim {
   enum Fault: Int32 {
     case none = 0

@@ -1,5 +1,6 @@
-// A simulated disk, loaded into a process with LD_PRELOAD. It keeps an image of the data that remains of a directory after a
-// power cut, ends the process at a chosen moment, and makes a chosen write or sync fail.
+// A shim that simulates a disk, loaded into a process with LD_PRELOAD. It maintains an image of a directory:
+// the data that would remain after a power cut. It ends the process at a chosen change of the disk, and makes
+// a chosen write or sync fail.
 //
 // The model, as strict as POSIX permits:
 //   - written bytes, truncations and new sizes reach the image when the file is synced;
@@ -165,7 +166,8 @@ static void apply_data(int fd, const char *data, size_t length, off_t offset) {
   }
 }
 
-// Applies the pending changes of a file: all of them, or the part that a torn cut leaves.
+// Applies the pending changes of a file to the image: all of them, or the part that a power cut in mode
+// "tear" leaves.
 static void apply_pending(object *file, int torn) {
   if (!file->first) return;
   char at[8192];
@@ -206,7 +208,7 @@ static void apply_change(change *c) {
   }
 }
 
-// Applies pending changes of names: all, or the first few.
+// Applies pending changes of names to the image: all, or in mode "tear" the first few.
 static void apply_changes(int torn) {
   while (disk.first_change) {
     if (torn && next_random() % 3 == 0) return;
@@ -230,8 +232,8 @@ static void add_change(int kind, int id, const char *from, const char *to) {
   disk.last_change = &c->next;
 }
 
-// Counts a change of the disk, and ends the process at the chosen change. The caller holds the lock, so the image is
-// consistent.
+// Counts a change of the disk. At the chosen change it ends the process, which simulates the power cut. The
+// caller holds the lock, so the image is consistent.
 static void count_change(void) {
   if (++disk.changes != disk.cut_at) return;
   if (disk.tear) {
@@ -244,7 +246,7 @@ static void count_change(void) {
 
 static object *tracked(int fd) { return disk.ready && fd >= 0 && fd < MAX_FILES ? disk.open_files[fd] : NULL; }
 
-// The contents of the directory before the process starts are durable.
+// Copies the contents that the directory has at the start to the image, because they are durable.
 static void adopt(void) {
   DIR *entries = opendir(disk.dir);
   if (!entries) fail("directory");

@@ -1,4 +1,4 @@
-// Blocks the threads of a pool, to test work that waits for them.
+// Busy threads: blocks all threads of a pool, so that tests can observe work that waits for a thread.
 
 import Dispatch
 import NIOConcurrencyHelpers
@@ -10,7 +10,7 @@ final class BusyThreads: Sendable {
   private let count: Int
   private let isFreed = NIOLockedValueBox(false)
 
-  /// Blocks every thread after the tasks that are already queued.
+  /// Blocks every thread. Tasks that were queued before still run.
   init(_ threads: NIOThreadPool, count: Int) {
     self.count = count
     for _ in 0..<count { threads.submit { [gate] _ in gate.wait() } }
@@ -25,7 +25,7 @@ final class BusyThreads: Sendable {
     if isFirst { for _ in 0..<count { gate.signal() } }
   }
 
-  /// Blocks all decompression threads until the body frees them or returns.
+  /// Blocks all decompression threads until `body` calls ``free()`` or returns.
   static func withBusyDecompression(_ body: (BusyThreads) async throws -> Void) async throws {
     let busy = BusyThreads(DecompressionQueue.threads, count: DecompressionQueue.threadCount)
     defer { busy.free() }

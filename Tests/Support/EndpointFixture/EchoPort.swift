@@ -1,4 +1,4 @@
-// A port with a small echo service, to test the gRPC transport without a database.
+// An echo port: a port with a small echo service, to test the gRPC transport without a database.
 
 import FirestoreEndpoints
 import GRPCFraming
@@ -8,7 +8,7 @@ import NIOCore
 import NIOPosix
 import Ports
 
-/// The events of the service's calls, for tests to wait on.
+/// The events of the service's calls. Tests wait for them.
 enum EchoEvent: Sendable, Equatable {
   case started(String)
   case cancelled(String)
@@ -53,7 +53,7 @@ struct EchoPort {
         "Hang": .unary { _, _ in
           events.put(.started("Hang"))
           do {
-            // The sleep is longer than any test waits: only cancellation ends it.
+            // The sleep is longer than any test waits, so only cancellation ends the call.
             try await Task.sleep(for: .seconds(3600))
           } catch {
             events.put(.cancelled("Hang"))

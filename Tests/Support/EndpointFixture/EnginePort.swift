@@ -1,5 +1,5 @@
-// The Firestore port over an engine in memory whose clock the test sets, for behaviour that depends on
-// time.
+// An engine port: a Firestore port over an engine in memory, whose clock the test sets. For tests of
+// behaviour that depends on time.
 
 import FirestoreEngine
 import FirestoreModel
@@ -25,15 +25,15 @@ struct EnginePort {
     try await store.close()
   }
 
-  /// Advances the clock, and the history's time.
+  /// Advances the clock, and commits a write at the new time.
   func advance(minutes: UInt64) async throws {
     microseconds.withLock { $0 += minutes * 60_000_000 }
-    // The history's window is relative to the latest commit.
+    // The history window ends at the latest commit, so a commit is needed to move it.
     try await write([.set("clock/tick", ["n": .int(Int64(minutes))])])
     try await store.trimNow()
   }
 
-  /// Commits as an administrator, under any policy.
+  /// Commits writes as an administrator, whom every access policy permits.
   @discardableResult
   func write(_ writes: [Proto.Write]) async throws -> Google_Firestore_V1_CommitResponse {
     var request = Google_Firestore_V1_CommitRequest()

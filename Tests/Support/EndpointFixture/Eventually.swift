@@ -1,4 +1,4 @@
-// Polls a condition that sends no notification: a counter or a response of the server.
+// Waits for a condition by polling, for conditions without an event: a counter, or a response of the server.
 
 /// Polls until a condition holds, for at most 60 seconds.
 ///

@@ -1,5 +1,5 @@
-// A Firestore port over an engine that the test configures, for settings that a complete server does not
-// offer: the lock timeout, the policy and the store.
+// A Firestore test port runs over an engine that the test configures. It has settings that a complete server
+// does not offer: the lock timeout, the access policy and the store.
 
 import EmulatorSuite
 import FirestoreEndpoints

@@ -1,4 +1,5 @@
-// A complete server in this process with a gRPC client, and short forms of common requests.
+// A Firestore test server is a complete server in this process with a gRPC client. It has helper functions
+// for common requests.
 
 import Foundation
 import FirestoreProtobuf
@@ -8,7 +9,7 @@ import SwiftProtobuf
 
 typealias Proto = FirestoreMessages
 
-/// Short names for the generated messages.
+/// Short names for the generated protobuf messages.
 enum FirestoreMessages {
   typealias Document = Google_Firestore_V1_Document
   typealias Value = Google_Firestore_V1_Value
@@ -41,7 +42,7 @@ struct FirestoreTestServer {
     await server.stop()
   }
 
-  /// Runs a test against a new server, and stops the server also after an error.
+  /// Runs a test against a new server. Always stops the server afterwards, also if the test throws.
   static func with(
     _ storage: HearthConfiguration.Storage = .ephemeral,
     _ change: (inout HearthConfiguration) -> Void = { _ in },

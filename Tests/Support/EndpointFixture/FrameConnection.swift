@@ -1,12 +1,12 @@
-// An HTTP/2 connection whose client writes every frame itself, also invalid ones, and reads frames one by
-// one. It answers neither pings nor settings automatically.
+// A frame connection is an HTTP/2 connection on which the test writes each frame, also invalid frames, and
+// reads the server's frames one by one. It does not answer pings or settings automatically.
 
 import GRPCFraming
 import NIOCore
 import NIOHPACK
 
 final class FrameConnection {
-  /// The parts of the server's frames that tests check; window updates are omitted.
+  /// A frame of the server, with the parts that tests check. WINDOW_UPDATE frames are counted instead.
   enum Frame: Equatable {
     case data(stream: Int, ByteBuffer, end: Bool)
     case headers(stream: Int, HPACKHeaders, end: Bool)
@@ -19,7 +19,7 @@ final class FrameConnection {
     case closed
   }
 
-  /// The error codes that tests use.
+  /// The HTTP/2 error codes that tests use.
   enum Code {
     static let noError = 0
     static let protocolError = 1
@@ -34,13 +34,13 @@ final class FrameConnection {
   private var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
   private var decoder = HPACKDecoder(allocator: ByteBufferAllocator())
   private var received = ByteBuffer()
-  /// The sum of the connection's window updates, in bytes.
+  /// The sum of the server's WINDOW_UPDATE frames for the connection, in bytes.
   private(set) var windowUpdateBytes = 0
 
   private init(_ connection: RawConnection) { self.connection = connection }
 
   /// Connects and sends the preface.
-  /// - Parameter settled: whether the client reads and acknowledges the server's settings.
+  /// - Parameter acknowledgesSettings: whether the client reads and acknowledges the server's settings.
   static func open(port: Int, acknowledgesSettings: Bool = true) async throws -> FrameConnection {
     let this = FrameConnection(try await RawConnection.connect(port: port))
     try await this.connection.send(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + frame(4, 0, 0))
@@ -74,7 +74,7 @@ final class FrameConnection {
     ] + more
   }
 
-  /// Sends HEADERS, and the message if there is one.
+  /// Sends a HEADERS frame, and the message as DATA if there is one.
   func request(
     _ stream: Int, _ fields: [(String, String)], _ message: [UInt8]? = nil, end: Bool = true
   ) async throws {
@@ -95,7 +95,8 @@ final class FrameConnection {
     return frame(0, end ? 1 : 0, stream, Array(framed.readableBytesView))
   }
 
-  /// Increases the flow-control window for the server.
+  /// Increases the flow-control windows of the connection and of a stream, so that the server may send more
+  /// bytes.
   func openWindows(_ stream: Int, by bytes: UInt32) async throws {
     var increment = ByteBuffer()
     increment.writeInteger(bytes)

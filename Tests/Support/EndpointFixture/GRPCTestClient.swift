@@ -1,5 +1,5 @@
-// A gRPC client with our framing on NIOHTTP2. It can also send raw bytes and invalid frames, reset streams,
-// and stop reading.
+// A gRPC test client: this project's gRPC framing over NIOHTTP2. It can also send raw bytes and invalid
+// frames, reset streams, and stop reading.
 
 import GRPCFraming
 import NIOCore
@@ -74,7 +74,8 @@ final class GRPCTestClient: Sendable {
     as response: Response.Type = Response.self
   ) async throws -> [Response] {
     let call = try await open(method, metadata: metadata)
-    // The response may arrive, and the stream close, before the request is sent.
+    // A send error is ignored: the server may respond and close the stream before the request is sent
+    // completely.
     try? await call.send(request, endStream: true)
     var messages: [Response] = []
     while true {

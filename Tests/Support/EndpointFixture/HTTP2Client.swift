@@ -1,5 +1,5 @@
-// Implements an HTTP/2 client that reports every part of a response, and may send a request in parts or
-// incompletely.
+// An HTTP/2 client that reports every part of a response. It can send a request in parts, or only a part of
+// it.
 
 import NIOCore
 import NIOHTTP1
@@ -11,7 +11,8 @@ struct HTTP2Client {
   /// The stream of one request.
   struct Exchange {
     let stream: any Channel
-    /// The status, the chunks of the body, and at the end `end`, or `reset` for a stream that was reset.
+    /// The parts of the response as strings: the status, the chunks of the body, and finally `end`, or
+    /// `reset` if the stream was reset.
     let parts: Mailbox<String>
 
     func send(_ body: String, end: Bool = false) async throws {
@@ -21,7 +22,7 @@ struct HTTP2Client {
 
     func next() async throws -> String { try await parts.next() }
 
-    /// The status and the complete body. A stream that is reset after its end counts as complete.
+    /// Waits for the status and the complete body. A reset after the end of the response is ignored.
     func answer() async throws -> (status: String, body: String) {
       let status = try await next()
       var body = ""

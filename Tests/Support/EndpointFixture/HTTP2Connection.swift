@@ -1,4 +1,4 @@
-// The client side of an HTTP/2 connection, on which the test clients open their streams.
+// The client side of an HTTP/2 connection. The test clients open their streams on it.
 
 import NIOCore
 import NIOHTTP2

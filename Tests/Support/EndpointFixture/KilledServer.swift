@@ -1,11 +1,12 @@
-// Runs the built server as a process that ends only by SIGKILL.
+// A killed server is a process of the built server that tests end with SIGKILL, to simulate a crash.
 
 import Foundation
 import NIOCore
 import NIOPosix
 import Testing
 
-/// A server process with a directory, and with ports that the next process can reuse.
+/// A server process with a data directory and fixed ports. After a kill, a new process can use the same
+/// directory and ports.
 final class KilledServer: Sendable {
   private let process: Process
 
@@ -40,7 +41,8 @@ final class KilledServer: Sendable {
     let probe = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .bind(host: "127.0.0.1", port: 0).get()
     let port = probe.localAddress?.port
-    // A client that connects while the probe listens would be accepted and would keep the port in use.
+    // The probe only finds a free port, so it is closed immediately. If a client connected to it, the
+    // connection would keep the port in use.
     try await probe.close()
     return try #require(port)
   }

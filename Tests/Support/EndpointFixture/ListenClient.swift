@@ -1,5 +1,6 @@
-// A Listen stream with the state that a client SDK keeps: each target's documents, which change only at
-// consistent snapshots. It throws if messages violate the protocol's order.
+// A listen client runs a Listen stream and keeps the same state as a client SDK: the documents of each
+// target. They change only at consistent snapshots. The client throws if the server's messages violate the
+// protocol's order.
 
 import FirestoreProtobuf
 import Foundation
@@ -11,7 +12,7 @@ struct ProtocolViolation: Error, CustomStringConvertible {
 }
 
 final class ListenClient {
-  /// The known state of one target.
+  /// The state of one target (a listened query) as the client knows it.
   struct Target: Equatable {
     var documents: [String: Int64] = [:]
     var isAcknowledged = false
@@ -19,7 +20,8 @@ final class ListenClient {
     var resumeToken = Data()
   }
 
-  /// The state of all targets at one global snapshot.
+  /// The documents of all targets at one global snapshot, a time at which the state of all targets is
+  /// consistent.
   struct Snapshot: Equatable {
     var targets: [Int32: [String: Int64]]
     var readTime: Int64
@@ -66,7 +68,7 @@ final class ListenClient {
     try await call.send(request)
   }
 
-  /// Sets a target's documents to the state that another stream received.
+  /// Sets a target's documents. For a target that resumes from the state that another stream has received.
   func assume(_ documents: [String: Int64], for id: Int32) {
     targets[id]?.documents = documents
   }

@@ -1,4 +1,5 @@
-// A queue of received events that a test awaits with a deadline, instead of sleeping.
+// A mailbox is a queue of received events. A test waits for the next event with a deadline, instead of
+// sleeping for a fixed time.
 
 import NIOConcurrencyHelpers
 import NIOCore

@@ -15,11 +15,12 @@ struct RESTReply {
   /// The body as JSON; null if it is not JSON.
   var json: JSONTree { JSONTree((try? JSONValue(json: body)) ?? .null) }
 
-  /// The error object, also in an array with one element; null without an error.
+  /// The error object of the body, or of the body's first element if the body is an array; null without an
+  /// error.
   var error: JSONTree { (json.array?.first ?? json)["error"] }
 }
 
-/// JSON whose missing members are null.
+/// A JSON value whose missing members read as null.
 struct JSONTree: Equatable {
   let value: JSONValue
 

@@ -1,4 +1,4 @@
-// A TCP connection, in clear or under TLS, that sends the test's bytes unchanged and collects the received
+// A raw connection is a TCP or TLS connection. It sends the test's bytes unchanged and collects the received
 // bytes.
 
 import Foundation
@@ -52,17 +52,17 @@ final class RawConnection: Sendable {
   /// Stops reading from the socket.
   func stopReading() async throws { try await channel.setOption(.autoRead, value: false).get() }
 
-  /// Half-closes the connection; under TLS also with a closing alert.
+  /// Half-closes the connection. Over TLS it sends a closing alert first.
   func finishSending() async throws { try await channel.close(mode: .output).get() }
 
-  /// Resets the connection, as the end of a client's process does.
+  /// Resets the connection (TCP RST), as the system does when a client's process ends.
   func reset() async throws {
     let socket = try #require(channel as? any SocketOptionProvider)
     try await socket.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
     try await channel.close().get()
   }
 
-  /// Half-closes the socket without a TLS closing alert.
+  /// Half-closes the socket without sending a TLS closing alert.
   func cutSending() async throws {
     let channel = channel
     try await channel.eventLoop.submit {
@@ -100,7 +100,7 @@ final class RawConnection: Sendable {
     try? await channel.close().get()
   }
 
-  /// Marks the end of the pipeline that is next to the socket.
+  /// Marks the position next to the socket in the channel's pipeline, before TLS.
   private final class SocketMarker: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
   }

@@ -1,4 +1,4 @@
-// HTTP/2 frames as bytes, also frames that no client library sends.
+// Raw frames: HTTP/2 frames as bytes, including frames that no client library sends.
 
 import NIOCore
 
@@ -16,7 +16,7 @@ enum RawFrames {
     return Array(buffer.readableBytesView)
   }
 
-  /// HEADERS of a call, without END_STREAM.
+  /// A HEADERS frame of a call, without END_STREAM.
   static func head(_ path: String, stream: UInt32) -> [UInt8] {
     let fields = [
       (":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "localhost"),
@@ -24,7 +24,8 @@ enum RawFrames {
     ]
     var block: [UInt8] = []
     for (name, value) in fields {
-      // The fields are literals without indexing, each shorter than 127 bytes.
+      // In HPACK these are literal fields without indexing. Names and values have fewer than 127 bytes, so
+      // that each length fits into one byte.
       block += [0, UInt8(name.utf8.count)] + Array(name.utf8)
       block += [UInt8(value.utf8.count)] + Array(value.utf8)
     }

@@ -1,4 +1,5 @@
-// Implements a minimal WebSocket client: it masks, counts frames, and reports every frame as received.
+// A raw socket is a minimal WebSocket client. It masks frames, assembles messages from the announced number
+// of frames, and reports every frame as received.
 
 import NIOCore
 import Ports
@@ -6,7 +7,7 @@ import RealtimeModel
 import RealtimeWire
 import Testing
 
-/// A client of protocol v5 over a raw connection.
+/// A client of the Realtime Database's protocol v5 over a raw connection.
 final class RawSocket {
   struct Frame: Equatable {
     var opcode: UInt8
@@ -24,7 +25,7 @@ final class RawSocket {
     session = hello.sessionID
   }
 
-  /// Opens a socket and reads the hello.
+  /// Opens a socket and reads the server's hello message.
   static func open(_ server: RealtimeTestServer, _ parameters: String = "v=5&ns=demo") async throws
     -> RawSocket
   {
@@ -68,7 +69,7 @@ final class RawSocket {
       bytes += (0..<8).map { UInt8(truncatingIfNeeded: payload.count >> (56 - 8 * $0)) }
     }
     bytes += mask
-    // A mask of zeros saves time for large payloads.
+    // A mask of zeros does not change the payload, which saves time if it is large.
     bytes += mask == [0, 0, 0, 0] ? payload : payload.enumerated().map { $1 ^ mask[$0 % 4] }
     return bytes
   }
@@ -97,10 +98,10 @@ final class RawSocket {
   /// Sends a string as one frame.
   func send(text: String) async throws { try await sendFrame(1, Array(text.utf8)) }
 
-  /// Sends a data message, without its envelope.
+  /// Sends a data message. `data` is its content without the envelope.
   func send(_ data: String) async throws { try await send(text: "{\"t\":\"d\",\"d\":\(data)}") }
 
-  /// The next message as a string, assembled from its frames.
+  /// Returns the next message as a string, assembled from its frames.
   func text() async throws -> String {
     while true {
       let frame = try await readFrame()
@@ -114,7 +115,7 @@ final class RawSocket {
     }
   }
 
-  /// The next data message without its envelope.
+  /// Returns the content of the next data message without the envelope.
   func next() async throws -> String {
     let text = try await text()
     let prefix = "{\"t\":\"d\",\"d\":"
@@ -122,7 +123,7 @@ final class RawSocket {
     return String(text.dropFirst(prefix.count).dropLast())
   }
 
-  /// Sends requests and expects exactly these messages, in this order.
+  /// Sends requests and expects exactly the given messages, in this order.
   func play(
     _ requests: [String], expect expected: [String], sourceLocation: SourceLocation = #_sourceLocation
   ) async throws {

@@ -1,4 +1,5 @@
-// Runs a Realtime Database port on an empty store in memory, with raw clients: bytes over a real socket.
+// A Realtime Database test server is a port over an empty store in memory. Its clients are raw: tests write
+// and read the bytes of real sockets.
 
 import Logging
 import NIOCore
@@ -9,7 +10,7 @@ import RealtimeEndpoints
 import RealtimeEngine
 import RealtimeModel
 
-/// The port of one test.
+/// The server of one test.
 struct RealtimeTestServer {
   let port: ListeningPort
   let engine: RealtimeEngine
@@ -48,13 +49,14 @@ struct RealtimeTestServer {
     try result.get()
   }
 
-  /// Publishes rules; by default in the namespace of REST requests to this host.
+  /// Publishes rules in a namespace. The default is the namespace of REST requests to 127.0.0.1, whose first
+  /// label is `127`.
   func publish(rules: String, in namespace: String = "127") async throws {
     let database = try await engine.database(namespace)
     try await database.setRules(try RulesFile(Array(rules.utf8)), as: .administrator)
   }
 
-  /// One REST request on a new connection.
+  /// Sends one REST request on a new connection.
   func rest(
     _ method: String, _ target: String, body: String? = nil, headers: [String] = [], host: String? = nil
   ) async throws -> RESTAnswer {
@@ -88,7 +90,7 @@ struct RESTAnswer {
     if headers["transfer-encoding"] == "chunked" { body = try RESTAnswer.unchunked(parts[1].utf8) }
   }
 
-  /// Decodes a chunked body; one without its last chunk is an error.
+  /// Decodes a chunked body. Throws if the last chunk is missing.
   private static func unchunked(_ bytes: Substring.UTF8View) throws -> String {
     var rest = Array(bytes)[...]
     var body: [UInt8] = []
@@ -154,7 +156,7 @@ final class RawClient {
 
   func close() async { try? await channel.close().get() }
 
-  /// Waits for more bytes; false at the end of the connection.
+  /// Waits for more bytes. Returns false at the end of the connection.
   private func more() async -> Bool {
     var iterator = chunks
     let chunk = await iterator.next(isolation: #isolation)
@@ -173,7 +175,7 @@ final class RawClient {
     return Array(received[..<count])
   }
 
-  /// Reads up to and including a string.
+  /// Reads until `end` arrives, and returns everything up to and including it.
   func read(through end: String) async throws -> String {
     let end = Array(end.utf8)
     var from = 0
@@ -189,7 +191,7 @@ final class RawClient {
     }
   }
 
-  /// Reads until the server closes.
+  /// Reads until the server closes the connection.
   func readToEnd() async -> [UInt8] {
     while await more() {}
     return received

@@ -1,15 +1,17 @@
-// A received array: decodes the frames of a back channel as a client does.
+// A received array is one message of a WebChannel back channel, the long response in which the server sends
+// its messages. Each message is a JSON array with a number. This file decodes the back channel's frames as a
+// client does.
 
 import JSON
 import NIOCore
 import RealtimeModel
 
-/// One array that a client received.
+/// One array that a client received: its number and its payload.
 struct ReceivedArray {
   var id: Int
   var payload: JSONValue
 
-  /// The number and the JSON of the array.
+  /// The number and the payload's JSON, separated by a space.
   var text: String { "\(id) \(String(decoding: payload.json(), as: UTF8.self))" }
 
   /// Removes all complete frames from the buffer and returns their arrays. An incomplete frame remains.

@@ -1,12 +1,14 @@
-// Waits until back-pressure stops a counter; no event reports this.
+// Waits until back-pressure has stopped a counter, for example of sent messages. No event reports a
+// standstill.
 
-/// Waits until a number has not changed during many round trips to the server. Round trips take longer on a
-/// slow machine. With too few round trips the number is too low, and the test is only less strict.
+/// Waits until a number has not changed during many round trips to the server. Counting round trips adapts
+/// the wait to the speed of the machine. If the wait ends too early, the returned number is too low; this
+/// makes a test less strict but never lets it fail.
 ///
 /// - Parameters:
-///   - end: a number at which the wait ends immediately.
+///   - end: the wait ends immediately when the number reaches this value.
 ///   - roundTrip: sends a request that the server answers in spite of the back-pressure.
-/// - Returns: the number.
+/// - Returns: the number at the end of the wait.
 func standstill(
   of count: () -> Int, below end: Int = .max, roundTrips: Int = 300, _ roundTrip: () async throws -> Void
 ) async throws -> Int {

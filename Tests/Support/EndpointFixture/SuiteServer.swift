@@ -1,4 +1,5 @@
-// A server with a hub and both databases, and the requests of tests that export all of them.
+// A suite server is an emulator with both databases and the emulator hub, for tests of exports. The hub is
+// the port from which the Firebase CLI requests exports.
 
 import FirestoreProtobuf
 import Foundation
@@ -20,7 +21,8 @@ extension FirestoreTestServer {
     }
   }
 
-  /// Returns the error of a server that fails to start; an empty string if it starts.
+  /// Starts a server with a changed configuration. Returns the error if the start fails; an empty string if
+  /// it succeeds.
   static func startError(_ change: (inout HearthConfiguration) -> Void) async -> String {
     do {
       try await servingSuite(change) { _ in Issue.record("the server started") }

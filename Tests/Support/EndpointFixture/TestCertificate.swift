@@ -1,10 +1,10 @@
-// A self-signed certificate for localhost, for these tests only.
+// The test certificate: a self-signed certificate for localhost, used only in tests.
 
 import Foundation
 import NIOSSL
 
 enum TestCertificate {
-  /// Writes both files into a new directory and returns their paths.
+  /// Writes the certificate and the key into a new directory and returns their paths.
   static func write() throws -> (certificate: String, key: String) {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
       "hearth-\(UUID().uuidString)")

@@ -1,4 +1,5 @@
-// Compresses test messages, also into decompression bombs.
+// The test compressor compresses messages. It also makes decompression bombs: small inputs that decompress to
+// very many bytes.
 
 import CZlib
 import Ports

@@ -1,4 +1,9 @@
-// A WebChannel test client over plain sockets, with one connection for each request. It exposes each response unchanged.
+// A WebChannel test client uses plain sockets, with one connection for each request. It exposes each response
+// unchanged.
+//
+// WebChannel is the HTTP protocol of the Firestore web SDK. A session starts with a handshake. The client
+// then sends messages in POST requests (the forward channel). The server sends messages in a long streaming
+// response to a GET request (the back channel).
 
 import Foundation
 import JSON
@@ -18,7 +23,7 @@ struct ChannelReply {
   var arrays: [ReceivedArray] { ReceivedArray.all(body) }
 }
 
-/// A client of one stream.
+/// A client of one WebChannel session of a streaming method, `Listen` or `Write`.
 struct WebChannelTestClient {
   static let database = "projects/demo-test/databases/(default)"
 
@@ -28,7 +33,7 @@ struct WebChannelTestClient {
   var sid = ""
   var headers = "Origin: http://localhost:5000\r\n"
 
-  /// Sends a handshake with messages.
+  /// Starts a session: sends the handshake request, which already contains messages.
   static func handshake(
     _ port: Int, _ stream: String, _ messages: [String], headers: String? = nil, query: String = "",
     tls: NIOSSLContext? = nil
@@ -41,13 +46,14 @@ struct WebChannelTestClient {
     return (client, reply)
   }
 
-  /// Returns the body of a forward POST.
+  /// Returns the form body of a POST request with messages. `offset` is the number of the first message
+  /// within the session.
   static func body(_ messages: [String], from offset: Int) -> String {
     "count=\(messages.count)" + (messages.isEmpty ? "" : "&ofs=\(offset)")
       + messages.enumerated().map { "&req\($0.offset)___data__=\(escape($0.element))" }.joined()
   }
 
-  /// Returns a message that adds a target for a document.
+  /// Returns a message of the Listen method that adds a target for a document.
   static func listen(to path: String, _ target: Int) -> String {
     """
     {"database":"\(database)","addTarget":{"documents":{"documents":["\(database)/documents/\(path)"]},\
@@ -55,7 +61,7 @@ struct WebChannelTestClient {
     """
   }
 
-  /// Returns a message that writes a document.
+  /// Returns a message of the Write method that writes a document.
   static func set(_ path: String, _ fields: String, token: String = "MA==") -> String {
     """
     {"streamToken":"\(token)","writes":[{"update":{"name":"\(database)/documents/\(path)","fields":\(fields)}}]}
@@ -85,7 +91,7 @@ struct WebChannelTestClient {
     try await BackChannel(try await request("POST", query, body)).complete()
   }
 
-  /// Posts messages of the session.
+  /// Sends messages of the session in a POST request.
   func post(_ messages: [String], from offset: Int, acknowledging id: Int? = nil) async throws -> ChannelReply
   {
     let query = "VER=8&SID=\(sid)&RID=\(101 + offset)" + (id.map { "&AID=\($0)" } ?? "") + "&t=1"
@@ -93,7 +99,8 @@ struct WebChannelTestClient {
   }
 
   /// Opens a back channel.
-  /// - Parameter timeout: makes the request a polling request with this timeout in milliseconds.
+  /// - Parameter timeout: if given, the server ends the response after one batch of messages or after this
+  ///   time in milliseconds (long polling).
   func open(after id: Int, polling timeout: Int? = nil) async throws -> BackChannel {
     let kind = timeout.map { "CI=1&TO=\($0)" } ?? "CI=0"
     return BackChannel(
@@ -124,7 +131,7 @@ final class BackChannel {
     return queue.removeFirst()
   }
 
-  /// Returns the next array except noops.
+  /// Returns the next array that is not a noop. The server sends noops to keep a back channel open.
   func nextMessage() async throws -> ReceivedArray? {
     while let array = try await next() {
       if array.payload != .array([.string("noop")]) { return array }
@@ -132,7 +139,7 @@ final class BackChannel {
     return nil
   }
 
-  /// Returns all arrays up to the first one that contains a text.
+  /// Returns all arrays up to and including the first one that contains a string.
   func arrays(until text: String) async throws -> [ReceivedArray] {
     var arrays: [ReceivedArray] = []
     while let array = try await next() {

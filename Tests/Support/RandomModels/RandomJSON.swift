@@ -1,4 +1,4 @@
-// Random JSON values from a seed, weighted towards what parsers get wrong.
+// Random JSON: values from a seed. Values that parsers often get wrong are frequent.
 
 package import JSON
 

@@ -1,5 +1,5 @@
-// Random values, paths and queries over a small alphabet, so that random programs often access the same
-// locations.
+// Random nodes: random values, paths and queries of the Realtime Database. Their keys use a small alphabet,
+// so that random operations often access the same locations.
 
 package import RealtimeModel
 

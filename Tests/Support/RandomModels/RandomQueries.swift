@@ -1,4 +1,5 @@
-// Random filters and queries over few fields, for property tests.
+// Random Firestore filters and queries for property tests. They use few different fields, so that they often
+// match random documents.
 
 package import FirestoreModel
 
@@ -8,7 +9,7 @@ extension RandomValues {
     return FieldPath(segments: (0..<1 + below(2)).map { _ in pick(names) }) ?? .documentID
   }
 
-  /// A document with the fields that `fieldPath` names.
+  /// Returns a random document. Its fields are among those that random filters use.
   package mutating func document() -> (name: DocumentName, fields: MapValue) {
     var fields = MapValue()
     for _ in 0..<below(5) { fields.set(value(), at: fieldPath()) }

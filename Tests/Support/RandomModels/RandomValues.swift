@@ -1,5 +1,6 @@
-// Random values for property tests, from a seed. Many of them nearly match: numbers near the limits of
-// exactness, strings over few characters, containers with common prefixes.
+// Random Firestore values for property tests, from a seed. Many of them are almost equal, which finds errors
+// in comparisons: integers near the limit that a double represents exactly, strings of few characters, and
+// arrays and maps with common prefixes.
 
 package import FirestoreModel
 
@@ -84,7 +85,7 @@ package struct RandomValues {
     let database = DatabaseName(
       project: pick(["p", "p-1", "q"]), database: pick(["(default)", "other", "others"]))
     let ids = ["a", "b", "a-b", "a\u{1}", "é", "😀", "\u{FFFD}", "__id7__", "__id-7__", "__id12__"]
-    // Only documents have numeric IDs.
+    // Numeric IDs are used for documents only, because collections cannot have them.
     let path = ResourcePath(
       (0..<2 * (1 + below(2))).map { $0.isMultiple(of: 2) ? ids[below(7)] : pick(ids) })
     guard let name = DocumentName(database: database, path: path) else { preconditionFailure("even path") }

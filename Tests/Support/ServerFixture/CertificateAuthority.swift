@@ -1,5 +1,6 @@
-// A certificate authority for one test. It signs server certificates, which only clients with its file trust.
-// The `openssl` command makes it, so that the repository contains no key and no certificate expires.
+// A certificate authority for one test. It signs server certificates. Only clients that are given its
+// certificate trust them. Each test creates an authority with the `openssl` command, so that the repository
+// contains no keys and no certificates that expire.
 
 import Foundation
 
@@ -13,7 +14,7 @@ package struct CertificateAuthority {
     package let key: String
   }
 
-  /// The reason that no certificate could be made.
+  /// The reason that a certificate could not be created.
   package struct Failure: Error, CustomStringConvertible {
     package let description: String
   }

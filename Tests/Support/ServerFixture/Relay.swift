@@ -1,5 +1,5 @@
-// A TCP relay between a client and a server under test. It counts bytes, delays the server's bytes, and breaks
-// connections like a bad network.
+// A TCP relay between clients and a server under test, which simulates a bad network. It counts bytes, delays
+// the server's bytes, and breaks connections.
 
 import NIOConcurrencyHelpers
 import NIOCore
@@ -64,7 +64,8 @@ package final class Relay: Sendable {
     for side in sides { side.release() }
   }
 
-  /// Breaks every connection. With `refusing`, new connections are refused until `accept`.
+  /// Closes every connection. With `refusing`, new connections are closed immediately until ``accept()`` is
+  /// called.
   package func cut(refusing: Bool = false) {
     let sides = state.withLockedValue { state in
       state.isRefusing = refusing
@@ -104,7 +105,7 @@ package final class Relay: Sendable {
       }
   }
 
-  /// Whether bytes must wait. Counts them if not.
+  /// Whether bytes may be relayed now. If so, counts them.
   fileprivate func mayPass(_ bytes: Int, isFromServer: Bool) -> Bool {
     state.withLockedValue { state in
       if isFromServer, state.isHolding { return false }
@@ -114,7 +115,7 @@ package final class Relay: Sendable {
   }
 }
 
-/// One direction of a connection.
+/// One direction of a relayed connection.
 private final class Side: Sendable {
   private let destination: any Channel
   private let relay: Relay

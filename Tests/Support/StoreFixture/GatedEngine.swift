@@ -1,5 +1,5 @@
-// A gated storage engine in memory: tests block its commits, let them pass or make them fail, and make reads of single rows
-// fail.
+// A gated storage engine in memory. Each commit passes a gate: tests close the gate to block commits, open
+// it, or make commits fail. Tests can also make reads of single rows fail.
 
 package import Locking
 package import OrderedStore
@@ -14,7 +14,7 @@ package final class GatedEngine: StorageEngine {
     package var commits = 0
     /// The error of commits that pass the gate.
     var failure: StoreError?
-    /// Reads of single rows fail if their key ends with these bytes.
+    /// If set, reads of single rows fail whose key ends with these bytes.
     package var unreadable: [UInt8]?
   }
 
