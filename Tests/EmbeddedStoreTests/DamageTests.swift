@@ -1,3 +1,5 @@
+// Tests of opening damaged data directories. Damage of acknowledged rows must be reported, never silently ignored.
+
 import EmbeddedStore
 import Foundation
 import OrderedStore

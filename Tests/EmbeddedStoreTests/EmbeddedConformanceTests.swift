@@ -1,3 +1,5 @@
+// Runs all conformance checks on the embedded store.
+
 import EmbeddedStore
 import OrderedStore
 import OrderedStoreConformance

@@ -1,3 +1,5 @@
+// Tests of the embedded store that need its directory: restarts, locking, and reads from disk.
+
 import Locking
 import Foundation
 import EmbeddedStore

@@ -1,3 +1,5 @@
+// Tests of versions when the clock is set back, and of trimming history as time passes. A manual clock sets the time.
+
 import Locking
 import OrderedStore
 import Testing

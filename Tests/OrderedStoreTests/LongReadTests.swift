@@ -1,3 +1,6 @@
+// Tests of the limit for reads on the caller's thread, which may be an event loop. A long read must move to a reader
+// thread of the store.
+
 import Locking
 import OrderedStore
 import Testing

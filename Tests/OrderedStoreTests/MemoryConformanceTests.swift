@@ -1,3 +1,5 @@
+// Runs all conformance checks on the memory store.
+
 import OrderedStore
 import OrderedStoreConformance
 import Testing

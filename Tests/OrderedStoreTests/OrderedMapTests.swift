@@ -1,3 +1,5 @@
+// Tests of the ordered map (a copy-on-write B+ tree) and of key ranges, against simple models.
+
 import OrderedStore
 import RandomModels
 import Testing

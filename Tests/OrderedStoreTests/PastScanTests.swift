@@ -1,3 +1,6 @@
+// Tests of scans at past versions: their results, and their cost in steps and seeks. A hidden key has no row at the
+// version of the scan, but later history.
+
 import Locking
 import OrderedStore
 import RandomModels

@@ -1,3 +1,5 @@
+// Tests of the layout of keys and values on disk, and of the errors for damaged rows.
+
 import OrderedStore
 import Testing
 

@@ -2,9 +2,9 @@
 // connections of one event loop.
 //
 // An output is a response to a request, a push (the notification that a listen's data has changed), or the
-// end of the session. The engine hands the outputs for all connections of a loop over with one hop to that
-// loop. Each connection then writes its outputs. A connection with many outputs writes them in batches, and
-// the loop serves other connections between the batches.
+// end of the session. The engine delivers the outputs for all connections of a loop together, with one hop to
+// that loop. Each connection then writes its outputs. A connection with many outputs writes them in batches,
+// and the loop serves other connections between the batches.
 //
 // Invariants
 //   1. A receiver is used on its event loop only.
@@ -29,7 +29,8 @@ protocol OutputReceiver: AnyObject {
   func disconnectForOverflow()
   /// Sends outputs.
   func receive(_ outputs: [RealtimeOutput])
-  /// Returns how to encode an output that is too large for the event loop; nil for all others.
+  /// Returns a closure that encodes a given output, if encoding it on the event loop would take too long; nil
+  /// otherwise.
   func encoding(of output: RealtimeOutput) -> (@Sendable () -> ByteBuffer?)?
   /// Sends an output that was encoded off the event loop. `encoded` is nil if the output is too large for the
   /// client.

@@ -1,6 +1,6 @@
 // An output budget limits the bytes that the server has written and one client has not read yet.
 //
-// Invariant: the first write that exceeds the budget returns true from `isExceeded`, on sockets and on HTTP/2
+// Invariant: `isExceeded` returns true for the first write that exceeds the budget, on sockets and on HTTP/2
 // streams.
 
 import NIOCore

@@ -33,7 +33,7 @@ struct EventStream {
   let query: QuerySpec
   let isExport: Bool
   private var isGranted = false
-  /// The first events, until the listen is confirmed.
+  /// Events that wait until the engine confirms the listen.
   private var bufferedEvents = ByteBuffer()
 
   init(path: Path, query: QuerySpec, isExport: Bool) {

@@ -1,4 +1,5 @@
-// Builds the scripts and the page of long polling, which browsers load into an iframe of the client's page.
+// A long-poll script is JavaScript that the browser loads into an iframe of the client's page. Its calls pass
+// the server's messages to the client. This file builds the scripts, and the page for the iframe.
 
 import NIOCore
 import NIOHTTP1
