@@ -1,6 +1,6 @@
 // The catalogue rows of a store: its databases, their floors, the version ceiling and the format of the
-// layout. A floor is the oldest readable version of a database. The ceiling is a bound above every assigned
-// version.
+// layout. A floor is the oldest readable version of a database. No version above the ceiling has been
+// published.
 //
 // Rows read from disk are validated and reported as corrupted. A debug build decodes each entry after encoding it.
 
@@ -16,8 +16,8 @@ enum CatalogueRows {
     var keepsHistory: Bool
   }
 
-  /// The highest version that a store accepts from disk, in microseconds. A higher one is damage: versions
-  /// follow the clock, and half the range of 64 bits must stay free of overflow.
+  /// The highest version that a store accepts from disk, in microseconds. Versions follow the clock, so a
+  /// higher one shows damage. Versions derived from it would soon overflow 64 bits.
   private static let maximumVersion: UInt64 = 1 << 62
 
   private static let formatKey: Key = [0, UInt8(ascii: "s")]

@@ -88,8 +88,8 @@ final class CommitPipeline: Sendable {
     var isReleased = false
   }
 
-  /// The distance between the clock and a newly written ceiling, in microseconds. A ceiling that leads the
-  /// clock must be written only once in this time.
+  /// The distance between the clock and a newly written ceiling, in microseconds. Because of this lead, most
+  /// groups need no new ceiling.
   static let ceilingLead: UInt64 = 1_000_000
   /// The size of the open group's batch above which submitting threads wait until the writer takes the group,
   /// in bytes.
