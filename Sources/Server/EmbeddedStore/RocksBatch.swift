@@ -6,6 +6,8 @@
 //   1. Changes between two range removals reach RocksDB in ascending key order. Changes of the same key keep
 //      the order in which they were added.
 //   2. A range removal applies after the changes added before it, and before those added after it.
+//
+// Decision: docs/decisions/0008-rows-in-key-order.md
 
 internal import CRocksDB
 internal import OrderedStore

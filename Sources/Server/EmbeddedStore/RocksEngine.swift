@@ -1,6 +1,8 @@
 // The RocksDB engine is the storage engine on disk. Its batches and snapshots are those of RocksDB.
 //
 // Snapshots and cursors retain the ``RocksDatabase``. Their last release closes it.
+//
+// Decision: docs/decisions/0001-rocksdb.md
 
 internal import CRocksDB
 import Locking

@@ -4,6 +4,8 @@
 // Invariant: trimming never delays a busy server. The library locks each part of the heap while it trims that
 // part. A trim therefore runs only after five seconds of almost no work, and not again before there was more
 // work.
+//
+// Decision: docs/decisions/0016-memory-of-loads.md
 
 import OrderedStore
 

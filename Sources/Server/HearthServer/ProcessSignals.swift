@@ -5,6 +5,8 @@
 //      immediately.
 //   2. SIGHUP never ends the process.
 //   3. Signals are handled on a dedicated queue, because the thread pools may be blocked.
+//
+// Decision: docs/decisions/0014-signals-of-our-own.md
 
 import Dispatch
 import Logging

@@ -5,6 +5,8 @@
 // finished. A response that finishes before it starts is a single header block (trailers-only).
 //
 // Invariant: every call gets exactly one final header block.
+//
+// Decision: docs/decisions/0002-own-grpc-framing.md
 
 public import NIOCore
 public import NIOHPACK

@@ -5,6 +5,8 @@
 //
 // Invariant: `offset <= count`, and every access to a byte is preceded by that check. The accepted part of the text is
 // a prefix of a valid JSON text.
+//
+// Decision: docs/decisions/0005-own-json-parser.md
 
 /// Reads one JSON text token by token.
 ///

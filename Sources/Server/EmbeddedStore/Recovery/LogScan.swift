@@ -3,6 +3,8 @@
 //
 // BlockLogFormat describes the format of the file. A record of a write-ahead log begins with its sequence number (8 bytes)
 // and the number of its changes (4 bytes). ManifestRecord describes the records of a manifest.
+//
+// Decision: docs/decisions/0010-damaged-files.md
 
 import BlockLog
 

@@ -24,6 +24,8 @@
 //
 // Invariant: a request that would close a cycle of waiting transactions breaks the cycle before it waits, by
 // aborting the youngest transaction of the cycle.
+//
+// Decision: docs/decisions/0007-locks-of-transactions.md
 
 import FirestoreModel
 import Locking

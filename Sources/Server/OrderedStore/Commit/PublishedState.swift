@@ -6,6 +6,8 @@
 //   1. The versions of a published state and the shared snapshot change together under one lock. A reader gets a
 //      snapshot that contains exactly the commits up to `latest`.
 //   2. `floor`, `newestCommit` and `delivered` are at most `latest`. None of the four versions ever falls.
+//
+// Decision: docs/decisions/0004-history-and-reads.md
 
 import Locking
 

@@ -7,6 +7,8 @@
 //   2. A step reads a bounded number of rows, so that commits never wait long for it.
 // Undo rows are ordered by key, not by version, so a sweep must scan all of them. The next sweep starts only
 // after the floor can advance by one sixteenth of the window.
+//
+// Decision: docs/decisions/0004-history-and-reads.md
 
 import Locking
 

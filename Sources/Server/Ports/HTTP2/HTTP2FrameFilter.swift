@@ -9,6 +9,8 @@
 //   2. Field blocks pass unchanged: each one changes the HPACK tables that decode the next ones.
 //   3. A frame between the frames of a field block passes, since it is an error of the connection, which NIOHTTP2
 //      reports.
+//
+// Decision: docs/decisions/0022-limits-of-http2-frames.md
 
 import NIOCore
 

@@ -3,6 +3,8 @@
 // Invariants
 //   1. A read runs at most once, and not at all if it was cancelled while it waited.
 //   2. The end of a read starts the next one. Cancelled reads are skipped.
+//
+// Decision: docs/decisions/0018-fairness-on-an-event-loop.md
 
 import NIOConcurrencyHelpers
 import NIOCore

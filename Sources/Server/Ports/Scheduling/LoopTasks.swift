@@ -1,4 +1,6 @@
 // Runs the tasks of a connection on its event loop, so that a request is served on the thread that read it.
+//
+// Decision: docs/decisions/0018-fairness-on-an-event-loop.md
 
 package import NIOCore
 

@@ -8,6 +8,8 @@
 //   1. Every deferred operation returns to the queue exactly once, even at shutdown or after its connection
 //      is closed.
 //   2. A lane never runs more jobs than its limit.
+//
+// Decision: docs/decisions/0020-one-deferral-mechanism.md
 
 import Locking
 import OrderedStore

@@ -9,6 +9,8 @@
 //   1. The rows of a location are those of the innermost generation that contains it. All other rows stored
 //      for its path are covered by pending deletes.
 //   2. A generation number is never reused: it contains the version of the commit that began it.
+//
+// Decision: docs/decisions/0011-realtime-generations.md
 
 import OrderedStore
 

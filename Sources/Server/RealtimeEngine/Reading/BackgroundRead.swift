@@ -11,6 +11,8 @@
 //      spoiled read has no value.
 //   3. Only one job at a time reserves a read and prepares answers from it. Batches use the value without
 //      changing it.
+//
+// Decision: docs/decisions/0012-large-reads.md
 
 import Locking
 import OrderedStore

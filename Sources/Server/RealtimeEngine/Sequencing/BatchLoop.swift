@@ -23,6 +23,8 @@
 //   2. The fan-out stage receives the results of batches in that order, each after its commit is durable.
 //      After a failed commit every later batch in flight fails as well; all of them are rolled back and
 //      answered with the error.
+//
+// Decision: docs/decisions/0009-realtime-batches-in-flight.md
 
 import OrderedStore
 

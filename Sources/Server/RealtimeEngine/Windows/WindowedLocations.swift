@@ -1,5 +1,7 @@
 // Records the large locations whose windows are updated from rows, each with the windows of the queries that
 // clients listen to. The fan-out stage has only the children in these windows (see `RowWindowHandler`).
+//
+// Decision: docs/decisions/0015-windows-by-rows.md
 
 import RealtimeModel
 

@@ -14,6 +14,8 @@
 //   3. A unary method runs only when its request is complete: one message, then the half-close.
 //   4. A unary method runs only when its connection has capacity for the response.
 //   5. Nothing here blocks. All functions run on the stream's event loop.
+//
+// Decision: docs/decisions/0002-own-grpc-framing.md
 
 import FirestoreEngine
 import GRPCFraming
