@@ -64,20 +64,36 @@ enum DocumentRow {
       if byte & 0x80 == 0 { break }
     }
     guard message.count - position >= length else { return false }
-    var rest = message[position..<position + length]
-    func skip(_ text: String) -> Bool {
-      var text = text
-      return text.withUTF8 { bytes in
-        guard rest.count >= bytes.count, rest.prefix(bytes.count).elementsEqual(bytes) else { return false }
-        rest = rest.dropFirst(bytes.count)
-        return true
-      }
-    }
-    guard skip("projects/"), skip(name.database.project), skip("/databases/"), skip(name.database.database),
-      skip("/documents")
+    let end = position + length
+    guard skip("projects/", in: message, at: &position, before: end),
+      skip(name.database.project, in: message, at: &position, before: end),
+      skip("/databases/", in: message, at: &position, before: end),
+      skip(name.database.database, in: message, at: &position, before: end),
+      skip("/documents", in: message, at: &position, before: end)
     else { return false }
-    for segment in name.path.segments { guard skip("/"), skip(segment) else { return false } }
-    return rest.isEmpty
+    for segment in name.path.segments {
+      guard skip("/", in: message, at: &position, before: end),
+        skip(segment, in: message, at: &position, before: end)
+      else { return false }
+    }
+    return position == end
+  }
+
+  /// Advances `position` over `text`. Returns false if other bytes are there.
+  @inline(__always)
+  private static func skip(
+    _ text: String, in message: UnsafeRawBufferPointer, at position: inout Int, before end: Int
+  ) -> Bool {
+    let start = position
+    let isEqual = text.utf8.withContiguousStorageIfAvailable { expected in
+      guard end - start >= expected.count else { return false }
+      for offset in 0..<expected.count where message[start + offset] != expected[offset] { return false }
+      return true
+    }
+    // A bridged string has no contiguous UTF-8.
+    guard isEqual ?? message[start..<end].starts(with: text.utf8) else { return false }
+    position = start + text.utf8.count
+    return true
   }
 
   private static func append(_ time: Timestamp, to row: inout StoredValue) {
