@@ -25,7 +25,7 @@ struct EmulatorTests {
     .map(String.init) ?? []
   }
 
-  @Test("Clearing a database deletes its documents only; an unknown database is not an error")
+  @Test("Clearing a database keeps other databases; clearing an unknown database succeeds")
   func clearing() async throws {
     try await FirestoreTestServer.serving { server in
       let other = "projects/demo-test/databases/Other"
@@ -202,7 +202,7 @@ struct EmulatorTests {
     #expect(RulesForm.fault(in: Self.valid) == nil)
   }
 
-  @Test("Databases are created by their names and are independent")
+  @Test("A database is created by the first use of its name, and databases share no documents")
   func databases() async throws {
     try await FirestoreTestServer.serving { server in
       let names = [

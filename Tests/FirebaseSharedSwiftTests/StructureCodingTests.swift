@@ -1,4 +1,4 @@
-// The structure coder: round trips, coding strategies, and errors that name the coding path.
+// FirebaseDataEncoder and FirebaseDataDecoder: round trips, coding strategies, and errors that name the coding path.
 
 import FirebaseSharedSwift
 import Foundation

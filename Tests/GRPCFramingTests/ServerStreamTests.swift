@@ -172,7 +172,9 @@ struct ServerStreamTests {
     #expect(status?.code == .internal)
   }
 
-  @Test("A response without messages is one header block, with messages it has trailers; both end once")
+  @Test(
+    "A response without messages is one header block, one with messages has trailers; a second end is ignored"
+  )
   func answers() throws {
     var early = GRPCServerStream()
     _ = try early.receive(headers: request(), endStream: false)

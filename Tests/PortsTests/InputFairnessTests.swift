@@ -77,7 +77,7 @@ struct InputFairnessTests {
     return count
   }
 
-  @Test("A body of one-byte chunks delays other connections by one read at a time")
+  @Test("While a body of one-byte chunks is parsed, other connections are served after every read")
   func chunkedBody() async throws {
     try await withOneLoop { port, engine in
       let count = 200_000
@@ -95,7 +95,7 @@ struct InputFairnessTests {
     }
   }
 
-  @Test("A message of one-byte frames delays other connections by one read at a time")
+  @Test("While a message of one-byte frames is parsed, other connections are served after every read")
   func frames() async throws {
     try await withOneLoop { port, engine in
       let count = 100_000

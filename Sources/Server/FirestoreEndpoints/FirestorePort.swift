@@ -33,7 +33,7 @@ extension PortLimits {
     var port = self
     let document = limits.data.documentBytes - FirestoreLimits.standard.documentBytes
     let request = limits.maximumRequestBytes - EngineLimits.standard.maximumRequestBytes
-    // A call that returns a document reserves the size of the largest one. With memory for only one, calls would run
+    // A call that returns a document first reserves memory for a document of the maximum size. With memory for only one, calls would run
     // one by one.
     port.http2.expectedResponseBytes += document
     port.http2.maximumQueuedResponseBytes += 16 * document

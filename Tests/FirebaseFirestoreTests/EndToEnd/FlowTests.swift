@@ -322,7 +322,7 @@ private func outcome(
   // MARK: Termination
 
   @Test(
-    "when an instance ends, completions of pending writes are not called, and waiting calls fail",
+    "when an instance ends, completion handlers of pending writes are not called, and awaited calls throw",
     arguments: [false, true])
   func pendingWritesAtTermination(byDeletingTheApp: Bool) async throws {
     let client = TestClient.make(port: 1)

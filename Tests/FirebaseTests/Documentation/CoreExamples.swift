@@ -1,4 +1,5 @@
-// The examples of FirebaseCore's documentation, compiled. DocumentationTests compares them with the catalogue.
+// The examples of FirebaseCore's documentation, compiled. DocumentationTests checks that the DocC
+// catalogue contains the same code.
 
 import FirebaseCore
 

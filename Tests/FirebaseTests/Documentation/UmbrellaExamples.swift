@@ -1,4 +1,5 @@
-// The example of Firebase's documentation, compiled. DocumentationTests compares it with the catalogue.
+// The example of Firebase's documentation, compiled. DocumentationTests checks that the DocC
+// catalogue contains the same code.
 
 import Firebase
 

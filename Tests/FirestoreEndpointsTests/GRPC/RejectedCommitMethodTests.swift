@@ -85,7 +85,7 @@ struct RejectedCommitMethodTests {
     }
   }
 
-  @Test("A message that is truncated after its transaction ends the transaction")
+  @Test("If a message is cut off after its transaction field, the transaction still ends")
   func truncatedMessage() async throws {
     try await FirestoreTestServer.with { client in
       let held = try await begin(client)

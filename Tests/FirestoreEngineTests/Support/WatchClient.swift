@@ -25,7 +25,7 @@ final class WatchClient: WatchOutput {
     var failure: FirestoreError?
     var violations: [String] = []
     var isBlocked = false
-    /// Maximum bytes of documents in one batch.
+    /// The most document bytes that one call of `send` has delivered so far.
     var largestBatch = 0
     var resets = 0
   }

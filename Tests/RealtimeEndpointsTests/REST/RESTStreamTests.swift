@@ -197,7 +197,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a body above the size limit of a write is rejected unless the request declares an import")
+  @Test("a body above the write size limit is rejected unless the request has writeSizeLimit=unlimited")
   func limit() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let body = text(tree(1_500))
@@ -241,7 +241,7 @@ struct RESTStreamTests {
   }
 
   @Test(
-    "listeners are notified of an import, other clients write meanwhile, and later requests are answered after it"
+    "during an import other clients write, and a pipelined request is answered after the import"
   )
   func concurrentWrites() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in

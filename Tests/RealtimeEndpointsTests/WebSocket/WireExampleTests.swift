@@ -28,7 +28,7 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.2: a stale hash is answered after the newer value")
+  @Test("9.2: a write with a stale hash is rejected after the client received the newer value")
   func staleHash() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)

@@ -105,7 +105,7 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{a:{-b:2},b:{2:2}}")
   }
 
-  @Test("A cancel below a registered value leaves the siblings along the path registered, and nothing else")
+  @Test("Cancelling a path inside a registered value keeps every part next to the path registered")
   func cancelBelow() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
@@ -167,7 +167,7 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{a:{b:{y:2},c:1}}")
   }
 
-  @Test("A session without requests that is taken over ends, and its later requests have no effect")
+  @Test("If a session without requests is replaced, it ends and ignores later requests")
   func takeOverUnused() async throws {
     let database = try await open(MemoryStore())
     let (old, new) = (Client(database), Client(database))

@@ -1,4 +1,5 @@
-// Writes one response to its client in parts, and closes the stream or connection if the client stops reading.
+// Follows the delivery of one response: counts its unread bytes, and closes the stream or connection if the client stops
+// reading.
 //
 // Invariant: counted bytes are released when their write completes, and not earlier. In particular they stay counted
 // after a reset of their HTTP/2 stream, since they may remain in the connection's queue.

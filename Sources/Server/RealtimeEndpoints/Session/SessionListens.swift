@@ -27,7 +27,7 @@ struct SessionListens {
   enum Request {
     /// Starts a listen.
     case listen(Name, queryText: [UInt8]?)
-    /// Was the start of a listen whose first value is too large. The client gets an error, and the session
+    /// A listen request whose first value is too large to send. The client gets an error, and the session
     /// ends the listen in the engine.
     case tooLarge(Name)
     case unlisten(Name)

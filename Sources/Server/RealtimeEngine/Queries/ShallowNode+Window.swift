@@ -6,7 +6,8 @@ import RealtimeModel
 extension ShallowNode {
   /// Returns the keys in a query's window.
   ///
-  /// - Throws: ``RealtimeError`` with status `failure` for an order other than by key.
+  /// - Throws: ``RealtimeError`` with status `failure` for start or end bounds in an order other than by
+  ///   key. Limits without bounds apply to the order by key.
   func window(_ query: QuerySpec) throws(RealtimeError) -> ShallowNode {
     guard !query.showsAll else { return self }
     guard query.ordering == .key || (query.start == nil && query.end == nil) else {

@@ -57,7 +57,7 @@ public struct PushEncoder: Sendable {
     bytes = writer.bytes
   }
 
-  /// The bytes that follow ``bytes`` in the message to one query. The default query has no tag.
+  /// The bytes that follow ``bytes`` in the message to one query. A query without a filter has no tag.
   public static func ending(tag: Int64?) -> [UInt8] {
     guard let tag else { return Array("}}}".utf8) }
     return Array(",\"t\":\(tag)}}}".utf8)
