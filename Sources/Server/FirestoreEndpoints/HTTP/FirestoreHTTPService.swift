@@ -62,7 +62,7 @@ package struct FirestoreHTTPService: GoogleHTTPService {
   /// Serves the WebChannel requests; nil on a port without WebChannel.
   package var webChannel: WebChannelService?
 
-  /// Creates the value from its parts.
+  /// Serves REST, the paths of `handlers`, and WebChannel unless it is nil.
   package init(
     rest: FirestoreREST, handlers: [any FirestoreRouteHandler], webChannel: WebChannelService? = nil
   ) {

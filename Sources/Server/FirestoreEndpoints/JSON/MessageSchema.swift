@@ -50,7 +50,7 @@ final class MessageSchema: Sendable {
 
   private init(_ name: MessageName) {
     self.name = name
-    fields = name.requestFields ?? name.responseFields ?? name.queryFields ?? name.partFields ?? []
+    fields = name.requestFields ?? name.responseFields ?? name.queryFields ?? name.embeddedMessageFields ?? []
     var byName: [String: Int] = [:]
     var byNumber: [Int: Int] = [:]
     for (index, field) in fields.enumerated() {

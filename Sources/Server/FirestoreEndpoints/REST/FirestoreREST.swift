@@ -20,7 +20,7 @@ package struct FirestoreREST: Sendable {
   /// Ends the transaction of a Commit whose other fields cannot be read.
   package var endTransaction: @Sendable (ByteBuffer, GRPCRequestHead) -> Void = { _, _ in }
 
-  /// Creates the value from its parts.
+  /// Serves REST with these gRPC methods.
   package init(
     methods: GRPCMethods, log: Logger, documentBytes: Int = FirestoreLimits.standard.documentBytes,
     endTransaction: @escaping @Sendable (ByteBuffer, GRPCRequestHead) -> Void = { _, _ in }

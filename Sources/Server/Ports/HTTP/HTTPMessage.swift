@@ -9,7 +9,7 @@ package struct HTTPRequest: Sendable {
   package var target: RequestTarget
   package var body = ByteBuffer()
 
-  /// Creates the value from its parts.
+  /// Creates a request with a complete body.
   package init(head: HTTPRequestHead, target: RequestTarget, body: ByteBuffer = ByteBuffer()) {
     self.head = head
     self.target = target
@@ -25,7 +25,7 @@ package struct HTTPResponse: Sendable {
   /// Produces the parts after `body`; nil if `body` is complete.
   package var rest: (any HTTPBodySource)?
 
-  /// Creates the value from its parts.
+  /// Creates a response; `rest` supplies the chunks after `body`.
   package init(
     status: HTTPResponseStatus, headers: HTTPHeaders = [:], body: ByteBuffer = ByteBuffer(),
     rest: (any HTTPBodySource)? = nil

@@ -28,7 +28,7 @@ package struct HTTPConnectionLimits: Sendable {
   /// Unread response bytes of an HTTP/2 connection beyond which a GET gets an error; nil for no such limit.
   package var maximumUnreadResponseBytes: Int?
 
-  /// Creates the value from its parts.
+  /// Creates the limits of one connection.
   package init(maximumRequestBytes: Int, maximumUnreadResponseBytes: Int? = nil) {
     self.maximumRequestBytes = maximumRequestBytes
     self.maximumUnreadResponseBytes = maximumUnreadResponseBytes

@@ -1,8 +1,8 @@
 // The schemas of messages that occur inside requests and responses: documents, writes, targets and others.
 
 extension MessageName {
-  /// The fields of such a message; nil if this message is of another kind.
-  var partFields: [MessageSchema.Field]? {
+  /// The fields of a message that occurs inside requests and responses; nil for any other message.
+  var embeddedMessageFields: [MessageSchema.Field]? {
     typealias Field = MessageSchema.Field
     return switch self {
     case .target:
