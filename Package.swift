@@ -20,6 +20,7 @@ let hpack: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-ht
 let tls: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: server)
 let arguments: Target.Dependency = .product(
   name: "ArgumentParser", package: "swift-argument-parser", condition: server)
@@ -69,6 +70,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
   ],
@@ -144,14 +146,14 @@ let package = Package(
       "FirebaseDatabase", in: "SDK",
       [
         "FirebaseCore", "FirebaseSharedSwift", "Locking", "RealtimeModel", "RealtimeWire", nio("NIOCore"),
-        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), tls,
+        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), tls, grdb,
       ]),
     module(
       "FirebaseFirestore", in: "SDK",
       [
         "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel", "FirestoreProtobuf",
         "FirestoreWire", "GRPCFraming", "Locking", nio("NIOCore"), nio("NIOPosix"), http2, hpack, tls,
-        protobuf,
+        protobuf, grdb,
       ]),
     module(
       "Firebase", in: "SDK",

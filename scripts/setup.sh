@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the packages that the build (`setup.sh build`) or the tests (`setup.sh test`) need beyond Swift, git and make:
-# RocksDB, the storage engine; zlib, for compressed requests; for the tests also Python, with the official clients in .venv.
+# RocksDB, the storage engine; zlib, for compressed requests; SQLite, for the SDKs' cache; for the tests also Python, with
+# the official clients in .venv.
 # Prints one line per installation, and nothing if no package is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -32,6 +33,8 @@ Linux)
   has_header rocksdb/c.h || missing+=(librocksdb-dev)
   # librocksdb-dev of Debian and Ubuntu depends on zlib; a RocksDB built from source does not install it.
   has_header zlib.h || missing+=(zlib1g-dev)
+  # The cache of the client SDKs.
+  has_header sqlite3.h || missing+=(libsqlite3-dev)
   if [ "$purpose" = test ]; then
     if ! command -v python3 >/dev/null; then missing+=(python3 python3-venv)
     elif ! python3 -c 'import ensurepip, venv' 2>/dev/null; then missing+=(python3-venv); fi
@@ -46,7 +49,7 @@ Linux)
       command -v sudo >/dev/null || { echo "setup: please install as root: ${missing[*]}" >&2; exit 1; }
       sudo=sudo
     fi
-    echo "setup: installing ${missing[*]} with apt (librocksdb-dev: the storage engine; zlib1g-dev: compressed requests; python3: the tests with official clients)"
+    echo "setup: installing ${missing[*]} with apt (librocksdb-dev: the storage engine; zlib1g-dev: compressed requests; libsqlite3-dev: the SDKs' cache; python3: the tests with official clients)"
     $sudo apt-get update -qq
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
   fi
