@@ -154,7 +154,8 @@ struct ServeCommandTests {
   private static let options: [String: String?] = [
     "--data": nil, "--ephemeral": nil, "--project": "demo-project", "--host": "127.0.0.1",
     "--firestore-port": "8080", "--database-port": "9000", "--hub-port": "4400", "--emulator": nil,
-    "--allow-remote-emulator": nil, "--indexes": "automatic", "--import": nil, "--export-on-exit": nil,
+    "--allow-remote-emulator": nil, "--allow-host": nil, "--allow-origin": nil, "--indexes": "automatic",
+    "--import": nil, "--export-on-exit": nil,
     "--tls-cert": nil, "--tls-key": nil, "--config": "firebase.json", "--limits": nil,
     "--log-level": "notice",
   ]

@@ -71,6 +71,18 @@ struct Serve: AsyncParsableCommand {
   var allowRemoteEmulator = false
 
   @Option(
+    help: ArgumentHelp(
+      "With --emulator: a further host name by which clients reach the server; repeatable. Loopback names and addresses are "
+        + "always served.", valueName: "name"))
+  var allowHost: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "With --emulator: let web pages of this origin use the server, such as https://editor.example, or null for pages from "
+        + "files; repeatable. Pages of this machine always may.", valueName: "origin"))
+  var allowOrigin: [String] = []
+
+  @Option(
     name: .customLong("import"),
     help: ArgumentHelp(
       "With --emulator: import this directory before serving, an export of the emulator suite or of this server. It may "
@@ -142,6 +154,8 @@ struct Serve: AsyncParsableCommand {
     flags.hubPort = hubPort
     flags.emulator = emulator
     flags.allowRemoteEmulator = allowRemoteEmulator
+    flags.allowedHosts = allowHost
+    flags.allowedOrigins = allowOrigin
     flags.importedDirectory = importedDirectory
     flags.exportOnExit = exportOnExit
     flags.tlsCertificate = tlsCert
