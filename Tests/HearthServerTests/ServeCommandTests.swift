@@ -137,6 +137,16 @@ struct ServeCommandTests {
     #expect(config.contains("The configuration file /proc cannot be read: it is a directory"), "\(config)")
   }
 
+  @Test("A small address space stops the start with advice")
+  func addressSpace() async throws {
+    let process = try HearthProcess(
+      ["serve", "--ephemeral", "--emulator"] + Self.free, addressSpace: 1 << 20)
+    #expect(await process.wait() == 1)
+    #expect(
+      process.errors.contains("limited to 1024 MiB") && process.errors.contains("ulimit -v"),
+      "\(process.errors)")
+  }
+
   @Test("HEARTH_* variables configure the server")
   func variables() async throws {
     let process = try HearthProcess(

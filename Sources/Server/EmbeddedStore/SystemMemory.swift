@@ -1,5 +1,5 @@
-// Reports the memory that this process may use: the machine's memory, or the lowest limit of the control groups that contain
-// the process.
+// Reports the memory that this process may use: the machine's memory, the lowest limit of the control groups that contain the
+// process, or half of its address space.
 //
 // Sources: cgroups(7), and the kernel's documentation of `memory.max` (version 2) and `memory.limit_in_bytes` (version 1).
 
@@ -16,10 +16,22 @@ public enum SystemMemory {
   /// The size in bytes.
   public static var bytes: Int {
     let physical = sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE))
-    guard let limit = controlGroupLimit(read: contents), limit < physical else {
-      return max(physical, 256 << 20)
-    }
+    // Code, thread stacks and fragmentation take address space too.
+    let limits = [controlGroupLimit(read: contents), addressSpaceLimit.map { $0 / 2 }].compactMap(\.self)
+    guard let limit = limits.min(), limit < physical else { return max(physical, 256 << 20) }
     return limit
+  }
+
+  /// The limit of the process's address space (`ulimit -v`) in bytes; nil without one.
+  public static var addressSpaceLimit: Int? {
+    var limit = rlimit()
+    #if canImport(Glibc)
+      let result = getrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit)
+    #else
+      let result = getrlimit(RLIMIT_AS, &limit)
+    #endif
+    guard result == 0, let bytes = Int(exactly: limit.rlim_cur), bytes < Int.max / 2 else { return nil }
+    return bytes
   }
 
   /// Returns the lowest memory limit of the control groups of this process, in bytes; nil for none.
