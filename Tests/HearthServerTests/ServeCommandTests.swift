@@ -164,7 +164,8 @@ struct ServeCommandTests {
   private static let options: [String: String?] = [
     "--data": nil, "--ephemeral": nil, "--project": "demo-project", "--host": "127.0.0.1",
     "--firestore-port": "8080", "--database-port": "9000", "--hub-port": "4400", "--emulator": nil,
-    "--allow-remote-emulator": nil, "--allow-host": nil, "--allow-origin": nil, "--indexes": "automatic",
+    "--allow-remote-emulator": nil, "--accept-clock": nil, "--allow-host": nil, "--allow-origin": nil,
+    "--indexes": "automatic",
     "--import": nil, "--export-on-exit": nil,
     "--tls-cert": nil, "--tls-key": nil, "--config": "firebase.json", "--limits": nil,
     "--log-level": "notice",
@@ -196,7 +197,7 @@ struct ServeCommandTests {
   func unknownOptions() async throws {
     #expect(try await refusal(["--ephemeral", "--rules", "x"]).contains("--rules"))
     for (name, _) in Self.options
-    where !["--ephemeral", "--emulator", "--allow-remote-emulator"].contains(name) {
+    where !["--ephemeral", "--emulator", "--allow-remote-emulator", "--accept-clock"].contains(name) {
       #expect(try await refusal([name]).contains(name), "\(name)")
     }
   }

@@ -180,7 +180,7 @@ public final class HearthServer: Sendable {
   private func open() async throws(HearthError) -> Running {
     try configuration.validate()
     let indexes = try configuration.readIndexes(log: log)
-    let store = try await configuration.storage.open(log: log)
+    let store = try await configuration.storage.open(acceptsClock: configuration.acceptsClock, log: log)
     let policy: any AccessPolicy = configuration.emulator ? EmulatorPolicy() : ProductionPolicy()
     var options = FirestoreEngine.Options(createsDatabases: configuration.emulator)
     options.requiresIndexes = configuration.indexes == .strict

@@ -70,6 +70,12 @@ struct Serve: AsyncParsableCommand {
     help: "Let --emulator listen beyond this machine: everyone who reaches it may read and change all data.")
   var allowRemoteEmulator = false
 
+  @Flag(
+    help:
+      "Start although the clock is more than a year ahead of the stored data, because the server did not run for so long."
+  )
+  var acceptClock = false
+
   @Option(
     help: ArgumentHelp(
       "With --emulator: a further host name by which clients reach the server; repeatable. Loopback names and addresses are "
@@ -154,6 +160,7 @@ struct Serve: AsyncParsableCommand {
     flags.hubPort = hubPort
     flags.emulator = emulator
     flags.allowRemoteEmulator = allowRemoteEmulator
+    flags.acceptClock = acceptClock
     flags.allowedHosts = allowHost
     flags.allowedOrigins = allowOrigin
     flags.importedDirectory = importedDirectory

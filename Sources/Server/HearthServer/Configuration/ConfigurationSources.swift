@@ -23,6 +23,8 @@ public struct ServeFlags: Sendable {
   public var emulator = false
   /// `--allow-remote-emulator`.
   public var allowRemoteEmulator = false
+  /// `--accept-clock`.
+  public var acceptClock = false
   /// `--allow-host`, once for each name.
   public var allowedHosts: [String] = []
   /// `--allow-origin`, once for each origin.
@@ -87,6 +89,8 @@ extension HearthConfiguration {
     let allowRemote = try variables.flag("HEARTH_ALLOW_REMOTE_EMULATOR")
     configuration.emulator = flags.emulator || emulator
     configuration.allowRemoteEmulator = flags.allowRemoteEmulator || allowRemote
+    let acceptClock = try variables.flag("HEARTH_ACCEPT_CLOCK")
+    configuration.acceptsClock = flags.acceptClock || acceptClock
     configuration.allowedHosts = flags.allowedHosts + variables.list("HEARTH_ALLOW_HOST")
     configuration.allowedOrigins = flags.allowedOrigins + variables.list("HEARTH_ALLOW_ORIGIN")
     configuration.exportOnExit = flags.exportOnExit ?? variables.value("HEARTH_EXPORT_ON_EXIT")

@@ -91,6 +91,8 @@ public struct HearthConfiguration: Sendable {
   /// Web pages of other machines that may use an emulator, as origins such as `https://editor.example`; `null` for pages
   /// from files.
   public var allowedOrigins: [String] = []
+  /// Whether to start although the clock is more than a year ahead of the newest stored version.
+  public var acceptsClock = false
   /// The directory whose export an emulator imports before it serves; nil for none.
   public var importedDirectory: String?
   /// The directory to which an emulator exports all data when it stops; nil for none.
