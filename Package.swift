@@ -43,7 +43,7 @@ func tests(of name: String, _ dependencies: [Target.Dependency]) -> Target {
 
 /// The dependencies of every test that serves a port.
 let endpointModules: [Target.Dependency] = [
-  "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "HearthServer",
+  "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "HearthServer",
   "FirestoreEngine", "RealtimeEngine", "FirestoreProtobuf", "JSON", "Locking",
   "FirestoreWire", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
   "OrderedStore", "EmbeddedStore", "RandomModels", "CZlib", nio("NIOCore"), nio("NIOPosix"),
@@ -101,7 +101,8 @@ let package = Package(
     module(
       "FirestoreEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
     module(
-      "RealtimeEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
+      "RealtimeEngine", in: "Server",
+      ["Access", "JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
     module(
       "Ports", in: "Server",
       [
@@ -119,20 +120,20 @@ let package = Package(
     module(
       "RealtimeEndpoints", in: "Server",
       [
-        "Ports", "RealtimeEngine", "FirestoreModel", "JSON", "RealtimeModel", "RealtimeWire", nio("NIOCore"),
-        nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
+        "Access", "Ports", "RealtimeEngine", "FirestoreModel", "JSON", "RealtimeModel", "RealtimeWire",
+        nio("NIOCore"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
       ]),
     module(
       "EmulatorSuite", in: "Server",
       [
-        "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
+        "Access", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
         "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
         nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ]),
     module(
       "HearthServer", in: "Server",
       [
-        "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports",
+        "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports",
         "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
         "EmbeddedStore", "JSON", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOPosix"), tls, log,
       ]),
@@ -206,7 +207,7 @@ let package = Package(
     tests(
       of: "RealtimeEngine",
       [
-        "RealtimeEngine", "JSON", "Locking", "RealtimeModel", "RealtimeWire", "OrderedStore",
+        "Access", "RealtimeEngine", "JSON", "Locking", "RealtimeModel", "RealtimeWire", "OrderedStore",
         "EmbeddedStore", "RandomModels", "StoreFixture",
       ]),
     tests(of: "Ports", endpointModules + ["EndpointFixture"]),
@@ -216,7 +217,7 @@ let package = Package(
     tests(
       of: "Fuzz",
       [
-        "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
+        "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
         "RealtimeEngine", "OrderedStore", "FirestoreProtobuf",
         "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),
