@@ -99,7 +99,8 @@ let package = Package(
     module("Access", in: "Server", ["JSON", "Locking", "FirestoreModel", "RealtimeModel"]),
     module("EmbeddedStore", in: "Server", ["BlockLog", "Locking", "OrderedStore", "CRocksDB"]),
     module(
-      "FirestoreEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
+      "FirestoreEngine", in: "Server",
+      ["Access", "JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire", crypto]),
     module(
       "RealtimeEngine", in: "Server",
       ["Access", "JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
@@ -113,7 +114,7 @@ let package = Package(
     module(
       "FirestoreEndpoints", in: "Server",
       [
-        "Ports", "FirestoreEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "JSON",
+        "Access", "Ports", "FirestoreEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "JSON",
         "RealtimeModel", "GRPCFraming", nio("NIOCore"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), http2,
         hpack, protobuf, log,
       ]),
@@ -201,7 +202,7 @@ let package = Package(
     tests(
       of: "FirestoreEngine",
       [
-        "FirestoreEngine", "FirestoreModel", "FirestoreWire", "Locking", "OrderedStore",
+        "Access", "FirestoreEngine", "FirestoreModel", "FirestoreWire", "JSON", "Locking", "OrderedStore",
         "EmbeddedStore", "RandomModels",
       ]),
     tests(
