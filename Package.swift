@@ -101,6 +101,7 @@ let package = Package(
       "FirestoreEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
     module(
       "RealtimeEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
+    module("SecurityRules", in: "Server", ["JSON", "FirestoreModel", "RealtimeModel", crypto]),
     module(
       "Ports", in: "Server",
       [
@@ -207,6 +208,7 @@ let package = Package(
         "RealtimeEngine", "JSON", "Locking", "RealtimeModel", "RealtimeWire", "OrderedStore",
         "EmbeddedStore", "RandomModels", "StoreFixture",
       ]),
+    tests(of: "SecurityRules", ["SecurityRules", "RandomModels", "JSON", "FirestoreModel", "RealtimeModel"]),
     tests(of: "Ports", endpointModules + ["EndpointFixture"]),
     tests(of: "FirestoreEndpoints", endpointModules + ["EndpointFixture"]),
     tests(of: "RealtimeEndpoints", endpointModules + ["EndpointFixture"]),
