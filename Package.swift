@@ -96,6 +96,7 @@ let package = Package(
     .systemLibrary(name: "CZlib", path: "Sources/Server/CZlib"),
     .systemLibrary(name: "CMalloc", path: "Sources/Server/CMalloc"),
     module("BlockLog", in: "Server"),
+    module("Access", in: "Server", ["JSON", "Locking", "FirestoreModel", "RealtimeModel"]),
     module("EmbeddedStore", in: "Server", ["BlockLog", "Locking", "OrderedStore", "CRocksDB"]),
     module(
       "FirestoreEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
@@ -196,6 +197,7 @@ let package = Package(
     tests(
       of: "EmbeddedStore",
       ["EmbeddedStore", "BlockLog", "Locking", "OrderedStore", "OrderedStoreConformance"]),
+    tests(of: "Access", ["Access", "JSON", "Locking", "FirestoreModel", "RealtimeModel"]),
     tests(
       of: "FirestoreEngine",
       [
