@@ -102,7 +102,7 @@ let package = Package(
       "FirestoreEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
     module(
       "RealtimeEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
-    module("SecurityRules", in: "Server", ["JSON", "FirestoreModel", "RealtimeModel", crypto]),
+    module("SecurityRules", in: "Server", ["Access", "JSON", "FirestoreModel", "RealtimeModel", crypto]),
     module(
       "Ports", in: "Server",
       [
@@ -210,7 +210,9 @@ let package = Package(
         "RealtimeEngine", "JSON", "Locking", "RealtimeModel", "RealtimeWire", "OrderedStore",
         "EmbeddedStore", "RandomModels", "StoreFixture",
       ]),
-    tests(of: "SecurityRules", ["SecurityRules", "RandomModels", "JSON", "FirestoreModel", "RealtimeModel"]),
+    tests(
+      of: "SecurityRules",
+      ["SecurityRules", "Access", "RandomModels", "JSON", "FirestoreModel", "RealtimeModel"]),
     tests(of: "Ports", endpointModules + ["EndpointFixture"]),
     tests(of: "FirestoreEndpoints", endpointModules + ["EndpointFixture"]),
     tests(of: "RealtimeEndpoints", endpointModules + ["EndpointFixture"]),
