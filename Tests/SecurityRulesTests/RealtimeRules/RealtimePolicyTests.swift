@@ -92,7 +92,8 @@ struct RealtimePolicyTests {
     arguments: [
       "root.child('t').val().replace('a', root.child('t').val()) != ''",
       "root.child('t').val().matches(/^(a|a|a|a|a)*b$/)",
-      "(" + Array(repeating: "root.child('t').val().toUpperCase()", count: 200).joined(separator: " + ") + ") != ''",
+      "(" + Array(repeating: "root.child('t').val().toUpperCase()", count: 200).joined(separator: " + ")
+        + ") != ''",
     ])
   func budget(expression: String) throws {
     let policy = try policy(#"{".read":"\#(expression)"}"#)
@@ -105,7 +106,8 @@ struct RealtimePolicyTests {
   @Test("A large write is validated completely, since its budget grows with its locations")
   func budgetOfLargeWrites() throws {
     let policy = try policy(
-      #"{".write":true,"$k":{".validate":"newData.isNumber() && newData.val() >= 0 && newData.val() < 1e9"}}"#)
+      #"{".write":true,"$k":{".validate":"newData.isNumber() && newData.val() >= 0 && newData.val() < 1e9"}}"#
+    )
     let view = NodeTreeView(before: .empty, after: leaves(60_000))
     #expect(try policy.decide(.nobody, .write(.root), view: view).denial == nil)
   }

@@ -22,7 +22,9 @@ struct RealtimeVectorTests {
     let vectors = RealtimeVectors()
     for item in try RealtimeVectors.cases(category) {
       let id = item["id"]?.string ?? ""
-      var expected = [item["expression"] == nil ? item["verdict"]?.string ?? "" : item["result"]?.string ?? ""]
+      var expected = [
+        item["expression"] == nil ? item["verdict"]?.string ?? "" : item["result"]?.string ?? ""
+      ]
       expected += (item["also"]?.array ?? []).compactMap(\.string)
       let found: String
       if item["expression"] != nil {
