@@ -7,8 +7,13 @@ extension Parser {
     guard token.kind == .keyword(.service) else {
       throw unexpected("expecting 'function', 'import' or 'service'")
     }
-    while token.kind == .keyword(.service) { try service() }
-    guard token.kind == .end else { throw unexpected() }
+    while token.kind != .end {
+      switch token.kind {
+      case .keyword(.service): try service()
+      case .keyword(.function): tree.functions.append(try function())
+      default: throw unexpected()
+      }
+    }
   }
 
   private mutating func version() throws(Stop) {
@@ -168,19 +173,20 @@ extension Parser {
       repeat {
         if token.kind == .symbol(.closeParenthesis), !parameters.isEmpty { break }
         let (name, position) = try identifier()
-        parameters.append(.init(name: name, position: position, value: nil))
+        parameters.append(.init(name: name, position: position, start: position, value: nil))
       } while take(.comma)
     }
     try expect(.closeParenthesis)
     try expect(.openBrace)
     if token.kind == .symbol(.closeBrace) { throw fail(at: token.position, "Missing 'function' body") }
     var lets: [SyntaxTree.Function.Variable] = []
-    while take(.let) {
+    while token.kind == .keyword(.let) {
+      let start = advance().position
       let (name, position) = try identifier()
       try expect(.assign)
       let value = try expression()
       try expect(.semicolon)
-      lets.append(.init(name: name, position: position, value: value))
+      lets.append(.init(name: name, position: position, start: start, value: value))
     }
     guard take(.return) else { throw unexpected("expecting 'return'") }
     let result = try expression()

@@ -76,6 +76,8 @@ package struct SyntaxTree: Sendable {
     struct Variable: Sendable {
       var name: String
       var position: SourcePosition
+      /// The place of its keyword, or of its name without one.
+      var start: SourcePosition
       /// The value of a `let`; nil for a parameter.
       var value: ExpressionID?
     }

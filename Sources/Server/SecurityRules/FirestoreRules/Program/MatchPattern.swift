@@ -12,9 +12,14 @@ struct MatchPattern: Sendable {
   let rest: Int?
   /// The number of segments that the `**` wildcard takes at least.
   let minimumRest: Int
+  /// The place of the block, which tells blocks with equal patterns apart.
+  let block: SourcePosition?
 
-  init(_ segments: [SyntaxTree.PatternSegment.Kind], version: SyntaxTree.Version) {
+  init(
+    _ segments: [SyntaxTree.PatternSegment.Kind], version: SyntaxTree.Version, block: SourcePosition? = nil
+  ) {
     self.segments = segments
+    self.block = block
     rest = segments.firstIndex { if case .rest = $0 { true } else { false } }
     minimumRest = version == .one ? 1 : 0
   }

@@ -7,10 +7,10 @@ import FirestoreModel
 
 /// A compiled rules file of Cloud Firestore.
 package struct RuleProgram: Sendable {
-  /// One operation of the program. Children are indices of nodes.
+  /// One operation of the program. Its payloads are indices of nodes or of the program's tables.
   enum Node: Sendable {
-    /// A literal.
-    case constant(RuleValue)
+    /// A literal, in `constants`.
+    case constant(Int32)
     /// A name that nothing declares.
     case undeclared
     /// A parameter or `let` of the current call.
@@ -23,18 +23,20 @@ package struct RuleProgram: Sendable {
     case list(Children)
     /// Keys and values alternate.
     case map(Children)
-    case path([PathPart])
-    case member(Int32, RuleText)
+    /// A path literal, in `paths`.
+    case path(Int32)
+    /// A member of a value; its name is in `names`.
+    case member(Int32, Int32)
     case index(Int32, Int32)
     /// A missing end is −1.
     case slice(Int32, from: Int32, to: Int32)
     case call(function: Int32, Children)
     case builtin(Builtin, Children)
     case method(Int32, Method, Children)
-    /// A method call whose pattern is a literal and therefore compiled.
+    /// A method call whose pattern is a literal and therefore compiled, in `regexes`.
     case pattern(Int32, Method, Int32, Children)
-    /// A call that always fails after its operands, such as one of an unknown function.
-    case fault(RuleFault, Children)
+    /// A call that always fails after its operands, such as one of an unknown function; the fault is in `faults`.
+    case fault(Int32, Children)
     case not(Int32)
     case negate(Int32)
     case and(Int32, Int32)
@@ -83,6 +85,14 @@ package struct RuleProgram: Sendable {
 
   /// The nodes.
   var nodes: [Node] = []
+  /// The literals.
+  var constants: [RuleValue] = []
+  /// The names of members.
+  var names: [RuleText] = []
+  /// The path literals.
+  var paths: [[PathPart]] = []
+  /// The faults of calls that always fail.
+  var faults: [RuleFault] = []
   /// Children of nodes with several of them.
   var children: [Int32] = []
   /// The place of each node's first character.

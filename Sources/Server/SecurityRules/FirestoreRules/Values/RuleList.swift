@@ -1,4 +1,4 @@
-import FirestoreModel
+package import FirestoreModel
 
 /// A list in rules: a stored array, or items that an expression made.
 package enum RuleList: Sendable {

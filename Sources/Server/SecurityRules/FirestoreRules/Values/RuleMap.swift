@@ -1,4 +1,4 @@
-import FirestoreModel
+package import FirestoreModel
 
 /// A map in rules: a stored map, a document, or entries that an expression made.
 package enum RuleMap: Sendable {

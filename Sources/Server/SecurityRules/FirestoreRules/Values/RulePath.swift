@@ -1,4 +1,4 @@
-import FirestoreModel
+package import FirestoreModel
 
 /// A path in rules, absolute from `/databases`, possibly with placeholders that `bind` replaces.
 package struct RulePath: Hashable, Sendable {

@@ -2,7 +2,7 @@
 //
 // Stored documents are not converted: maps and lists wrap the model's values and convert an item when a rule reads it.
 
-import FirestoreModel
+package import FirestoreModel
 
 /// A value that an expression of a rule has.
 package enum RuleValue: Sendable {
