@@ -104,6 +104,7 @@ let package = Package(
     module(
       "RealtimeEngine", in: "Server",
       ["Access", "JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
+    module("SecurityRules", in: "Server", ["Access", "JSON", "FirestoreModel", "RealtimeModel", crypto]),
     module(
       "Ports", in: "Server",
       [
@@ -211,6 +212,9 @@ let package = Package(
         "Access", "RealtimeEngine", "JSON", "Locking", "RealtimeModel", "RealtimeWire", "OrderedStore",
         "EmbeddedStore", "RandomModels", "StoreFixture",
       ]),
+    tests(
+      of: "SecurityRules",
+      ["SecurityRules", "Access", "RandomModels", "JSON", "FirestoreModel", "RealtimeModel"]),
     tests(of: "Ports", endpointModules + ["EndpointFixture"]),
     tests(of: "FirestoreEndpoints", endpointModules + ["EndpointFixture"]),
     tests(of: "RealtimeEndpoints", endpointModules + ["EndpointFixture"]),

@@ -1,0 +1,164 @@
+// Why a request was denied, for operators. Nothing of it is ever sent to a client: values of stored documents occur.
+
+package import FirestoreModel
+
+/// Why the rules deny an operation.
+package struct DenialExplanation: Sendable {
+  /// An expression that decided, with its value.
+  package struct Term: Sendable, Hashable {
+    /// The place of the expression.
+    package var position: SourcePosition
+    /// The value in words, or the fault.
+    package var value: String
+  }
+
+  /// An allow statement that was evaluated.
+  package struct Statement: Sendable, Hashable {
+    /// The place of the statement.
+    package var position: SourcePosition
+    /// The fault that left the condition without a value; nil if it is false.
+    package var fault: RuleFault?
+    /// The place of the expression with the fault.
+    package var faultPosition: SourcePosition?
+    /// The deciding expressions, outermost first.
+    package var terms: [Term]
+  }
+
+  /// The method that the operation needs.
+  package var method: RuleMethod
+  /// The path of the operation.
+  package var path: ResourcePath
+  /// The statements for the method whose blocks cover the path; none if no block does.
+  package var statements: [Statement]
+
+  /// The denial in the form of Google's emulator: `false for 'get' @ L5`.
+  package var text: String {
+    guard !statements.isEmpty else { return "No matching allow statements" }
+    return "\n"
+      + statements.map { statement in
+        let place = "for '\(method.rawValue)' @ L\(statement.position.line)"
+        guard let fault = statement.fault else { return "false \(place)" }
+        guard fault == .undecided, let position = statement.faultPosition else { return "\(fault.text) \(place)" }
+        return "evaluation error at L\(position.line):\(position.column) \(place)"
+      }.joined(separator: ", ")
+  }
+}
+
+extension FirestoreRuleset {
+  /// Explains the denial of a read of one document.
+  package func explainGet(_ path: ResourcePath, _ fields: MapValue?, _ context: Context) -> DenialExplanation {
+    explain(.document(getRequest(path, fields, context)), context)
+  }
+
+  /// Explains the denial of the writes of a commit; nil if all are allowed.
+  package func explainWrites(
+    _ writes: [RuleWrite], _ context: Context,
+    states: (ResourcePath) throws -> (before: MapValue?, after: MapValue?)
+  ) rethrows -> DenialExplanation? {
+    let steps = try writeRequests(writes, context, states: states).map(DecisionStep.document)
+    return firstDenial(of: steps, context)
+  }
+
+  /// Explains the denial of a query; nil if it is allowed.
+  package func explainQuery(
+    _ collection: ResourcePath, isGroup: Bool, alternatives: [[FilterTerm]], shape: RuleQueryShape,
+    _ context: Context
+  ) throws -> DenialExplanation? {
+    firstDenial(
+      of: try querySteps(collection, isGroup: isGroup, alternatives: alternatives, shape: shape, context),
+      context)
+  }
+
+  private func firstDenial(of steps: [DecisionStep], _ context: Context) -> DenialExplanation? {
+    let lookups = RuleLookups(context.documents, operationCount: steps.count)
+    let decision = decide(steps, lookups)
+    guard !decision.isAllowed, let index = decision.deniedOperation else { return nil }
+    return explain(steps[index], context)
+  }
+
+  private func explain(_ step: DecisionStep, _ context: Context) -> DenialExplanation {
+    let request: RuleRequest
+    switch step {
+    case .document(let own), .query(let own, _): request = own
+    }
+    var explanation = DenialExplanation(method: request.method, path: request.path, statements: [])
+    var evaluator = RuleEvaluator(program, request: request, lookups: RuleLookups(context.documents))
+    evaluator.trace = RuleTrace()
+    _ = isAllowed(step, &evaluator) { statement, evaluator, failure in
+      explanation.statements.append(
+        DenialExplanation.Statement(
+          position: statement.position, fault: failure?.fault,
+          faultPosition: failure.map { self.program.positions[Int($0.node)] },
+          terms: self.terms(below: statement.condition, evaluator.trace ?? RuleTrace())))
+    }
+    return explanation
+  }
+
+  /// The expressions that decided a condition: through `&&`, `||`, `!`, conditionals and calls down to comparisons,
+  /// with the operands of these.
+  private func terms(below root: Int32, _ trace: RuleTrace) -> [DenialExplanation.Term] {
+    var terms: [DenialExplanation.Term] = []
+    var stack = [root]
+    while let node = stack.popLast(), terms.count < 64 {
+      guard let outcome = trace.outcomes[node] else { continue }
+      if case .constant = program.nodes[Int(node)] { continue }
+      terms.append(
+        DenialExplanation.Term(position: program.positions[Int(node)], value: Self.describe(outcome)))
+      stack += program.operands(of: node).reversed()
+    }
+    return terms
+  }
+
+  private static func describe(_ outcome: RuleTrace.Outcome) -> String {
+    switch outcome {
+    case .value(let value): value.summary
+    case .failure(let failure): failure.fault.text
+    }
+  }
+}
+
+extension RuleProgram {
+  /// The operands that decide a node's value.
+  fileprivate func operands(of node: Int32) -> [Int32] {
+    switch nodes[Int(node)] {
+    case .not(let operand), .negate(let operand), .type(let operand, _): [operand]
+    case .and(let left, let right), .or(let left, let right), .binary(_, let left, let right): [left, right]
+    case .conditional(let condition, let then, let otherwise): [condition, then, otherwise]
+    case .call(let function, let arguments):
+      arguments.range.map { children[$0] } + [functions[Int(function)].result]
+    case .builtin(_, let arguments): arguments.range.map { children[$0] }
+    case .method(let base, _, let arguments), .pattern(let base, _, _, let arguments):
+      [base] + arguments.range.map { children[$0] }
+    case .member(let base, _): if case .member = nodes[Int(base)] { [base] } else { [] }
+    case .fault(_, let operands): operands.range.map { children[$0] }
+    default: []
+    }
+  }
+}
+
+extension RuleValue {
+  /// The value in a few words, at most about 80 characters.
+  package var summary: String {
+    let text =
+      switch self {
+      case .null: "null"
+      case .bool(let value): String(value)
+      case .int(let value): String(value)
+      case .float(let value): RuleNumbers.text(value)
+      case .string(let value): "'\(value.string.prefix(64))'"
+      case .bytes(let value): "\(value.count) bytes"
+      case .timestamp(let value): value.rfc3339
+      case .duration(let value): "\(value.seconds)s \(value.nanoseconds)ns"
+      case .latlng(let value): "latlng(\(value.latitude), \(value.longitude))"
+      case .path(let value): String(value.text.string.prefix(80))
+      case .list(let list): "list of \(list.count)"
+      case .map(let map): "map of \(map.keys.prefix(8).map(\.string).joined(separator: ", "))"
+      case .set(let set): "set of \(set.members.count)"
+      case .mapDiff: "difference of maps"
+      case .vector(let value): "vector of \(value.count)"
+      case .constraint: "known from the query's filters"
+      case .unknownPath: "unknown path"
+      }
+    return String(text.prefix(96))
+  }
+}

@@ -1,0 +1,174 @@
+// Decides requests with a compiled rules file.
+//
+// Every document of a request, and every way of a query, is decided on its own: allowed if any allow statement for the
+// method, in a block whose pattern covers the path, has a condition that is true. All of them must be allowed.
+
+package import FirestoreModel
+
+/// A compiled rules file that decides requests.
+package final class FirestoreRuleset: Sendable {
+  /// The program.
+  let program: RuleProgram
+
+  /// The text of the rules file.
+  package var source: String { program.source }
+  /// The compiler's warnings.
+  package var warnings: [RulesIssue] { program.warnings }
+
+  /// Compiles a rules file.
+  ///
+  /// - Throws: all findings, if one of them is an error.
+  package init(compiling source: String) throws(RulesError) { program = try RuleProgram(compiling: source) }
+
+  /// What all decisions of one request share.
+  package struct Context {
+    /// The database's id.
+    package var database: String
+    /// The caller.
+    package var caller: RuleCaller
+    /// The time of the request; the time that server timestamps receive.
+    package var time: Timestamp
+    /// The documents.
+    package var documents: any RuleDocumentSource
+
+    /// Makes a context.
+    package init(
+      database: String, caller: RuleCaller, time: Timestamp, documents: any RuleDocumentSource
+    ) {
+      self.database = database
+      self.caller = caller
+      self.time = time
+      self.documents = documents
+    }
+  }
+
+  /// Decides reading documents by name.
+  ///
+  /// - Parameter documents: the paths with their stored fields; nil for a document that does not exist.
+  package func decideGet(
+    _ documents: [(path: ResourcePath, fields: MapValue?)], _ context: Context
+  ) -> RuleDecision {
+    let lookups = RuleLookups(context.documents, operationCount: documents.count)
+    let requests = documents.map { getRequest($0.path, $0.fields, context) }
+    return decide(requests.map(DecisionStep.document), lookups)
+  }
+
+  /// The request of reading one document.
+  func getRequest(_ path: ResourcePath, _ fields: MapValue?, _ context: Context) -> RuleRequest {
+    RuleRequest(
+      method: .get, database: context.database, path: path, auth: context.caller.value, time: context.time,
+      resource: .value(Self.document(path, fields, context)), newResource: nil, query: nil,
+      ownDocument: (path, fields, fields))
+  }
+
+  /// Decides the writes of a commit, after folding those of one document.
+  ///
+  /// - Parameter states: the fields of a document before and after all writes; nil where it does not exist.
+  package func decideWrites(
+    _ writes: [RuleWrite], _ context: Context,
+    states: (ResourcePath) throws -> (before: MapValue?, after: MapValue?)
+  ) rethrows -> RuleDecision {
+    let requests = try writeRequests(writes, context, states: states)
+    return decide(
+      requests.map(DecisionStep.document), RuleLookups(context.documents, operationCount: writes.count))
+  }
+
+  /// The requests of the documents that a commit writes.
+  func writeRequests(
+    _ writes: [RuleWrite], _ context: Context,
+    states: (ResourcePath) throws -> (before: MapValue?, after: MapValue?)
+  ) rethrows -> [RuleRequest] {
+    var requests: [RuleRequest] = []
+    for change in NetWrite.fold(writes) {
+      let (before, after) = try states(change.path)
+      let method = change.method(existsBefore: before != nil)
+      var request = getRequest(change.path, before, context)
+      request.method = method
+      request.ownDocument = (change.path, before, after)
+      switch method {
+      case .create, .update: request.newResource = Self.document(change.path, after, context)
+      case .delete: request.newResource = .null
+      case .get, .list: break
+      }
+      requests.append(request)
+    }
+    return requests
+  }
+
+  static func document(_ path: ResourcePath, _ fields: MapValue?, _ context: Context) -> RuleValue {
+    guard let fields else { return .null }
+    return .map(.document(RuleDocument(database: context.database, path: path, fields: fields)))
+  }
+
+  /// One thing that must be allowed.
+  enum DecisionStep {
+    /// A document.
+    case document(RuleRequest)
+    /// A way of a query over the documents of a collection, or of all collections with an id.
+    case query(RuleRequest, isGroup: Bool)
+  }
+
+  /// Decides steps, up to the first that is denied.
+  func decide(_ steps: [DecisionStep], _ lookups: RuleLookups) -> RuleDecision {
+    var decision = RuleDecision(isAllowed: true, readsTime: false, dependencies: [])
+    for (index, step) in steps.enumerated() {
+      lookups.beginOperation()
+      var evaluator: RuleEvaluator
+      switch step {
+      case .document(let request), .query(let request, _):
+        evaluator = RuleEvaluator(program, request: request, lookups: lookups)
+      }
+      let isAllowed = isAllowed(step, &evaluator)
+      decision.readsTime = decision.readsTime || evaluator.readsTime
+      if let failure = lookups.failure {
+        decision.failure = failure
+        decision.isAllowed = false
+        break
+      }
+      if !isAllowed {
+        decision.isAllowed = false
+        decision.deniedOperation = index
+        break
+      }
+    }
+    decision.dependencies = lookups.paths
+    return decision
+  }
+
+  /// Evaluates the statements for a step, up to the first that allows it.
+  func isAllowed(
+    _ step: DecisionStep, _ evaluator: inout RuleEvaluator,
+    report: ((RuleProgram.Statement, RuleEvaluator, RuleEvaluator.Failure?) -> Void)? = nil
+  ) -> Bool {
+    var matched = -1
+    var isMatch = false
+    for statement in program.statements where statement.methods.contains(evaluator.request.method) {
+      if statement.pattern != matched {
+        matched = statement.pattern
+        isMatch = matches(program.patterns[matched], step, &evaluator)
+      }
+      guard isMatch else { continue }
+      if statement.condition < 0 { return true }
+      do {
+        if try evaluator.bool(statement.condition) { return true }
+        report?(statement, evaluator, nil)
+      } catch {
+        report?(statement, evaluator, error)
+      }
+    }
+    return false
+  }
+
+  private func matches(
+    _ pattern: MatchPattern, _ step: DecisionStep, _ evaluator: inout RuleEvaluator
+  ) -> Bool {
+    let request = evaluator.request
+    switch step {
+    case .document:
+      return pattern.match(database: request.database, path: request.path, into: &evaluator.wildcards)
+    case .query(_, let isGroup):
+      return pattern.matchQuery(
+        database: request.database, collection: request.path, isGroup: isGroup, into: &evaluator.wildcards)
+    }
+  }
+}

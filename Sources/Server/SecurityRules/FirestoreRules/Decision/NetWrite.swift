@@ -1,0 +1,45 @@
+// Several writes of one document in a commit are judged once, by their net effect, as Google's emulator does:
+// `resource` is the state before the commit and `request.resource` the state after it.
+
+import FirestoreModel
+
+/// The net effect of a commit on one document.
+struct NetWrite {
+  let path: ResourcePath
+  private var first: RuleWrite
+  private var last: RuleWrite
+
+  /// The net effects, in the order of each document's first write.
+  static func fold(_ writes: [RuleWrite]) -> [NetWrite] {
+    var changes: [NetWrite] = []
+    var indices: [ResourcePath: Int] = [:]
+    for write in writes {
+      if let index = indices[write.path] {
+        changes[index].add(write)
+      } else {
+        indices[write.path] = changes.count
+        changes.append(NetWrite(path: write.path, first: write, last: write))
+      }
+    }
+    return changes
+  }
+
+  private mutating func add(_ write: RuleWrite) {
+    if write.kind == .verify { return }
+    if first.kind == .verify { first = write }
+    last = write
+  }
+
+  /// The method that the net effect needs.
+  func method(existsBefore: Bool) -> RuleMethod {
+    switch last.kind {
+    case .verify: return .get
+    case .delete: return .delete
+    case .set: break
+    }
+    // A delete before the last write leaves an update of the document.
+    if first.kind == .delete { return .update }
+    if let requiresExistence = first.requiresExistence { return requiresExistence ? .update : .create }
+    return existsBefore ? .update : .create
+  }
+}

@@ -1,0 +1,154 @@
+// Decides queries by proof: rules are not filters. Each alternative of the filter is one way, decided on what its terms
+// say about every document that it may return; all ways must be allowed. Orders, cursors and limits tell nothing about
+// fields.
+
+package import FirestoreModel
+
+/// The fields of the documents of one way of a query, as far as its filters tell.
+struct QueryKnowledge {
+  /// The document that the way names, by a comparison of `__name__`.
+  private(set) var document: ResourcePath?
+  private var fields: [(path: FieldPath, terms: [FilterTerm])] = []
+
+  init(_ terms: [FilterTerm]) {
+    for term in terms {
+      if term.field.isDocumentID {
+        if case .field(let filter) = term, filter.op == .equal, case .reference(let name) = filter.value {
+          document = name.path
+        }
+        continue
+      }
+      if let index = fields.firstIndex(where: { $0.path == term.field }) {
+        if !fields[index].terms.contains(term) { fields[index].terms.append(term) }
+      } else {
+        fields.append((term.field, [term]))
+      }
+    }
+  }
+
+  /// The value of `resource`: a map with `data`.
+  var resource: RuleValue {
+    var root = Node()
+    for (path, terms) in fields { root.set(Self.value(of: terms), at: path.segments[...]) }
+    return .map(.built([RuleMap.Entry(RuleText("data"), root.value)]))
+  }
+
+  /// A tree of known fields.
+  private struct Node {
+    var value: RuleValue { leaf ?? .map(.built(children.map { RuleMap.Entry(RuleText($0.key), $0.node.value) })) }
+    private var leaf: RuleValue?
+    private var children: [(key: String, node: Node)] = []
+
+    mutating func set(_ value: RuleValue, at path: ArraySlice<String>) {
+      guard let key = path.first else {
+        leaf = value
+        return
+      }
+      let index = children.firstIndex { $0.key.utf8.elementsEqual(key.utf8) } ?? children.count
+      if index == children.count { children.append((key, Node())) }
+      children[index].node.set(value, at: path.dropFirst())
+    }
+  }
+
+  private static func value(of terms: [FilterTerm]) -> RuleValue {
+    if terms.count == 1, let value = exactValue(of: terms[0]) { return value }
+    return .constraint(RuleConstraint(terms.flatMap(comparators)))
+  }
+
+  /// The value of a field with exactly one comparison by equality.
+  private static func exactValue(of term: FilterTerm) -> RuleValue? {
+    switch term {
+    case .field(let filter):
+      guard filter.op == .equal, !isUnsatisfiable(filter) else { return nil }
+      return RuleValue(filter.value)
+    case .unary(let filter):
+      return switch filter.op {
+      case .isNull: .null
+      case .isNaN: .float(.nan)
+      case .isNotNull, .isNotNaN: nil
+      }
+    }
+  }
+
+  /// Whether a comparison has an operand that no stored value equals.
+  private static func isUnsatisfiable(_ filter: FieldFilter) -> Bool {
+    guard filter.op != .arrayContains, filter.op != .notIn else { return false }
+    if case .null = filter.value { return true }
+    return filter.value.isNaN
+  }
+
+  private static func comparators(_ term: FilterTerm) -> [(RuleConstraint.Comparator, RuleValue)] {
+    switch term {
+    case .unary(let filter):
+      return switch filter.op {
+      case .isNull: [(.equal, .null)]
+      case .isNaN: [(.equal, .float(.nan))]
+      case .isNotNull: [(.notEqual, .null)]
+      case .isNotNaN: [(.notEqual, .float(.nan))]
+      }
+    case .field(let filter):
+      // No document satisfies it, so that it implies whatever either half does.
+      if isUnsatisfiable(filter) { return [(.equal, .bool(true)), (.equal, .bool(false))] }
+      let value = RuleValue(filter.value)
+      switch filter.op {
+      case .equal: return [(.equal, value)]
+      case .notEqual: return [(.notEqual, value)]
+      case .lessThan: return [(.less, value)]
+      case .lessThanOrEqual: return [(.lessOrEqual, value)]
+      case .greaterThan: return [(.greater, value)]
+      case .greaterThanOrEqual: return [(.greaterOrEqual, value)]
+      case .arrayContains:
+        if case .null = value { return [(.contains, .list(.built([])))] }
+        return [(.contains, value)]
+      case .notIn:
+        guard case .array(let values) = filter.value else { return [] }
+        return values.map { (.notEqual, RuleValue($0)) }
+      case .isIn, .arrayContainsAny: return []
+      }
+    }
+  }
+}
+
+extension FirestoreRuleset {
+  /// Decides a query before it runs.
+  ///
+  /// - Parameters:
+  ///   - collection: The collection's path. For a collection group only its last segment counts.
+  ///   - isGroup: Whether all collections with that id are searched.
+  ///   - alternatives: The alternatives of the filter; one empty alternative without a filter.
+  ///   - shape: The limit, offset and order.
+  package func decideQuery(
+    _ collection: ResourcePath, isGroup: Bool, alternatives: [[FilterTerm]], shape: RuleQueryShape,
+    _ context: Context
+  ) throws -> RuleDecision {
+    let steps = try querySteps(
+      collection, isGroup: isGroup, alternatives: alternatives, shape: shape, context)
+    return decide(steps, RuleLookups(context.documents))
+  }
+
+  /// The ways of a query.
+  func querySteps(
+    _ collection: ResourcePath, isGroup: Bool, alternatives: [[FilterTerm]], shape: RuleQueryShape,
+    _ context: Context
+  ) throws -> [DecisionStep] {
+    var known = Set<[FilterTerm]>()
+    var steps: [DecisionStep] = []
+    for terms in alternatives where known.insert(terms).inserted {
+      let knowledge = QueryKnowledge(terms)
+      var request = RuleRequest(
+        method: .list, database: context.database, path: collection, auth: context.caller.value,
+        time: context.time, resource: .missing, newResource: nil, query: shape.value, ownDocument: nil)
+      guard let document = knowledge.document else {
+        request.resource = .value(knowledge.resource)
+        steps.append(.query(request, isGroup: isGroup))
+        continue
+      }
+      let fields = try context.documents.fields(of: document, afterWrites: false)
+      request.path = document
+      request.ownDocument = (document, fields, fields)
+      if fields != nil { request.resource = .value(Self.document(document, fields, context)) }
+      steps.append(.document(request))
+    }
+    return steps
+  }
+}

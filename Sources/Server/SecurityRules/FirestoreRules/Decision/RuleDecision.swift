@@ -1,0 +1,71 @@
+package import FirestoreModel
+
+/// The verdict on a request.
+package struct RuleDecision: Sendable {
+  /// Whether the request is allowed.
+  package var isAllowed: Bool
+  /// Whether a rule read the time of the request: the verdict may change without a change of data.
+  package var readsTime: Bool
+  /// The documents that rules read; the verdict may change with them.
+  package var dependencies: [ResourcePath]
+  /// An error of reading documents. The request fails with it.
+  package var failure: (any Error)?
+  /// The position of the denied operation among the request's documents or ways.
+  package var deniedOperation: Int?
+}
+
+/// A write of a request on one document, before the writes of one document are folded.
+package struct RuleWrite: Sendable {
+  /// The kinds of writes.
+  package enum Kind: Sendable {
+    /// Sets or updates the document.
+    case set
+    /// Deletes the document.
+    case delete
+    /// Only verifies a precondition.
+    case verify
+  }
+
+  /// The document.
+  package var path: ResourcePath
+  /// The kind.
+  package var kind: Kind
+  /// Whether a precondition requires that the document exists, or does not exist; nil without a precondition. An
+  /// update time requires that it exists.
+  package var requiresExistence: Bool?
+
+  /// Makes a write.
+  package init(path: ResourcePath, kind: Kind, requiresExistence: Bool? = nil) {
+    self.path = path
+    self.kind = kind
+    self.requiresExistence = requiresExistence
+  }
+}
+
+/// The shape of a query as `request.query` shows it.
+package struct RuleQueryShape: Sendable {
+  /// The limit; nil without one.
+  package var limit: Int64?
+  /// The offset.
+  package var offset: Int64
+  /// The explicit orders: field path and whether ascending.
+  package var orders: [(field: String, isAscending: Bool)]
+
+  /// Makes a shape.
+  package init(limit: Int64?, offset: Int64 = 0, orders: [(field: String, isAscending: Bool)] = []) {
+    self.limit = limit
+    self.offset = offset
+    self.orders = orders
+  }
+
+  /// The value of `request.query`.
+  var value: RuleValue {
+    let order = orders.map { RuleMap.Entry(RuleText($0.field), .text($0.isAscending ? "ASC" : "DESC")) }
+    return .map(
+      .built([
+        RuleMap.Entry(RuleText("limit"), limit.map(RuleValue.int) ?? .null),
+        RuleMap.Entry(RuleText("offset"), .int(offset)),
+        RuleMap.Entry(RuleText("orderBy"), .map(.built(order))),
+      ]))
+  }
+}

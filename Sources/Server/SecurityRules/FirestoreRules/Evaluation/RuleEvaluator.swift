@@ -1,0 +1,223 @@
+// Evaluates the conditions of a program.
+//
+// `&&` and `||` absorb faults on either side, so a fault is a value of the evaluation as much as a result is: it is
+// thrown, and every operator decides whether it passes it on. Operands are evaluated from the left; the language does
+// not let a rule observe the order.
+
+/// Evaluates conditions for one document, or for one way of a query.
+struct RuleEvaluator {
+  /// A fault and the node that has it.
+  struct Failure: Error {
+    var fault: RuleFault
+    var node: Int32
+  }
+
+  /// A parameter or let: a fault matters only where its name is used.
+  enum Local {
+    case value(RuleValue)
+    case failure(Failure)
+  }
+
+  let program: RuleProgram
+  let request: RuleRequest
+  let lookups: RuleLookups
+  /// The remaining work.
+  var budget = RuleBudget()
+  /// The values of the wildcards of the statement's pattern.
+  var wildcards: [RuleValue] = []
+  /// The locals of all active calls; those of the current one begin at `frame`.
+  var locals: [Local] = []
+  var frame = 0
+  /// Whether a rule has read the time of the request.
+  var readsTime = false
+  /// Records values for an explanation.
+  var trace: RuleTrace?
+
+  init(_ program: RuleProgram, request: RuleRequest, lookups: RuleLookups) {
+    self.program = program
+    self.request = request
+    self.lookups = lookups
+  }
+
+  /// Evaluates a node.
+  mutating func evaluate(_ id: Int32) throws(Failure) -> RuleValue {
+    guard trace != nil else { return try value(of: id) }
+    do {
+      let value = try value(of: id)
+      trace?.record(.value(value), of: id)
+      return value
+    } catch {
+      trace?.record(.failure(error), of: id)
+      throw error
+    }
+  }
+
+  /// Evaluates a condition: true, or a fault of any kind, or false.
+  mutating func bool(_ id: Int32) throws(Failure) -> Bool {
+    let value = try evaluate(id)
+    guard case .bool(let result) = value else {
+      throw Failure(fault: .notBoolean(value.typeName), node: id)
+    }
+    return result
+  }
+
+  /// Runs an operation and adds the node to its fault.
+  func at<T>(_ id: Int32, _ body: () throws(RuleFault) -> T) throws(Failure) -> T {
+    do { return try body() } catch { throw Failure(fault: error, node: id) }
+  }
+
+  private mutating func spend(_ count: Int, _ id: Int32) throws(Failure) {
+    do { try budget.spend(expressions: count) } catch { throw Failure(fault: error, node: id) }
+  }
+
+  private mutating func value(of id: Int32) throws(Failure) -> RuleValue {
+    try spend(1, id)
+    switch program.nodes[Int(id)] {
+    case .constant(let index): return program.constants[Int(index)]
+    case .undeclared: throw Failure(fault: .nullValue, node: id)
+    case .local(let slot):
+      switch locals[frame + Int(slot)] {
+      case .value(let value): return value
+      case .failure(let failure): throw failure
+      }
+    case .wildcard(let slot): return try wildcard(Int(slot), id)
+    case .request:
+      readsTime = true
+      return .map(request.map)
+    case .requestMember(let member):
+      try spend(1, id)
+      if member == .time { readsTime = true }
+      guard let value = request.member(member) else {
+        throw Failure(fault: .undefinedProperty(member.rawValue), node: id)
+      }
+      return value
+    case .resource:
+      guard case .value(let value) = request.resource else { throw Failure(fault: .invalidLookup, node: id) }
+      return value
+    case .list(let items): return .list(.built(try values(of: items)))
+    case .map(let entries): return try map(entries, id)
+    case .path(let index): return try path(program.paths[Int(index)], id)
+    case .member(let base, let name):
+      let value = try evaluate(base)
+      return try at(id) { () throws(RuleFault) in try value.member(program.names[Int(name)]) }
+    case .index(let base, let index):
+      let (value, index) = (try evaluate(base), try evaluate(index))
+      return try at(id) { () throws(RuleFault) in try value.item(at: index) }
+    case .slice(let base, let from, let to): return try slice(base, from, to, id)
+    case .call(let function, let arguments): return try call(Int(function), arguments, id)
+    case .builtin(let builtin, let arguments): return try call(builtin, arguments, id)
+    case .method(let base, let method, let arguments):
+      return try call(method, on: base, arguments, regex: nil, id)
+    case .pattern(let base, let method, let regex, let arguments):
+      return try call(method, on: base, arguments, regex: program.regexes[Int(regex)], id)
+    case .fault(let index, let operands):
+      for operand in operands.range {
+        let value = try evaluate(program.children[operand])
+        if case .null = value { throw Failure(fault: .nullValue, node: id) }
+      }
+      throw Failure(fault: program.faults[Int(index)], node: id)
+    case .not(let operand):
+      let value = try evaluate(operand)
+      guard case .bool(let result) = value else {
+        throw Failure(fault: .unsupported("!\(value.typeName)"), node: id)
+      }
+      return .bool(!result)
+    case .negate(let operand):
+      let value = try evaluate(operand)
+      return try at(id) { () throws(RuleFault) in try value.negated() }
+    case .and(let left, let right): return .bool(try and(left, right))
+    case .or(let left, let right): return .bool(try or(left, right))
+    case .binary(let op, let left, let right): return try binary(op, left, right, id)
+    case .type(let base, let type):
+      try spend(1, id)
+      return .bool(try evaluate(base).has(type))
+    case .conditional(let condition, let then, let otherwise):
+      return try evaluate(try bool(condition) ? then : otherwise)
+    }
+  }
+
+  private mutating func and(_ left: Int32, _ right: Int32) throws(Failure) -> Bool {
+    var failure: Failure?
+    do { if try !bool(left) { return false } } catch { failure = error }
+    // False on the right decides whatever the left is.
+    do { if try !bool(right) { return false } } catch { throw failure ?? error }
+    if let failure { throw failure }
+    return true
+  }
+
+  private mutating func or(_ left: Int32, _ right: Int32) throws(Failure) -> Bool {
+    var failure: Failure?
+    do { if try bool(left) { return true } } catch { failure = error }
+    do { if try bool(right) { return true } } catch { throw failure ?? error }
+    if let failure { throw failure }
+    return false
+  }
+
+  /// Evaluates children from the left.
+  mutating func values(of children: RuleProgram.Children) throws(Failure) -> [RuleValue] {
+    var values: [RuleValue] = []
+    values.reserveCapacity(Int(children.count))
+    for index in children.range { values.append(try evaluate(program.children[index])) }
+    return values
+  }
+
+  private func wildcard(_ slot: Int, _ id: Int32) throws(Failure) -> RuleValue {
+    let value = wildcards[slot]
+    if case .constraint(let constraint) = value, constraint.isUnbound {
+      throw Failure(fault: .unboundWildcard("of the document"), node: id)
+    }
+    return value
+  }
+
+  private mutating func map(_ entries: RuleProgram.Children, _ id: Int32) throws(Failure) -> RuleValue {
+    var result: [RuleMap.Entry] = []
+    result.reserveCapacity(Int(entries.count) / 2)
+    var index = entries.range.lowerBound
+    while index < entries.range.upperBound {
+      let key = try evaluate(program.children[index])
+      let value = try evaluate(program.children[index + 1])
+      guard case .string(let text) = key else {
+        throw Failure(fault: .unsupported("map key of type \(key.typeName)"), node: id)
+      }
+      // A repeated key takes the last value at the place of the first.
+      if let known = result.firstIndex(where: { $0.key == text }) {
+        result[known].value = value
+      } else {
+        result.append(RuleMap.Entry(text, value))
+      }
+      index += 2
+    }
+    return .map(.built(result))
+  }
+
+  private mutating func path(_ parts: [RuleProgram.PathPart], _ id: Int32) throws(Failure) -> RuleValue {
+    var segments: [RulePath.Segment] = []
+    segments.reserveCapacity(parts.count)
+    for part in parts {
+      try spend(1, id)
+      switch part {
+      case .segment(let segment): segments.append(segment)
+      case .interpolation(let node):
+        let value = try evaluate(node)
+        if case .path(let inner) = value {
+          segments += inner.segments
+        } else {
+          segments.append(.text(try at(id) { () throws(RuleFault) in try value.convertedToText() }))
+        }
+      }
+    }
+    return .path(RulePath(segments: segments))
+  }
+
+  private mutating func slice(
+    _ base: Int32, _ from: Int32, _ to: Int32, _ id: Int32
+  ) throws(Failure) -> RuleValue {
+    let value = try evaluate(base)
+    var ends: [RuleValue] = []
+    for end in [from, to] {
+      if end < 0 { try spend(1, id) }
+      ends.append(end < 0 ? .null : try evaluate(end))
+    }
+    return try at(id) { () throws(RuleFault) in try value.slice(from: ends[0], to: ends[1]) }
+  }
+}

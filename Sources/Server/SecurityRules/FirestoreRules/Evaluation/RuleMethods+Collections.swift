@@ -1,0 +1,189 @@
+extension RuleMethods {
+  private static func unsupported(_ type: String, _ method: Method, _ argument: RuleValue) -> RuleFault {
+    .unsupported("\(type).\(method.rawValue)(\(argument.typeName))")
+  }
+
+  /// Calls a method of a list.
+  static func call(
+    _ method: Method, _ list: RuleList, _ arguments: [RuleValue], _ budget: inout RuleBudget
+  ) throws(RuleFault) -> RuleValue {
+    switch method {
+    case .size: return .int(Int64(list.count))
+    case .toSet:
+      try budget.spend(reading: .list(list))
+      return .set(RuleSet(list.items))
+    case .join:
+      guard case .string(let separator) = arguments[0] else { throw unsupported("list", method, arguments[0]) }
+      return .string(try join(list, separator, &budget))
+    case .hasAll, .hasAny, .hasOnly, .concat, .removeAll:
+      guard case .list(let other) = arguments[0] else { throw unsupported("list", method, arguments[0]) }
+      try budget.spend(reading: .list(list))
+      try budget.spend(reading: arguments[0])
+      switch method {
+      case .concat: return .list(.built(list.items + other.items))
+      case .removeAll:
+        let index = StrictIndex(other.items)
+        return .list(.built(list.items.filter { !index.contains($0) }))
+      case .hasAny:
+        let index = StrictIndex(list.items)
+        return .bool(other.items.contains(where: index.contains))
+      case .hasAll:
+        let index = StrictIndex(list.items)
+        return .bool(other.items.allSatisfy(index.contains))
+      default:
+        let index = StrictIndex(other.items)
+        return .bool(list.items.allSatisfy(index.contains))
+      }
+    default: throw .functionNotFound(method.rawValue)
+    }
+  }
+
+  private static func join(
+    _ list: RuleList, _ separator: RuleText, _ budget: inout RuleBudget
+  ) throws(RuleFault) -> RuleText {
+    var result = RuleText("")
+    for (index, item) in list.items.enumerated() {
+      let text = try item.convertedToText()
+      try budget.spend(work: text.byteCount + separator.byteCount + 1)
+      result = index == 0 ? text : result + separator + text
+    }
+    return result
+  }
+
+  /// Calls a method of a set.
+  static func call(
+    _ method: Method, _ set: RuleSet, _ arguments: [RuleValue], _ budget: inout RuleBudget
+  ) throws(RuleFault) -> RuleValue {
+    switch method {
+    case .size: return .int(Int64(set.members.count))
+    case .union, .intersection, .difference:
+      guard case .set(let other) = arguments[0] else { throw unsupported("set", method, arguments[0]) }
+      try budget.spend(reading: .set(set))
+      try budget.spend(reading: arguments[0])
+      return switch method {
+      case .union: .set(RuleSet(members: set.members.union(other.members)))
+      case .intersection: .set(RuleSet(members: set.members.intersection(other.members)))
+      default: .set(RuleSet(members: set.members.subtracting(other.members)))
+      }
+    case .hasAll, .hasAny, .hasOnly:
+      try budget.spend(reading: .set(set))
+      try budget.spend(reading: arguments[0])
+      let other: Set<ValueKey>
+      switch arguments[0] {
+      case .set(let set): other = set.members
+      case .list(let list): other = RuleSet(list.items).members
+      default: throw unsupported("set", method, arguments[0])
+      }
+      return switch method {
+      case .hasAll: .bool(other.isSubset(of: set.members))
+      case .hasAny: .bool(!other.isDisjoint(with: set.members))
+      default: .bool(set.members.isSubset(of: other))
+      }
+    default: throw .functionNotFound(method.rawValue)
+    }
+  }
+
+  /// Calls a method of a map.
+  static func call(
+    _ method: Method, _ map: RuleMap, _ arguments: [RuleValue], _ budget: inout RuleBudget
+  ) throws(RuleFault) -> RuleValue {
+    switch method {
+    case .size: return .int(Int64(map.count))
+    case .keys:
+      try budget.spend(work: map.count)
+      return .list(.built(map.keys.sorted(by: <).map(RuleValue.string)))
+    case .values:
+      try budget.spend(work: map.count)
+      return .list(.built(map.entries.map(\.value)))
+    case .get:
+      switch arguments[0] {
+      case .string(let key): return map[key] ?? arguments[1]
+      case .list(let steps): return try get(steps, of: map, default: arguments[1])
+      default: throw unsupported("map", method, arguments[0])
+      }
+    case .diff:
+      guard case .map(let other) = arguments[0] else { throw unsupported("map", method, arguments[0]) }
+      try budget.spend(reading: .map(map))
+      try budget.spend(reading: arguments[0])
+      return .mapDiff(RuleMapDiff(map, other))
+    default: throw .functionNotFound(method.rawValue)
+    }
+  }
+
+  private static func get(
+    _ steps: RuleList, of map: RuleMap, default missing: RuleValue
+  ) throws(RuleFault) -> RuleValue {
+    var keys: [RuleText] = []
+    for step in steps.items {
+      guard case .string(let key) = step else { throw .unsupported("map.get([\(step.typeName)], any)") }
+      keys.append(key)
+    }
+    var value = RuleValue.map(map)
+    for key in keys {
+      guard case .map(let inner) = value, let next = inner[key] else { return missing }
+      value = next
+    }
+    return value
+  }
+
+  /// Calls a method of a difference of maps.
+  static func call(_ method: Method, _ diff: RuleMapDiff) throws(RuleFault) -> RuleValue {
+    let keys =
+      switch method {
+      case .addedKeys: diff.added
+      case .removedKeys: diff.removed
+      case .changedKeys: diff.changed
+      case .unchangedKeys: diff.unchanged
+      case .affectedKeys: diff.added + diff.removed + diff.changed
+      default: throw .functionNotFound(method.rawValue)
+      }
+    return .set(RuleSet(keys.map(RuleValue.string)))
+  }
+
+  /// Calls a method of a path.
+  static func call(_ method: Method, _ path: RulePath, _ arguments: [RuleValue]) throws(RuleFault) -> RuleValue {
+    guard method == .bind else { throw .functionNotFound(method.rawValue) }
+    guard case .map(let values) = arguments[0] else { throw unsupported("path", method, arguments[0]) }
+    var segments: [RulePath.Segment] = []
+    var bound = Set<String>()
+    for segment in path.segments {
+      guard case .placeholder(let name, let isRest) = segment, let value = values[name] else {
+        segments.append(segment)
+        continue
+      }
+      guard bound.insert(name).inserted else { throw .invalidPath }
+      switch value {
+      case .path(let inner): segments += inner.segments
+      default:
+        guard !isRest else { throw .invalidPath }
+        let text = try value.convertedToText()
+        guard text.count > 0 else { throw .invalidPath }
+        segments.append(.text(text))
+      }
+    }
+    guard values.keys.allSatisfy({ bound.contains($0.string) }) else { throw .invalidPath }
+    return .path(RulePath(segments: segments))
+  }
+
+  /// Calls a method of a constraint.
+  static func call(
+    _ method: Method, _ constraint: RuleConstraint, _ arguments: [RuleValue]
+  ) throws(RuleFault) -> RuleValue {
+    guard method == .hasAny else { throw .functionNotFound(method.rawValue) }
+    guard case .list(let list) = arguments[0] else { throw unsupported("constraint", method, arguments[0]) }
+    guard list.items.contains(where: constraint.contains) else { throw .undecided }
+    return .bool(true)
+  }
+}
+
+/// Items of a list for membership tests by strict equality.
+private struct StrictIndex {
+  private let items: [ValueKey: [RuleValue]]
+
+  init(_ items: [RuleValue]) { self.items = Dictionary(grouping: items, by: ValueKey.init) }
+
+  /// Whether an item equals a value. Values that are equal strictly are equal by value, so that one key finds them.
+  func contains(_ value: RuleValue) -> Bool {
+    items[ValueKey(value)]?.contains { RuleEquality.strict.equal($0, value) } ?? false
+  }
+}

@@ -1,0 +1,61 @@
+import JSON
+
+/// The methods of the language's types.
+enum RuleMethods {
+  /// Calls a method of text.
+  static func call(
+    _ method: Method, _ text: RuleText, _ arguments: [RuleValue], _ regex: RuleRegex?,
+    _ budget: inout RuleBudget
+  ) throws(RuleFault) -> RuleValue {
+    try budget.spend(work: text.byteCount)
+    switch method {
+    case .size: return .int(Int64(text.count))
+    case .lower: return .text(mapASCII(text.string) { $0 >= 0x41 && $0 <= 0x5A ? $0 + 0x20 : $0 })
+    case .upper: return .text(mapASCII(text.string) { $0 >= 0x61 && $0 <= 0x7A ? $0 - 0x20 : $0 })
+    case .trim: return .text(String(RuleNumbers.trimmed(text.string)))
+    case .toUtf8: return .bytes(Array(text.string.utf8))
+    case .matches, .split, .replace:
+      guard case .string(let pattern) = arguments[0] else {
+        throw .unsupported("string.\(method.rawValue)(\(arguments[0].typeName))")
+      }
+      var replacement = RuleText("")
+      if method == .replace {
+        guard case .string(let text) = arguments[1] else {
+          throw .unsupported("string.replace(string, \(arguments[1].typeName))")
+        }
+        replacement = text
+      }
+      let compiled: RuleRegex
+      if let regex {
+        compiled = regex
+      } else {
+        try budget.spend(work: 16 * pattern.byteCount)
+        compiled = try RuleRegex(pattern, for: method)
+      }
+      switch method {
+      case .matches: return .bool(try compiled.matches(text.string, &budget))
+      case .split: return .list(.built(try compiled.split(text.string, &budget).map(RuleValue.text)))
+      default: return .text(try compiled.replace(in: text.string, with: replacement.string, &budget))
+      }
+    default: throw .functionNotFound(method.rawValue)
+    }
+  }
+
+  private static func mapASCII(_ text: String, _ transform: (UInt8) -> UInt8) -> String {
+    String(decoding: text.utf8.map(transform), as: UTF8.self)
+  }
+
+  /// Calls a method of bytes.
+  static func call(_ method: Method, _ bytes: [UInt8], _ budget: inout RuleBudget) throws(RuleFault) -> RuleValue {
+    try budget.spend(work: bytes.count)
+    switch method {
+    case .size: return .int(Int64(bytes.count))
+    case .toBase64: return .text(Base64.encode(bytes, .urlSafe))
+    case .toHexString:
+      let digits = Array("0123456789ABCDEF".utf8)
+      return .text(
+        String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self))
+    default: throw .functionNotFound(method.rawValue)
+    }
+  }
+}

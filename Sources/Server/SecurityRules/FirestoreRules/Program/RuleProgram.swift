@@ -1,0 +1,155 @@
+// The compiled form of a rules file.
+//
+// Nodes lie in one array and refer to each other by index. Names are resolved: a wildcard is a slot of the match, a
+// parameter or `let` a slot of the call. Evaluation therefore compares no names except the fields that rules read.
+
+import FirestoreModel
+
+/// A compiled rules file of Cloud Firestore.
+package struct RuleProgram: Sendable {
+  /// One operation of the program. Its payloads are indices of nodes or of the program's tables.
+  enum Node: Sendable {
+    /// A literal, in `constants`.
+    case constant(Int32)
+    /// A name that nothing declares.
+    case undeclared
+    /// A parameter or `let` of the current call.
+    case local(Int32)
+    /// A wildcard of the matched pattern, by its order from the left.
+    case wildcard(Int32)
+    case request
+    case requestMember(RequestMember)
+    case resource
+    case list(Children)
+    /// Keys and values alternate.
+    case map(Children)
+    /// A path literal, in `paths`.
+    case path(Int32)
+    /// A member of a value; its name is in `names`.
+    case member(Int32, Int32)
+    case index(Int32, Int32)
+    /// A missing end is −1.
+    case slice(Int32, from: Int32, to: Int32)
+    case call(function: Int32, Children)
+    case builtin(Builtin, Children)
+    case method(Int32, Method, Children)
+    /// A method call whose pattern is a literal and therefore compiled, in `regexes`.
+    case pattern(Int32, Method, Int32, Children)
+    /// A call that always fails after its operands, such as one of an unknown function; the fault is in `faults`.
+    case fault(Int32, Children)
+    case not(Int32)
+    case negate(Int32)
+    case and(Int32, Int32)
+    case or(Int32, Int32)
+    case binary(Expression.Operator, Int32, Int32)
+    case type(Int32, RuleType)
+    case conditional(Int32, Int32, Int32)
+  }
+
+  /// The children of a node: a range of `children`.
+  struct Children: Sendable {
+    var start: Int32
+    var count: Int32
+    var range: Range<Int> { Int(start)..<Int(start + count) }
+  }
+
+  /// A part of a path literal.
+  enum PathPart: Sendable {
+    case segment(RulePath.Segment)
+    case interpolation(Int32)
+  }
+
+  /// A member of `request`.
+  enum RequestMember: String, Sendable, CaseIterable {
+    case auth, method, path, time, resource, query
+  }
+
+  /// A function of the file.
+  struct Function: Sendable {
+    var name: String
+    var parameterCount: Int
+    /// The values of the lets, in order.
+    var lets: [Int32]
+    var result: Int32
+  }
+
+  /// An allow statement with its complete pattern.
+  struct Statement: Sendable {
+    /// Index of the pattern.
+    var pattern: Int
+    var methods: Set<RuleMethod>
+    /// The condition; −1 allows always.
+    var condition: Int32
+    var position: SourcePosition
+  }
+
+  /// The nodes.
+  var nodes: [Node] = []
+  /// The literals.
+  var constants: [RuleValue] = []
+  /// The names of members.
+  var names: [RuleText] = []
+  /// The path literals.
+  var paths: [[PathPart]] = []
+  /// The faults of calls that always fail.
+  var faults: [RuleFault] = []
+  /// Children of nodes with several of them.
+  var children: [Int32] = []
+  /// The place of each node's first character.
+  var positions: [SourcePosition] = []
+  /// The functions.
+  var functions: [Function] = []
+  /// The patterns of blocks with allow statements, in the order of the file.
+  var patterns: [MatchPattern] = []
+  /// The allow statements, in the order of the file.
+  var statements: [Statement] = []
+  /// Patterns that are literals, compiled.
+  var regexes: [RuleRegex] = []
+  /// The version of the file.
+  var version = SyntaxTree.Version.one
+  /// The text, for denials that operators read.
+  package var source = ""
+  /// The warnings of the compiler.
+  package var warnings: [RulesIssue] = []
+
+  /// Compiles a rules file.
+  ///
+  /// - Throws: all findings, if one of them is an error.
+  package init(compiling source: String) throws(RulesError) {
+    guard source.utf8.count <= Self.maximumSourceBytes else {
+      throw RulesError([
+        RulesIssue(.error, at: nil, "Rules content exceeds \(Self.maximumSourceBytes) bytes.")
+      ])
+    }
+    var parser = Parser(source)
+    parser.parse()
+    if parser.issues.contains(where: { $0.severity == .error }) { throw RulesError(parser.issues) }
+    var checker = Checker(parser.tree)
+    checker.check()
+    if checker.issues.contains(where: { $0.severity == .error }) { throw RulesError(checker.issues) }
+    var compiler = RuleCompiler(parser.tree)
+    compiler.compile()
+    self = compiler.program
+    self.source = source
+    warnings = Array(Set(checker.issues)).sorted()
+  }
+
+  init() {}
+
+  /// The limit of a rules file, in bytes of UTF-8.
+  package static let maximumSourceBytes = 256 * 1024
+}
+
+/// A method that a rule allows.
+package enum RuleMethod: String, Hashable, Sendable, CaseIterable {
+  case get, list, create, update, delete
+
+  /// The methods of a name in an allow statement, in any case of letters; none for an unknown name.
+  static func named(_ name: String) -> [RuleMethod] {
+    switch name.lowercased() {
+    case "read": [.get, .list]
+    case "write": [.create, .update, .delete]
+    case let name: RuleMethod(rawValue: name).map { [$0] } ?? []
+    }
+  }
+}

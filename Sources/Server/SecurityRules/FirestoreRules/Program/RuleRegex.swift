@@ -1,0 +1,122 @@
+/// A regular expression of a rule, compiled for the method that uses it.
+package struct RuleRegex: Sendable {
+  /// The compiled pattern: of the complete text for `matches`, of its parts for `replace` and `split`.
+  let pattern: Pattern
+
+  /// Compiles a pattern in the syntax of RE2.
+  ///
+  /// - Throws: a fault with the pattern if it has an error or is too large.
+  init(_ text: RuleText, for method: Method) throws(RuleFault) {
+    do {
+      pattern = try RE2Pattern.compile(text.string, matchesWholeText: method == .matches)
+    } catch {
+      throw .invalidPattern(text.string)
+    }
+  }
+}
+
+extension RuleRegex {
+  /// Whether the pattern matches the complete text. The pattern must be compiled for `matches`.
+  func matches(_ text: String, _ budget: inout RuleBudget) throws(RuleFault) -> Bool {
+    try budget.match { (steps) throws(PatternBudget.Exhausted) in
+      try pattern.matches(in: text.unicodeScalars.lazy.map(\.value), budget: &steps)
+    }
+  }
+
+  /// The parts between the matches, without empty ones at the end, but at least one.
+  func split(_ text: String, _ budget: inout RuleBudget) throws(RuleFault) -> [String] {
+    let units = text.unicodeScalars.map(\.value)
+    var parts: [String] = []
+    var start = 0
+    for groups in try allMatches(in: units, &budget) {
+      guard let range = groups[0] else { continue }
+      parts.append(Self.text(units[start..<range.lowerBound]))
+      start = range.upperBound
+    }
+    parts.append(Self.text(units[start...]))
+    while parts.count > 1, parts.last?.isEmpty == true { parts.removeLast() }
+    return parts
+  }
+
+  /// The text with every match replaced. `$1` and `$0` stand for groups, a backslash for the character behind it.
+  ///
+  /// - Throws: a fault for a group that the pattern does not have.
+  func replace(in text: String, with template: String, _ budget: inout RuleBudget) throws(RuleFault) -> String {
+    let units = text.unicodeScalars.map(\.value)
+    let parts = try templateParts(template)
+    var result = ""
+    var start = 0
+    for groups in try allMatches(in: units, &budget) {
+      guard let range = groups[0] else { continue }
+      result += Self.text(units[start..<range.lowerBound])
+      for part in parts {
+        switch part {
+        case .text(let text): result += text
+        case .group(let number):
+          if let group = groups[number] { result += Self.text(units[group]) }
+        }
+      }
+      try budget.spend(work: template.utf8.count + range.count)
+      if result.utf8.count > RuleBudget.maximumWork { throw .workLimit }
+      start = range.upperBound
+    }
+    return result + Self.text(units[start...])
+  }
+
+  /// All matches from the left. After an empty match the search resumes one code point later.
+  private func allMatches(
+    in units: [UInt32], _ budget: inout RuleBudget
+  ) throws(RuleFault) -> [[Range<Int>?]] {
+    var matches: [[Range<Int>?]] = []
+    var start = 0
+    while start <= units.count {
+      let groups = try budget.match { (steps) throws(PatternBudget.Exhausted) in
+        try pattern.firstMatch(
+          in: units[start...], after: start > 0 ? units[start - 1] : nil, budget: &steps)
+      }
+      guard let groups, let range = groups[0] else { break }
+      matches.append(groups.map { $0.map { ($0.lowerBound + start)..<($0.upperBound + start) } })
+      start += range.isEmpty ? range.upperBound + 1 : range.upperBound
+    }
+    return matches
+  }
+
+  private enum TemplatePart {
+    case text(String)
+    case group(Int)
+  }
+
+  private func templateParts(_ template: String) throws(RuleFault) -> [TemplatePart] {
+    var parts: [TemplatePart] = []
+    var rest = Substring(template).unicodeScalars
+    while let scalar = rest.popFirst() {
+      switch scalar {
+      case "\\":
+        guard let next = rest.popFirst() else { throw .invalidPattern(template) }
+        parts.append(.text(String(next)))
+      case "$":
+        guard let first = rest.first, var number = Self.digit(first) else { throw .invalidPattern(template) }
+        rest.removeFirst()
+        // Further digits belong to the number as long as such a group exists.
+        while let next = rest.first, let digit = Self.digit(next), number * 10 + digit <= pattern.groupCount {
+          number = number * 10 + digit
+          rest.removeFirst()
+        }
+        guard number <= pattern.groupCount else { throw .invalidPattern(template) }
+        parts.append(.group(number))
+      default: parts.append(.text(String(scalar)))
+      }
+    }
+    return parts
+  }
+
+  private static func digit(_ scalar: Unicode.Scalar) -> Int? {
+    ("0"..."9").contains(scalar) ? Int(scalar.value) - 0x30 : nil
+  }
+
+  private static func text(_ units: ArraySlice<UInt32>) -> String {
+    var text = String.UnicodeScalarView()
+    for unit in units { text.append(Unicode.Scalar(unit) ?? "\u{FFFD}") }
+    return String(text)
+  }
+}

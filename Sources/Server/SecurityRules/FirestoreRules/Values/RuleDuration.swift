@@ -1,0 +1,72 @@
+import FirestoreModel
+
+/// A span of time of at most 10,000 years in nanoseconds.
+package struct RuleDuration: Hashable, Comparable, Sendable {
+  /// Seconds, truncated toward zero.
+  package let seconds: Int64
+  /// The remaining nanoseconds, with the sign of the span.
+  package let nanoseconds: Int32
+
+  /// The greatest number of seconds, in either direction.
+  static let maximumSeconds: Int64 = 315_576_000_000
+
+  /// A span, or nil beyond the limit.
+  ///
+  /// - Parameters:
+  ///   - seconds: Seconds of any sign.
+  ///   - nanoseconds: Nanoseconds of any sign and size, which are added.
+  package init?(seconds: Int64, nanoseconds: Int64 = 0) {
+    let (sum, overflow) = seconds.addingReportingOverflow(nanoseconds / 1_000_000_000)
+    guard !overflow else { return nil }
+    var total = sum
+    var rest = nanoseconds % 1_000_000_000
+    if total > 0, rest < 0 {
+      total -= 1
+      rest += 1_000_000_000
+    } else if total < 0, rest > 0 {
+      total += 1
+      rest -= 1_000_000_000
+    }
+    let isInRange =
+      abs(total) < Self.maximumSeconds || (abs(total) == Self.maximumSeconds && rest == 0)
+    guard total > .min, isInRange else { return nil }
+    self.seconds = total
+    self.nanoseconds = Int32(rest)
+  }
+
+  /// The sum, or nil beyond the limit.
+  func adding(_ other: RuleDuration) -> RuleDuration? {
+    RuleDuration(seconds: seconds + other.seconds, nanoseconds: Int64(nanoseconds) + Int64(other.nanoseconds))
+  }
+
+  /// The span in the other direction.
+  var negated: RuleDuration { RuleDuration(seconds: -seconds, nanoseconds: -Int64(nanoseconds)) ?? self }
+
+  /// Orders by length.
+  package static func < (left: RuleDuration, right: RuleDuration) -> Bool {
+    (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
+  }
+}
+
+extension Timestamp {
+  /// The time after a span, or nil outside the years 1 to 9999.
+  func adding(_ duration: RuleDuration) -> Timestamp? {
+    var seconds = self.seconds + duration.seconds
+    var nanoseconds = Int64(self.nanoseconds) + Int64(duration.nanoseconds)
+    if nanoseconds < 0 {
+      seconds -= 1
+      nanoseconds += 1_000_000_000
+    } else if nanoseconds >= 1_000_000_000 {
+      seconds += 1
+      nanoseconds -= 1_000_000_000
+    }
+    let result = Timestamp(seconds: seconds, nanoseconds: Int32(nanoseconds))
+    return result.isInRange ? result : nil
+  }
+
+  /// The span from another time to this one, or nil beyond a span's limit.
+  func since(_ other: Timestamp) -> RuleDuration? {
+    RuleDuration(
+      seconds: seconds - other.seconds, nanoseconds: Int64(nanoseconds) - Int64(other.nanoseconds))
+  }
+}

@@ -1,0 +1,83 @@
+/// A set in rules. Numbers are members by value: 1 and 1.0 are one member.
+package struct RuleSet: Sendable {
+  /// The members.
+  let members: Set<ValueKey>
+
+  init(_ items: some Sequence<RuleValue>) { members = Set(items.lazy.map(ValueKey.init)) }
+
+  init(members: Set<ValueKey>) { self.members = members }
+
+  /// Whether a value is a member.
+  func contains(_ value: RuleValue) -> Bool { members.contains(ValueKey(value)) }
+}
+
+/// The difference of two maps, by keys.
+package struct RuleMapDiff: Sendable {
+  /// The keys that only the first map has.
+  let added: [RuleText]
+  /// The keys that only the second map has.
+  let removed: [RuleText]
+  /// The keys of both with different values.
+  let changed: [RuleText]
+  /// The keys of both with equal values.
+  let unchanged: [RuleText]
+
+  /// Compares two maps.
+  init(_ first: RuleMap, _ second: RuleMap) {
+    var (added, changed, unchanged): ([RuleText], [RuleText], [RuleText]) = ([], [], [])
+    var removed: [RuleText] = []
+    let old = Dictionary(second.entries.map { ($0.key, $0.value) }) { first, _ in first }
+    var seen = Set<RuleText>()
+    for entry in first.entries {
+      guard let other = old[entry.key] else {
+        added.append(entry.key)
+        continue
+      }
+      seen.insert(entry.key)
+      if ValueKey(entry.value) == ValueKey(other) { unchanged.append(entry.key) } else { changed.append(entry.key) }
+    }
+    for key in old.keys where !seen.contains(key) { removed.append(key) }
+    self.added = added
+    self.removed = removed
+    self.changed = changed
+    self.unchanged = unchanged
+  }
+}
+
+/// A value as a member of a set: numbers are equal by value at every depth, NaN equals NaN, and 0.0 equals −0.0.
+struct ValueKey: Hashable, Sendable {
+  let value: RuleValue
+
+  init(_ value: RuleValue) { self.value = value }
+
+  static func == (left: ValueKey, right: ValueKey) -> Bool {
+    RuleEquality.byValue.equal(left.value, right.value)
+  }
+
+  func hash(into hasher: inout Hasher) {
+    switch value {
+    case .null, .mapDiff, .constraint, .unknownPath: hasher.combine(0)
+    case .bool(let value): hasher.combine(value)
+    case .int(let value): Self.hash(Double(value), into: &hasher)
+    case .float(let value): Self.hash(value, into: &hasher)
+    case .string(let value): hasher.combine(value)
+    case .bytes(let value): hasher.combine(value)
+    case .timestamp(let value): hasher.combine(value)
+    case .duration(let value): hasher.combine(value)
+    case .latlng(let value): hasher.combine(value)
+    case .path(let value): hasher.combine(value)
+    case .vector(let value): hasher.combine(value.count)
+    case .list(let list):
+      hasher.combine(list.count)
+      for item in list.items { ValueKey(item).hash(into: &hasher) }
+    case .map(let map):
+      hasher.combine(map.count)
+      for key in map.keys.sorted(by: <) { hasher.combine(key) }
+    case .set(let set): hasher.combine(set.members)
+    }
+  }
+
+  private static func hash(_ value: Double, into hasher: inout Hasher) {
+    hasher.combine(value.isNaN ? Double.nan.bitPattern : (value == 0 ? 0.0 : value).bitPattern)
+  }
+}

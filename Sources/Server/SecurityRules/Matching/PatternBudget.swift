@@ -1,0 +1,28 @@
+/// A budget of work, shared by all matches of one evaluation.
+///
+/// A step is one instruction at one offset of the text. A match takes at most the product of both, whatever the
+/// pattern, so that the budget bounds time and not only the pattern's or the text's size.
+package struct PatternBudget: Sendable {
+  /// The budget does not suffice.
+  package struct Exhausted: Error, Sendable, Hashable {
+    package init() {}
+  }
+
+  /// The steps that remain.
+  package private(set) var steps: Int
+
+  /// A budget of `steps` steps.
+  package init(steps: Int) { self.steps = steps }
+
+  /// Adds `count` steps.
+  package mutating func add(_ count: Int) { steps += count }
+
+  /// Takes `count` steps.
+  package mutating func take(_ count: Int = 1) throws(Exhausted) {
+    guard steps >= count else {
+      steps = 0
+      throw Exhausted()
+    }
+    steps -= count
+  }
+}

@@ -1,0 +1,193 @@
+// Matches a pattern in one pass over the text, by Pike's simulation of the automaton.
+//
+// The threads of an offset are a list of instructions, in order of preference, without repeats. Each unit advances all
+// threads. Time is therefore linear in the text for every pattern: nested repetitions such as (a*)*b cost no more than
+// others. With capturing groups each thread carries the offsets of its groups.
+//
+// Invariant: a list contains each instruction at most once, so that a unit costs at most as many steps as the pattern
+// has instructions, plus one for each thread.
+
+/// One search of a pattern in a text.
+struct PatternMatcher {
+  private let pattern: Pattern
+  private var current: ThreadList
+  private var next: ThreadList
+  private var scratch: Scratch
+
+  /// - Parameter slotCount: 0 to learn only whether there is a match; 2 for its range; two more for each group.
+  init(_ pattern: Pattern, slotCount: Int) {
+    self.pattern = pattern
+    current = ThreadList(pattern.instructions.count, slotCount)
+    next = current
+    scratch = Scratch(slots: Array(repeating: -1, count: slotCount))
+  }
+
+  /// Searches a text. Returns the recorded offsets of the preferred match; nil if there is none.
+  ///
+  /// - Parameters:
+  ///   - text: the units from the offset at which the search starts.
+  ///   - before: the unit before the first one; nil at the start of the text.
+  mutating func search(
+    _ text: some Sequence<UInt32>, after before: UInt32?, budget: inout PatternBudget
+  ) throws(PatternBudget.Exhausted) -> [Int]? {
+    var units = text.makeIterator()
+    var place = Place(offset: 0, previous: before, next: units.next())
+    var match: [Int]?
+    while true {
+      // A later start is less preferred than every thread that already runs, and than a match.
+      if match == nil, place.offset == 0 || !pattern.isAnchoredAtStart {
+        scratch.start(at: place.offset)
+        try current.add(0, at: place, of: pattern, &scratch, &budget)
+      }
+      if current.threads.isEmpty, match != nil || pattern.isAnchoredAtStart { return match }
+      try budget.take(1 + current.threads.count)
+      let following = Place(
+        offset: place.offset + 1, previous: place.next, next: place.next == nil ? nil : units.next())
+      threads: for thread in current.threads {
+        switch pattern.instructions[Int(thread)] {
+        case .set(let set):
+          guard let unit = place.next, pattern.sets[Int(set)].contains(unit) else { continue }
+          current.load(thread, into: &scratch)
+          try next.add(thread + 1, at: following, of: pattern, &scratch, &budget)
+        case .match:
+          guard !scratch.slots.isEmpty else { return [] }
+          current.load(thread, into: &scratch)
+          scratch.slots[1] = place.offset
+          match = scratch.slots
+          // Threads behind this one are less preferred.
+          break threads
+        case .split, .jump, .assertion, .save: break
+        }
+      }
+      swap(&current, &next)
+      next.removeAll()
+      if place.next == nil { return match }
+      place = following
+    }
+  }
+}
+
+/// A position between two units; nil stands for an end of the text.
+private struct Place {
+  let offset: Int
+  let previous: UInt32?
+  let next: UInt32?
+}
+
+/// The memory of adding one thread.
+private struct Scratch {
+  /// An instruction to visit, or an offset to restore after all instructions behind it are visited.
+  enum Visit {
+    case instruction(Int32)
+    case restore(slot: Int, offset: Int)
+  }
+
+  var visits: [Visit] = []
+  /// The offsets that the thread has recorded.
+  var slots: [Int]
+
+  init(slots: [Int]) { self.slots = slots }
+
+  mutating func start(at offset: Int) {
+    guard !slots.isEmpty else { return }
+    for slot in slots.indices { slots[slot] = -1 }
+    slots[0] = offset
+  }
+}
+
+/// The threads at one offset.
+private struct ThreadList {
+  /// The instruction of each thread, the most preferred first.
+  private(set) var threads: [Int32] = []
+  /// The index of each instruction in `threads`; valid if that thread is this instruction.
+  private var indices: [Int32]
+  /// The recorded offsets of each instruction's thread, `slotCount` for each; -1 for none.
+  private var slots: [Int]
+  private let slotCount: Int
+
+  init(_ instructionCount: Int, _ slotCount: Int) {
+    indices = Array(repeating: 0, count: instructionCount)
+    slots = Array(repeating: -1, count: instructionCount * slotCount)
+    self.slotCount = slotCount
+  }
+
+  mutating func removeAll() { threads.removeAll(keepingCapacity: true) }
+
+  /// Copies the offsets that a thread has recorded.
+  func load(_ thread: Int32, into scratch: inout Scratch) {
+    for slot in 0..<slotCount { scratch.slots[slot] = slots[Int(thread) * slotCount + slot] }
+  }
+
+  /// Adds the threads that an instruction reaches without consuming a unit.
+  mutating func add(
+    _ instruction: Int32, at place: Place, of pattern: Pattern, _ scratch: inout Scratch,
+    _ budget: inout PatternBudget
+  ) throws(PatternBudget.Exhausted) {
+    scratch.visits.append(.instruction(instruction))
+    while let visit = scratch.visits.popLast() {
+      switch visit {
+      case .restore(let slot, let offset): scratch.slots[slot] = offset
+      case .instruction(let index):
+        guard insert(index) else { continue }
+        try budget.take()
+        switch pattern.instructions[Int(index)] {
+        case .split(let preferred, let other):
+          scratch.visits.append(.instruction(other))
+          scratch.visits.append(.instruction(preferred))
+        case .jump(let target): scratch.visits.append(.instruction(target))
+        case .assertion(let assertion):
+          if assertion.holds(between: place.previous, and: place.next) {
+            scratch.visits.append(.instruction(index + 1))
+          }
+        case .save(let slot):
+          if slot < slotCount {
+            scratch.visits.append(.restore(slot: Int(slot), offset: scratch.slots[Int(slot)]))
+            scratch.slots[Int(slot)] = place.offset
+          }
+          scratch.visits.append(.instruction(index + 1))
+        case .set, .match:
+          for slot in 0..<slotCount { slots[Int(index) * slotCount + slot] = scratch.slots[slot] }
+        }
+      }
+    }
+  }
+
+  private mutating func insert(_ thread: Int32) -> Bool {
+    let index = Int(indices[Int(thread)])
+    if index < threads.count, threads[index] == thread { return false }
+    indices[Int(thread)] = Int32(threads.count)
+    threads.append(thread)
+    return true
+  }
+}
+
+extension Pattern {
+  /// Whether the pattern matches anywhere in a text.
+  ///
+  /// - Throws: ``PatternBudget/Exhausted`` if the budget does not suffice.
+  package func matches(
+    in text: some Sequence<UInt32>, budget: inout PatternBudget
+  ) throws(PatternBudget.Exhausted) -> Bool {
+    var matcher = PatternMatcher(self, slotCount: 0)
+    return try matcher.search(text, after: nil, budget: &budget) != nil
+  }
+
+  /// The first match in a text: its range and those of the groups, in order; nil for a group that took no part.
+  ///
+  /// Of the matches at the first offset, the one that a backtracking matcher finds first is returned.
+  ///
+  /// - Parameters:
+  ///   - text: the units from the offset at which the search starts. Ranges count from its first unit.
+  ///   - before: the unit before the first one; nil at the start of the text.
+  /// - Throws: ``PatternBudget/Exhausted`` if the budget does not suffice.
+  package func firstMatch(
+    in text: some Sequence<UInt32>, after before: UInt32? = nil, budget: inout PatternBudget
+  ) throws(PatternBudget.Exhausted) -> [Range<Int>?]? {
+    var matcher = PatternMatcher(self, slotCount: 2 * (groupCount + 1))
+    guard let slots = try matcher.search(text, after: before, budget: &budget) else { return nil }
+    return stride(from: 0, to: slots.count, by: 2).map { slot in
+      let (start, end) = (slots[slot], slots[slot + 1])
+      return start >= 0 && end >= start ? start..<end : nil
+    }
+  }
+}
