@@ -45,7 +45,7 @@ extension Auth {
 
   /// Signs in with the link of an e-mail.
   ///
-  /// Google's SDK stops the program for any other link. A link comes from outside the program, so this
+  /// Google's SDK stops the program for a text that is not a sign-in link. A link comes from outside the program, so this
   /// SDK throws.
   ///
   /// - Parameters:
