@@ -20,6 +20,7 @@ let hpack: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-ht
 let tls: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: server)
 let arguments: Target.Dependency = .product(
@@ -96,7 +97,10 @@ let package = Package(
     .systemLibrary(name: "CRocksDB", path: "Sources/Server/CRocksDB"),
     .systemLibrary(name: "CZlib", path: "Sources/Server/CZlib"),
     .systemLibrary(name: "CMalloc", path: "Sources/Server/CMalloc"),
+    .systemLibrary(name: "CCrypt", path: "Sources/Server/CCrypt"),
+    .systemLibrary(name: "CArgon2", path: "Sources/Server/CArgon2"),
     module("BlockLog", in: "Server"),
+    module("Access", in: "Server", ["JSON", "Locking", "FirestoreModel", "RealtimeModel"]),
     module("EmbeddedStore", in: "Server", ["BlockLog", "Locking", "OrderedStore", "CRocksDB"]),
     module(
       "FirestoreEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
@@ -123,9 +127,19 @@ let package = Package(
         nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
       ]),
     module(
+      "Identity", in: "Server",
+      ["Access", "JSON", "Locking", "OrderedStore", "CCrypt", "CArgon2", crypto, cryptoExtras]),
+    module(
+      "IdentityEndpoints", in: "Server",
+      [
+        "Identity", "Ports", "JSON", "Locking", "OrderedStore", nio("NIOCore"), nio("NIOPosix"),
+        nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), tls, log,
+      ]),
+    module(
       "EmulatorSuite", in: "Server",
       [
-        "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
+        "Identity", "IdentityEndpoints", "FirestoreEndpoints", "RealtimeEndpoints", "Ports",
+        "FirestoreEngine", "RealtimeEngine",
         "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
         nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ]),
@@ -133,6 +147,7 @@ let package = Package(
       "HearthServer", in: "Server",
       [
         "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports",
+        "Identity", "IdentityEndpoints",
         "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
         "EmbeddedStore", "JSON", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOPosix"), tls, log,
       ]),
@@ -197,6 +212,7 @@ let package = Package(
     tests(
       of: "EmbeddedStore",
       ["EmbeddedStore", "BlockLog", "Locking", "OrderedStore", "OrderedStoreConformance"]),
+    tests(of: "Access", ["Access", "JSON", "Locking", "FirestoreModel", "RealtimeModel"]),
     tests(
       of: "FirestoreEngine",
       [
@@ -212,6 +228,15 @@ let package = Package(
     tests(of: "Ports", endpointModules + ["EndpointFixture"]),
     tests(of: "FirestoreEndpoints", endpointModules + ["EndpointFixture"]),
     tests(of: "RealtimeEndpoints", endpointModules + ["EndpointFixture"]),
+    tests(
+      of: "Identity",
+      ["Identity", "Access", "JSON", "Locking", "OrderedStore", "EmbeddedStore", crypto, cryptoExtras]),
+    tests(
+      of: "IdentityEndpoints",
+      [
+        "IdentityEndpoints", "Identity", "Access", "HearthServer", "JSON", "OrderedStore", nio("NIOCore"),
+        nio("NIOPosix"), nio("NIOHTTP1"), crypto, cryptoExtras, log,
+      ]),
     tests(of: "EmulatorSuite", endpointModules + ["EndpointFixture"]),
     tests(
       of: "Fuzz",

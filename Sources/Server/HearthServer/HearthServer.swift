@@ -11,6 +11,7 @@ import EmulatorSuite
 import FirestoreEndpoints
 import FirestoreEngine
 import Foundation
+import IdentityEndpoints
 public import Logging
 import NIOConcurrencyHelpers
 import NIOCore
@@ -22,7 +23,7 @@ import Ports
 public final class HearthServer: Sendable {
   /// An address that the server listens on.
   public struct Listener: Sendable, Equatable {
-    /// The service: `Cloud Firestore`, `Realtime Database` or `Emulator hub`.
+    /// The service: `Cloud Firestore`, `Realtime Database`, `Authentication` or `Emulator hub`.
     public var product: String
     /// The bound address.
     public var host: String
@@ -43,6 +44,7 @@ public final class HearthServer: Sendable {
     var store: any OrderedStore
     var firestore: FirestoreEngine
     var realtime: RealtimeAssembly
+    var identity: IdentityAssembly
     var suite: EmulatorDataDirectory?
     var locator: HubLocator?
     var ports: [(listener: Listener, port: ListeningPort)] = []
@@ -111,6 +113,9 @@ public final class HearthServer: Sendable {
   /// The port of the Realtime Database; nil while the server does not run or does not serve it.
   public var databasePort: Int? { listeners.first { $0.product == Self.databaseName }?.port }
 
+  /// The port of the Identity Toolkit and secure token APIs; nil while the server does not run or does not serve them.
+  public var authPort: Int? { listeners.first { $0.product == Self.authName }?.port }
+
   /// Stops the server: drains every port and closes the store. Returns when everything is closed. Later calls
   /// do nothing.
   public func stop() async {
@@ -172,6 +177,7 @@ public final class HearthServer: Sendable {
 
   static let firestoreName = "Cloud Firestore"
   static let databaseName = "Realtime Database"
+  static let authName = "Authentication"
   static let hubName = "Emulator hub"
 
   /// The version that this server reports to tools.
@@ -198,7 +204,8 @@ public final class HearthServer: Sendable {
     limits.maximumConnections = OpenFileBudget.current.connections
     limits.connections = ConnectionBudget(limits.maximumConnections)
     let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
-    var running = Running(store: store, firestore: engine, realtime: realtime)
+    let identity = IdentityAssembly(configuration, store: store, log: log)
+    var running = Running(store: store, firestore: engine, realtime: realtime, identity: identity)
     do throws(HearthError) {
       try await realtime.reportUnenforcedRules(log)
       try await engine.setIndexes(indexes)
@@ -225,6 +232,11 @@ public final class HearthServer: Sendable {
       if let address = configuration.database {
         try await listen(
           address, realtime.protocols, tls, limits, Self.databaseName, flag: "--database-port", in: &running)
+      }
+      if let address = configuration.auth, configuration.emulator {
+        try await listen(
+          address, identity.service(isTLS: tls != nil).protocols(limits), tls, limits, Self.authName,
+          flag: "--auth-port", in: &running, fallsBackToAnyPort: !configuration.authPortIsFixed)
       }
       if configuration.emulator, let address = configuration.hub {
         // The hub never uses TLS, because tools contact it before they know whether this server uses TLS.
@@ -270,10 +282,13 @@ public final class HearthServer: Sendable {
 
   /// Makes the emulator hub, which lists the ports that are already open.
   private func hub(_ running: Running) -> EmulatorHub {
-    let emulators = running.ports.map { running in
-      EmulatorHub.Emulator(
-        name: running.listener.product == Self.firestoreName ? "firestore" : "database",
-        host: running.listener.host, port: running.listener.port)
+    let names = [
+      Self.firestoreName: "firestore", Self.databaseName: "database", Self.authName: "auth",
+    ]
+    let emulators = running.ports.compactMap { running in
+      names[running.listener.product].map {
+        EmulatorHub.Emulator(name: $0, host: running.listener.host, port: running.listener.port)
+      }
     }
     return EmulatorHub(emulators, suite: running.suite, version: Self.version, process: getpid())
   }

@@ -55,6 +55,12 @@ struct Serve: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
+      "The port of authentication, 0 for any free port; also emulators.auth.port. (default: 9099, or any free port)",
+      valueName: "port"))
+  var authPort: Int?
+
+  @Option(
+    help: ArgumentHelp(
       "The port of the emulator hub, with --emulator; also emulators.hub.port. (default: 4400, or any free port)",
       valueName: "port"))
   var hubPort: Int?
@@ -139,6 +145,7 @@ struct Serve: AsyncParsableCommand {
     flags.host = host
     flags.firestorePort = firestorePort
     flags.databasePort = databasePort
+    flags.authPort = authPort
     flags.hubPort = hubPort
     flags.emulator = emulator
     flags.allowRemoteEmulator = allowRemoteEmulator

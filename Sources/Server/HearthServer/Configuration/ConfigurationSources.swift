@@ -17,6 +17,8 @@ public struct ServeFlags: Sendable {
   public var firestorePort: Int?
   /// `--database-port`.
   public var databasePort: Int?
+  /// `--auth-port`.
+  public var authPort: Int?
   /// `--hub-port`.
   public var hubPort: Int?
   /// `--emulator`.
@@ -70,6 +72,11 @@ extension HearthConfiguration {
     configuration.database = Address(
       host: host ?? file.database.host ?? "127.0.0.1",
       port: databaseFlag ?? databasePort ?? file.database.port ?? 9000)
+    let authFlag = try port(flags.authPort, "--auth-port")
+    let authVariable = try variables.port("HEARTH_AUTH_PORT")
+    let authPort = authFlag ?? authVariable ?? file.auth.port
+    configuration.auth = Address(host: host ?? file.auth.host ?? "127.0.0.1", port: authPort ?? 9099)
+    configuration.authPortIsFixed = authPort != nil
     let emulator = try variables.flag("HEARTH_EMULATOR")
     let hubFlag = try port(flags.hubPort, "--hub-port")
     let hubVariable = try variables.port("HEARTH_HUB_PORT")

@@ -15,6 +15,7 @@ struct FirebaseJSON: Equatable {
 
   var firestore = Emulator()
   var database = Emulator()
+  var auth = Emulator()
   var hub = Emulator()
   var indexFiles: [HearthConfiguration.IndexFile] = []
 
@@ -45,6 +46,7 @@ struct FirebaseJSON: Equatable {
     let emulators = try Self.object(root["emulators"], "emulators", path)
     firestore = try Self.emulator("firestore", emulators, path)
     database = try Self.emulator("database", emulators, path)
+    auth = try Self.emulator("auth", emulators, path)
     hub = try Self.emulator("hub", emulators, path)
     indexFiles = try Self.indexFiles(root["firestore"], path)
   }
