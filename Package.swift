@@ -56,6 +56,7 @@ let package = Package(
   platforms: [.macOS(.v14), .iOS(.v15)],
   products: [
     .executable(name: "hearth", targets: ["hearth"]),
+    .library(name: "FirebaseAuth", targets: ["FirebaseAuth"]),
     .library(name: "FirebaseCore", targets: ["FirebaseCore"]),
     .library(name: "FirebaseDatabase", targets: ["FirebaseDatabase"]),
     .library(name: "FirebaseFirestore", targets: ["FirebaseFirestore"]),
@@ -159,6 +160,7 @@ let package = Package(
 
     // The SDKs.
     module("FirebaseCore", in: "SDK", ["Locking"]),
+    module("FirebaseAuth", in: "SDK", ["FirebaseCore", "Locking"]),
     module("FirebaseSharedSwift", in: "SDK"),
     module(
       "FirebaseDatabase", in: "SDK",
@@ -175,7 +177,7 @@ let package = Package(
       ]),
     module(
       "Firebase", in: "SDK",
-      ["FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "FirebaseSharedSwift"]),
+      ["FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "FirebaseSharedSwift"]),
 
     // Examples; continuous integration builds and runs them.
     .executableTarget(
@@ -258,6 +260,12 @@ let package = Package(
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ]),
     tests(of: "FirebaseCore", ["FirebaseCore", "Locking"]),
+    tests(
+      of: "FirebaseAuth",
+      [
+        "FirebaseAuth", "FirebaseCore", "HearthServer", "JSON", "Locking", nio("NIOCore"), nio("NIOPosix"),
+        nio("NIOHTTP1"),
+      ]),
     tests(of: "FirebaseSharedSwift", ["FirebaseSharedSwift"]),
     tests(
       of: "FirebaseDatabase",
@@ -274,7 +282,7 @@ let package = Package(
       ]),
     tests(
       of: "Firebase",
-      ["Firebase", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "HearthServer"]),
+      ["Firebase", "FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "HearthServer"]),
   ]
 )
 

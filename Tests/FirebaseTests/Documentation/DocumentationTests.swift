@@ -15,8 +15,8 @@ import Testing
   @Test(
     "Every example in a documentation catalogue is compiled",
     arguments: [
-      ("FirebaseCore", "Core"), ("FirebaseDatabase", "Database"), ("FirebaseFirestore", "Firestore"),
-      ("Firebase", "Umbrella"),
+      ("FirebaseAuth", "Auth"), ("FirebaseCore", "Core"), ("FirebaseDatabase", "Database"),
+      ("FirebaseFirestore", "Firestore"), ("Firebase", "Umbrella"),
     ])
   func examplesAreCompiled(library: String, file: String) throws {
     let compiled = try lines("Tests/FirebaseTests/Documentation/\(file)Examples.swift")
