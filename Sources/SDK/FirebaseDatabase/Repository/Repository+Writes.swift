@@ -8,8 +8,7 @@ extension Repository {
   /// Replaces a value; the path may end in `.priority`.
   func set(_ node: Node, at path: Path, completion: @escaping WriteCompletion) {
     let id = makeIdentifier()
-    let estimate = node.resolved(existing: tree.latestNode(at: path), timestamp: serverTime)
-    raise(tree.applyUserOverwrite(at: path, estimate, id: id))
+    raise(tree.applyUserOverwrite(at: path, estimate(of: node, at: path), id: id))
     send(OutgoingWrite(id: id, path: path, change: .put(node, hash: nil)), completion)
     raise(abortTransactions(at: path))
     rerunTransactions(at: path)
@@ -19,16 +18,19 @@ extension Repository {
   func update(_ changes: [(Path, Node)], at path: Path, completion: @escaping WriteCompletion) {
     guard !changes.isEmpty else { return completion(nil) }
     let id = makeIdentifier()
-    let estimates = changes.map { relative, node in
-      let existing = tree.latestNode(at: path.appending(relative))
-      return (relative, node.resolved(existing: existing, timestamp: serverTime))
-    }
+    let estimates = changes.map { ($0, estimate(of: $1, at: path.appending($0))) }
     raise(tree.applyUserMerge(at: path, estimates, id: id))
     send(OutgoingWrite(id: id, path: path, change: .merge(changes)), completion)
     for (relative, _) in changes {
       raise(abortTransactions(at: path.appending(relative)))
     }
     for (relative, _) in changes { rerunTransactions(at: path.appending(relative)) }
+  }
+
+  /// A value with estimates in place of its server values.
+  func estimate(of node: Node, at path: Path) -> Node {
+    guard node.containsDeferred else { return node }
+    return node.resolved(existing: tree.latestNode(at: path), timestamp: serverTime)
   }
 
   private func send(_ write: OutgoingWrite, _ completion: @escaping WriteCompletion) {

@@ -79,7 +79,7 @@ final class SyncView {
     processor.apply(operation)
     cache = processor.cache
     let changes = processor.changes.changes
-    order.follow(changes)
+    order.follow(changes, to: cache.event.node)
     return events(for: changes, showsValue: showsValue(before, changes.isEmpty), to: registrations)
   }
 
