@@ -233,6 +233,7 @@ let package = Package(
       [
         "FirebaseDatabase", "FirebaseCore", "FirebaseSharedSwift", "JSON", "Locking", "RealtimeModel",
         "RealtimeWire", "HearthServer", "RandomModels", "ServerFixture", nio("NIOCore"), nio("NIOPosix"),
+        grdb,
       ]),
     tests(
       of: "FirebaseFirestore",

@@ -201,6 +201,9 @@ struct ServerConnection {
     if isConnected { send(write) }
   }
 
+  /// The writes that must survive the program: all but transactions.
+  var storedWrites: [OutgoingWrite] { writes.values.map(\.value).filter { !$0.isTransaction } }
+
   mutating func get(_ id: Int, at path: Path, query: QuerySpec) {
     gets.append((id, path, query))
     if isConnected { request(.get(path: path, query: query), .get(id)) }

@@ -35,8 +35,25 @@ extension Repository {
 
   private func send(_ write: OutgoingWrite, _ completion: @escaping WriteCompletion) {
     writeCompletions[write.id] = completion
-    storage.append(write)
+    // First the connection: a storage that replaces its file requests the connection's writes.
     connection.write(write)
+    storage.append(write)
+  }
+
+  /// Applies and sends the writes of earlier runs. Their completions ended with those runs.
+  func restoreWrites() {
+    for write in storage.restore() {
+      skipIdentifiers(upTo: write.id)
+      switch write.change {
+      case .put(let node, _):
+        raise(tree.applyUserOverwrite(at: write.path, estimate(of: node, at: write.path), id: write.id))
+      case .merge(let changes):
+        let estimates = changes.map { ($0, estimate(of: $1, at: write.path.appending($0))) }
+        raise(tree.applyUserMerge(at: write.path, estimates, id: write.id))
+      }
+      connection.write(write)
+      writeCompletions[write.id] = { _ in }
+    }
   }
 
   func writeAnswered(_ id: Int, _ error: RealtimeError?) {
@@ -65,12 +82,18 @@ extension Repository {
     delayedAnswers = []
     for (id, error) in answers { writeAnswered(id, error) }
     let operations = connection.purge()
-    storage.removeAll()
+    storage.removeAllWrites()
     raise(abortTransactions(at: .root, reason: Repository.cancelled, includingSent: true))
     transactions.forgetBatches()
     raise(tree.purgeWrites())
     let completions = writeCompletions.sorted { $0.key < $1.key }.map(\.value)
     writeCompletions = [:]
     return completions + operations.compactMap { disconnectCompletions.removeValue(forKey: $0.id) }
+  }
+}
+
+extension Repository: StorageSource {
+  var storageContents: StorageContents {
+    StorageContents(writes: connection.storedWrites, queries: tree.observedQueries)
   }
 }
