@@ -272,6 +272,7 @@ let package = Package(
       [
         "FirebaseDatabase", "FirebaseCore", "FirebaseSharedSwift", "JSON", "Locking", "RealtimeModel",
         "RealtimeWire", "HearthServer", "RandomModels", "ServerFixture", nio("NIOCore"), nio("NIOPosix"),
+        grdb,
       ]),
     tests(
       of: "FirebaseFirestore",

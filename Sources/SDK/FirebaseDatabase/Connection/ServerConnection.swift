@@ -74,7 +74,7 @@ struct ServerConnection {
   private var unansweredListens: [Listen: Int64] = [:]
   /// Every listen without an answer, given up ones too, in the order in which the server answers them.
   private var sentListens: [ListenTarget: [SentListen]] = [:]
-  private var writes: [Outstanding<OutgoingWrite>] = []
+  private var writes = PendingQueue<Outstanding<OutgoingWrite>>()
   private var gets: [(id: Int, path: Path, query: QuerySpec)] = []
   private var disconnectOperations: [Outstanding<DisconnectOperation>] = []
   private var actions: [ConnectionAction] = []
@@ -154,13 +154,18 @@ struct ServerConnection {
     requests = [:]
     unansweredListens = [:]
     sentListens = [:]
-    let cut = writes.filter { $0.isSent && $0.value.isTransaction }
-    writes.removeAll { $0.isSent && $0.value.isTransaction }
-    for index in writes.indices { writes[index].isSent = false }
+    var cut: [OutgoingWrite] = []
+    writes.update { write in
+      if write.isSent, write.value.isTransaction {
+        cut.append(write.value)
+        return nil
+      }
+      return Outstanding(value: write.value)
+    }
     for index in disconnectOperations.indices { disconnectOperations[index].isSent = false }
     for write in cut {
       let error = RealtimeError(.init(rawValue: "disconnect"), "The connection was lost")
-      actions.append(.report(.writeAnswered(write.value.id, error)))
+      actions.append(.report(.writeAnswered(write.id, error)))
     }
     if wasConnected { actions.append(.report(.disconnected)) }
     guard interrupts.isEmpty else { return }
@@ -192,9 +197,12 @@ struct ServerConnection {
   }
 
   mutating func write(_ write: OutgoingWrite) {
-    writes.append(Outstanding(value: write))
-    if isConnected { sendWrite(at: writes.count - 1) }
+    writes.append(write.id, Outstanding(value: write, isSent: isConnected))
+    if isConnected { send(write) }
   }
+
+  /// The writes that must survive the program: all but transactions.
+  var storedWrites: [OutgoingWrite] { writes.values.map(\.value).filter { !$0.isTransaction } }
 
   mutating func get(_ id: Int, at path: Path, query: QuerySpec) {
     gets.append((id, path, query))
@@ -216,7 +224,7 @@ struct ServerConnection {
   /// - Returns: the operations, which nobody will answer now.
   mutating func purge() -> [DisconnectOperation] {
     defer {
-      writes = []
+      writes = PendingQueue()
       disconnectOperations = []
     }
     return disconnectOperations.map(\.value)
@@ -292,8 +300,7 @@ struct ServerConnection {
       let warnings = ServerConnection.warnings(in: response.payload)
       actions.append(.report(.listenAnswered(listen, warnings: warnings, error)))
     case .write(let id):
-      guard let index = writes.firstIndex(where: { $0.value.id == id }) else { return }
-      writes.remove(at: index)
+      guard writes.remove(id) != nil else { return }
       actions.append(.report(.writeAnswered(id, error)))
     case .get(let id):
       guard let index = gets.firstIndex(where: { $0.id == id }) else { return }
@@ -330,7 +337,8 @@ struct ServerConnection {
       request(.stats([statsName: 1]), .other)
     }
     for (listen, _) in listens.sorted(by: { $0.value < $1.value }) { send(listen) }
-    for index in writes.indices { sendWrite(at: index) }
+    writes.update { Outstanding(value: $0.value, isSent: true) }
+    writes.forEach { send($1.value) }
     for get in gets { request(.get(path: get.path, query: get.query), .get(get.id)) }
     for index in disconnectOperations.indices { sendDisconnectOperation(at: index) }
   }
@@ -343,9 +351,7 @@ struct ServerConnection {
     actions.append(.sendListen(listen, number: number))
   }
 
-  private mutating func sendWrite(at index: Int) {
-    writes[index].isSent = true
-    let write = writes[index].value
+  private mutating func send(_ write: OutgoingWrite) {
     switch write.change {
     case .put(let node, let hash):
       request(.put(path: write.path, data: node, hash: hash), .write(write.id))

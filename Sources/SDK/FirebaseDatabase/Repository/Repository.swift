@@ -26,7 +26,7 @@ final class Repository: @unchecked Sendable {
   let storage: any ClientStorage
   private let tls: NIOSSLContext?
 
-  var tree = SyncTree()
+  let tree: SyncTree
   var information = SyncTree()
   var connection: ServerConnection
   var transactions = TransactionQueue()
@@ -45,6 +45,8 @@ final class Repository: @unchecked Sendable {
   /// The value of `.info`.
   var informationNode = Node.empty
   private var transport: Transport?
+  /// Calls of the app that wait for the commit of the current step.
+  private var deliveries: [@Sendable () -> Void] = []
   private var lastIdentifier = 0
   private var hasStarted = false
   /// Whether the app is gone.
@@ -72,6 +74,7 @@ final class Repository: @unchecked Sendable {
     self.endpoint = endpoint
     self.callbackQueue = callbackQueue
     self.storage = storage
+    tree = SyncTree(storage: storage)
     var context: NIOSSLContext?
     if endpoint.isSecure {
       do {
@@ -87,6 +90,7 @@ final class Repository: @unchecked Sendable {
     connection = ServerConnection(
       seed: UInt64.random(in: 0 ... .max),
       statsName: "sdk.swift.\(FirebaseVersion().replacingOccurrences(of: ".", with: "-"))")
+    (storage as? DiskStorage)?.source = self
   }
 
   /// Runs work on the core's queue, in the order of the calls.
@@ -103,6 +107,7 @@ final class Repository: @unchecked Sendable {
   private func start() {
     guard !hasStarted else { return }
     hasStarted = true
+    restoreWrites()
     updateInformation("connected", .leaf(.bool(false)))
     connection.connect()
   }
@@ -111,6 +116,11 @@ final class Repository: @unchecked Sendable {
   func makeIdentifier() -> Int {
     lastIdentifier += 1
     return lastIdentifier
+  }
+
+  /// Makes the next numbers larger than one of an earlier run.
+  func skipIdentifiers(upTo last: Int) {
+    lastIdentifier = max(lastIdentifier, last)
   }
 
   /// Milliseconds since 1970 by the server's clock, as well as it is known.
@@ -140,7 +150,7 @@ final class Repository: @unchecked Sendable {
         observers[id] = nil
         guard let cancel = observer.cancel else { continue }
         let cause = error.asNSError(at: event.path)
-        callbackQueue.async { cancel(cause) }
+        deliver { cancel(cause) }
       case .value(let node): deliver(node, event.path, nil, event, observer)
       case .child(_, let key, let node, let previous):
         deliver(node, event.path.child(key), previous, event, observer)
@@ -160,15 +170,29 @@ final class Repository: @unchecked Sendable {
       }
     }
     let snapshot = DataSnapshot(node: node, path: path, ordering: event.ordering, repository: self)
-    callbackQueue.async {
+    deliver {
       observer.deliver(SnapshotEvent(snapshot: snapshot, previousKey: previous?.text))
     }
   }
 
+  /// Calls the app on the callback queue, after the changes of the current step are stored.
+  func deliver(_ call: @escaping @Sendable () -> Void) {
+    deliveries.append(call)
+  }
+
   // MARK: The connection
 
-  /// Performs the actions of the sync trees and the connection until none remain.
+  /// Ends a step: performs the actions of the sync trees and the connection until none remain, stores the changes, and
+  /// calls the app.
   func flush() {
+    performActions()
+    storage.commit()
+    let calls = deliveries
+    deliveries = []
+    for call in calls { callbackQueue.async(execute: call) }
+  }
+
+  private func performActions() {
     while true {
       for action in information.takeActions() { performInformation(action) }
       for action in tree.takeActions() {
@@ -258,6 +282,8 @@ final class Repository: @unchecked Sendable {
       guard !repository.hasEnded else { return }
       repository.connection.interrupt(.shutdown, at: Repository.uptime)
       repository.observers = [:]
+      // Before the writes are cancelled, so that they remain stored for the next run.
+      repository.storage.close()
       _ = repository.takeBackWrites()
       repository.hasEnded = true
     }
