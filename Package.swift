@@ -238,7 +238,7 @@ let package = Package(
       of: "FirebaseFirestore",
       [
         "FirebaseFirestore", "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel",
-        "FirestoreProtobuf", "FirestoreWire", "HearthServer", "ServerFixture", protobuf,
+        "FirestoreProtobuf", "FirestoreWire", "HearthServer", "ServerFixture", protobuf, grdb,
         nio("NIOCore"), nio("NIOPosix"),
       ]),
     tests(
