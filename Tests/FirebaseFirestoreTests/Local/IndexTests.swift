@@ -128,7 +128,7 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
 @Suite("Cache indexes", .timeLimit(.minutes(10))) struct IndexTests {
   @Test(
     "queries return the same results with and without indexes", arguments: CacheKind.allCases,
-    1...6 as ClosedRange<UInt64>)
+    1...3 as ClosedRange<UInt64>)
   func sameResults(kind: CacheKind, seed: UInt64) throws {
     var generator = Generator(random: SplitMix(seed: seed))
     let (memory, cache) = (CacheFixture(.memory), CacheFixture(kind))

@@ -77,7 +77,7 @@ extension FirestoreClient {
             + " document.)"))
     }
     let metadata = SnapshotMetadata(
-      hasPendingWrites: view.mutated.contains(name), isFromCache: view.fromCache)
+      hasPendingWrites: view.documents.isPending(name), isFromCache: view.fromCache)
     return .success((document, metadata))
   }
 

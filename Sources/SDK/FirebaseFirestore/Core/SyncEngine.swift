@@ -210,7 +210,8 @@ struct SyncEngine {
   mutating func raise(_ changes: DocumentChanges, event: RemoteEvent? = nil) {
     var snapshots: [ViewSnapshot] = []
     for query in viewOrder {
-      guard var view = views[query], let target = targetOfQuery[query] else { continue }
+      // The view leaves the dictionary, so that its sets are changed in place.
+      guard let target = targetOfQuery[query], var view = views.removeValue(forKey: query) else { continue }
       var pending = view.compute(changes)
       if pending.needsRefill, let documents = refill(query) {
         pending = view.compute(
