@@ -239,7 +239,7 @@ let package = Package(
       [
         "FirebaseFirestore", "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel",
         "FirestoreProtobuf", "FirestoreWire", "HearthServer", "ServerFixture", protobuf, grdb,
-        nio("NIOCore"), nio("NIOPosix"),
+        nio("NIOCore"), nio("NIOPosix"), http2, hpack,
       ]),
     tests(
       of: "Firebase",

@@ -81,6 +81,13 @@ enum TestClient {
     firestore.useEmulator(withHost: "127.0.0.1", port: port)
     return firestore
   }
+
+  /// A new instance for the app and the cache of one that was terminated.
+  static func again(_ old: Firestore) -> Firestore {
+    let firestore = Firestore.firestore(app: old.app)
+    firestore.settings = old.settings
+    return firestore
+  }
 }
 
 /// A value that is protected by a lock.

@@ -130,7 +130,8 @@ public final class Firestore: NSObject, Sendable {
       }
       let client = FirestoreClient(
         database: databaseName, appID: app.options.googleAppID, address: address,
-        callbackQueue: settings.dispatchQueue, cache: cache(for: settings))
+        callbackQueue: settings.dispatchQueue, cache: cache(for: settings),
+        credentials: CallCredentials(auth: app.authTokens, appCheck: app.appCheckTokens))
       state.client = client
       return client
     }

@@ -39,22 +39,38 @@ final class FirestoreClient: @unchecked Sendable {
   private var completions: [CompletionID: @Sendable (FirestoreError?) -> Void] = [:]
   private var nextNumber = 0
   private var isTerminated = false
+  /// The observation of the signed-in user, until the client ends.
+  private var userObservation: TokenObservation?
 
   init(
     database: DatabaseName, appID: String, address: ServerAddress, callbackQueue: DispatchQueue,
-    cache: CacheChoice
+    cache: CacheChoice, credentials: CallCredentials = CallCredentials()
   ) {
     self.database = database
     self.callbackQueue = callbackQueue
-    datastore = Datastore(database: database, appID: appID, connection: ClientGRPCConnection(address))
+    datastore = Datastore(
+      database: database, appID: appID, connection: ClientGRPCConnection(address), credentials: credentials)
     // Until the first event, which opens the cache.
     engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 0)
     event { client in
       client.engine = SyncEngine(
         persistence: cache.open(client.database), seed: UInt64.random(in: 0...UInt64.max))
+      client.follow(credentials)
       client.engine.enableNetwork()
       if let size = cache.size, size != FirestoreCacheSizeUnlimited {
         client.engine.keepCache(within: Int(size))
+      }
+    }
+  }
+
+  /// Uses the queue of the signed-in user from now on.
+  private func follow(_ credentials: CallCredentials) {
+    if let user = credentials.user { engine.become(user: user) }
+    userObservation = credentials.observeUser { [weak self] user in
+      self?.event { client in
+        guard !client.isTerminated, credentials.user != user else { return }
+        credentials.user = user
+        client.engine.become(user: user)
       }
     }
   }
@@ -167,6 +183,7 @@ final class FirestoreClient: @unchecked Sendable {
     event { client in
       if !client.isTerminated {
         client.isTerminated = true
+        client.userObservation?.cancel()
         client.hasEnded.withLock { $0 = true }
         for id in client.engine.shutDown() {
           if let listener = client.listeners.removeValue(forKey: id) {
@@ -315,7 +332,7 @@ final class FirestoreClient: @unchecked Sendable {
     case .send(let kind, let request): send(kind, request)
     case .startTimer(let timer, let seconds): start(timer, seconds)
     case .stopTimer(let timer): timers.removeValue(forKey: timer)?.cancel()
-    case .renewToken: break
+    case .renewToken: datastore.credentials.reject()
     case .warn(let message): FirestoreLog.warning("I-FST000001", message)
     }
   }
