@@ -123,7 +123,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
   }
 
   @Test(
-    "a damaged file is set aside and replaced by an empty cache",
+    "a damaged file is renamed and replaced by an empty cache",
     arguments: [0, 24, 100, 4_096, 9_000, 20_000])
   func damage(offset: Int) throws {
     var store = try open()
@@ -155,7 +155,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     reopened.persistence.close()
   }
 
-  @Test("a file of another kind, and one of a newer version, are set aside")
+  @Test("a file of another kind, and one of a newer version, are renamed and replaced")
   func foreignFiles() throws {
     try FileManager.default.createDirectory(at: cache.folder, withIntermediateDirectories: true)
     try Data(
@@ -165,8 +165,8 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     var store = try open()
     _ = try store.write([Write(.delete(name("a")))], at: .epoch)
     store.persistence.close()
-    let aside = cache.folder.appendingPathComponent("damaged.sqlite").path
-    #expect(FileManager.default.fileExists(atPath: aside))
+    let renamed = cache.folder.appendingPathComponent("damaged.sqlite").path
+    #expect(FileManager.default.fileExists(atPath: renamed))
     let newer = try DatabaseQueue(path: cache.file.path)
     try newer.write { try $0.execute(sql: "PRAGMA user_version = 1000") }
     try newer.close()

@@ -12,7 +12,7 @@ enum CacheKind: String, CaseIterable, CustomTestStringConvertible {
   var testDescription: String { rawValue }
 }
 
-/// Opens caches of one kind in a folder of its own.
+/// Opens caches of one kind in a new folder.
 final class CacheFixture {
   let kind: CacheKind
   let folder: URL

@@ -36,7 +36,7 @@ extension SyncEngine {
     act(.startTimer(.recovery, seconds: recoveryBackoff.next()))
   }
 
-  /// Stops the streams for a reason. What the views show becomes uncertain.
+  /// Stops the streams for a reason. The views become uncertain.
   mutating func goOffline(_ cause: OfflineCause) {
     offlineCauses.insert(cause)
     closeStreams()

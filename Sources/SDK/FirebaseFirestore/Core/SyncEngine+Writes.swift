@@ -97,7 +97,7 @@ extension SyncEngine {
     raise(changes)
   }
 
-  /// Takes back a batch that the server refused, then reports the error.
+  /// Removes a batch that the server refused, then reports the error.
   mutating func reject(_ batch: MutationBatch, _ error: FirestoreError) throws(PersistenceFailure) {
     let changes = try store.reject(batch)
     finish(batch.id, error)

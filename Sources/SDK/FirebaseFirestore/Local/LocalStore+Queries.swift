@@ -154,7 +154,7 @@ extension LocalStore {
   }
 
   /// The first matching documents of a collection by an ordered index, and those that tie with the last of them; nil
-  /// where truncated values do not tell the order.
+  /// where truncated values leave the order open.
   private func first(
     _ limit: Int, of query: ClientQuery, by plan: IndexPlan, in path: ResourcePath,
     without overlays: [DocumentName: Overlay]

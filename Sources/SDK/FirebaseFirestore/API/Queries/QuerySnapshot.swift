@@ -6,7 +6,7 @@ import Locking
 
 /// A query's result at one moment, and what changed since the snapshot before.
 public final class QuerySnapshot: NSObject, Sendable {
-  /// What is made on the first request and then kept.
+  /// The values that the first access makes.
   private struct Made {
     var documents: [QueryDocumentSnapshot]?
     var changes: [Bool: [DocumentChange]] = [:]

@@ -125,8 +125,8 @@ final class CacheFolder: Sendable {
 
   // MARK: Files
 
-  /// Moves the database file out of the way, in place of one that was moved before. Returns its new name.
-  func setAside() throws -> URL {
+  /// Renames the database file, in place of one that was renamed before. Returns its new name.
+  func quarantine() throws -> URL {
     let target = url.appendingPathComponent("damaged.sqlite")
     for suffix in ["", "-wal", "-shm"] {
       try? FileManager.default.removeItem(atPath: target.path + suffix)

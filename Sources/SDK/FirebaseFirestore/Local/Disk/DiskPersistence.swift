@@ -41,7 +41,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   var lastTarget: TargetID = 0
   var sequence = 0
 
-  /// Opens the cache of a folder. A damaged file is set aside, and an empty one takes its place.
+  /// Opens the cache of a folder. A damaged file is renamed, and an empty one takes its place.
   ///
   /// - Throws: the error of the file system or of SQLite if no cache can be opened.
   init(_ folder: CacheFolder, database: DatabaseName) throws {
@@ -101,11 +101,11 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     lastTarget = max(lastTarget, try Int32.fetchOne(db, sql: "SELECT MAX(number) FROM targets") ?? 0)
   }
 
-  /// Sets the damaged file aside and opens an empty one.
+  /// Renames the damaged file and opens an empty one.
   private func replace(_ error: any Error) throws {
     try? queue?.close()
     queue = nil
-    let place = try folder.setAside()
+    let place = try folder.quarantine()
     FirestoreLog.error(
       "I-FST000009",
       "The cache is damaged (\(error)). It was moved to \(place.path), and an empty cache takes its place. Cached"
