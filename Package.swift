@@ -278,8 +278,8 @@ let package = Package(
       of: "FirebaseFirestore",
       [
         "FirebaseFirestore", "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel",
-        "FirestoreProtobuf", "FirestoreWire", "HearthServer", "ServerFixture", protobuf,
-        nio("NIOCore"), nio("NIOPosix"),
+        "FirestoreProtobuf", "FirestoreWire", "HearthServer", "ServerFixture", protobuf, grdb,
+        nio("NIOCore"), nio("NIOPosix"), http2, hpack,
       ]),
     tests(
       of: "Firebase",

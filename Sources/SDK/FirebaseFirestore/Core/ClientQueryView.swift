@@ -14,7 +14,6 @@ enum LimboChange: Equatable {
 /// Changes to a view that were computed and not yet applied.
 struct PendingViewChanges {
   var documents: DocumentSet
-  var mutated: Set<DocumentName>
   var changes = ViewChangeSet()
   /// Whether a limit lost a document, so that the query has to be run again.
   var needsRefill = false
@@ -23,8 +22,9 @@ struct PendingViewChanges {
 struct ClientQueryView {
   let query: ClientQuery
   private var documents: DocumentSet
-  private var mutated: Set<DocumentName> = []
   private var limbo: Set<DocumentName> = []
+  /// Whether `limbo` lacks changes, so that it has to be found among all documents.
+  private var isLimboStale = true
   private(set) var isCurrent = false
   private var hasCachedResults = false
   /// Whether the last snapshot was in sync; nil before the first.
@@ -42,20 +42,20 @@ struct ClientQueryView {
 
   /// Computes the changes of the view for changed documents, without applying them.
   func compute(_ changed: DocumentChanges, after previous: PendingViewChanges? = nil) -> PendingViewChanges {
-    var result = previous ?? PendingViewChanges(documents: documents, mutated: mutated)
+    var result = previous ?? PendingViewChanges(documents: documents)
     result.needsRefill = false
     let old = result.documents
     let isFull = query.limit.map { old.count == $0 } ?? false
     let lastInLimit = isFull && !query.isLimitToLast ? old.last : nil
     let firstInLimit = isFull && query.isLimitToLast ? old.first : nil
     var removed: Set<DocumentName> = []
-    var inserted: [CachedDocument] = []
+    var inserted: [ShownDocument] = []
     for (name, document) in changed {
       let before = old[name]
       let after = query.matches(document) ? document : nil
-      let wasPending = before != nil && mutated.contains(name)
+      let wasPending = before != nil && documents.isPending(name)
       let isPending =
-        after.map { $0.hasLocalChanges || (mutated.contains(name) && $0.hasCommittedChanges) } ?? false
+        after.map { $0.hasLocalChanges || (documents.isPending(name) && $0.hasCommittedChanges) } ?? false
       switch (before, after) {
       case (nil, nil): continue
       case (let before?, let after?):
@@ -70,16 +70,15 @@ struct ClientQueryView {
         } else {
           continue
         }
-        inserted.append(after)
+        inserted.append(ShownDocument(after, isPending: isPending))
       case (nil, let after?):
         result.changes.track(.added, after)
-        inserted.append(after)
+        inserted.append(ShownDocument(after, isPending: isPending))
       case (let before?, nil):
         result.changes.track(.removed, before)
         removed.insert(name)
         if isFull { result.needsRefill = true }
       }
-      if isPending { result.mutated.insert(name) } else { result.mutated.remove(name) }
     }
     result.documents.apply(removed: removed, inserted: inserted)
     if let limit = query.limit {
@@ -87,7 +86,6 @@ struct ClientQueryView {
         let surplus = query.isLimitToLast ? result.documents.first : result.documents.last
       {
         result.documents.remove(surplus.name)
-        result.mutated.remove(surplus.name)
         result.changes.track(.removed, surplus)
       }
     }
@@ -105,21 +103,25 @@ struct ClientQueryView {
   ) -> (snapshot: ViewSnapshot?, limbo: [LimboChange]) {
     let old = documents
     documents = pending.documents
-    mutated = pending.mutated
     if let change = targetChange {
       synced.formUnion(change.added)
       synced.subtract(change.removed)
       isCurrent = change.isCurrent
       hasCachedResults = !change.resumeToken.isEmpty
     }
-    let limboChanges = resolvesLimbo && !isPendingReset ? updateLimbo() : []
+    var limboChanges: [LimboChange] = []
+    if resolvesLimbo, !isPendingReset, isCurrent {
+      limboChanges = updateLimbo(of: pending, targetChange)
+    } else {
+      isLimboStale = true
+    }
     let isSynced = limbo.isEmpty && isCurrent && !isPendingReset
     let syncStateChanged = isSynced != wasSynced
     wasSynced = isSynced
     let changes = pending.changes.sorted(by: query)
     guard !changes.isEmpty || syncStateChanged else { return (nil, limboChanges) }
     let snapshot = ViewSnapshot(
-      query: query, documents: documents, oldDocuments: old, changes: changes, mutated: mutated,
+      query: query, documents: documents, oldDocuments: old, changes: changes,
       fromCache: !isSynced, syncStateChanged: syncStateChanged, excludesMetadataChanges: false,
       hasCachedResults: targetChange.map { !$0.resumeToken.isEmpty } ?? false)
     return (snapshot, limboChanges)
@@ -129,28 +131,33 @@ struct ClientQueryView {
   mutating func applyOnlineState(_ state: OnlineState) -> ViewSnapshot? {
     guard isCurrent, state == .offline else { return nil }
     isCurrent = false
-    let unchanged = PendingViewChanges(documents: documents, mutated: mutated)
+    let unchanged = PendingViewChanges(documents: documents)
     return apply(unchanged, resolvesLimbo: false).snapshot
   }
 
   /// The first snapshot of a listener that is added later.
   var initialSnapshot: ViewSnapshot {
     .initial(
-      query: query, documents: documents, mutated: mutated, fromCache: wasSynced != true,
-      hasCachedResults: hasCachedResults)
+      query: query, documents: documents, fromCache: wasSynced != true, hasCachedResults: hasCachedResults)
   }
 
   // MARK: Limbo
 
-  private mutating func updateLimbo() -> [LimboChange] {
-    guard isCurrent else { return [] }
-    let old = limbo
-    limbo = []
-    for document in documents.ordered
-    where !synced.contains(document.name) && !document.hasLocalChanges {
-      limbo.insert(document.name)
+  /// Updates limbo for the documents that changed, and those that the target gained or lost.
+  private mutating func updateLimbo(
+    of pending: PendingViewChanges, _ targetChange: TargetChange?
+  ) -> [LimboChange] {
+    var names = Set(pending.changes.changes.keys)
+    if let targetChange { names.formUnion(targetChange.added.union(targetChange.removed)) }
+    if isLimboStale { names = limbo.union(documents.ordered.map(\.name)) }
+    isLimboStale = false
+    var left: [DocumentName] = []
+    var entered: [DocumentName] = []
+    for name in names {
+      let isInLimbo = documents[name].map { !synced.contains(name) && !$0.hasLocalChanges } ?? false
+      if isInLimbo, limbo.insert(name).inserted { entered.append(name) }
+      if !isInLimbo, limbo.remove(name) != nil { left.append(name) }
     }
-    let left = old.subtracting(limbo).sorted().map(LimboChange.left)
-    return left + limbo.subtracting(old).sorted().map(LimboChange.entered)
+    return left.sorted().map(LimboChange.left) + entered.sorted().map(LimboChange.entered)
   }
 }

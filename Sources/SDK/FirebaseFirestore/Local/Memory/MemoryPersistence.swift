@@ -7,9 +7,8 @@ import FirestoreModel
 /// collection and not the cache.
 struct MemoryPersistence: Persistence {
   private struct UserState {
-    var batches: [MutationBatch] = []
+    var queue = MutationQueue()
     var overlays: [ResourcePath: [DocumentName: Overlay]] = [:]
-    var nextBatch: BatchID = 1
   }
 
   private let isEager: Bool
@@ -17,6 +16,12 @@ struct MemoryPersistence: Persistence {
   private var user: UserID = nil
   private var nextBatch: BatchID = 1
   private var documents: [ResourcePath: [DocumentName: CachedDocument]] = [:]
+  /// The documents of each collection in the order in which they were read.
+  private var recent: [ResourcePath: SortedKeys] = [:]
+  /// The size of all documents, roughly, in bytes.
+  private var documentBytes = 0
+  /// The number of documents in targets, each counted for every target.
+  private var membershipCount = 0
   private var targets: [Target: TargetData] = [:]
   private var keys: [TargetID: Set<DocumentName>] = [:]
   private var targetsOfKey: [DocumentName: Set<TargetID>] = [:]
@@ -34,10 +39,12 @@ struct MemoryPersistence: Persistence {
   /// - Parameter isEager: whether documents go at once when nothing refers to them.
   init(isEager: Bool) { self.isEager = isEager }
 
-  mutating func begin() {
+  mutating func begin(_ operation: StoreOperation) {
     orphans = []
     sequence += 1
   }
+
+  mutating func close() {}
 
   mutating func commit(isPinned: (DocumentName) -> Bool) {
     guard isEager else { return }
@@ -46,9 +53,10 @@ struct MemoryPersistence: Persistence {
   }
 
   private func isReferenced(_ name: DocumentName) -> Bool {
-    targetsOfKey[name] != nil
-      || users.values.contains { $0.batches.contains { $0.writes.contains { $0.document == name } } }
+    targetsOfKey[name] != nil || isQueued(name)
   }
+
+  private func isQueued(_ name: DocumentName) -> Bool { users.values.contains { $0.queue.contains(name) } }
 
   mutating func noteOrphan(_ name: DocumentName) {
     if isEager { orphans.insert(name) } else { touch(name) }
@@ -70,26 +78,22 @@ struct MemoryPersistence: Persistence {
   mutating func addBatch(at time: ModelTimestamp, base: [Write], writes: [Write]) -> MutationBatch {
     let batch = MutationBatch(id: nextBatch, localWriteTime: time, baseWrites: base, writes: writes)
     nextBatch += 1
-    current.batches.append(batch)
+    current.queue.append(batch)
     return batch
   }
 
   mutating func removeBatch(_ batch: MutationBatch) {
-    current.batches.removeAll { $0.id == batch.id }
-    for write in batch.writes { noteOrphan(write.document) }
+    current.queue.remove(batch)
+    for name in batch.documents { noteOrphan(name) }
   }
 
-  func batch(_ id: BatchID) -> MutationBatch? { users[user]?.batches.first { $0.id == id } }
+  func batch(after id: BatchID?) -> MutationBatch? { users[user]?.queue.batch(after: id) }
 
-  func batch(after id: BatchID?) -> MutationBatch? {
-    users[user]?.batches.first { batch in id.map { batch.id > $0 } ?? true }
-  }
-
-  var lastBatch: BatchID? { users[user]?.batches.last?.id }
-  var allBatches: [MutationBatch] { users[user]?.batches ?? [] }
+  var lastBatch: BatchID? { users[user]?.queue.last }
+  var allBatches: [MutationBatch] { users[user]?.queue.all ?? [] }
 
   func batches(touching document: DocumentName) -> [MutationBatch] {
-    allBatches.filter { $0.writes.contains { $0.document == document } }
+    users[user]?.queue.batches(touching: document) ?? []
   }
 
   // MARK: The user's overlays
@@ -128,26 +132,46 @@ struct MemoryPersistence: Persistence {
   }
 
   func documents(in collection: ResourcePath, readAfter: ModelTimestamp) -> [CachedDocument] {
-    (documents[collection] ?? [:]).values.filter { $0.readTime > readAfter || readAfter == .epoch }
+    guard readAfter != .epoch else { return Array((documents[collection] ?? [:]).values) }
+    var names: [DocumentName] = []
+    let range = IndexRange(start: readAfter.sortedBytes)
+    recent[collection]?.visit(range, reversed: false) { entry in
+      names.append(entry.name)
+      return true
+    }
+    return names.lazy.map { document($0) }.filter { $0.readTime > readAfter }
   }
 
-  func documents(inGroup collectionID: String, readAfter: ModelTimestamp) -> [CachedDocument] {
-    documents.keys.filter { $0.id == collectionID }.flatMap { documents(in: $0, readAfter: readAfter) }
+  func collections(inGroup collectionID: String) -> [ResourcePath] {
+    documents.keys.filter { $0.id == collectionID }
   }
 
   mutating func setDocument(_ document: CachedDocument) {
     let path = document.name.collectionPath
     let old = documents[path, default: [:]].updateValue(document, forKey: document.name)
-    indexes.replace(old, by: document, in: path)
+    replaced(old, by: document, in: path)
     noteOrphan(document.name)
   }
 
   mutating func removeDocument(_ name: DocumentName) {
     let path = name.collectionPath
     let old = documents[path]?.removeValue(forKey: name)
-    indexes.replace(old, by: nil, in: path)
+    replaced(old, by: nil, in: path)
     lastUse[name] = nil
-    if documents[path]?.isEmpty == true { documents[path] = nil }
+    if documents[path]?.isEmpty == true {
+      documents[path] = nil
+      recent[path] = nil
+    }
+  }
+
+  private mutating func replaced(_ old: CachedDocument?, by new: CachedDocument?, in path: ResourcePath) {
+    indexes.replace(old, by: new, in: path)
+    documentBytes += (new?.approximateSize ?? 0) - (old?.approximateSize ?? 0)
+    guard old?.readTime != new?.readTime else { return }
+    if let old { recent[path]?.remove(.init(key: old.readTime.sortedBytes, name: old.name)) }
+    if let new {
+      recent[path, default: SortedKeys([])].insert(.init(key: new.readTime.sortedBytes, name: new.name))
+    }
   }
 
   // MARK: Targets
@@ -187,8 +211,8 @@ struct MemoryPersistence: Persistence {
 
   mutating func addMatchingKeys(_ added: Set<DocumentName>, to id: TargetID) {
     guard !added.isEmpty else { return }
-    keys[id, default: []].formUnion(added)
     for name in added {
+      if keys[id, default: []].insert(name).inserted { membershipCount += 1 }
       targetsOfKey[name, default: []].insert(id)
       if !isEager { touch(name) }
     }
@@ -201,8 +225,8 @@ struct MemoryPersistence: Persistence {
 
   private mutating func unmatch(_ removed: Set<DocumentName>, from id: TargetID) {
     guard !removed.isEmpty else { return }
-    keys[id]?.subtract(removed)
     for name in removed {
+      if keys[id]?.remove(name) != nil { membershipCount -= 1 }
       targetsOfKey[name]?.remove(id)
       if targetsOfKey[name]?.isEmpty == true { targetsOfKey[name] = nil }
     }
@@ -224,7 +248,14 @@ struct MemoryPersistence: Persistence {
     for index in wanted.subtracting(indexes.definitions) { indexes.add(index, over: documents) }
   }
 
-  func candidates(for query: NormalizedQuery) -> Set<DocumentName>? { indexes.candidates(for: query) }
+  func scan(
+    _ index: FieldIndex, in collection: ResourcePath, _ range: IndexRange, reversed: Bool,
+    _ visit: (_ key: [UInt8], _ document: CachedDocument) -> Bool
+  ) {
+    indexes.keys(of: index, in: collection)?.visit(range, reversed: reversed) { entry in
+      visit(entry.key, document(entry.name))
+    }
+  }
 
   /// The size of a target without its documents: its query, twice, and the resume token.
   private static let targetSize = 512
@@ -232,17 +263,13 @@ struct MemoryPersistence: Persistence {
   private static let membershipSize = 64
 
   var approximateSize: Int {
-    let inDocuments = documents.values.reduce(0) { sum, collection in
-      collection.values.reduce(sum) { $0 + $1.fields.approximateSize + 128 }
-    }
-    let inTargets = targets.count * MemoryPersistence.targetSize
-    return keys.values.reduce(inDocuments + inTargets) { $0 + $1.count * MemoryPersistence.membershipSize }
+    documentBytes + targets.count * MemoryPersistence.targetSize
+      + membershipCount * MemoryPersistence.membershipSize
   }
 
   mutating func collectGarbage(
     active: Set<TargetID>, share: Double, most: Int, isPinned: (DocumentName) -> Bool
   ) {
-    let written = Set(users.values.flatMap(\.batches).flatMap(\.writes).map(\.document))
     let unused = targets.values.filter { !active.contains($0.id) }
     let uses = (unused.map(\.sequence) + lastUse.filter { targetsOfKey[$0.key] == nil }.map(\.value)).sorted()
     let count = min(Int((Double(uses.count) * share).rounded(.up)), most)
@@ -250,9 +277,37 @@ struct MemoryPersistence: Persistence {
     let newest = uses[count - 1]
     for data in unused where data.sequence <= newest { forget(data) }
     for (name, use) in lastUse where use <= newest {
-      if targetsOfKey[name] == nil, !written.contains(name), !isPinned(name) { removeDocument(name) }
+      if targetsOfKey[name] == nil, !isQueued(name), !isPinned(name) { removeDocument(name) }
     }
     orphans = []
+  }
+}
+
+extension CachedDocument {
+  /// The size in memory, roughly, in bytes.
+  fileprivate var approximateSize: Int { fields.approximateSize + 128 }
+}
+
+extension ModelTimestamp {
+  /// Twelve bytes that sort as the time does.
+  var sortedBytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(12)
+    withUnsafeBytes(of: (UInt64(bitPattern: seconds) ^ (1 << 63)).bigEndian) { bytes.append(contentsOf: $0) }
+    withUnsafeBytes(of: (UInt32(bitPattern: nanoseconds) ^ (1 << 31)).bigEndian) {
+      bytes.append(contentsOf: $0)
+    }
+    return bytes
+  }
+
+  /// The time of twelve sorted bytes; nil for any other number of bytes.
+  init?(sortedBytes bytes: some Collection<UInt8>) {
+    guard bytes.count == 12 else { return nil }
+    let seconds = bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    let nanoseconds = bytes.dropFirst(8).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+    self.init(
+      seconds: Int64(bitPattern: seconds ^ (1 << 63)), nanoseconds: Int32(bitPattern: nanoseconds ^ (1 << 31))
+    )
   }
 }
 

@@ -41,25 +41,7 @@ struct MemoryIndexes: Sendable {
     }
   }
 
-  func candidates(for query: NormalizedQuery) -> Set<DocumentName>? {
-    guard let selector = query.selector, let indexes = byCollection[selector.collectionID] else { return nil }
-    var names: Set<DocumentName> = []
-    for terms in query.disjunctions {
-      var best: (index: FieldIndex, range: IndexRange)?
-      for index in indexes {
-        guard let range = index.range(for: terms, orders: query.orders) else { continue }
-        if range.rank > best?.range.rank ?? 0 { best = (index, range) }
-      }
-      guard let best else { return nil }
-      if selector.allDescendants {
-        for keys in (entries[best.index] ?? [:]).values { keys.collect(best.range, into: &names) }
-      } else {
-        let path = query.parent.path.appending(selector.collectionID)
-        entries[best.index]?[path]?.collect(best.range, into: &names)
-      }
-    }
-    return names
-  }
+  func keys(of index: FieldIndex, in path: ResourcePath) -> SortedKeys? { entries[index]?[path] }
 }
 
 /// Sorted index keys with their documents, in short runs, so that an insertion moves few entries.
@@ -111,20 +93,41 @@ struct SortedKeys: Sendable {
     if runs[run].isEmpty { runs.remove(at: run) }
   }
 
-  func collect(_ range: IndexRange, into names: inout Set<DocumentName>) {
-    var run = SortedKeys.first(in: runs) { !$0[$0.count - 1].key.lexicographicallyPrecedes(range.start) }
-    guard run < runs.count else { return }
-    var place = SortedKeys.first(in: runs[run]) { !$0.key.lexicographicallyPrecedes(range.start) }
+  /// Visits the entries in a range in order, or in reverse, until `visit` returns false.
+  func visit(_ range: IndexRange, reversed: Bool, _ visit: (Entry) -> Bool) {
+    if reversed { return visitReversed(range, visit) }
+    var (run, place) = position(of: range.start)
     while run < runs.count {
       while place < runs[run].count {
         let entry = runs[run][place]
         if let end = range.end, !entry.key.lexicographicallyPrecedes(end) { return }
-        names.insert(entry.name)
+        if !visit(entry) { return }
         place += 1
       }
       run += 1
       place = 0
     }
+  }
+
+  private func visitReversed(_ range: IndexRange, _ visit: (Entry) -> Bool) {
+    var (run, place) = range.end.map { position(of: $0) } ?? (runs.count, 0)
+    while true {
+      while place > 0 {
+        place -= 1
+        let entry = runs[run][place]
+        if entry.key.lexicographicallyPrecedes(range.start) || !visit(entry) { return }
+      }
+      guard run > 0 else { return }
+      run -= 1
+      place = runs[run].count
+    }
+  }
+
+  /// The place of the first entry that is not below a key.
+  private func position(of key: [UInt8]) -> (run: Int, place: Int) {
+    let run = SortedKeys.first(in: runs) { !$0[$0.count - 1].key.lexicographicallyPrecedes(key) }
+    guard run < runs.count else { return (run, 0) }
+    return (run, SortedKeys.first(in: runs[run]) { !$0.key.lexicographicallyPrecedes(key) })
   }
 
   /// The place of the first element that meets a condition which all later ones meet too.
