@@ -43,7 +43,7 @@ func tests(of name: String, _ dependencies: [Target.Dependency]) -> Target {
 
 /// The dependencies of every test that serves a port.
 let endpointModules: [Target.Dependency] = [
-  "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "HearthServer",
+  "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "HearthServer",
   "FirestoreEngine", "RealtimeEngine", "FirestoreProtobuf", "JSON", "Locking",
   "FirestoreWire", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
   "OrderedStore", "EmbeddedStore", "RandomModels", "CZlib", nio("NIOCore"), nio("NIOPosix"),
@@ -96,9 +96,11 @@ let package = Package(
     .systemLibrary(name: "CZlib", path: "Sources/Server/CZlib"),
     .systemLibrary(name: "CMalloc", path: "Sources/Server/CMalloc"),
     module("BlockLog", in: "Server"),
+    module("Access", in: "Server", ["JSON", "Locking", "FirestoreModel", "RealtimeModel"]),
     module("EmbeddedStore", in: "Server", ["BlockLog", "Locking", "OrderedStore", "CRocksDB"]),
     module(
-      "FirestoreEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
+      "FirestoreEngine", in: "Server",
+      ["Access", "JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire", crypto]),
     module(
       "RealtimeEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
     module("SecurityRules", in: "Server", ["JSON", "FirestoreModel", "RealtimeModel", crypto]),
@@ -112,7 +114,7 @@ let package = Package(
     module(
       "FirestoreEndpoints", in: "Server",
       [
-        "Ports", "FirestoreEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "JSON",
+        "Access", "Ports", "FirestoreEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "JSON",
         "RealtimeModel", "GRPCFraming", nio("NIOCore"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), http2,
         hpack, protobuf, log,
       ]),
@@ -125,14 +127,14 @@ let package = Package(
     module(
       "EmulatorSuite", in: "Server",
       [
-        "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
+        "Access", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
         "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
         nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ]),
     module(
       "HearthServer", in: "Server",
       [
-        "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports",
+        "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports",
         "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
         "EmbeddedStore", "JSON", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOPosix"), tls, log,
       ]),
@@ -196,10 +198,11 @@ let package = Package(
     tests(
       of: "EmbeddedStore",
       ["EmbeddedStore", "BlockLog", "Locking", "OrderedStore", "OrderedStoreConformance"]),
+    tests(of: "Access", ["Access", "JSON", "Locking", "FirestoreModel", "RealtimeModel"]),
     tests(
       of: "FirestoreEngine",
       [
-        "FirestoreEngine", "FirestoreModel", "FirestoreWire", "Locking", "OrderedStore",
+        "Access", "FirestoreEngine", "FirestoreModel", "FirestoreWire", "JSON", "Locking", "OrderedStore",
         "EmbeddedStore", "RandomModels",
       ]),
     tests(
@@ -216,7 +219,7 @@ let package = Package(
     tests(
       of: "Fuzz",
       [
-        "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
+        "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
         "RealtimeEngine", "OrderedStore", "FirestoreProtobuf",
         "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),

@@ -1,0 +1,22 @@
+// The view of documents that a policy reads for a decision about Cloud Firestore.
+
+package import FirestoreModel
+
+/// The documents before and after an operation, at one version.
+package protocol DocumentView {
+  /// The document before the operation; nil if it does not exist.
+  /// - Throws: the store's errors.
+  func document(_ name: DocumentName) throws -> Document?
+
+  /// The document after all writes of the commit; for reads the same as ``document(_:)``. Preconditions do not affect
+  /// it.
+  /// - Throws: the store's errors.
+  func documentAfter(_ name: DocumentName) throws -> Document?
+
+  /// Whether the document exists before the operation. It is not decoded.
+  /// - Throws: the store's errors.
+  func exists(_ name: DocumentName) throws -> Bool
+
+  /// The time of the operation: for commits that of their server timestamps, for reads the clock's.
+  var time: Timestamp { get }
+}

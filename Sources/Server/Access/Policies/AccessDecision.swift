@@ -1,0 +1,53 @@
+// The decision of an access policy: allowed or denied, and the facts that the decision depends on.
+
+/// A policy's decision about one operation.
+package struct AccessDecision<Product: AccessProduct>: Sendable {
+  /// Why an operation is denied.
+  package struct Denial: Error, Sendable {
+    /// The error for the caller. It does not depend on stored data.
+    package var error: Product.Failure
+    /// The reason for the operator's log, such as the rule and its line.
+    package var reason: String
+
+    /// Makes a denial.
+    package init(_ error: Product.Failure, reason: String) {
+      self.error = error
+      self.reason = reason
+    }
+  }
+
+  /// Why the operation is denied; nil if it is allowed.
+  package var denial: Denial?
+  /// The items that the decision read. When one of them changes, the decision about an open listen is made again. Items
+  /// that the listen itself selects may be omitted.
+  package var dependencies: [Product.Resource]
+  /// Whether the decision read the time. Such a decision is made again before an open listen sends anything.
+  package var dependsOnTime: Bool
+
+  private init(_ denial: Denial?, _ dependencies: [Product.Resource], _ dependsOnTime: Bool) {
+    self.denial = denial
+    self.dependencies = dependencies
+    self.dependsOnTime = dependsOnTime
+  }
+
+  /// Allows the operation for all time.
+  package static var allowed: AccessDecision { AccessDecision(nil, [], false) }
+
+  /// Allows the operation while the items that the decision read are unchanged.
+  package static func allow(
+    dependingOn dependencies: [Product.Resource] = [], time dependsOnTime: Bool = false
+  ) -> AccessDecision {
+    AccessDecision(nil, dependencies, dependsOnTime)
+  }
+
+  /// Denies the operation.
+  /// - Parameters:
+  ///   - error: the error for the caller; nil for the product's usual error.
+  ///   - reason: the reason for the operator's log.
+  package static func deny(
+    _ error: Product.Failure? = nil, reason: String, dependingOn dependencies: [Product.Resource] = [],
+    time dependsOnTime: Bool = false
+  ) -> AccessDecision {
+    AccessDecision(Denial(error ?? Product.permissionDenied, reason: reason), dependencies, dependsOnTime)
+  }
+}

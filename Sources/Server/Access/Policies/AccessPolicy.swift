@@ -1,0 +1,33 @@
+// The access policy decides whether a user may perform an operation. The engine calls it on the state that the operation
+// itself reads, before everything that stored data decides: locks, preconditions, cursors and errors.
+//
+// Invariant: an engine returns or changes data only after the policy in force has allowed exactly this operation.
+
+/// Decides about the operations of users and of callers without credentials. `PinnedPolicy` decides about service
+/// accounts and administrative operations itself.
+///
+/// Called synchronously while other operations wait: it must be quick, must not block, and must be deterministic.
+package protocol AccessPolicy<Product>: Sendable {
+  /// The product whose operations the policy decides.
+  associatedtype Product: AccessProduct
+
+  /// Decides one operation.
+  /// - Throws: the errors of `view`.
+  func decide(
+    _ principal: Principal, _ operation: Product.Operation, view: Product.View
+  ) throws -> AccessDecision<Product>
+
+  /// Whether the policy allows a principal every operation that is not administrative. The engine then does not prepare
+  /// the arguments of `decide`.
+  func allowsEverything(_ principal: Principal) -> Bool
+
+  /// A rules file that describes the policy, for display.
+  var rules: String { get }
+}
+
+extension AccessPolicy {
+  /// By default every principal is subject to the policy.
+  package func allowsEverything(_ principal: Principal) -> Bool { false }
+  /// By default, rules that deny all access.
+  package var rules: String { Product.lockedRules }
+}

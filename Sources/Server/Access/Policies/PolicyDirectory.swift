@@ -1,0 +1,51 @@
+// The policy directory holds the policy slots of all databases of a server.
+
+import Locking
+
+/// The policies of all databases of one product.
+package final class PolicyDirectory<Product: AccessProduct>: Sendable {
+  private struct State {
+    var defaultPolicy: any AccessPolicy<Product>
+    var slots: [Product.Database: PolicySlot<Product>] = [:]
+    /// The databases with a dedicated policy.
+    var ownPolicies: Set<Product.Database> = []
+  }
+
+  private let state: Guarded<State>
+
+  /// Makes a directory.
+  /// - Parameter policy: the policy of databases without a dedicated one.
+  package init(default policy: any AccessPolicy<Product>) {
+    state = Guarded(State(defaultPolicy: policy))
+  }
+
+  /// The slot of a database, with the default policy at first.
+  package func slot(of database: Product.Database) -> PolicySlot<Product> {
+    state.withLock { state in
+      if let slot = state.slots[database] { return slot }
+      let slot = PolicySlot<Product>(state.defaultPolicy)
+      state.slots[database] = slot
+      return slot
+    }
+  }
+
+  /// Replaces the policy of a database.
+  /// - Parameter policy: the policy; nil to return to the default policy.
+  package func publish(_ policy: (any AccessPolicy<Product>)?, for database: Product.Database) {
+    let slot = slot(of: database)
+    let published = state.withLock { state in
+      if policy == nil { state.ownPolicies.remove(database) } else { state.ownPolicies.insert(database) }
+      return policy ?? state.defaultPolicy
+    }
+    slot.publish(published)
+  }
+
+  /// Replaces the policy of all databases without a dedicated one.
+  package func publishDefault(_ policy: any AccessPolicy<Product>) {
+    let slots = state.withLock { state in
+      state.defaultPolicy = policy
+      return state.slots.filter { !state.ownPolicies.contains($0.key) }.map(\.value)
+    }
+    for slot in slots { slot.publish(policy) }
+  }
+}

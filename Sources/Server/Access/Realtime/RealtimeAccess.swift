@@ -1,0 +1,53 @@
+// The Realtime Database's part of the access contract: its operations and its errors.
+
+package import RealtimeModel
+
+/// The Realtime Database as a product whose engine asks access policies.
+package enum RealtimeAccess: AccessProduct {
+  package typealias Operation = RealtimeOperation
+  package typealias View = any TreeView
+  package typealias Resource = Path
+  /// The namespace of a database.
+  package typealias Database = String
+  package typealias Failure = RealtimeError
+
+  package static let permissionDenied = RealtimeError.permissionDenied
+  package static func administrativeDenial(_ text: String) -> RealtimeError { .permissionDenied }
+  package static let credentialsRequired = RealtimeError.permissionDenied
+  package static let openRules = rules("true")
+  package static let lockedRules = rules("false")
+
+  private static func rules(_ value: String) -> String {
+    "{\n    \"rules\": {\n        \".read\": \(value),\n        \".write\": \(value)\n    }\n}"
+  }
+}
+
+/// A decision about an operation of the Realtime Database.
+package typealias RealtimeDecision = AccessDecision<RealtimeAccess>
+
+/// An operation of the Realtime Database.
+package enum RealtimeOperation: AccessOperation {
+  /// Read a location once with a query; ``RealtimeModel/QuerySpec/default`` for the complete location.
+  case read(Path, QuerySpec)
+  /// Listen to a location with a query.
+  case listen(Path, QuerySpec)
+  /// Replace the value at a location. Server values are resolved already.
+  case write(Path)
+  /// Replace the values at several locations as one write.
+  case merge([Path])
+  /// Replace the value at a location if it equals a known value. The error for another value shows the location, so the
+  /// operation also needs permission to read it.
+  case conditionalWrite(Path)
+  /// Write at these locations when the client disconnects. Decided when it is registered and when it runs.
+  case onDisconnect([Path])
+
+  package var changesData: Bool {
+    switch self {
+    case .read, .listen: false
+    case .write, .merge, .conditionalWrite, .onDisconnect: true
+    }
+  }
+
+  package var isAdministrative: Bool { false }
+  package var administrativeDenial: String { RealtimeError.permissionDenied.message }
+}

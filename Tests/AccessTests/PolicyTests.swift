@@ -1,0 +1,104 @@
+// Policies: roles, administrative operations, standard policies, and replacing a policy.
+
+import FirestoreModel
+import Locking
+import RealtimeModel
+import Testing
+
+@testable import Access
+
+/// A view that no decision may read.
+private struct NoDocuments: DocumentView {
+  struct Unexpected: Error {}
+  func document(_ name: DocumentName) throws -> Document? { throw Unexpected() }
+  func documentAfter(_ name: DocumentName) throws -> Document? { throw Unexpected() }
+  func exists(_ name: DocumentName) throws -> Bool { throw Unexpected() }
+  let time = Timestamp.epoch
+}
+
+@Suite("Policies") struct PolicyTests {
+  private static let database = DatabaseName(project: "demo")
+
+  private static func decide(
+    _ policy: any AccessPolicy<FirestoreAccess>, _ principal: Principal, _ operation: FirestoreOperation
+  ) throws -> FirestoreError? {
+    try PolicySlot(policy).current.decide(principal, operation) { NoDocuments() }.denial?.error
+  }
+
+  private static let administrative: [FirestoreOperation] = [
+    .batchWrite, .listCollections(ParentName(rootOf: database)),
+    .showMissing(ParentName(rootOf: database), collectionID: "c"),
+    .partition(Query(parent: ParentName(rootOf: database), StructuredQuery())),
+    .explain(Query(parent: ParentName(rootOf: database), StructuredQuery())),
+  ]
+
+  @Test("administrative operations are denied to users and allowed to service accounts under every policy")
+  func administrativeOperations() throws {
+    for operation in Self.administrative {
+      for policy: any AccessPolicy<FirestoreAccess> in [
+        OpenPolicy<FirestoreAccess>(), LockedPolicy<FirestoreAccess>(),
+      ] {
+        for principal in [Principal.nobody, .user("u")] {
+          let error = try Self.decide(policy, principal, operation)
+          #expect(error?.code == .permissionDenied)
+          #expect(error?.message.hasSuffix("require admin authentication.") == true)
+        }
+        for role in ServiceRole.allCases {
+          let error = try Self.decide(policy, Principal(.service(role)), operation)
+          #expect((error == nil) == (role != .reader || !operation.changesData))
+        }
+      }
+    }
+  }
+
+  @Test("a reader may not write, and no rule applies to a writer")
+  func roles() throws {
+    let name = try #require(DocumentName(database: Self.database, path: "c/d"))
+    let write = FirestoreOperation.commit([DocumentWrite(name, .update)])
+    let locked = LockedPolicy<FirestoreAccess>()
+    #expect(try Self.decide(locked, Principal(.service(.reader)), .get([name])) == nil)
+    #expect(try Self.decide(locked, Principal(.service(.reader)), write)?.code == .permissionDenied)
+    #expect(try Self.decide(locked, Principal(.service(.writer)), write) == nil)
+    #expect(
+      try Self.decide(locked, Principal(.service(.reader)), .commit([DocumentWrite(name, .verify)])) == nil)
+    #expect(!PolicySlot(locked).current.allowsEverything(Principal(.service(.reader))))
+  }
+
+  @Test("the locked policy asks nobody for credentials and denies users")
+  func locked() throws {
+    let name = try #require(DocumentName(database: Self.database, path: "c/d"))
+    let locked = LockedPolicy<FirestoreAccess>()
+    #expect(try Self.decide(locked, .nobody, .get([name]))?.code == .unauthenticated)
+    #expect(try Self.decide(locked, .user("u"), .get([name])) == FirestoreAccess.permissionDenied)
+    #expect(try Self.decide(OpenPolicy<FirestoreAccess>(), .nobody, .get([name])) == nil)
+  }
+
+  @Test("a published policy has a higher version, and observers see it at once")
+  func publication() {
+    let slot = PolicySlot<RealtimeAccess>(OpenPolicy())
+    let pinned = slot.current
+    let seen = Guarded<[UInt64]>([])
+    var observation: PolicyObservation? = slot.observe { seen.withLock { $0.append(slot.current.version) } }
+    #expect(slot.publish(LockedPolicy()) == 2)
+    #expect(pinned.allowsEverything(.nobody) && !slot.current.allowsEverything(.nobody))
+    #expect(observation != nil)
+    observation = nil
+    #expect(slot.publish(OpenPolicy()) == 3)
+    #expect(seen.withLock { $0 } == [2])
+  }
+
+  @Test("a directory replaces the default policy except where a database has its own")
+  func directory() {
+    let directory = PolicyDirectory<RealtimeAccess>(default: LockedPolicy())
+    let own = directory.slot(of: "own")
+    let other = directory.slot(of: "other")
+    directory.publish(OpenPolicy(), for: "own")
+    #expect(own.current.allowsEverything(.nobody) && !other.current.allowsEverything(.nobody))
+    directory.publishDefault(OpenPolicy())
+    directory.publish(LockedPolicy(), for: "own")
+    #expect(!own.current.allowsEverything(.nobody) && other.current.allowsEverything(.nobody))
+    #expect(directory.slot(of: "new").current.allowsEverything(.nobody))
+    directory.publish(nil, for: "own")
+    #expect(own.current.allowsEverything(.nobody))
+  }
+}
