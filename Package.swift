@@ -102,8 +102,9 @@ let package = Package(
       "FirestoreEngine", in: "Server",
       ["Access", "JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire", crypto]),
     module(
-      "RealtimeEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
-    module("SecurityRules", in: "Server", ["JSON", "FirestoreModel", "RealtimeModel", crypto]),
+      "RealtimeEngine", in: "Server",
+      ["Access", "JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
+    module("SecurityRules", in: "Server", ["Access", "JSON", "FirestoreModel", "RealtimeModel", crypto]),
     module(
       "Ports", in: "Server",
       [
@@ -121,8 +122,8 @@ let package = Package(
     module(
       "RealtimeEndpoints", in: "Server",
       [
-        "Ports", "RealtimeEngine", "FirestoreModel", "JSON", "RealtimeModel", "RealtimeWire", nio("NIOCore"),
-        nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
+        "Access", "Ports", "RealtimeEngine", "FirestoreModel", "JSON", "RealtimeModel", "RealtimeWire",
+        nio("NIOCore"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
       ]),
     module(
       "EmulatorSuite", in: "Server",
@@ -208,10 +209,12 @@ let package = Package(
     tests(
       of: "RealtimeEngine",
       [
-        "RealtimeEngine", "JSON", "Locking", "RealtimeModel", "RealtimeWire", "OrderedStore",
+        "Access", "RealtimeEngine", "JSON", "Locking", "RealtimeModel", "RealtimeWire", "OrderedStore",
         "EmbeddedStore", "RandomModels", "StoreFixture",
       ]),
-    tests(of: "SecurityRules", ["SecurityRules", "RandomModels", "JSON", "FirestoreModel", "RealtimeModel"]),
+    tests(
+      of: "SecurityRules",
+      ["SecurityRules", "Access", "RandomModels", "JSON", "FirestoreModel", "RealtimeModel"]),
     tests(of: "Ports", endpointModules + ["EndpointFixture"]),
     tests(of: "FirestoreEndpoints", endpointModules + ["EndpointFixture"]),
     tests(of: "RealtimeEndpoints", endpointModules + ["EndpointFixture"]),

@@ -14,6 +14,9 @@ package struct PatternBudget: Sendable {
   /// A budget of `steps` steps.
   package init(steps: Int) { self.steps = steps }
 
+  /// Adds `count` steps.
+  package mutating func add(_ count: Int) { steps += count }
+
   /// Takes `count` steps.
   package mutating func take(_ count: Int = 1) throws(Exhausted) {
     guard steps >= count else {

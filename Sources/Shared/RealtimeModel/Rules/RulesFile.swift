@@ -117,8 +117,9 @@ public struct RulesFile: Sendable {
 
   /// Reads a rules file.
   ///
+  /// - Parameter check: checks the expressions; it receives every rule in the order of the text.
   /// - Throws: ``RulesError`` with all problems up to the first malformed JSON.
-  public init(_ bytes: [UInt8]) throws(RulesError) {
+  public init(_ bytes: [UInt8], check: RuleCheck? = nil) throws(RulesError) {
     guard bytes.count <= RulesFile.maximumBytes else {
       throw RulesError([
         RulesProblem(line: 1, column: 1, message: "Rules may have at most \(RulesFile.maximumBytes) bytes.")
@@ -131,7 +132,7 @@ public struct RulesFile: Sendable {
     guard text.utf8.elementsEqual(bytes) else {
       throw RulesError([RulesProblem(line: 1, column: 1, message: "Parse error: the text is not UTF-8.")])
     }
-    var reader = RulesReader(bytes)
+    var reader = RulesReader(bytes, check: check)
     (root, strictText) = try reader.read()
     self.text = text
   }

@@ -44,6 +44,11 @@ struct RulesPositions {
   }
 
   func problem(at offset: Int, _ message: String) -> RulesProblem {
+    let (line, column) = position(of: offset)
+    return RulesProblem(line: line, column: column, message: message)
+  }
+
+  func position(of offset: Int) -> (line: Int, column: Int) {
     let offset = min(max(offset, 0), bytes.count)
     var low = 0
     var high = lineStarts.count
@@ -55,6 +60,6 @@ struct RulesPositions {
       // Continuation bytes do not count; four-byte characters are two UTF-16 code units.
       byte & 0xC0 == 0x80 ? count : count + (byte >= 0xF0 ? 2 : 1)
     }
-    return RulesProblem(line: low + 1, column: units + 1, message: message)
+    return (low + 1, units + 1)
   }
 }

@@ -18,10 +18,12 @@ struct RulesReader {
   private var input: RulesInput
   private var problems: [(offset: Int, message: String)] = []
   private var strict = JSONWriter()
+  private let check: RuleCheck?
 
-  init(_ bytes: [UInt8]) {
+  init(_ bytes: [UInt8], check: RuleCheck?) {
     positions = RulesPositions(bytes)
     input = RulesInput(bytes)
+    self.check = check
   }
 
   /// The root's rules, and the file as plain JSON.
@@ -58,7 +60,7 @@ struct RulesReader {
         return try reader.skipValue()
       }
       reader.strict.key(name)
-      root = try reader.readNode(wildcards: [])
+      root = try reader.readNode([])
     }
     if root == nil, problems.isEmpty { note(inside, "Expected 'rules' property.") }
     try input.skipSpace()
@@ -67,7 +69,9 @@ struct RulesReader {
   }
 
   /// Reads an object of rules; records a problem for any other value.
-  private mutating func readNode(wildcards: [String]) throws(Stop) -> RuleNode? {
+  ///
+  /// - Parameter path: the names from the root down to the object.
+  private mutating func readNode(_ path: [String]) throws(Stop) -> RuleNode? {
     try input.skipSpace()
     guard input.peek == UInt8(ascii: "{") else {
       note(input.offset, "Expected an object of rules.")
@@ -78,18 +82,18 @@ struct RulesReader {
     try members { reader, name, offset throws(Stop) in
       reader.strict.key(name)
       switch name {
-      case ".read": draft.read = try reader.readRule(name)
-      case ".write": draft.write = try reader.readRule(name)
-      case ".validate": draft.validate = try reader.readRule(name)
+      case ".read": draft.read = try reader.readRule(.read, path)
+      case ".write": draft.write = try reader.readRule(.write, path)
+      case ".validate": draft.validate = try reader.readRule(.validate, path)
       case ".indexOn": draft.indexes = try reader.readIndexes()
-      default: try reader.readChild(name, offset, wildcards, &draft)
+      default: try reader.readChild(name, offset, path, &draft)
       }
     }
     return draft.node
   }
 
   private mutating func readChild(
-    _ name: String, _ offset: Int, _ wildcards: [String], _ draft: inout RuleDraft
+    _ name: String, _ offset: Int, _ path: [String], _ draft: inout RuleDraft
   ) throws(Stop) {
     guard name.utf8.first == UInt8(ascii: "$") else {
       if !ChildKey.isValid(name) {
@@ -99,38 +103,56 @@ struct RulesReader {
       } else if name.utf8.count > RealtimeLimits.standard.keyBytes {
         note(offset, "Key names can have at most \(RealtimeLimits.standard.keyBytes) bytes.")
       }
-      if let node = try readNode(wildcards: wildcards) { draft.children[ChildKey(name)] = node }
+      if let node = try readNode(path + [name]) { draft.children[ChildKey(name)] = node }
       return
     }
     if !RuleExpressionForm.isName(name.utf8.dropFirst()) {
       note(offset, "A wildcard is a $ and a name of letters, digits and _, not '\(name)'.")
-    } else if wildcards.contains(name) {
+    } else if path.contains(where: { $0.utf8.elementsEqual(name.utf8) }) {
       note(offset, "The wildcard '\(name)' stands above already: give this one another name.")
     } else if let other = draft.wildcard?.name, other != name {
       note(offset, "There may be one wildcard at a place: '\(other)' stands here already.")
     }
-    if let node = try readNode(wildcards: wildcards + [name]) { draft.wildcard = (name, node) }
+    if let node = try readNode(path + [name]) { draft.wildcard = (name, node) }
   }
 
-  private mutating func readRule(_ name: String) throws(Stop) -> RuleNode.Rule? {
+  private mutating func readRule(_ kind: RuleSite.Kind, _ path: [String]) throws(Stop) -> RuleNode.Rule? {
     try input.skipSpace()
+    let rule: RuleNode.Rule
     switch input.peek {
     case UInt8(ascii: "\""):
       let text = try input.readString()
       strict.string(text.string)
-      if let mistake = RuleExpressionForm.mistake(in: text.bytes) {
+      rule = .expression(text.string)
+      checkRule(rule, kind, path, at: text.offset(of: 0)) { text.offset(of: $0) }
+      if check == nil, let mistake = RuleExpressionForm.mistake(in: text.bytes) {
         note(text.offset(of: mistake.offset), mistake.message)
       }
-      return .expression(text.string)
     case UInt8(ascii: "t"), UInt8(ascii: "f"):
+      let start = input.offset
       let value = try input.readWord() == "true"
       strict.bool(value)
-      return .constant(value)
+      rule = .constant(value)
+      checkRule(rule, kind, path, at: start) { _ in start }
     default:
-      note(input.offset, "\(name) must be a string with an expression, or true or false.")
+      note(input.offset, "\(kind.rawValue) must be a string with an expression, or true or false.")
       try skipValue()
       return nil
     }
+    return rule
+  }
+
+  /// Reports a rule to the checker. As in the hosted service, a mistake has the position of the rule; its message also
+  /// names the line of the mistake if that is another one.
+  private mutating func checkRule(
+    _ rule: RuleNode.Rule, _ kind: RuleSite.Kind, _ path: [String], at start: Int, offset: (Int) -> Int
+  ) {
+    guard let check else { return }
+    let (line, column) = positions.position(of: start)
+    let site = RuleSite(path: path, kind: kind, rule: rule, line: line, column: column)
+    guard let mistake = check(site) else { return }
+    let mistakeLine = positions.position(of: offset(mistake.offset)).line
+    note(start, mistakeLine == line ? mistake.message : "\(mistake.message) (line \(mistakeLine))")
   }
 
   private mutating func readIndexes() throws(Stop) -> [Ordering] {

@@ -1,0 +1,31 @@
+// The properties of `query` in rules of the Realtime Database.
+
+import RealtimeModel
+
+extension QuerySpec {
+  /// The value of a property of `query`. A request without an order, bounds or a limit counts as ordered by key.
+  func value(of field: RealtimeQueryField) -> RealtimeValue {
+    switch field {
+    case .orderByKey: .bool(ordering == .key || isDefault)
+    case .orderByValue: .bool(ordering == .value)
+    case .orderByPriority: .bool(ordering == .priority && !isDefault)
+    case .orderByChild:
+      if case .child(let path) = ordering { .string(path.description) } else { .null }
+    case .equalTo: RealtimeValue(equalBound?.value)
+    case .startAt: RealtimeValue(equalBound == nil ? start?.value : nil)
+    case .endAt: RealtimeValue(equalBound == nil ? end?.value : nil)
+    case .limitToFirst:
+      if case .first(let count)? = limit { .number(Double(count)) } else { .null }
+    case .limitToLast:
+      if case .last(let count)? = limit { .number(Double(count)) } else { .null }
+    }
+  }
+
+  /// The bound of a query for one value: the wire has it as two equal inclusive bounds.
+  private var equalBound: Bound? {
+    guard let start, let end, start.isInclusive, end.isInclusive, start.value == end.value,
+      start.key == end.key
+    else { return nil }
+    return start
+  }
+}

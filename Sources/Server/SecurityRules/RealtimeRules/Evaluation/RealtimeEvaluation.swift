@@ -1,0 +1,240 @@
+// Evaluates checked expressions of the Realtime Database for one operation.
+//
+// Evaluation asks the tree for single locations and never loads a subtree. It records the locations and whether it read
+// the time, so that the decision about a listen can be made again when they change.
+//
+// Invariant: a failure ends the complete rule. Only operands that are not evaluated at all are harmless: `&&`, `||` and
+// `?:` evaluate from left to right and stop early.
+
+import Access
+import RealtimeModel
+
+/// The evaluation of rules for one operation.
+struct RealtimeEvaluation {
+  let view: any TreeView
+  private let auth: RealtimeValue
+  private let query: QuerySpec
+  private var budget = PatternBudget(steps: RealtimeBudget.stepsPerOperation)
+
+  /// The location of the rule.
+  private(set) var location = Path.root
+  /// The keys that wildcards matched, from the root down to the rule.
+  private(set) var captures: [String] = []
+
+  /// The locations that the current rule read.
+  var readPaths: [Path] = []
+  /// Whether the current rule read the time.
+  private(set) var hasReadTime = false
+
+  init(_ principal: Principal, view: any TreeView, query: QuerySpec = .default) {
+    auth = RealtimeValue(auth: principal)
+    self.view = view
+    self.query = query
+  }
+
+  /// Adds the allowance of one validated location.
+  mutating func allowNode() { budget.add(RealtimeBudget.stepsPerValidatedNode) }
+
+  /// Evaluates a rule of a location.
+  ///
+  /// - Returns: nil if the rule is true; otherwise why it is not.
+  /// - Throws: errors of the view.
+  mutating func evaluate(
+    _ rule: RealtimeRule, at location: Path, captures: [String]
+  ) throws -> RealtimeRuleResult {
+    guard case .expression(let term) = rule.condition else {
+      readPaths.removeAll()
+      hasReadTime = false
+      return rule.condition.isTrue ? .granted : .refused
+    }
+    self.location = location
+    self.captures = captures
+    readPaths.removeAll()
+    hasReadTime = false
+    do {
+      guard case .bool(let value) = try evaluate(term) else {
+        preconditionFailure("invariant: a checked rule is of type boolean")
+      }
+      return value ? .granted : .refused
+    } catch let failure as RealtimeFailure {
+      return .failed(failure)
+    }
+  }
+
+  // MARK: Terms
+
+  mutating func spend(_ steps: Int = 1) throws(RealtimeFailure) {
+    do throws(PatternBudget.Exhausted) { try budget.take(steps) } catch { throw .budget }
+  }
+
+  mutating func evaluate(_ term: RealtimeTerm) throws -> RealtimeValue {
+    try spend()
+    switch term {
+    case .constant(let value): return value
+    case .auth: return auth
+    case .now:
+      hasReadTime = true
+      return .number(Double(view.now))
+    case .snapshot(.root): return .snapshot(RealtimeSnapshot(path: .root, state: .before))
+    case .snapshot(.data): return .snapshot(RealtimeSnapshot(path: location, state: .before))
+    case .snapshot(.newData): return .snapshot(RealtimeSnapshot(path: location, state: .after))
+    case .capture(let index):
+      precondition(index < captures.count, "invariant: the wildcards of a checked rule lie above it")
+      return .string(captures[index])
+    case .query(let field): return query.value(of: field)
+    case .property(let base, let name): return try evaluate(base).property(name)
+    case .element(let base, let key):
+      let value = try evaluate(base)
+      return value.element(try evaluate(key))
+    case .not(let operand): return .bool(!(try boolean(operand)))
+    case .negative(let operand): return .number(-(try number(try evaluate(operand), "-")))
+    case .all(let operands):
+      for operand in operands where !(try boolean(operand)) { return .bool(false) }
+      return .bool(true)
+    case .any(let operands):
+      for operand in operands where try boolean(operand) { return .bool(true) }
+      return .bool(false)
+    case .conditional(let condition, let first, let second):
+      return try boolean(condition) ? evaluate(first) : evaluate(second)
+    case .chain(let first, let steps):
+      var value = try evaluate(first)
+      for step in steps { value = try apply(step.operation, value, try evaluate(step.operand)) }
+      return value
+    case .snapshotCall(let method, let receiver, let arguments):
+      return try call(method, try snapshot(receiver), arguments)
+    case .textCall(let method, let receiver, let arguments):
+      let text = try text(try evaluate(receiver), method.rawValue)
+      var texts: [String] = []
+      for argument in arguments { texts.append(try self.text(try evaluate(argument), method.rawValue)) }
+      return try call(method, text, texts)
+    case .matches(let receiver, let pattern):
+      let text = try text(try evaluate(receiver), "matches")
+      do {
+        return .bool(try pattern.matches(in: text.utf16.lazy.map(UInt32.init), budget: &budget))
+      } catch { throw RealtimeFailure.budget }
+    }
+  }
+
+  // MARK: Types
+
+  private mutating func boolean(_ term: RealtimeTerm) throws -> Bool {
+    guard case .bool(let value) = try evaluate(term) else {
+      preconditionFailure("invariant: a checked operand is of type boolean")
+    }
+    return value
+  }
+
+  private mutating func snapshot(_ term: RealtimeTerm) throws -> RealtimeSnapshot {
+    guard case .snapshot(let snapshot) = try evaluate(term) else {
+      preconditionFailure("invariant: a checked receiver is a snapshot")
+    }
+    return snapshot
+  }
+
+  private func number(_ value: RealtimeValue, _ name: String) throws(RealtimeFailure) -> Double {
+    guard case .number(let number) = value else {
+      throw .type("\(name) takes numbers, not \(value.typeName)")
+    }
+    return number
+  }
+
+  func text(_ value: RealtimeValue, _ name: String) throws(RealtimeFailure) -> String {
+    guard case .string(let text) = value else { throw .type("\(name) takes strings, not \(value.typeName)") }
+    return text
+  }
+
+  // MARK: Operators
+
+  private mutating func apply(
+    _ operation: RealtimeOperator, _ left: RealtimeValue, _ right: RealtimeValue
+  ) throws -> RealtimeValue {
+    if case .string(let text) = left { try spend(text.utf8.count / RealtimeBudget.bytesPerStep) }
+    switch operation {
+    case .equal: return .bool(try left.equals(right))
+    case .unequal: return .bool(!(try left.equals(right)))
+    case .less, .lessOrEqual, .greater, .greaterOrEqual: return .bool(try compare(operation, left, right))
+    case .add:
+      if case .number(let x) = left, case .number(let y) = right { return .number(x + y) }
+      let (x, y) = (try part(left), try part(right))
+      let length = x.utf8.count + y.utf8.count
+      guard length <= RealtimeBudget.maximumTextBytes else { throw RealtimeFailure.budget }
+      try spend(length / RealtimeBudget.bytesPerStep)
+      return .string(x + y)
+    case .subtract, .multiply, .divide, .remainder:
+      let (x, y) = (try number(left, operation.rawValue), try number(right, operation.rawValue))
+      switch operation {
+      case .subtract: return .number(x - y)
+      case .multiply: return .number(x * y)
+      // Division by zero gives no infinity, unlike JavaScript's.
+      case .divide: return .number(y == 0 ? .nan : x / y)
+      default: return .number(x.truncatingRemainder(dividingBy: y))
+      }
+    }
+  }
+
+  /// An operand of `+` as text.
+  private func part(_ value: RealtimeValue) throws(RealtimeFailure) -> String {
+    switch value {
+    case .string(let text): return text
+    case .number(let number): return RealtimeText.text(of: number)
+    default: throw .type("+ takes numbers and strings, not \(value.typeName)")
+    }
+  }
+
+  private func compare(
+    _ operation: RealtimeOperator, _ left: RealtimeValue, _ right: RealtimeValue
+  ) throws(RealtimeFailure) -> Bool {
+    switch (left, right) {
+    case (.number(let x), .number(let y)):
+      switch operation {
+      case .less: return x < y
+      case .lessOrEqual: return x <= y
+      case .greater: return x > y
+      default: return x >= y
+      }
+    case (.string(let x), .string(let y)):
+      let order = TextOrder.compare(x, y)
+      switch operation {
+      case .less: return order < 0
+      case .lessOrEqual: return order <= 0
+      case .greater: return order > 0
+      default: return order >= 0
+      }
+    default:
+      throw .type(
+        "\(operation.rawValue) takes two numbers or two strings, not \(left.typeName) and \(right.typeName)")
+    }
+  }
+
+  // MARK: Texts
+
+  private mutating func call(
+    _ method: RealtimeTextMethod, _ text: String, _ arguments: [String]
+  ) throws -> RealtimeValue {
+    let length = arguments.reduce(text.utf8.count) { $0 + $1.utf8.count }
+    try spend(length / RealtimeBudget.bytesPerStep)
+    switch (method, arguments.first, arguments.last) {
+    case (.contains, let part?, _): return .bool(RealtimeText.contains(text, part))
+    case (.beginsWith, let part?, _): return .bool(RealtimeText.begins(text, with: part))
+    case (.endsWith, let part?, _): return .bool(RealtimeText.ends(text, with: part))
+    case (.replace, let part?, let replacement?):
+      let offsets = RealtimeText.offsets(of: part, in: text)
+      let growth = offsets.count.multipliedReportingOverflow(by: replacement.utf8.count)
+      guard !growth.overflow, text.utf8.count + growth.partialValue <= RealtimeBudget.maximumTextBytes else {
+        throw RealtimeFailure.budget
+      }
+      try spend((text.utf8.count + growth.partialValue) / RealtimeBudget.bytesPerStep)
+      return .string(RealtimeText.replacing(part, in: text, at: offsets, with: replacement))
+    case (.toLowerCase, _, _): return .string(text.lowercased())
+    case (.toUpperCase, _, _): return .string(text.uppercased())
+    default: preconditionFailure("invariant: a checked call has its arguments")
+    }
+  }
+}
+
+/// The result of a rule.
+enum RealtimeRuleResult: Hashable, Sendable {
+  case granted
+  case refused
+  case failed(RealtimeFailure)
+}

@@ -1,0 +1,50 @@
+// The compiled rules of a Realtime Database: a tree that mirrors the rules file.
+
+import RealtimeModel
+
+/// A compiled rule.
+struct RealtimeRule: Sendable {
+  /// The condition under which the rule is true.
+  enum Condition: Sendable {
+    case constant(Bool)
+    case expression(RealtimeTerm)
+
+    /// Whether the rule is the constant `true`.
+    var isTrue: Bool {
+      if case .constant(true) = self { return true }
+      return false
+    }
+  }
+
+  let condition: Condition
+  let kind: RuleSite.Kind
+  /// The line in the rules file, from 1.
+  let line: Int
+}
+
+/// The compiled rules of a location, or of all locations that a wildcard matches.
+final class RealtimeRuleNode: Sendable {
+  let read: RealtimeRule?
+  let write: RealtimeRule?
+  let validate: RealtimeRule?
+  /// The rules of named children.
+  let children: [ChildKey: RealtimeRuleNode]
+  /// The rules of all other children.
+  let wildcard: RealtimeRuleNode?
+  /// Whether this node or one below it has a `.validate` rule.
+  let hasValidation: Bool
+
+  init(
+    read: RealtimeRule?, write: RealtimeRule?, validate: RealtimeRule?,
+    children: [ChildKey: RealtimeRuleNode],
+    wildcard: RealtimeRuleNode?
+  ) {
+    self.read = read
+    self.write = write
+    self.validate = validate
+    self.children = children
+    self.wildcard = wildcard
+    hasValidation =
+      validate != nil || wildcard?.hasValidation ?? false || children.values.contains { $0.hasValidation }
+  }
+}

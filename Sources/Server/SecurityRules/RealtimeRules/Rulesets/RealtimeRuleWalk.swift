@@ -1,0 +1,138 @@
+// Finds the rules that apply to a location and evaluates them.
+//
+// `.read` and `.write` cascade: the first true rule on the way from the root grants, and no rule below revokes it.
+// `.validate` does not cascade: all rules on the way and below must be true where a value exists after the write.
+//
+// The priority of a location is not a child: the rules of the location apply to it.
+
+import Access
+import RealtimeModel
+
+/// One pass over the rules for one operation.
+struct RealtimeRuleWalk {
+  /// Whether deleting a child validates the parents that remain. The hosted service's documentation does not say; older
+  /// simulators of it skipped them.
+  private static let validatesParentsOfDeletions = true
+
+  /// The keys that one request to the view returns.
+  private static let keysPerPage = 256
+
+  private let root: RealtimeRuleNode
+  private let view: any TreeView
+  private(set) var evaluation: RealtimeEvaluation
+  /// The locations whose `.validate` rule was true.
+  private var validated: Set<Path> = []
+
+  init(_ root: RealtimeRuleNode, _ principal: Principal, view: any TreeView, query: QuerySpec = .default) {
+    self.root = root
+    self.view = view
+    evaluation = RealtimeEvaluation(principal, view: view, query: query)
+  }
+
+  // MARK: Permission
+
+  /// Looks for a rule that grants an operation at a location.
+  ///
+  /// - Returns: nil if a rule grants it; otherwise the reason for the operator's log.
+  mutating func permit(_ path: Path, _ kind: RuleSite.Kind) throws -> String? {
+    let path = path.dataPath
+    var node = root
+    var location = Path.root
+    var captures: [String] = []
+    var results: [(rule: RealtimeRule, location: Path, result: RealtimeRuleResult)] = []
+    for depth in 0...path.count {
+      if let rule = kind == .read ? node.read : node.write {
+        let result = try evaluation.evaluate(rule, at: location, captures: captures)
+        if result == .granted { return nil }
+        results.append((rule, location, result))
+      }
+      guard depth < path.count, let next = node.descend(path.keys[depth], &location, &captures) else { break }
+      node = next
+    }
+    guard !results.isEmpty else { return "no \(kind.rawValue) rule on the way to /\(path)" }
+    return results.map { describe($0.rule, at: $0.location, $0.result) }.joined(separator: "; ")
+  }
+
+  private func describe(_ rule: RealtimeRule, at location: Path, _ result: RealtimeRuleResult) -> String {
+    let place = "\(rule.kind.rawValue) of /\(location) in line \(rule.line)"
+    if case .failed(let failure) = result { return "\(place) failed: \(failure.description)" }
+    return "\(place) is false"
+  }
+
+  // MARK: Validation
+
+  /// Validates a written location: the rules on the way from the root, and those below it.
+  ///
+  /// - Returns: nil if all are true; otherwise the reason for the operator's log.
+  mutating func validate(_ path: Path) throws -> String? {
+    guard root.hasValidation else { return nil }
+    let path = path.dataPath
+    if !Self.validatesParentsOfDeletions, !(try view.exists(at: path, .after)) { return nil }
+    var node = root
+    var location = Path.root
+    var captures: [String] = []
+    for key in path.keys {
+      if node.validate != nil, validated.insert(location).inserted {
+        // Without a value here there is none below.
+        guard try view.exists(at: location, .after) else { return nil }
+        if let denial = try validate(node, location, captures) { return denial }
+      }
+      guard let next = node.descend(key, &location, &captures), next.hasValidation else { return nil }
+      node = next
+    }
+    return try validateAll(node, location, captures)
+  }
+
+  /// Validates an existing location.
+  private mutating func validate(
+    _ node: RealtimeRuleNode, _ location: Path, _ captures: [String]
+  ) throws -> String? {
+    guard let rule = node.validate else { return nil }
+    let result = try evaluation.evaluate(rule, at: location, captures: captures)
+    return result == .granted ? nil : describe(rule, at: location, result)
+  }
+
+  /// Validates a written location and everything below it.
+  private mutating func validateAll(
+    _ node: RealtimeRuleNode, _ location: Path, _ captures: [String]
+  ) throws -> String? {
+    let content = try view.content(at: location, .after)
+    if case .empty = content { return nil }
+    evaluation.allowNode()
+    if let denial = try validate(node, location, captures) { return denial }
+    guard case .children = content else { return nil }
+    for (key, child) in node.children where child.hasValidation {
+      if let denial = try validateAll(child, location.child(key), captures) { return denial }
+    }
+    guard let wildcard = node.wildcard, wildcard.hasValidation else { return nil }
+    var last: ChildKey?
+    while true {
+      let keys = try view.childKeys(at: location, after: last, limit: Self.keysPerPage, .after)
+      for key in keys where node.children[key] == nil {
+        if let denial = try validateAll(wildcard, location.child(key), captures + [key.text]) {
+          return denial
+        }
+      }
+      guard keys.count == Self.keysPerPage else { return nil }
+      last = keys.last
+    }
+  }
+}
+
+extension RealtimeRuleNode {
+  /// The rules of a child. Moves a location and the captured keys down to it.
+  ///
+  /// - Returns: nil if the child has no rules; `location` and `captures` are unchanged then.
+  fileprivate func descend(
+    _ key: ChildKey, _ location: inout Path, _ captures: inout [String]
+  ) -> RealtimeRuleNode? {
+    if let child = children[key] {
+      location.keys.append(key)
+      return child
+    }
+    guard let wildcard else { return nil }
+    location.keys.append(key)
+    captures.append(key.text)
+    return wildcard
+  }
+}

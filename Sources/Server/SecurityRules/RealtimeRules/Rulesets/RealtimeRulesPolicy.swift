@@ -1,0 +1,69 @@
+// Decides about operations of the Realtime Database by security rules.
+//
+// Reads need one true `.read` between the root and the location. Writes need one true `.write` between the root and each
+// written location, and every `.validate` true on the way there and below: on the state after the complete write.
+//
+// Invariant: a decision costs the paths of the operation times the rules on them, plus the written locations that have
+// `.validate` rules. It does not depend on the size of the tree.
+
+package import Access
+import RealtimeModel
+
+/// The policy of a Realtime Database with rules.
+package struct RealtimeRulesPolicy: AccessPolicy {
+  package typealias Product = RealtimeAccess
+
+  private let ruleset: RealtimeRuleset
+  private let isOpen: Bool
+
+  /// Makes the policy of compiled rules.
+  package init(_ ruleset: RealtimeRuleset) {
+    self.ruleset = ruleset
+    isOpen = ruleset.isOpen
+  }
+
+  /// The rules file.
+  package var rules: String { ruleset.file.text }
+
+  /// Whether the rules permit everything without evaluation.
+  package func allowsEverything(_ principal: Principal) -> Bool { isOpen }
+
+  /// Decides one operation.
+  ///
+  /// - Throws: errors of the view.
+  package func decide(
+    _ principal: Principal, _ operation: RealtimeOperation, view: any TreeView
+  ) throws -> RealtimeDecision {
+    switch operation {
+    case .read(let path, let query), .listen(let path, let query):
+      return try read(path, query, principal, view)
+    case .write(let path): return try write([path], principal, view)
+    case .merge(let paths), .onDisconnect(let paths): return try write(paths, principal, view)
+    case .conditionalWrite(let path):
+      // The error for another value, and its tag, show the location.
+      let decision = try write([path], principal, view)
+      return decision.denial == nil ? try read(path, .default, principal, view) : decision
+    }
+  }
+
+  private func read(
+    _ path: Path, _ query: QuerySpec, _ principal: Principal, _ view: any TreeView
+  ) throws -> RealtimeDecision {
+    var walk = RealtimeRuleWalk(ruleset.root, principal, view: view, query: query)
+    if let denial = try walk.permit(path, .read) { return .deny(reason: denial) }
+    return .allow(dependingOn: walk.evaluation.readPaths, time: walk.evaluation.hasReadTime)
+  }
+
+  private func write(
+    _ paths: [Path], _ principal: Principal, _ view: any TreeView
+  ) throws -> RealtimeDecision {
+    var walk = RealtimeRuleWalk(ruleset.root, principal, view: view)
+    for path in paths {
+      if let denial = try walk.permit(path, .write) { return .deny(reason: denial) }
+    }
+    for path in paths {
+      if let denial = try walk.validate(path) { return .deny(reason: denial) }
+    }
+    return .allowed
+  }
+}
