@@ -38,7 +38,9 @@ package struct DenialExplanation: Sendable {
       + statements.map { statement in
         let place = "for '\(method.rawValue)' @ L\(statement.position.line)"
         guard let fault = statement.fault else { return "false \(place)" }
-        guard fault == .undecided, let position = statement.faultPosition else { return "\(fault.text) \(place)" }
+        guard fault == .undecided, let position = statement.faultPosition else {
+          return "\(fault.text) \(place)"
+        }
         return "evaluation error at L\(position.line):\(position.column) \(place)"
       }.joined(separator: ", ")
   }
@@ -46,7 +48,8 @@ package struct DenialExplanation: Sendable {
 
 extension FirestoreRuleset {
   /// Explains the denial of a read of one document.
-  package func explainGet(_ path: ResourcePath, _ fields: MapValue?, _ context: Context) -> DenialExplanation {
+  package func explainGet(_ path: ResourcePath, _ fields: MapValue?, _ context: Context) -> DenialExplanation
+  {
     explain(.document(getRequest(path, fields, context)), context)
   }
 
@@ -77,10 +80,7 @@ extension FirestoreRuleset {
   }
 
   private func explain(_ step: DecisionStep, _ context: Context) -> DenialExplanation {
-    let request: RuleRequest
-    switch step {
-    case .document(let own), .query(let own, _): request = own
-    }
+    let request = step.request
     var explanation = DenialExplanation(method: request.method, path: request.path, statements: [])
     var evaluator = RuleEvaluator(program, request: request, lookups: RuleLookups(context.documents))
     evaluator.trace = RuleTrace()

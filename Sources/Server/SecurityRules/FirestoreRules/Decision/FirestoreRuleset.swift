@@ -20,7 +20,7 @@ package final class FirestoreRuleset: Sendable {
   /// - Throws: all findings, if one of them is an error.
   package init(compiling source: String) throws(RulesError) { program = try RuleProgram(compiling: source) }
 
-  /// What all decisions of one request share.
+  /// The parts that all decisions of one request share.
   package struct Context {
     /// The database's id.
     package var database: String
@@ -104,8 +104,17 @@ package final class FirestoreRuleset: Sendable {
   enum DecisionStep {
     /// A document.
     case document(RuleRequest)
-    /// A way of a query over the documents of a collection, or of all collections with an id.
-    case query(RuleRequest, isGroup: Bool)
+    /// A way of a query over the documents of a collection.
+    case query(RuleRequest)
+    /// A way of a query over the documents of all collections with an id below a document or the root.
+    case group(RuleRequest, id: String, below: ResourcePath)
+
+    /// The request of the rules.
+    var request: RuleRequest {
+      switch self {
+      case .document(let request), .query(let request), .group(let request, _, _): request
+      }
+    }
   }
 
   /// Decides steps, up to the first that is denied.
@@ -113,11 +122,7 @@ package final class FirestoreRuleset: Sendable {
     var decision = RuleDecision(isAllowed: true, readsTime: false, dependencies: [])
     for (index, step) in steps.enumerated() {
       lookups.beginOperation()
-      var evaluator: RuleEvaluator
-      switch step {
-      case .document(let request), .query(let request, _):
-        evaluator = RuleEvaluator(program, request: request, lookups: lookups)
-      }
+      var evaluator = RuleEvaluator(program, request: step.request, lookups: lookups)
       let isAllowed = isAllowed(step, &evaluator)
       decision.readsTime = decision.readsTime || evaluator.readsTime
       if let failure = lookups.failure {
@@ -166,9 +171,12 @@ package final class FirestoreRuleset: Sendable {
     switch step {
     case .document:
       return pattern.match(database: request.database, path: request.path, into: &evaluator.wildcards)
-    case .query(_, let isGroup):
-      return pattern.matchQuery(
-        database: request.database, collection: request.path, isGroup: isGroup, into: &evaluator.wildcards)
+    case .query:
+      return pattern.match(
+        database: request.database, collection: request.path, into: &evaluator.wildcards)
+    case .group(_, let id, let parent):
+      return pattern.match(
+        database: request.database, group: id, below: parent, into: &evaluator.wildcards)
     }
   }
 }

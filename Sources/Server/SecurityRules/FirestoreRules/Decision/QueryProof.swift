@@ -1,10 +1,10 @@
-// Decides queries by proof: rules are not filters. Each alternative of the filter is one way, decided on what its terms
-// say about every document that it may return; all ways must be allowed. Orders, cursors and limits tell nothing about
-// fields.
+// Decides queries by proof: rules are not filters. Each alternative of the filter is one way. It is decided on the
+// knowledge that its terms give about every document that it may return; all ways must be allowed. Orders, cursors and
+// limits give no knowledge about fields.
 
 package import FirestoreModel
 
-/// The fields of the documents of one way of a query, as far as its filters tell.
+/// The fields of the documents of one way of a query, as far as its filters determine them.
 struct QueryKnowledge {
   /// The document that the way names, by a comparison of `__name__`.
   private(set) var document: ResourcePath?
@@ -35,7 +35,9 @@ struct QueryKnowledge {
 
   /// A tree of known fields.
   private struct Node {
-    var value: RuleValue { leaf ?? .map(.built(children.map { RuleMap.Entry(RuleText($0.key), $0.node.value) })) }
+    var value: RuleValue {
+      leaf ?? .map(.built(children.map { RuleMap.Entry(RuleText($0.key), $0.node.value) }))
+    }
     private var leaf: RuleValue?
     private var children: [(key: String, node: Node)] = []
 
@@ -113,8 +115,8 @@ extension FirestoreRuleset {
   /// Decides a query before it runs.
   ///
   /// - Parameters:
-  ///   - collection: The collection's path. For a collection group only its last segment counts.
-  ///   - isGroup: Whether all collections with that id are searched.
+  ///   - collection: The collection's path; for a collection group its id behind the path of the parent.
+  ///   - isGroup: Whether all collections with that id at any depth below the parent are searched.
   ///   - alternatives: The alternatives of the filter; one empty alternative without a filter.
   ///   - shape: The limit, offset and order.
   package func decideQuery(
@@ -140,7 +142,12 @@ extension FirestoreRuleset {
         time: context.time, resource: .missing, newResource: nil, query: shape.value, ownDocument: nil)
       guard let document = knowledge.document else {
         request.resource = .value(knowledge.resource)
-        steps.append(.query(request, isGroup: isGroup))
+        if isGroup {
+          request.isPathKnown = false
+          steps.append(.group(request, id: collection.id ?? "", below: collection.parent ?? .root))
+        } else {
+          steps.append(.query(request))
+        }
         continue
       }
       let fields = try context.documents.fields(of: document, afterWrites: false)
