@@ -44,7 +44,7 @@ func tests(of name: String, _ dependencies: [Target.Dependency]) -> Target {
 
 /// The dependencies of every test that serves a port.
 let endpointModules: [Target.Dependency] = [
-  "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "HearthServer",
+  "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "HearthServer",
   "FirestoreEngine", "RealtimeEngine", "FirestoreProtobuf", "JSON", "Locking",
   "FirestoreWire", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
   "OrderedStore", "EmbeddedStore", "RandomModels", "CZlib", nio("NIOCore"), nio("NIOPosix"),
@@ -102,7 +102,8 @@ let package = Package(
     module("Access", in: "Server", ["JSON", "Locking", "FirestoreModel", "RealtimeModel"]),
     module("EmbeddedStore", in: "Server", ["BlockLog", "Locking", "OrderedStore", "CRocksDB"]),
     module(
-      "FirestoreEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
+      "FirestoreEngine", in: "Server",
+      ["Access", "JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire", crypto]),
     module(
       "RealtimeEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
     module(
@@ -115,7 +116,7 @@ let package = Package(
     module(
       "FirestoreEndpoints", in: "Server",
       [
-        "Ports", "FirestoreEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "JSON",
+        "Access", "Ports", "FirestoreEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "JSON",
         "RealtimeModel", "GRPCFraming", nio("NIOCore"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), http2,
         hpack, protobuf, log,
       ]),
@@ -137,15 +138,15 @@ let package = Package(
     module(
       "EmulatorSuite", in: "Server",
       [
-        "Identity", "IdentityEndpoints", "FirestoreEndpoints", "RealtimeEndpoints", "Ports",
-        "FirestoreEngine", "RealtimeEngine",
+        "Access", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
+        "Identity", "IdentityEndpoints",
         "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
         nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ]),
     module(
       "HearthServer", in: "Server",
       [
-        "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports",
+        "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports",
         "Identity", "IdentityEndpoints",
         "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
         "EmbeddedStore", "JSON", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOPosix"), tls, log,
@@ -214,7 +215,7 @@ let package = Package(
     tests(
       of: "FirestoreEngine",
       [
-        "FirestoreEngine", "FirestoreModel", "FirestoreWire", "Locking", "OrderedStore",
+        "Access", "FirestoreEngine", "FirestoreModel", "FirestoreWire", "JSON", "Locking", "OrderedStore",
         "EmbeddedStore", "RandomModels",
       ]),
     tests(
@@ -239,7 +240,7 @@ let package = Package(
     tests(
       of: "Fuzz",
       [
-        "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
+        "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
         "RealtimeEngine", "OrderedStore", "FirestoreProtobuf",
         "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),

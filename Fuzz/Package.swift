@@ -55,7 +55,10 @@ let package = Package(
     .systemLibrary(name: "CZlib"),
     module("BlockLog"),
     module("OrderedStore", ["Locking"]),
-    module("FirestoreEngine", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
+    module("Access", ["JSON", "Locking", "FirestoreModel", "RealtimeModel"]),
+    module(
+      "FirestoreEngine",
+      ["Access", "JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire", crypto]),
     module("RealtimeEngine", ["JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
     // Without the listening port, the only part that needs TLS.
     module(
@@ -68,7 +71,7 @@ let package = Package(
     module(
       "FirestoreEndpoints",
       [
-        "Ports", "FirestoreEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "JSON",
+        "Access", "Ports", "FirestoreEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "JSON",
         "RealtimeModel", "GRPCFraming", nio("NIOCore"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), http2,
         hpack, protobuf, log,
       ], testable),
@@ -81,14 +84,14 @@ let package = Package(
     module(
       "EmulatorSuite",
       [
-        "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
+        "Access", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
         "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
         nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ], testable),
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "FirestoreEngine", "JSON",
+        "Access", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "FirestoreEngine", "JSON",
         "RealtimeModel", "RealtimeWire", "RealtimeEngine", "GRPCFraming", "OrderedStore", "Ports",
         "FirestoreEndpoints",
         "RealtimeEndpoints", "EmulatorSuite",
