@@ -105,7 +105,8 @@ let package = Package(
       "FirestoreEngine", in: "Server",
       ["Access", "JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire", crypto]),
     module(
-      "RealtimeEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
+      "RealtimeEngine", in: "Server",
+      ["Access", "JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
     module(
       "Ports", in: "Server",
       [
@@ -123,8 +124,8 @@ let package = Package(
     module(
       "RealtimeEndpoints", in: "Server",
       [
-        "Ports", "RealtimeEngine", "FirestoreModel", "JSON", "RealtimeModel", "RealtimeWire", nio("NIOCore"),
-        nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
+        "Access", "Ports", "RealtimeEngine", "FirestoreModel", "JSON", "RealtimeModel", "RealtimeWire",
+        nio("NIOCore"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
       ]),
     module(
       "Identity", in: "Server",
@@ -221,7 +222,7 @@ let package = Package(
     tests(
       of: "RealtimeEngine",
       [
-        "RealtimeEngine", "JSON", "Locking", "RealtimeModel", "RealtimeWire", "OrderedStore",
+        "Access", "RealtimeEngine", "JSON", "Locking", "RealtimeModel", "RealtimeWire", "OrderedStore",
         "EmbeddedStore", "RandomModels", "StoreFixture",
       ]),
     tests(of: "Ports", endpointModules + ["EndpointFixture"]),
