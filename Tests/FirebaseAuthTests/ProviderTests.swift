@@ -1,5 +1,6 @@
 // Credentials of identity providers and phones, and second factors, against a real server.
 
+import Crypto
 import Foundation
 import Testing
 
@@ -17,9 +18,7 @@ import Testing
       let result = try await auth.signIn(with: google("123", "lea@gmail.com"))
       #expect(result.user.email == "lea@gmail.com" && result.user.isEmailVerified && !result.user.isAnonymous)
       let info = try #require(result.additionalUserInfo)
-      #expect(
-        info.providerID == "google.com" && info.isNewUser && info.profile?["sub"] == nil
-          || info.profile != nil)
+      #expect(info.providerID == "google.com" && info.isNewUser && info.profile?["name"] as? String == "Lea")
       #expect(result.credential?.provider == "google.com")
       let data = try #require(result.user.providerData.first)
       #expect(data.providerID == "google.com" && data.uid == "123" && data.email == "lea@gmail.com")
@@ -115,6 +114,78 @@ import Testing
       try await result.user.multiFactor.unenroll(with: hint)
       #expect(result.user.multiFactor.enrolledFactors.isEmpty)
       try await auth.signIn(withEmail: "a@example.org", password: "hunter22")
+    }
+  }
+
+  /// The one-time password of a time (RFC 6238: HMAC-SHA1, six digits, steps of 30 seconds).
+  private func oneTimePassword(_ base32: String, at date: Date) throws -> String {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".utf8)
+    var bits = 0
+    var value = 0
+    var key: [UInt8] = []
+    for character in base32.utf8 {
+      let digit = try #require(alphabet.firstIndex(of: character))
+      value = (value << 5 | digit) & 0xFFFF
+      bits += 5
+      if bits >= 8 {
+        bits -= 8
+        key.append(UInt8(truncatingIfNeeded: value >> bits))
+      }
+    }
+    let step = UInt64(date.timeIntervalSince1970 / 30)
+    let message = (0..<8).map { UInt8(truncatingIfNeeded: step >> (56 - 8 * UInt64($0))) }
+    let hash = Array(HMAC<Insecure.SHA1>.authenticationCode(for: message, using: SymmetricKey(data: key)))
+    let offset = Int(hash[19] & 0x0F)
+    let number = hash[offset..<offset + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) } & 0x7FFF_FFFF
+    return String(format: "%06d", Int(number % 1_000_000))
+  }
+
+  @Test("one-time passwords become a second factor and complete a sign-in")
+  func oneTimePasswords() async throws {
+    try await HearthFixture.run { hearth in
+      try await hearth.admin(
+        "PATCH", "identitytoolkit.googleapis.com/v2/projects/\(hearth.project)/config?updateMask=mfa",
+        [
+          "mfa": [
+            "state": "ENABLED",
+            "providerConfigs": [["state": "ENABLED", "totpProviderConfig": ["adjacentIntervals": 5]]],
+          ] as [String: Any]
+        ])
+      let auth = try hearth.client()
+      let user = try await auth.createUser(withEmail: "a@example.org", password: "hunter22").user
+      try await hearth.update(user.uid, ["emailVerified": true])
+      let session = try await user.multiFactor.session()
+      let secret = try await TOTPMultiFactorGenerator.generateSecret(with: session)
+      let key = secret.sharedSecretKey()
+      let url = secret.generateQRCodeURL(withAccountName: "a@example.org", issuer: "Tea & Co")
+      #expect(
+        url
+          == "otpauth://totp/Tea%20%26%20Co:a@example.org?secret=\(key)&issuer=Tea%20%26%20Co&algorithm=SHA1&digits=6&period=30"
+      )
+      // Each password is valid once, and for some steps around its time.
+      let now = Date()
+      let wrong = TOTPMultiFactorGenerator.assertionForEnrollment(with: secret, oneTimePassword: "x")
+      #expect(
+        await code { try await user.multiFactor.enroll(with: wrong, displayName: nil) }
+          == .invalidVerificationCode)
+      let assertion = TOTPMultiFactorGenerator.assertionForEnrollment(
+        with: secret, oneTimePassword: try oneTimePassword(key, at: now))
+      try await user.multiFactor.enroll(with: assertion, displayName: "app")
+      let factor = try #require(user.multiFactor.enrolledFactors.first)
+      #expect(factor.factorID == "totp" && factor.displayName == "app")
+
+      var resolver: MultiFactorResolver?
+      do { try await auth.signIn(withEmail: "a@example.org", password: "hunter22") } catch {
+        resolver =
+          (error as NSError).userInfo[AuthErrorUserInfoMultiFactorResolverKey] as? MultiFactorResolver
+      }
+      let found = try #require(resolver)
+      let hint = try #require(found.hints.first)
+      let result = try await found.resolveSignIn(
+        with: TOTPMultiFactorGenerator.assertionForSignIn(
+          withEnrollmentID: hint.uid,
+          oneTimePassword: try oneTimePassword(key, at: now.addingTimeInterval(60))))
+      #expect(try await result.user.getIDTokenResult().signInSecondFactor == "totp")
     }
   }
 }
