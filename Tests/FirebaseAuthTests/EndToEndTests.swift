@@ -172,6 +172,18 @@ import Testing
     }
   }
 
+  @Test("a server at a base URL is used without the emulator's method")
+  func server() async throws {
+    try await HearthFixture.run { hearth in
+      let auth = Auth.auth(app: try makeApp(project: hearth.project))
+      auth.useServer(at: try #require(URL(string: "http://127.0.0.1:\(hearth.port)/")))
+      let user = try await auth.signInAnonymously().user
+      let token = try await user.getIDToken()
+      #expect(try await user.getIDToken(forcingRefresh: true).isEmpty == false && !token.isEmpty)
+      try await user.delete()
+    }
+  }
+
   @Test("a user of a tenant has its tokens, and not those of the project")
   func tenants() async throws {
     try await HearthFixture.run { hearth in
