@@ -263,8 +263,8 @@ let package = Package(
     tests(
       of: "FirebaseAuth",
       [
-        "FirebaseAuth", "FirebaseCore", "HearthServer", "JSON", "Locking", nio("NIOCore"), nio("NIOPosix"),
-        nio("NIOHTTP1"),
+        "FirebaseAuth", "FirebaseCore", "HearthServer", "Locking", "ServerFixture", nio("NIOCore"),
+        nio("NIOPosix"), nio("NIOHTTP1"), crypto,
       ]),
     tests(of: "FirebaseSharedSwift", ["FirebaseSharedSwift"]),
     tests(

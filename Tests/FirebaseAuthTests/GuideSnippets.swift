@@ -94,6 +94,16 @@ private final class SignInController {
     }
   }
 
+  func phone(phoneNumber: String) {
+    PhoneAuthProvider.provider().verifyPhoneNumber(phoneNumber, uiDelegate: nil) { verificationID, error in
+      if let error = error { print(error.localizedDescription) }
+      print(verificationID ?? "")
+    }
+    let credential = PhoneAuthProvider.provider().credential(
+      withVerificationID: "id", verificationCode: "123456")
+    Auth.auth().signIn(with: credential) { _, _ in }
+  }
+
   func token() {
     let currentUser = Auth.auth().currentUser
     currentUser?.getIDTokenForcingRefresh(true) { idToken, error in

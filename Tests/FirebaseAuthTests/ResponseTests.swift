@@ -2,6 +2,8 @@
 
 import FirebaseCore
 import Foundation
+import HearthServer
+import ServerFixture
 import Testing
 
 @testable import FirebaseAuth
@@ -53,6 +55,23 @@ import Testing
       .ok(#"{"x":""# + String(repeating: "x", count: HTTPClient.maximumResponseBytes) + #""}"#))
     #expect(await code { try await scripted.auth.signInAnonymously() } == .networkError)
     await scripted.stop()
+  }
+
+  @Test("a server whose certificate the system does not trust is a network error")
+  func untrusted() async throws {
+    let authority = try CertificateAuthority()
+    defer { authority.remove() }
+    let files = try authority.issue()
+    var configuration = HearthConfiguration.forTesting()
+    configuration.auth = .init(port: 0)
+    configuration.tls = .init(certificate: files.certificate, key: files.key)
+    let server = HearthServer(configuration)
+    try await server.start()
+    let auth = Auth.auth(app: try makeApp())
+    let port = try #require(server.authPort)
+    auth.useServer(at: try #require(URL(string: "https://localhost:\(port)/")))
+    #expect(await code { try await auth.signInAnonymously() } == .networkError)
+    await server.stop()
   }
 
   @Test("a failed lookup fails the sign-in, and the previous user remains")

@@ -113,6 +113,10 @@ private typealias Done = (((any Error)?) -> Void)?
       OAuthProvider.credential(providerID:idToken:accessToken:)
     let _: (String, String?, PersonNameComponents?) -> OAuthCredential =
       OAuthProvider.appleCredential(withIDToken:rawNonce:fullName:)
+    let _:
+      (PhoneAuthProvider) -> (String, (any AuthUIDelegate)?, (@MainActor (String?, (any Error)?) -> Void)?) ->
+        Void =
+        PhoneAuthProvider.verifyPhoneNumber(_:uiDelegate:completion:)
     #expect(EmailAuthProvider.id == "password" && GoogleAuthProvider.id == "google.com")
     #expect(FacebookAuthProvider.id == "facebook.com" && GitHubAuthProvider.id == "github.com")
     #expect(TwitterAuthProvider.id == "twitter.com" && PhoneAuthProvider.id == "phone")

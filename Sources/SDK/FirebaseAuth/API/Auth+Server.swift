@@ -29,8 +29,8 @@ extension Auth {
   ///
   /// Stops the program when the URL is not an absolute HTTP or HTTPS URL with a host.
   ///
-  /// - Parameter url: the base URL of the server's authentication port. The environment's `SSL_CERT_FILE` names the
-  ///   authorities to trust on Linux, if they are not the system's.
+  /// - Parameter url: the base URL of the server's authentication port. The system must trust the server's certificate:
+  ///   URLSession on Linux does not read `SSL_CERT_FILE`, by which the databases trust further authorities.
   public func useServer(at url: URL) {
     guard let scheme = url.scheme?.lowercased(), scheme == "https" || scheme == "http",
       let host = url.host, !host.isEmpty, url.query == nil, url.fragment == nil

@@ -91,11 +91,12 @@ open class Auth: NSObject, @unchecked Sendable {
       return auth
     }
     if isNew {
-      app.onDelete { [weak auth] in
+      app.onDelete { [name = app.name, weak auth] in
+        guard let auth else { return }
         instances.withLock { instances in
-          if instances[app.name] === auth { instances[app.name] = nil }
+          if instances[name] === auth { instances[name] = nil }
         }
-        auth?.stop()
+        auth.stop()
       }
     }
     return auth

@@ -3,7 +3,6 @@
 // Invariant: a response over `maximumResponseBytes` and a redirect end the request with an error; nothing is cached,
 // and no cookie is stored.
 
-import FirebaseCore
 import Foundation
 import Locking
 
@@ -36,10 +35,6 @@ final class HTTPClient: NSObject, URLSessionDataDelegate, @unchecked Sendable {
   private let transfers = Guarded<[Int: Transfer]>([:])
 
   private lazy var session: URLSession = {
-    #if canImport(FoundationNetworking)
-      // Foundation on Linux reads the trust roots from this variable.
-      if let roots = TrustRoots.file { setenv("URLSessionCertificateAuthorityInfoFile", roots, 0) }
-    #endif
     let configuration = URLSessionConfiguration.ephemeral
     configuration.timeoutIntervalForRequest = Self.timeout
     configuration.httpCookieStorage = nil

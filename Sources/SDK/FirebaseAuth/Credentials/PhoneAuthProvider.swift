@@ -73,7 +73,7 @@ open class PhoneAuthProvider: NSObject, @unchecked Sendable {
   /// The provider's id.
   public static let id = PhoneAuthProviderID
 
-  private let auth: Auth
+  let auth: Auth
 
   init(auth: Auth) {
     self.auth = auth
@@ -95,30 +95,6 @@ open class PhoneAuthProvider: NSObject, @unchecked Sendable {
     withVerificationID verificationID: String, verificationCode: String
   ) -> PhoneAuthCredential {
     PhoneAuthCredential(.code(verificationID: verificationID, code: verificationCode))
-  }
-
-  /// Sends a message with a verification code.
-  ///
-  /// Google's form has a delegate for a web page, which this library does not show.
-  ///
-  /// - Parameter phoneNumber: the number, with a plus sign and the country code.
-  /// - Returns: the verification ID.
-  /// - Throws: `missingPhoneNumber`, `invalidPhoneNumber`, `quotaExceeded`, `missingClientIdentifier` where the server
-  ///   demands a proof of the app, `networkError`.
-  open func verifyPhoneNumber(_ phoneNumber: String) async throws -> String {
-    guard !phoneNumber.isEmpty else { throw AuthErrorCode.missingPhoneNumber.error() }
-    let response = try await auth.backend.call(VerificationCodeRequest(phoneNumber: phoneNumber))
-    guard let session = response.sessionInfo else { throw AuthInternalError.unexpectedResponse.error() }
-    return session
-  }
-
-  /// Sends a message with a verification code.
-  ///
-  /// - Parameters:
-  ///   - phoneNumber: the number, with a plus sign and the country code.
-  ///   - completion: receives the verification ID or the error, on the main queue.
-  open func verifyPhoneNumber(_ phoneNumber: String, completion: ((String?, (any Error)?) -> Void)?) {
-    complete(completion) { try await self.verifyPhoneNumber(phoneNumber) }
   }
 }
 
