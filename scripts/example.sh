@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs Examples/Reminders with two clients against a new server and checks the events of each client.
+# Runs Examples/Reminders with two clients against a new server and checks the events of each client, with the server
+# down and over restarts of server and client.
 # Needs the products of `swift build`; BIN overrides the build directory .build/debug.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -48,8 +49,9 @@ echo "server on $address"
 # Starts a client that reads from a pipe, which a file descriptor keeps open.
 start() {
   local who=$1 descriptor=$2
+  rm -f "$folder/$who.in" "$folder/$who.out"
   mkfifo "$folder/$who.in"
-  FIRESTORE_EMULATOR_HOST=$address "$bin/Reminders" <"$folder/$who.in" >"$folder/$who.out" 2>&1 &
+  FIRESTORE_EMULATOR_HOST=$address XDG_DATA_HOME=$folder/caches "$bin/Reminders" "$who" <"$folder/$who.in" >"$folder/$who.out" 2>&1 &
   pids+=($!)
   eval "exec $descriptor>\"$folder/$who.in\""
   expect "$who" "Reminders. Type help for the commands."
@@ -98,23 +100,46 @@ expect bob "2. [ ] pay the rent"
 expect bob "3. [ ] water the plants"
 bob delete 7
 expect bob "there is no number 7"
+# Offline first: a client that starts without a server shows its cache and writes to it. After another restart the server
+# receives the writes of both runs.
+kill -9 "$server"
+wait "$server" 2>/dev/null || true
+ann quit
+expect ann bye
+start ann 7
+ann add buy stamps
+expect ann "added buy stamps"
+ann list
+expect ann "4. [ ] buy stamps"
+ann quit
+expect ann bye
+start ann 7
+ann list
+expect ann "4. [ ] buy stamps"
+ann add post the letter
+expect ann "added post the letter"
+serve "${address##*:}"
+expect bob "+ [ ] buy stamps"
+expect bob "+ [ ] post the letter"
 ann quit
 expect ann bye
 bob quit
 expect bob bye
 
-# Each client received exactly these changes in this order, also across the restart. The writing client may receive a
-# reminder twice: first the local write, then the version with the server's time.
+# Bob received exactly these changes in this order, also across the restarts. A writing client may receive a reminder
+# twice: first the local write, then the version with the server's time.
 changes='+ [ ] buy milk
 + [ ] call the bank
 ~ [x] buy milk
 - [ ] call the bank
 + [ ] pay the rent
-+ [ ] water the plants'
-for who in ann bob; do
++ [ ] water the plants
++ [ ] buy stamps
++ [ ] post the letter'
+for who in bob; do
   if ! diff <(echo "$changes") <(grep '^[-+~] \[' "$folder/$who.out" | grep -vF '~ [ ]') >&2; then
     echo "$who received other changes than expected" >&2
     exit 1
   fi
 done
-echo "example: both clients received the expected changes"
+echo "example: the clients received the expected changes, also those of an offline client that was restarted"

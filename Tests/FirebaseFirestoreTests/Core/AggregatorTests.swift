@@ -101,6 +101,15 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
     #expect(event.targetChanges[2] == TargetChange(removed: [name("c")]))
   }
 
+  @Test("an empty bloom filter counts as none")
+  mutating func emptyBloomFilter() throws {
+    acknowledgeTarget()
+    keys[2] = [name("a"), name("b")]
+    let empty = try #require(BloomFilter(bitmap: [], padding: 0, hashCount: 0))
+    handle(.filter(2, count: 1, names: empty))
+    #expect(snapshot(at: 3).targetMismatches == [2: .existenceFilterMismatch])
+  }
+
   @Test("a bloom filter with false positives leads to a full reload")
   mutating func falsePositives() throws {
     acknowledgeTarget()
