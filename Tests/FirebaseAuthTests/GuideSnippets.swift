@@ -1,3 +1,4 @@
+// swift-format-ignore-file
 // Authentication code as Firebase's guides have it. Compiling this file is the test; no function is called.
 
 import FirebaseAuth
