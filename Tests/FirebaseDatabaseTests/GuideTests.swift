@@ -35,7 +35,7 @@ struct GuideTests {
     let server = try await TestServer.start()
     let events = Recorder<String>()
     let transport = Transport.open(
-      to: DatabaseEndpoint(host: "two.example", port: server.port, isSecure: false, namespace: "demo-two"),
+      to: DatabaseEndpoint(host: "two.localhost", port: server.port, isSecure: false, namespace: "demo-two"),
       host: nil, lastSession: nil, tls: nil, resolver: TwoAddresses(),
       events: TransportEvents(
         received: { message in
