@@ -29,11 +29,11 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     state = Guarded(State(defaultPolicy: policy))
   }
 
-  /// The slot of a database, with the default policy at first. Its users retain it.
+  /// The slot of a database, at first with the policy of its group or the default policy. Its users retain it.
   package func slot(of database: Product.Database) -> PolicySlot<Product> {
     state.withLock { state in
       if let slot = state.slots[database]?.slot { return slot }
-      let slot = PolicySlot<Product>(state.defaultPolicy)
+      let slot = PolicySlot<Product>(state.sharedPolicy(of: database))
       state.slots[database] = WeakSlot(slot: slot)
       if state.slots.count > state.maximumSlots {
         state.slots = state.slots.filter { $0.value.slot != nil }
@@ -44,17 +44,34 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
   }
 
   /// Replaces the policy of a database.
-  /// - Parameter policy: the policy; nil to return to the default policy.
+  /// - Parameter policy: the policy; nil to return to the policy of the group, or to the default policy.
   package func publish(_ policy: (any AccessPolicy<Product>)?, for database: Product.Database) {
     let slot = slot(of: database)
     let published = state.withLock { state in
       state.dedicated[database] = policy == nil ? nil : slot
-      return policy ?? state.defaultPolicy
+      return policy ?? state.sharedPolicy(of: database)
     }
     slot.publish(published)
   }
 
-  /// Replaces the policy of all databases without a dedicated one.
+  /// Replaces the policy of a group of databases, except for those with a dedicated one. Groups must not overlap.
+  /// - Parameters:
+  ///   - policy: the policy; nil to return to the default policy.
+  ///   - group: the name of the group.
+  ///   - contains: whether a database belongs to the group.
+  package func publish(
+    _ policy: (any AccessPolicy<Product>)?, forGroup group: String,
+    of contains: @escaping @Sendable (Product.Database) -> Bool
+  ) {
+    let (published, slots) = state.withLock { state in
+      state.groups[group] = policy.map { Group(contains: contains, policy: $0) }
+      let slots = state.slots.filter { contains($0.key) && !state.ownPolicies.contains($0.key) }
+      return (policy ?? state.defaultPolicy, Array(slots.values))
+    }
+    for slot in slots { slot.publish(published) }
+  }
+
+  /// Replaces the policy of all databases without a dedicated one and without a group.
   package func publishDefault(_ policy: any AccessPolicy<Product>) {
     let slots = state.withLock { state in
       state.defaultPolicy = policy

@@ -32,7 +32,7 @@ package struct RealtimeRulesPolicy: AccessPolicy {
   ///
   /// - Throws: errors of the view.
   package func decide(
-    _ principal: Principal, _ operation: RealtimeOperation, view: any TreeView
+    _ principal: Principal, _ operation: TreeOperation, view: any TreeView
   ) throws -> RealtimeDecision {
     switch operation {
     case .read(let path, let query), .listen(let path, let query):
