@@ -93,20 +93,21 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
   private func setRules(of project: String, _ body: ByteBuffer) throws(FirestoreError) -> HTTPResponse {
     let request = try RulesRequest(body)
     guard let file = request.files.first else { throw .invalidArgument("The body must hold rules.") }
+    let ruleset: FirestoreRuleset
     do {
       // Every file must compile; the first one becomes the rules.
       for other in request.files.dropFirst() { _ = try FirestoreRuleset(compiling: other.content) }
-      let ruleset = try FirestoreRuleset(compiling: file.content)
-      rules.set(request.files, of: project)
-      engine.policies.publish(
-        FirestoreRulesPolicy(ruleset, explainsDenials: log.logLevel <= .debug), forGroup: project
-      ) { $0.project.utf8.elementsEqual(project.utf8) }
-      log.info("security rules are in force", metadata: ["project": "\(project)"])
-      return .issues(ruleset.warnings, in: file.name)
+      ruleset = try FirestoreRuleset(compiling: file.content)
     } catch {
       guard request.ignoresErrors else { throw .invalidArgument("Error compiling rules:\n\(error)") }
       return .issues(error.issues, in: file.name)
     }
+    try rules.set(request.files, of: project)
+    engine.policies.publish(
+      FirestoreRulesPolicy(ruleset, explainsDenials: log.logLevel <= .debug), forGroup: project
+    ) { $0.project.utf8.elementsEqual(project.utf8) }
+    log.info("security rules are in force", metadata: ["project": "\(project)"])
+    return .issues(ruleset.warnings, in: file.name)
   }
 }
 

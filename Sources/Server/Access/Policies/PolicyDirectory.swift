@@ -1,5 +1,8 @@
 // The policy directory finds the policy slots of all databases of a server.
 //
+// A database has its dedicated policy; without one, that of its group, such as its project; without one, the default
+// policy. This also holds for databases whose slot is made later.
+//
 // Invariant: a database that nobody uses and that has no dedicated policy takes no memory, so requests for unknown names
 // leave nothing behind.
 
@@ -13,8 +16,20 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     var slots: [Product.Database: WeakSlot] = [:]
     /// The slots of databases with a dedicated policy.
     var dedicated: [Product.Database: PolicySlot<Product>] = [:]
+    /// The policies of groups of databases, by the group's name.
+    var groups: [String: Group] = [:]
     /// The number of slots at which released ones are removed.
     var maximumSlots = 64
+
+    /// The policy of a database without a dedicated one.
+    func sharedPolicy(of database: Product.Database) -> any AccessPolicy<Product> {
+      groups.values.first { $0.contains(database) }?.policy ?? defaultPolicy
+    }
+  }
+
+  private struct Group {
+    var contains: @Sendable (Product.Database) -> Bool
+    var policy: any AccessPolicy<Product>
   }
 
   private struct WeakSlot {
@@ -29,7 +44,7 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     state = Guarded(State(defaultPolicy: policy))
   }
 
-  /// The slot of a database, at first with the policy of its group or the default policy. Its users retain it.
+  /// The slot of a database, with the default policy at first. Its users retain it.
   package func slot(of database: Product.Database) -> PolicySlot<Product> {
     state.withLock { state in
       if let slot = state.slots[database]?.slot { return slot }
@@ -65,8 +80,8 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
   ) {
     let (published, slots) = state.withLock { state in
       state.groups[group] = policy.map { Group(contains: contains, policy: $0) }
-      let slots = state.slots.filter { contains($0.key) && !state.ownPolicies.contains($0.key) }
-      return (policy ?? state.defaultPolicy, Array(slots.values))
+      let members = state.slots.filter { contains($0.key) && state.dedicated[$0.key] == nil }
+      return (policy ?? state.defaultPolicy, members.compactMap(\.value.slot))
     }
     for slot in slots { slot.publish(published) }
   }
@@ -75,7 +90,10 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
   package func publishDefault(_ policy: any AccessPolicy<Product>) {
     let slots = state.withLock { state in
       state.defaultPolicy = policy
-      return state.slots.filter { state.dedicated[$0.key] == nil }.compactMap(\.value.slot)
+      let others = state.slots.filter { database, _ in
+        state.dedicated[database] == nil && !state.groups.values.contains { $0.contains(database) }
+      }
+      return others.compactMap(\.value.slot)
     }
     for slot in slots { slot.publish(policy) }
   }

@@ -51,15 +51,22 @@ struct RulesRequest {
   }
 }
 
-/// The loaded rules by project. The number of projects is bounded: when it is reached, rules of further projects are
-/// not stored.
+/// The loaded rules by project. The number of projects is bounded.
 final class RulesSources: Sendable {
   private static let maximumProjects = 100
   private let files = NIOLockedValueBox<[String: [FirestoreRulesFile]]>([:])
 
-  func set(_ new: [FirestoreRulesFile], of project: String) {
-    files.withLockedValue { files in
-      if files[project] != nil || files.count < Self.maximumProjects { files[project] = new }
+  /// Stores the rules of a project.
+  /// - Throws: RESOURCE_EXHAUSTED for one project more than the server holds rules for.
+  func set(_ new: [FirestoreRulesFile], of project: String) throws(FirestoreError) {
+    let isStored = files.withLockedValue { files in
+      guard files[project] != nil || files.count < Self.maximumProjects else { return false }
+      files[project] = new
+      return true
+    }
+    guard isStored else {
+      throw FirestoreError(
+        .resourceExhausted, "The emulator holds rules for \(Self.maximumProjects) projects at most.")
     }
   }
 

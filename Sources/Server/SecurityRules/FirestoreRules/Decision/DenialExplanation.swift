@@ -71,13 +71,9 @@ extension FirestoreRuleset {
   }
 
   /// Explains the denial of a query; nil if it is allowed.
-  package func explainQuery(
-    _ collection: ResourcePath, isGroup: Bool, alternatives: [[FilterTerm]], shape: RuleQueryShape,
-    _ context: Context
-  ) throws -> DenialExplanation? {
-    firstDenial(
-      of: try querySteps(collection, isGroup: isGroup, alternatives: alternatives, shape: shape, context),
-      context)
+  /// - Throws: the errors of the context's documents.
+  package func explainQuery(_ query: RuleQuery, _ context: Context) throws -> DenialExplanation? {
+    firstDenial(of: try steps(query, context), context)
   }
 
   private func firstDenial(of steps: [DecisionStep], _ context: Context) -> DenialExplanation? {

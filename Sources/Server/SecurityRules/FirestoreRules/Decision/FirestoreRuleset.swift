@@ -108,8 +108,8 @@ package final class FirestoreRuleset: Sendable {
     case document(RuleRequest)
     /// A way of a query over the documents of a collection.
     case query(RuleRequest)
-    /// A way of a query over the documents of all collections with an id below a document or the root.
-    case group(RuleRequest, id: String, below: ResourcePath)
+    /// A way of a query over the documents of all collections, or of those with an id, below a document or the root.
+    case group(RuleRequest, id: String?, below: ResourcePath)
 
     /// The request of the rules.
     var request: RuleRequest {

@@ -55,24 +55,22 @@ package struct FirestoreRulesPolicy: AccessPolicy {
     _ query: Query, _ principal: Principal, _ view: any DocumentView
   ) throws -> FirestoreDecision {
     let database = query.parent.database
-    // A query without a collection covers all collections of its parent, which no pattern names.
-    guard let selector = query.structured.from.first, !selector.collectionID.isEmpty,
-      query.structured.from.count == 1,
+    guard query.structured.from.count <= 1,
       let alternatives = query.structured.filter.map({ $0.disjunctions() }) ?? [[]]
-    else { return .deny(reason: "the rules cannot decide a query without one collection") }
-    let context = context(principal, database, view)
-    let collection = query.parent.path.appending(selector.collectionID)
+    else { return .deny(reason: "the rules cannot decide the query") }
+    let selector = query.structured.from.first
+    let id = selector?.collectionID ?? ""
     let shape = RuleQueryShape(
       limit: query.structured.limit.map(Int64.init), offset: Int64(query.structured.offset),
       orders: query.structured.orderBy.map {
         (field: $0.field.description, isAscending: $0.direction == .ascending)
       })
-    let decision = try ruleset.decideQuery(
-      collection, isGroup: selector.allDescendants, alternatives: alternatives, shape: shape, context)
-    return try verdict(decision, database) {
-      try ruleset.explainQuery(
-        collection, isGroup: selector.allDescendants, alternatives: alternatives, shape: shape, context)
-    }
+    let proof = RuleQuery(
+      parent: query.parent.path, collectionID: id.isEmpty ? nil : id,
+      isGroup: selector?.allDescendants ?? false, alternatives: alternatives, shape: shape)
+    let context = context(principal, database, view)
+    let decision = try ruleset.decideQuery(proof, context)
+    return try verdict(decision, database) { try ruleset.explainQuery(proof, context) }
   }
 
   private func decide(
