@@ -80,7 +80,8 @@ let package = Package(
       "RealtimeEndpoints",
       [
         "Access", "Ports", "RealtimeEngine", "SecurityRules", "FirestoreModel", "JSON", "RealtimeModel",
-        "RealtimeWire", nio("NIOCore"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
+        "RealtimeWire", nio("NIOCore"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"),
+        crypto, log,
       ], testable),
     module(
       "EmulatorSuite",
@@ -93,7 +94,8 @@ let package = Package(
       name: "fuzz",
       dependencies: [
         "Access", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "FirestoreEngine", "JSON",
-        "RealtimeModel", "RealtimeWire", "RealtimeEngine", "SecurityRules", "GRPCFraming", "OrderedStore", "Ports",
+        "RealtimeModel", "RealtimeWire", "RealtimeEngine", "SecurityRules", "GRPCFraming", "OrderedStore",
+        "Ports",
         "FirestoreEndpoints",
         "RealtimeEndpoints", "EmulatorSuite",
         protobuf, hpack, log,

@@ -1,28 +1,36 @@
 // Authenticates callers of the Realtime Database by their credential.
 //
-// With `--emulator` the server trusts the claims of a credential without verification. Without it the server
-// rejects every credential, because verification is not implemented.
+// A `CredentialVerifier` turns the credential into a principal. With `--emulator` it accepts the claims of every
+// credential without verification.
 //
-// Invariant: no credential is trusted unless the process was started as an emulator.
+// Invariant: no claim is trusted unless the verifier accepted its credential.
 
-import Access
+package import Access
 import JSON
 import RealtimeModel
 
 /// How a port of the Realtime Database authenticates callers.
 package struct RealtimeAuthentication: Sendable {
-  private let isEmulator: Bool
+  /// Verifies credentials; nil to reject every caller.
+  private let verifier: (any CredentialVerifier)?
 
-  /// Trusts every credential: see `EmulatorTokens`.
-  package static let emulator = RealtimeAuthentication(isEmulator: true)
+  private init(_ verifier: (any CredentialVerifier)?) { self.verifier = verifier }
 
-  /// Rejects every credential.
-  package static let refuseAll = RealtimeAuthentication(isEmulator: false)
+  /// Trusts every credential: see `EmulatorTokens`. A caller without one is nobody.
+  package static let emulator = RealtimeAuthentication(EmulatorTokens())
+
+  /// Rejects every caller.
+  package static let refuseAll = RealtimeAuthentication(nil)
+
+  /// Accepts the credentials that a verifier accepts. A caller without one is nobody.
+  package static func verifying(_ verifier: any CredentialVerifier) -> RealtimeAuthentication {
+    RealtimeAuthentication(verifier)
+  }
 
   /// Returns the error for a request with a given credential if this port rejects such requests independent
   /// of their contents; nil otherwise.
   func refusal(of credential: String?) -> RealtimeError? {
-    guard !isEmulator else { return nil }
+    guard verifier == nil else { return nil }
     return credential == nil ? .permissionDenied : Self.invalidToken
   }
 
@@ -30,12 +38,18 @@ package struct RealtimeAuthentication: Sendable {
 
   /// Returns the caller that a credential identifies. With `override`, an administrator acts as another user.
   ///
-  /// - Throws: ``RealtimeError`` with the status `invalid_token`.
+  /// - Throws: ``RealtimeError`` with the status `invalid_token` or `expired_token`.
   func caller(credential: String?, override: Override? = nil) throws(RealtimeError) -> Principal {
     guard let credential else { return .nobody }
-    guard isEmulator else { throw Self.invalidToken }
+    guard let verifier else { throw Self.invalidToken }
     let caller: Principal
-    do { caller = try EmulatorTokens.principal(credential) } catch { throw Self.invalidToken }
+    do { caller = try verifier.principal(of: credential[...]) } catch {
+      switch error.kind {
+      case .malformed, .untrusted: throw Self.invalidToken
+      // The client gets a new credential after this error.
+      case .expired, .revoked: throw .expiredToken
+      }
+    }
     guard caller.isAdministrator, let override else { return caller }
     switch override {
     case .nobody: return Principal(.nobody, project: caller.project, expiry: caller.expiry)

@@ -1,6 +1,7 @@
 // Tests onDisconnect operations: when they run, which ones replace others, and that they run exactly once.
 
 import Access
+import JSON
 import OrderedStore
 import RealtimeEngine
 import RealtimeModel

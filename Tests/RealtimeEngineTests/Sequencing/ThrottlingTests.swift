@@ -28,6 +28,18 @@ struct ThrottlingTests {
     "After a batch's time limit for reads its writes execute, and the remaining reads wait for the next batch"
   )
   func timeLimit() async throws {
+    let result = try await run(manyListens(), batchQuantum: .zero)
+    #expect(result.executed.count == 1 + 40)
+    #expect(result.deferred.count == 39 + 1)
+    let skipped = result.deferred.filter { if case .nextBatch? = $0.deferral { true } else { false } }
+    #expect(skipped.count == 39)
+    // With enough time every operation executes.
+    let all = try await run(manyListens(), batchQuantum: .seconds(600))
+    #expect(all.deferred.isEmpty && all.executed.count == 40 + 40 + 1)
+  }
+
+  /// Listens of 40 connections with a write after each, and a second request of the last connection.
+  private func manyListens() -> [RealtimeOperation] {
     let connections = (0..<40).map { i in
       ConnectionState(name: "c\(i)", caller: .nobody, sink: RecordingSink(RecordingGroup()))
     }
@@ -42,14 +54,7 @@ struct ThrottlingTests {
     // A later request of a deferred connection is blocked.
     let behind = RealtimeOperation.Action.write(.set("behind", .leaf(.int(1))), hash: nil)
     batch.append(RealtimeOperation(behind, from: .connection(connections[39], request: 2)))
-    let result = try await run(batch, batchQuantum: .zero)
-    #expect(result.executed.count == 1 + 40)
-    #expect(result.deferred.count == 39 + 1)
-    let skipped = result.deferred.filter { if case .nextBatch? = $0.deferral { true } else { false } }
-    #expect(skipped.count == 39)
-    // With enough time every operation executes.
-    let all = try await run(batch, batchQuantum: .seconds(600))
-    #expect(all.deferred.isEmpty && all.executed.count == batch.count)
+    return batch
   }
 
   @Test("A read of a wide window is deferred, a narrow one is executed, and other connections continue")

@@ -3,22 +3,22 @@
 //
 // Invariant: memory is bounded for any database. Rows are scanned in order, and only the last path is kept.
 
-package import OrderedStore
+public import OrderedStore
 import RealtimeModel
 
 /// The result of checking one database.
-package struct TreeReport: Sendable, Equatable {
+public struct TreeReport: Sendable, Equatable {
   /// The namespace.
-  package var namespace: String
+  public var namespace: String
   /// The number of locations with a value.
-  package var leaves = 0
+  public var leaves = 0
   /// The number of invalid rows.
-  package var problemCount = 0
+  public var problemCount = 0
   /// The first 100 problems: each has the location, or the row key in hexadecimal, and the reason.
-  package var problems: [String] = []
+  public var problems: [String] = []
 
   /// Whether all rows are valid.
-  package var isConsistent: Bool { problemCount == 0 }
+  public var isConsistent: Bool { problemCount == 0 }
 
   fileprivate mutating func add(_ problem: String) {
     problemCount += 1
@@ -27,11 +27,11 @@ package struct TreeReport: Sendable, Equatable {
 }
 
 /// Checks the databases of a store.
-package enum TreeCheck {
+public enum TreeCheck {
   /// Checks every Realtime Database of a store. Nothing may write to it meanwhile.
   ///
   /// - Throws: ``StoreError`` if the store cannot read a row.
-  package static func run(_ store: any OrderedStore) async throws -> [TreeReport] {
+  public static func run(_ store: any OrderedStore) async throws -> [TreeReport] {
     var reports: [TreeReport] = []
     for name in try await store.databaseNames() where name.hasPrefix(RealtimeEngine.cataloguePrefix) {
       let rows = try await store.database(named: name, history: .activeReadersOnly)
