@@ -44,7 +44,7 @@ func tests(of name: String, _ dependencies: [Target.Dependency]) -> Target {
 /// The dependencies of every test that serves a port.
 let endpointModules: [Target.Dependency] = [
   "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "HearthServer",
-  "FirestoreEngine", "RealtimeEngine", "FirestoreProtobuf", "JSON", "Locking",
+  "FirestoreEngine", "RealtimeEngine", "SecurityRules", "FirestoreProtobuf", "JSON", "Locking",
   "FirestoreWire", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
   "OrderedStore", "EmbeddedStore", "RandomModels", "CZlib", nio("NIOCore"), nio("NIOPosix"),
   nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"), http2, hpack, tls, protobuf, log,
@@ -122,8 +122,8 @@ let package = Package(
     module(
       "RealtimeEndpoints", in: "Server",
       [
-        "Access", "Ports", "RealtimeEngine", "FirestoreModel", "JSON", "RealtimeModel", "RealtimeWire",
-        nio("NIOCore"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
+        "Access", "Ports", "RealtimeEngine", "SecurityRules", "FirestoreModel", "JSON", "RealtimeModel",
+        "RealtimeWire", nio("NIOCore"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
       ]),
     module(
       "EmulatorSuite", in: "Server",
@@ -137,7 +137,7 @@ let package = Package(
       "HearthServer", in: "Server",
       [
         "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports",
-        "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
+        "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "SecurityRules", "OrderedStore",
         "EmbeddedStore", "JSON", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOPosix"), tls, log,
       ]),
     .executableTarget(

@@ -205,7 +205,6 @@ public final class HearthServer: Sendable {
     let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime)
     do throws(HearthError) {
-      try await realtime.reportUnenforcedRules(log)
       try await engine.setIndexes(indexes)
       try Self.checkCancellation()
       if configuration.emulator {
