@@ -45,7 +45,7 @@ func tests(of name: String, _ dependencies: [Target.Dependency]) -> Target {
 /// The dependencies of every test that serves a port.
 let endpointModules: [Target.Dependency] = [
   "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "HearthServer",
-  "FirestoreEngine", "RealtimeEngine", "FirestoreProtobuf", "JSON", "Locking",
+  "FirestoreEngine", "RealtimeEngine", "SecurityRules", "FirestoreProtobuf", "JSON", "Locking",
   "FirestoreWire", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
   "OrderedStore", "EmbeddedStore", "RandomModels", "CZlib", nio("NIOCore"), nio("NIOPosix"),
   nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"), http2, hpack, tls, protobuf, log,
@@ -126,8 +126,8 @@ let package = Package(
     module(
       "RealtimeEndpoints", in: "Server",
       [
-        "Access", "Ports", "RealtimeEngine", "FirestoreModel", "JSON", "RealtimeModel", "RealtimeWire",
-        nio("NIOCore"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
+        "Access", "Ports", "RealtimeEngine", "SecurityRules", "FirestoreModel", "JSON", "RealtimeModel",
+        "RealtimeWire", nio("NIOCore"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
       ]),
     module(
       "Identity", in: "Server",
@@ -142,7 +142,7 @@ let package = Package(
       "EmulatorSuite", in: "Server",
       [
         "Access", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
-        "Identity", "IdentityEndpoints",
+        "Identity", "IdentityEndpoints", "SecurityRules",
         "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
         nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ]),
@@ -150,8 +150,8 @@ let package = Package(
       "HearthServer", in: "Server",
       [
         "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "Identity",
-        "IdentityEndpoints",
-        "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
+        "IdentityEndpoints", "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
+        "SecurityRules",
         "EmbeddedStore", "JSON", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOPosix"), tls, log,
       ]),
     .executableTarget(

@@ -59,8 +59,8 @@ let package = Package(
     module(
       "FirestoreEngine",
       ["Access", "JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire", crypto]),
-    module(
-      "RealtimeEngine", ["Access", "JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
+    module("SecurityRules", ["Access", "JSON", "FirestoreModel", "RealtimeModel", crypto]),
+    module("RealtimeEngine", ["Access", "JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
     // Without the listening port, the only part that needs TLS.
     module(
       "Ports", exclude: ["Listening/ListeningPort.swift", "Listening/PortTLS.swift"],
@@ -79,8 +79,9 @@ let package = Package(
     module(
       "RealtimeEndpoints",
       [
-        "Access", "Ports", "RealtimeEngine", "FirestoreModel", "JSON", "RealtimeModel", "RealtimeWire",
-        nio("NIOCore"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
+        "Access", "Ports", "RealtimeEngine", "SecurityRules", "FirestoreModel", "JSON", "RealtimeModel",
+        "RealtimeWire", nio("NIOCore"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"),
+        crypto, log,
       ], testable),
     module(
       "EmulatorSuite",
@@ -93,7 +94,8 @@ let package = Package(
       name: "fuzz",
       dependencies: [
         "Access", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "FirestoreEngine", "JSON",
-        "RealtimeModel", "RealtimeWire", "RealtimeEngine", "GRPCFraming", "OrderedStore", "Ports",
+        "RealtimeModel", "RealtimeWire", "RealtimeEngine", "SecurityRules", "GRPCFraming", "OrderedStore",
+        "Ports",
         "FirestoreEndpoints",
         "RealtimeEndpoints", "EmulatorSuite",
         protobuf, hpack, log,

@@ -105,7 +105,7 @@ def test_queries(place, shared_hearth):
     scores = '"scores": {".indexOn": ".value"}'
     answer = put_rules(
         shared_hearth,
-        '{ /* for this test */ "rules": {"tests": {"$test": {".indexOn": "height", ' + scores + "}}}}",
+        '{ /* for this test */ "rules": {".read": true, ".write": true, "tests": {"$test": {".indexOn": "height", ' + scores + "}}}}",
     )
     assert answer["status"] == "ok" and "not enforced" in answer["warning"]
     with pytest.raises(exceptions.InvalidArgumentError, match="Index not defined"):

@@ -95,7 +95,7 @@ struct OverlapTests {
     var random = RandomNodes(seed: UInt64(seed) &+ 900)
     let server = try await TestServer.start()
     let namespace = "overlap-\(seed)"
-    let rules = #"{"rules":{"list":{".indexOn":["rank",".value"]}}}"#
+    let rules = #"{"rules":{".read":true,".write":true,"list":{".indexOn":["rank",".value"]}}}"#
     // Without an index the client filters all children itself.
     if seed % 2 == 0 { try await server.publish(rules: rules, in: namespace) }
     let clients = try server.clients(3, in: namespace)

@@ -212,7 +212,6 @@ public final class HearthServer: Sendable {
     let identity = IdentityAssembly(configuration, store: store, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime, identity: identity)
     do throws(HearthError) {
-      try await realtime.reportUnenforcedRules(log)
       try await engine.setIndexes(indexes)
       try Self.checkCancellation()
       if configuration.emulator {

@@ -179,7 +179,7 @@ struct RESTTests {
   func queries() async throws {
     let data = #"{"a":{"h":3,"n":"x"},"b":{"h":1},"c":{"h":2,"n":"y"},"d":{"w":1}}"#
     try await RealtimeTestServer.run { server in
-      try await server.publish(rules: #"{"rules":{"q":{".indexOn":["h","n"]},"v":{".indexOn":".value"}}}"#)
+      try await server.publish(rules: #"{"rules":{".read":true,".write":true,"q":{".indexOn":["h","n"]},"v":{".indexOn":".value"}}}"#)
       #expect(try await server.rest("PUT", "/q.json", body: data).status == 200)
       for (parameters, keys) in [
         ("orderBy=%22h%22", "abcd"), ("orderBy=%22h%22&limitToFirst=2", "bd"),
@@ -236,7 +236,7 @@ struct RESTTests {
         error),
       .init("GET", "/notes.json?orderBy=%22$key%22&limitToLast=2", is: 200, #"{"n1":{"due":5}}"#),
       .init(
-        "PUT", "/.settings/rules.json", #"{"rules":{"notes":{".indexOn":"due"}}}"#,
+        "PUT", "/.settings/rules.json", #"{"rules":{".read":true,".write":true,"notes":{".indexOn":"due"}}}"#,
         ["Authorization: Bearer owner"]),
       .init("GET", "/notes.json?orderBy=%22due%22&limitToLast=2", is: 200, #"{"n1":{"due":5}}"#),
       .init("GET", "/notes.json?orderBy=%22rank%22", is: 400),

@@ -131,12 +131,12 @@ struct ThrottlingTests {
       }
     }
     let rules = #"{"rules":{"notes":{".indexOn":["due","a/b",".value"]}}}"#
-    try await run(.setRules(try RulesFile(Array(rules.utf8))))
+    try await run(.setRules(StoredRules(file: try RulesFile(Array(rules.utf8)), policy: nil)))
     for _ in 0..<2 { try await run(.buildIndexes) }
     let notes = Node.object((0..<100).map { (ChildKey("n\($0)"), .leaf(.int(Int64($0)))) })
     try await run(.write(.set("notes", notes), hash: nil))
     #expect(try await count() == 300)
-    try await run(.setRules(try RulesFile(Array(#"{"rules":{}}"#.utf8))))
+    try await run(.setRules(StoredRules(file: try RulesFile(Array(#"{"rules":{}}"#.utf8)), policy: nil)))
     try await run(.buildIndexes)
     #expect(try await count() == 300 - 32)
     try await run(.buildIndexes)

@@ -71,16 +71,6 @@ struct RealtimePolicyTests {
         == ".read of / in line 1 is false; .read of /rooms/r2 in line 2 is false", "\(denied)")
   }
 
-  @Test("A conditional write needs permission to read, because its error shows the value")
-  func conditional() throws {
-    let policy = try policy(
-      #"{"w":{".write":true},"rw":{".write":true,".read":true},"r":{".read":true}}"#)
-    for (path, isAllowed) in [("w", false), ("rw", true), ("r", false)] as [(Path, Bool)] {
-      let view = NodeTreeView(before: .empty, after: Node.empty.setting(path, to: .leaf(.int(1))))
-      #expect((try policy.decide(.nobody, .conditionalWrite(path), view: view).denial == nil) == isAllowed)
-    }
-  }
-
   @Test("An update without paths changes nothing and is allowed")
   func emptyUpdate() throws {
     let view = NodeTreeView(before: .empty)

@@ -27,7 +27,7 @@ struct TargaryenVectorTests {
         .user(User(id: claims["uid"]?.string ?? "", claims: Claims(claims), isOverride: true)))
     }
     let view = NodeTreeView(before: try vectors.node(item["data"]))
-    let operation = TreeOperation.read(path, try query(item["query"]?.object))
+    let operation = RealtimeAccess.Operation.read(path, try query(item["query"]?.object))
     return try RealtimeRulesPolicy(ruleset).decide(principal, operation, view: view).denial == nil
   }
 

@@ -105,7 +105,8 @@ final class RuleVectorPlayer: RuleDocumentSource {
     }
     let shape = RuleQueryShape(limit: parameters?["pageSize"]?.integer, orders: orders)
     return verdict(
-      try ruleset.decideQuery(path, isGroup: false, alternatives: [[]], shape: shape, context))
+      try ruleset.decideQuery(
+        RuleQuery(parent: path.parent ?? .root, collectionID: path.id, shape: shape), context))
   }
 
   private func query(
@@ -113,11 +114,6 @@ final class RuleVectorPlayer: RuleDocumentSource {
   ) throws -> Outcome {
     let selectors = query["from"]?.array ?? []
     guard selectors.count <= 1 else { return .invalid }
-    let isGroup = selectors.first?["allDescendants"]?.bool ?? false
-    guard let id = selectors.first?["collectionId"]?.string else {
-      // A query without a collection searches all collections; no pattern covers that.
-      return .deny
-    }
     let orders = (query["orderBy"]?.array ?? []).map { order in
       (
         field: order["field"]?["fieldPath"]?.string ?? "",
@@ -128,8 +124,10 @@ final class RuleVectorPlayer: RuleDocumentSource {
     let shape = RuleQueryShape(limit: limit, offset: query["offset"]?.integer ?? 0, orders: orders)
     return verdict(
       try ruleset.decideQuery(
-        parent.appending(id), isGroup: isGroup, alternatives: try VectorDecoding.alternatives(query),
-        shape: shape, context))
+        RuleQuery(
+          parent: parent, collectionID: selectors.first?["collectionId"]?.string,
+          isGroup: selectors.first?["allDescendants"]?.bool ?? false,
+          alternatives: try VectorDecoding.alternatives(query), shape: shape), context))
   }
 
   // MARK: Writes

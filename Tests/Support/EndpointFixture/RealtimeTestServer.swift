@@ -10,6 +10,7 @@ import Ports
 import RealtimeEndpoints
 import RealtimeEngine
 import RealtimeModel
+import SecurityRules
 
 /// The server of one test.
 struct RealtimeTestServer {
@@ -27,7 +28,7 @@ struct RealtimeTestServer {
     _ test: (RealtimeTestServer) async throws -> Void
   ) async throws {
     let store = try MemoryStore(StoreOptions())
-    let engine = RealtimeEngine(store: store, policy: policy)
+    let engine = RealtimeEngine(store: store, policy: policy, rules: { RealtimeRulesPolicy.policy(of: $0) })
     var log = Logger(label: "test")
     log.logLevel = .critical
     let endpoint = RealtimeEndpoint(

@@ -1,8 +1,10 @@
-// Fuzz target: rules files of both databases. An accepted file reads the same as plain JSON and with comments.
-// A rejected file is rejected at a position inside it.
+// Fuzz target: rules files of both databases. An accepted file reads the same as plain JSON and with comments, and its
+// rules decide without a crash. A rejected file is rejected at a position inside it.
 
+import Access
 import JSON
 import RealtimeModel
+import SecurityRules
 
 @testable import EmulatorSuite
 
@@ -12,9 +14,9 @@ func fuzzRules(_ input: UnsafeRawBufferPointer) throws {
 }
 
 private func readRealtimeRules(_ bytes: [UInt8]) throws {
-  let file: RulesFile
-  do throws(RulesError) {
-    file = try RulesFile(bytes)
+  let ruleset: RealtimeRuleset
+  do throws(RealtimeModel.RulesError) {
+    ruleset = try RealtimeRuleset(bytes)
   } catch {
     let lines = bytes.count { $0 == 0x0A } + 1
     try require((1...RulesFile.maximumProblems).contains(error.problems.count), "no problem, or too many")
@@ -25,12 +27,30 @@ private func readRealtimeRules(_ bytes: [UInt8]) throws {
     }
     return
   }
+  let file = ruleset.file
+  try decide(RealtimeRulesPolicy(ruleset))
   let plain = Array(file.strictText.utf8)
   try require((try? JSONValue(json: plain)) != nil, "the plain form is no JSON")
   let again = try require(try? RulesFile(plain), "the plain form is refused")
   try require(again.strictText == file.strictText, "the plain form has another plain form")
   try require(again.root.saysTheSame(as: file.root), "the plain form says something else")
   try require(again.root.hasSameIndexes(as: file.root), "the plain form has other indexes")
+}
+
+/// Decides a read and a write. Only a failure of the view may be thrown.
+private func decide(_ policy: RealtimeRulesPolicy) throws {
+  for path in [Path.root, "a/b", "l/x/y"] {
+    _ = try policy.decide(.user("u"), .read(path, .default), view: TextTreeView())
+    _ = try policy.decide(.nobody, .merge([path]), view: TextTreeView())
+  }
+}
+
+/// A tree in which every location is a text.
+private struct TextTreeView: TreeView {
+  var now: Int64 { 0 }
+  func content(at path: Path, _ state: TreeState) -> Node.Content { .leaf(.string("a")) }
+  func priority(at path: Path, _ state: TreeState) -> Priority? { nil }
+  func childKeys(at path: Path, after: ChildKey?, limit: Int, _ state: TreeState) -> [ChildKey] { [] }
 }
 
 extension RuleNode {

@@ -8,6 +8,12 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
   /// The version of the policy. It increases with every publication to its slot, from 1.
   package let version: UInt64
 
+  /// Makes a pinned policy. A slot numbers the policies that it publishes itself.
+  package init(policy: any AccessPolicy<Product>, version: UInt64) {
+    self.policy = policy
+    self.version = version
+  }
+
   /// Whether the principal may perform every operation that is not administrative.
   package func allowsEverything(_ principal: Principal) -> Bool {
     switch principal.identity {

@@ -7,6 +7,7 @@ import OrderedStore
 import Ports
 import RealtimeEndpoints
 import RealtimeEngine
+import SecurityRules
 
 /// The Realtime Database of a server.
 struct RealtimeAssembly: Sendable {
@@ -17,7 +18,7 @@ struct RealtimeAssembly: Sendable {
   init(_ configuration: HearthConfiguration, store: any OrderedStore, limits: PortLimits, log: Logger) {
     let policy: any AccessPolicy<RealtimeAccess> = configuration.emulator ? OpenPolicy() : LockedPolicy()
     engine = RealtimeEngine(
-      store: store, policies: PolicyDirectory(default: policy),
+      store: store, policies: PolicyDirectory(default: policy), rules: { RealtimeRulesPolicy.policy(of: $0) },
       project: { [project = configuration.project] in Self.project(of: $0, default: project) },
       limits: configuration.limits.realtime, report: { log.error("\($0)") })
     let endpoint = RealtimeEndpoint(
@@ -32,17 +33,6 @@ struct RealtimeAssembly: Sendable {
     let suffix = "-default-rtdb"
     guard namespace != project, namespace.hasSuffix(suffix), namespace != suffix else { return project }
     return String(namespace.dropLast(suffix.count))
-  }
-
-  /// Logs the databases whose rules are stored but not enforced.
-  func reportUnenforcedRules(_ log: Logger) async throws(HearthError) {
-    let namespaces: [String]
-    do {
-      namespaces = try await engine.namespacesWithUnenforcedRules()
-    } catch { throw HearthError("The rules of the databases cannot be read: \(error)") }
-    for namespace in namespaces {
-      log.warning("\(RealtimeEndpoint.unenforcedRules)", metadata: ["namespace": "\(namespace)"])
-    }
   }
 
   /// Shuts the engine down. The caller has drained the port before.

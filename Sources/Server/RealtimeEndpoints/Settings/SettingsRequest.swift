@@ -1,8 +1,9 @@
 // A settings request reads or changes the settings of a database under `/.settings/`. Only administrators may
 // send it.
 //
-// Invariant: if rules are stored but not enforced, or function triggers are stored but not executed, both the
-// response and the log contain a warning.
+// Invariants
+//   1. Rules are stored only if they compile. They are in force when the response is sent.
+//   2. If something is stored without effect, such as a function trigger, both the response and the log contain a warning.
 
 import Access
 import JSON
@@ -12,6 +13,7 @@ import NIOHTTP1
 import Ports
 import RealtimeEngine
 import RealtimeModel
+import SecurityRules
 
 /// A request for a setting.
 struct SettingsRequest: Sendable {
@@ -149,23 +151,20 @@ struct SettingsService: Sendable {
       case .read(let setting, let strict): return try await read(setting, strict, database, request.caller)
       case .readKept(let kept): return try await read(kept, database, request.caller)
       case .changeKept(let kept): return try await change(kept, body, database, request.caller)
-      case .checkRules: return ok(try RulesFile(Array(body.readableBytesView)))
+      case .checkRules:
+        _ = try RealtimeRuleset(Array(body.readableBytesView))
+        return ok(warnings: [])
       case .write(.rules):
-        let rules = try RulesFile(Array(body.readableBytesView))
+        let rules = try RealtimeRuleset(Array(body.readableBytesView)).file
         try await database.setRules(rules, as: request.caller)
-        if !rules.isOpen { warn(RealtimeEndpoint.unenforcedRules, database) }
-        return ok(rules)
+        return ok(warnings: [])
       case .write(let setting): return try await write(setting, body, database, request.caller)
       }
-    } catch let error as RulesError {
+    } catch let error as RealtimeModel.RulesError {
       return HTTPResponse(RESTError(.badRequest, error.description))
     } catch {
       return HTTPResponse(RESTError(error))
     }
-  }
-
-  private func ok(_ rules: RulesFile) -> HTTPResponse {
-    ok(warnings: rules.isOpen ? [] : [RealtimeEndpoint.unenforcedRules])
   }
 
   /// Returns a successful response with warnings.
@@ -216,11 +215,4 @@ struct SettingsService: Sendable {
     try await database.set(setting, to: text, as: caller)
     return HTTPResponse(.ok, json: Array(text.utf8))
   }
-}
-
-extension RealtimeEndpoint {
-  /// The warning about rules that are stored without being enforced.
-  package static let unenforcedRules =
-    "These rules are kept but not enforced: this version of the server checks the form of their expressions and uses "
-    + "their indexes, and goes on deciding access as if there were none."
 }

@@ -9,6 +9,7 @@ import NIOHTTP1
 import Ports
 import RealtimeEngine
 import RealtimeModel
+import SecurityRules
 
 extension SettingsService {
   /// Returns the stored data of one kind.
@@ -41,14 +42,12 @@ extension SettingsService {
   ) async throws -> HTTPResponse {
     switch kept {
     case .rulesets:
-      let id = try await database.addRuleset(try RulesFile(Array(body.readableBytesView)), as: caller)
+      let id = try await database.addRuleset(try RealtimeRuleset(Array(body.readableBytesView)).file, as: caller)
       return answer(.object(["id": .string(id)]))
     case .labels:
       let labels = try Self.labels(Self.object(body))
-      let stable = try await database.setRulesetLabels(labels, as: caller)
-      var warnings: [String] = []
-      if let stable, !stable.isOpen { warnings.append(RealtimeEndpoint.unenforcedRules) }
-      if labels.canary != nil { warnings.append(RealtimeEndpoint.unusedCanary) }
+      _ = try await database.setRulesetLabels(labels, as: caller)
+      let warnings = labels.canary == nil ? [] : [RealtimeEndpoint.unusedCanary]
       for warning in warnings { warn(warning, database) }
       return ok(warnings: warnings)
     case .triggers:

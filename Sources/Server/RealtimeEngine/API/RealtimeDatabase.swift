@@ -34,6 +34,7 @@ package final class RealtimeDatabase: Sendable {
 
   /// - Parameters:
   ///   - project: the project of callers that have rights in the database.
+  ///   - rules: makes the policies that enforce stored rules; nil if they are not enforced.
   ///   - now: the clock in milliseconds since the Unix epoch.
   ///   - threads: the threads for work on large values, which namespaces may share.
   ///   - report: reports events that an operator must know.
@@ -41,7 +42,7 @@ package final class RealtimeDatabase: Sendable {
   ///   - released: called when the object is released.
   init(
     namespace: String, project: String = "", rows: DatabaseRows, policies: PolicySlot<RealtimeAccess>,
-    limits: RealtimeLimits, cacheBytes: Int,
+    rules: RulesCompiler? = nil, limits: RealtimeLimits, cacheBytes: Int,
     now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds,
     threads: ThreadPool = ThreadPool(threads: 1),
     maximumInFlight: Int = BatchLoop.maximumInFlight, staging: StagingLimits = .standard,
@@ -54,32 +55,34 @@ package final class RealtimeDatabase: Sendable {
     let indexWaiters = IndexBuildWaiters(queue)
     let expiryTimer = ExpiryTimer(now: now) { RealtimeDatabase.decideListens(queue) }
     let waitingSessions = WaitingSessions()
+    let connections = connections
+    let endWaitingSessions: @Sendable () -> Void = {
+      waitingSessions.end(queue, rows) { session in connections.withLock { $0[session] == nil } }
+    }
     let executor = OperationExecutor(
-      policies: policies, limits: limits, cacheBytes: cacheBytes, staging: staging,
+      policies: policies, rules: RulesCache(rules), limits: limits, cacheBytes: cacheBytes, staging: staging,
       events: ExecutorEvents(
         indexesPending: { builder.wake() },
         indexesChanged: { indexWaiters.resumeAll() },
         listensUndecided: { RealtimeDatabase.decideListens(queue) },
         expiryScheduled: { expiryTimer.schedule($0) },
         sessionWaits: { waitingSessions.add() },
+        rulesChanged: endWaitingSessions,
         rowWindowsEnded: { RealtimeDatabase.followFullValue($0, queue) }),
       now: now)
     let runner = BatchRunner(
       rows: rows, executor: executor, threads: threads, created: created, report: report)
     try await runner.load()
     try await runner.endLeftoverSessions()
-    let connections = connections
-    let endWaitingSessions: @Sendable () -> Void = {
-      waitingSessions.policyChanged(to: policies.current, queue, rows) { session in
-        connections.withLock { $0[session] == nil }
-      }
+    let policyChanged: @Sendable () -> Void = {
+      if !policies.current.policy.awaitsRules { endWaitingSessions() }
     }
     observation = policies.observe {
       RealtimeDatabase.decideListens(queue)
-      endWaitingSessions()
+      policyChanged()
     }
     // The policy may have changed before it was observed.
-    endWaitingSessions()
+    policyChanged()
     let cleaner = Cleaner(rows, staging, activity: { queue.appendedCount }) {
       _ = queue.append(RealtimeOperation(.removeEmptyGenerations, from: .call(.administrator) { _ in }))
     }
@@ -232,9 +235,11 @@ package final class RealtimeDatabase: Sendable {
 
   var limits: RealtimeLimits { runner.executor.limits }
 
-  /// Whether the policy permits a caller everything.
+  /// Whether the policy permits a caller everything. False for a user if stored rules may deny something.
   package func allowsEverything(_ caller: Principal) -> Bool {
-    policies.current.allowsEverything(caller.acting(in: project))
+    let caller = caller.acting(in: project)
+    return policies.current.allowsEverything(caller)
+      && (caller.role != nil || !runner.executor.rules.mayDeny)
   }
 
   /// The policies that decide access to the database.

@@ -25,6 +25,7 @@ package final class RealtimeEngine: Sendable {
   private let store: any OrderedStore
   /// The policies of all namespaces.
   package let policies: PolicyDirectory<RealtimeAccess>
+  private let rules: RulesCompiler?
   private let project: @Sendable (String) -> String
   /// The limits of the data model.
   package let limits: RealtimeLimits
@@ -40,38 +41,38 @@ package final class RealtimeEngine: Sendable {
 
   /// Prefix of database names in the store's catalogue.
   static let cataloguePrefix = "realtime/"
-  private static let maximumConcurrentReads = 32
 
   /// Creates the engine without opening a namespace.
   ///
   /// - Parameters:
-  ///   - policies: decide access.
+  ///   - policies: decide access to databases without enforced rules.
+  ///   - rules: makes the policies that enforce stored rules; nil if these only declare indexes.
   ///   - project: returns the project of a namespace.
   ///   - limits: the limits of the data model.
   ///   - cacheBytes: approximate maximum bytes of cached subtrees in one namespace.
   ///   - report: reports events that an operator must know; called on any thread.
   ///   - now: the clock in milliseconds since the Unix epoch: of push ids, of rules for reads, and of expiries.
   package convenience init(
-    store: any OrderedStore, policies: PolicyDirectory<RealtimeAccess>,
+    store: any OrderedStore, policies: PolicyDirectory<RealtimeAccess>, rules: RulesCompiler? = nil,
     project: @escaping @Sendable (_ namespace: String) -> String = { $0 },
     limits: RealtimeLimits = .standard,
     cacheBytes: Int = 256 << 20, report: @escaping @Sendable (String) -> Void = { _ in },
     now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
   ) {
     self.init(
-      store: store, policies: policies, project: project, limits: limits, cacheBytes: cacheBytes,
+      store: store, policies: policies, rules: rules, project: project, limits: limits, cacheBytes: cacheBytes,
       staging: .standard, report: report, now: now)
   }
 
   /// Creates an engine with one policy for all namespaces.
   package convenience init(
-    store: any OrderedStore, policy: any AccessPolicy<RealtimeAccess>, limits: RealtimeLimits = .standard,
-    cacheBytes: Int = 256 << 20, report: @escaping @Sendable (String) -> Void = { _ in },
+    store: any OrderedStore, policy: any AccessPolicy<RealtimeAccess>, rules: RulesCompiler? = nil,
+    limits: RealtimeLimits = .standard, cacheBytes: Int = 256 << 20, report: @escaping @Sendable (String) -> Void = { _ in },
     now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
   ) {
     self.init(
-      store: store, policies: PolicyDirectory(default: policy), limits: limits, cacheBytes: cacheBytes,
-      report: report, now: now)
+      store: store, policies: PolicyDirectory(default: policy), rules: rules, limits: limits,
+      cacheBytes: cacheBytes, report: report, now: now)
   }
 
   /// Creates an engine with one policy for all namespaces and custom limits for large values.
@@ -88,7 +89,7 @@ package final class RealtimeEngine: Sendable {
 
   /// Creates an engine with custom limits for large values.
   init(
-    store: any OrderedStore, policies: PolicyDirectory<RealtimeAccess>,
+    store: any OrderedStore, policies: PolicyDirectory<RealtimeAccess>, rules: RulesCompiler? = nil,
     project: @escaping @Sendable (_ namespace: String) -> String = { $0 },
     limits: RealtimeLimits = .standard, cacheBytes: Int = 256 << 20, staging: StagingLimits,
     report: @escaping @Sendable (String) -> Void = { _ in },
@@ -98,6 +99,7 @@ package final class RealtimeEngine: Sendable {
     self.report = report
     self.store = store
     self.policies = policies
+    self.rules = rules
     self.project = project
     self.limits = limits
     self.cacheBytes = cacheBytes
@@ -150,6 +152,7 @@ package final class RealtimeEngine: Sendable {
       let rows = try await DatabaseRows(named: Self.cataloguePrefix + namespace, in: store, now: now)
       let database = try await RealtimeDatabase(
         namespace: namespace, project: project(namespace), rows: rows, policies: policies.slot(of: namespace),
+        rules: rules,
         limits: limits, cacheBytes: cacheBytes, now: now, threads: threads, staging: staging, report: report,
         created: { [weak self] in self?.keepOpen(namespace) },
         released: { [weak self] in self?.release(namespace) })
@@ -196,34 +199,12 @@ package final class RealtimeEngine: Sendable {
     policies.slot(of: namespace).current.policy.rules
   }
 
-  /// The namespaces whose stored rules would deny something that the policy permits, in ascending order.
-  /// Reads one row of each namespace.
-  package func namespacesWithUnenforcedRules() async throws(RealtimeError) -> [String] {
-    do {
-      return try await withThrowingTaskGroup(of: String?.self) { [store] group in
-        var found: [String] = []
-        for (position, namespace) in try await namespaces().enumerated() {
-          if position >= Self.maximumConcurrentReads, let name = try await group.next() ?? nil {
-            found.append(name)
-          }
-          group.addTask {
-            let rows = try await store.database(
-              named: Self.cataloguePrefix + namespace, history: .activeReadersOnly)
-            let isUnenforced = try await rows.read(at: nil) { view in
-              try RulesCache().rules(in: view).map { !$0.isOpen } ?? false
-            }
-            return isUnenforced ? namespace : nil
-          }
-        }
-        for try await case let name? in group { found.append(name) }
-        return found.sorted()
-      }
-    } catch { throw RealtimeError(storeError: error) }
-  }
-
-  /// Whether the policy of a namespace permits a caller everything.
+  /// Whether the policy of a namespace permits a caller everything. False for users while the namespace is not open,
+  /// because its rules are not known.
   package func allowsEverything(_ caller: Principal, in namespace: String) -> Bool {
-    policies.slot(of: namespace).current.allowsEverything(caller.acting(in: project(namespace)))
+    if let database = openDatabase(namespace) { return database.allowsEverything(caller) }
+    let caller = caller.acting(in: project(namespace))
+    return caller.role != nil && policies.slot(of: namespace).current.allowsEverything(caller)
   }
 
   /// The project of a namespace.

@@ -76,7 +76,7 @@ struct AuthorizationHandler: BatchHandler {
   private func allow(
     _ operation: RealtimeAccess.Operation, _ caller: Principal, _ view: () throws -> any TreeView
   ) throws -> RealtimeDecision {
-    let decision = try batch.policy.decide(caller, operation, view: view)
+    let decision = try batch.policy().policy.decide(caller, operation, view: view)
     if let denial = decision.denial { throw denial.error }
     return decision
   }
@@ -87,12 +87,17 @@ struct AuthorizationHandler: BatchHandler {
   static let maximumDecisions = 512
 
   /// Notices a new policy and expired callers. Called before the first operation of a batch.
-  func beginBatch() {
-    if listens.policyVersion != batch.policy.version {
-      listens.policyVersion = batch.policy.version
-      listens.invalidateAll()
-    }
+  func beginBatch() throws {
+    try followPolicy()
     while let connection = executor.expiries.next(at: batch.clock, journal) { expire(connection) }
+  }
+
+  /// Makes all listens undecided if another policy is in force than at their decisions.
+  func followPolicy() throws {
+    let version = try batch.policy().version
+    guard listens.policyVersion != version else { return }
+    listens.policyVersion = version
+    listens.invalidateAll()
   }
 
   /// Requests the next step of the pass if listens are undecided. Called after the last operation of a batch.

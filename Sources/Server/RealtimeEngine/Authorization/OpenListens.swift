@@ -16,7 +16,7 @@ import RealtimeModel
 /// `@unchecked Sendable`: only batches, which execute one at a time, and the batch loop between them access it.
 final class OpenListens: @unchecked Sendable {
   /// The version of the policy in whose round listens are decided.
-  var policyVersion: UInt64 = 0
+  var policyVersion = BatchExecution.PolicyVersion()
   private let root = ListenIndexLocation()
   private var all: [OpenListen] = []
   private var round = 0

@@ -119,7 +119,8 @@ struct DisconnectHandler: BatchHandler {
     for session in sessions {
       let registered = try DisconnectRows(session: session, in: tree.view)
       guard !registered.isEmpty else { continue }
-      if batch.policy.policy.awaitsRules, !batch.policy.allowsEverything(registered.caller) {
+      let policy = try batch.policy().policy
+      if policy.policy.awaitsRules, !policy.allowsEverything(registered.caller) {
         executor.events.sessionWaits()
         continue
       }

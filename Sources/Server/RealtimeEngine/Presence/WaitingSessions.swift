@@ -13,14 +13,13 @@ final class WaitingSessions: Sendable {
   /// Records that a session waits.
   func add() { isWaiting.withLock { $0 = true } }
 
-  /// Ends the waiting sessions if the new policy decides their writes.
+  /// Ends the waiting sessions. Called when a policy that decides their writes is in force. A session whose writes wait
+  /// again is added again.
   ///
   /// - Parameter hasEnded: whether a session has no open connection.
-  func policyChanged(
-    to policy: PinnedPolicy<RealtimeAccess>, _ queue: OperationQueue, _ rows: DatabaseRows,
-    hasEnded: @escaping @Sendable (String) -> Bool
+  func end(
+    _ queue: OperationQueue, _ rows: DatabaseRows, hasEnded: @escaping @Sendable (String) -> Bool
   ) {
-    guard !policy.policy.awaitsRules else { return }
     let wasWaiting = isWaiting.withLock { isWaiting in
       defer { isWaiting = false }
       return isWaiting

@@ -19,8 +19,8 @@ final class BatchExecution {
   let now: Int64
   /// The clock in microseconds since the Unix epoch, with which the expiries of credentials are compared.
   let clock: Int64
-  /// The policy in force at the start of the batch.
-  let policy: PinnedPolicy<RealtimeAccess>
+  /// The policy of a database without enforced rules.
+  private let defaultPolicy: PinnedPolicy<RealtimeAccess>
   let executor: OperationExecutor
   /// Whether operations may be deferred.
   let mayDefer: Bool
@@ -44,7 +44,7 @@ final class BatchExecution {
   private(set) var reauthorizedListens = 0
   private var logged: [(Path, Node?)] = []
   /// The security rules; nil until a handler has read them.
-  var knownRules: RulesFile??
+  var knownRules: (version: Version, rules: StoredRules)??
   /// The pending index builds; nil until a handler has read them.
   var knownBuilds: IndexBuilds?
 
@@ -57,7 +57,7 @@ final class BatchExecution {
     self.now = now
     self.executor = executor
     clock = executor.now() * 1_000
-    policy = executor.policies.current
+    defaultPolicy = executor.policies.current
     self.journal = journal
     self.mayDefer = mayDefer
     self.failure = failure ?? RealtimeError(.unavailable, "the database cannot write now")
@@ -154,7 +154,7 @@ final class BatchExecution {
     case .getRules: answer(operation, .rules(try settings.rules()))
     case .setRules(let rules):
       try settings.set(rules, for: caller)
-      try settings.unlabelStable(unless: rules.text)
+      try settings.unlabelStable(unless: rules.file.text)
       answer(operation, .done)
     case .administer(_, let work):
       guard caller.isAdministrator else { throw RealtimeError.permissionDenied }
@@ -169,6 +169,26 @@ final class BatchExecution {
       answer(operation, .done)
     case .barrier: answer(operation, .done)
     }
+  }
+
+  // MARK: Policy
+
+  /// Names the policy in force: it changes with the policy of the database's slot, and with the stored rules.
+  struct PolicyVersion: Equatable, Sendable {
+    var published: UInt64 = 0
+    var rules: Version?
+  }
+
+  /// The policy in force, and its version. Enforced rules are those of the state that the operation sees, so that they
+  /// hold from the operation that wrote them on.
+  func policy() throws -> (policy: PinnedPolicy<RealtimeAccess>, version: PolicyVersion) {
+    guard let stored = try settings.storedRules(), let policy = stored.rules.policy else {
+      return (defaultPolicy, PolicyVersion(published: defaultPolicy.version))
+    }
+    return (
+      PinnedPolicy(policy: policy, version: defaultPolicy.version),
+      PolicyVersion(published: defaultPolicy.version, rules: stored.version)
+    )
   }
 
   // MARK: Steps

@@ -201,10 +201,16 @@ struct BatchRunner: Sendable {
 
   /// Loads the executor's in-memory state from the rows, before the first operation.
   func load() async throws(RealtimeError) {
-    guard rows.current != nil else { return }
     let executor = executor
+    guard rows.current != nil else {
+      do { _ = try executor.rules.rules(in: rows.emptyView) } catch { throw RealtimeError(storeError: error) }
+      return
+    }
     do {
-      try await store.read(at: nil) { try executor.generations.load($0) }
+      try await store.read(at: nil) { view in
+        try executor.generations.load(view)
+        _ = try executor.rules.rules(in: view)
+      }
     } catch { throw RealtimeError(storeError: error) }
   }
 

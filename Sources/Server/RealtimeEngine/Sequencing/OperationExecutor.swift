@@ -33,7 +33,7 @@ final class OperationExecutor: @unchecked Sendable {
   /// The clock in milliseconds since the Unix epoch.
   let now: @Sendable () -> Int64
   let limits: RealtimeLimits
-  let rules = RulesCache()
+  let rules: RulesCache
   let generations: GenerationState
   let orders = ListenedOrders()
   let windows = WindowedLocations()
@@ -51,12 +51,14 @@ final class OperationExecutor: @unchecked Sendable {
   private var unconfirmed: (version: Version, journal: SessionJournal)?
 
   init(
-    policies: PolicySlot<RealtimeAccess>, limits: RealtimeLimits, cacheBytes: Int,
+    policies: PolicySlot<RealtimeAccess>, rules: RulesCache = RulesCache(), limits: RealtimeLimits,
+    cacheBytes: Int,
     staging: StagingLimits = .standard, events: ExecutorEvents = ExecutorEvents(),
     now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
   ) {
     self.events = events
     self.policies = policies
+    self.rules = rules
     self.now = now
     expiries = SessionExpiries(scheduled: events.expiryScheduled)
     generations = GenerationState(staging)
@@ -102,7 +104,7 @@ final class OperationExecutor: @unchecked Sendable {
       now: Int64(writer.commitVersion.microseconds / 1000), executor: self, journal: journal,
       mayDefer: mayDefer)
     do {
-      batch.authorization.beginBatch()
+      try batch.authorization.beginBatch()
       try work(batch)
       batch.authorization.endBatch()
       try batch.log()
@@ -153,7 +155,7 @@ final class OperationExecutor: @unchecked Sendable {
   ) throws -> [FanOutStep] {
     journal.rollBack()
     let batch = try readOnly(view, journal, failure: failure)
-    batch.authorization.beginBatch()
+    try batch.authorization.beginBatch()
     for operation in operations { try batch.run(operation) }
     batch.authorization.endBatch()
     return batch.steps
@@ -164,7 +166,7 @@ final class OperationExecutor: @unchecked Sendable {
   func attempt(_ operation: RealtimeOperation, on view: any ReadView) throws -> [FanOutStep]? {
     let journal = SessionJournal()
     let batch = try readOnly(view, journal)
-    batch.authorization.beginBatch()
+    try batch.authorization.beginBatch()
     try batch.run(operation)
     batch.authorization.endBatch()
     guard batch.missedWriter else { return batch.steps }
@@ -227,6 +229,8 @@ struct ExecutorEvents: Sendable {
   var expiryScheduled: @Sendable (_ seconds: Int64) -> Void = { _ in }
   /// Called when the onDisconnect writes of an ended session have to wait for rules.
   var sessionWaits: @Sendable () -> Void = {}
+  /// Called when enforced rules were stored. The batch may still fail.
+  var rulesChanged: @Sendable () -> Void = {}
   /// Called when a location's windows can no longer be updated from rows, so that its complete value has to
   /// be read.
   var rowWindowsEnded: @Sendable (Path) -> Void = { _ in }

@@ -41,7 +41,7 @@ struct RealtimeOperation: Sendable {
     case getRules
     /// Counts the values that a write would touch.
     case estimate(RealtimeWrite, atMost: Int)
-    case setRules(RulesFile)
+    case setRules(StoredRules)
     /// Runs an administrator's task, which writes about `bytes` bytes.
     case administer(bytes: Int, @Sendable (BatchExecution) throws -> Void)
     /// Decides some of the open listens whose permission may have ended.
@@ -117,7 +117,7 @@ struct RealtimeOperation: Sendable {
       case .write(let write, _), .onDisconnect(let write): write.weight
       case .buildIndexes: 512 << 10
       case .setSetting(_, let text): 64 + text.utf8.count
-      case .setRules(let rules): 64 + rules.text.utf8.count
+      case .setRules(let rules): 64 + rules.file.text.utf8.count
       case .administer(let bytes, _): 64 + bytes
       default: 64
       }

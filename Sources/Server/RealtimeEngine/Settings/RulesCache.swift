@@ -1,27 +1,71 @@
-// Caches a database's rules, so that they are parsed once after each change.
+// Caches a database's rules, so that they are read and compiled once after each change.
 
+package import Access
 import Locking
 import OrderedStore
-import RealtimeModel
+package import RealtimeModel
 
-/// The rules that were parsed last.
+/// Makes the policy that enforces a rules file.
+package typealias RulesCompiler = @Sendable (RulesFile) -> any AccessPolicy<RealtimeAccess>
+
+/// A stored rules file.
+struct StoredRules: Sendable {
+  let file: RulesFile
+  /// The policy that enforces the file; nil where stored rules only declare indexes.
+  let policy: (any AccessPolicy<RealtimeAccess>)?
+}
+
+/// The rules of one database that were compiled last.
 final class RulesCache: Sendable {
-  private let last = Guarded<(version: Version, rules: RulesFile)?>(nil)
+  private struct State {
+    /// The rules of the last state that was read, and the version that wrote them.
+    var last: (version: Version, rules: StoredRules)?
+    /// Rules that were compiled before they are written.
+    var prepared: StoredRules?
+    /// Whether the rules of the state that was read last may deny something to users.
+    var mayDeny = true
+  }
 
-  /// Returns the rules of a state; nil if it has none.
+  private let state = Guarded(State())
+  private let compile: RulesCompiler?
+
+  /// - Parameter compile: makes policies; nil if stored rules are not enforced.
+  init(_ compile: RulesCompiler? = nil) { self.compile = compile }
+
+  /// Whether stored rules may deny something to users. True until a state was read.
+  var mayDeny: Bool { state.withLock { $0.mayDeny } }
+
+  /// Compiles rules that are about to be written. Large files take long, so this runs off the sequencer.
+  func prepare(_ file: RulesFile) -> StoredRules {
+    let rules = StoredRules(file: file, policy: compile?(file))
+    state.withLock { $0.prepared = rules }
+    return rules
+  }
+
+  /// Returns the rules of a state, and the version that wrote them; nil if it has none.
   ///
   /// - Throws: errors of the store; ``StoreError`` for a row without a valid rules file.
-  func rules(in view: any ReadView) throws -> RulesFile? {
-    guard let row = try view.get(RowKeys.setting(.rules)) else { return nil }
-    if let last = last.withLock({ $0 }), last.version == row.writtenAt,
-      last.rules.text.utf8.count == row.value.count
-    {
-      return last.rules
+  func rules(in view: any ReadView) throws -> (version: Version, rules: StoredRules)? {
+    guard let row = try view.get(RowKeys.setting(.rules)) else {
+      state.withLock { $0.mayDeny = false }
+      return nil
     }
-    do throws(RulesError) {
-      let rules = try RulesFile(row.value)
-      last.withLock { $0 = (row.writtenAt, rules) }
-      return rules
-    } catch { throw StoreError(.corrupted, "the rules of a database cannot be read: \(error)") }
+    let (last, prepared) = state.withLock { ($0.last, $0.prepared) }
+    if let last, last.version == row.writtenAt, last.rules.file.text.utf8.count == row.value.count { return last }
+    let rules: StoredRules
+    if let prepared, prepared.file.text.utf8.elementsEqual(row.value) {
+      rules = prepared
+    } else {
+      do throws(RulesError) {
+        let file = try RulesFile(row.value)
+        rules = StoredRules(file: file, policy: compile?(file))
+      } catch { throw StoreError(.corrupted, "the rules of a database cannot be read: \(error)") }
+    }
+    state.withLock { state in
+      state.last = (row.writtenAt, rules)
+      state.prepared = nil
+      state.mayDeny = rules.policy.map { !$0.allowsEverything(.nobody) } ?? false
+    }
+    return (row.writtenAt, rules)
   }
 }

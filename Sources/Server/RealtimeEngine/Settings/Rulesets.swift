@@ -178,10 +178,11 @@ extension RealtimeDatabase {
         throw RealtimeError(.failure, "ruleset \(id) cannot be read: \(error)")
       }
     }
+    let prepared = stable.map { runner.executor.rules.prepare($0) }
     return try await administer(bytes: stable?.text.utf8.count ?? 0, as: caller) { [stable] batch in
       var directory = try RulesetDirectory(in: batch.tree.view)
       for id in labels.ids where !directory.has(id) { throw RealtimeError.noRuleset(id) }
-      if let stable { try batch.settings.set(stable, for: caller) }
+      if let prepared { try batch.settings.set(prepared, for: caller) }
       directory.labels = labels
       try batch.requireWriter().set(RowKeys.rulesets, directory.bytes)
       return stable

@@ -39,7 +39,7 @@ extension RealtimeDatabase {
   ///
   /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
   package func setRules(_ rules: RulesFile, as caller: Principal) async throws(RealtimeError) {
-    _ = try await call(.setRules(rules), as: caller)
+    _ = try await call(.setRules(runner.executor.rules.prepare(rules)), as: caller)
   }
 
   /// Returns the rules; nil if none were set.

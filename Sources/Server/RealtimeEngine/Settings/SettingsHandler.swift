@@ -10,7 +10,10 @@ struct SettingsHandler: BatchHandler {
   let batch: BatchExecution
 
   /// The current rules; nil if there are none.
-  func rules() throws -> RulesFile? {
+  func rules() throws -> RulesFile? { try storedRules()?.rules.file }
+
+  /// The current rules with their policy, and the version that wrote them; nil if there are none.
+  func storedRules() throws -> (version: Version, rules: StoredRules)? {
     if let known = batch.knownRules { return known }
     let rules = try executor.rules.rules(in: tree.view)
     batch.knownRules = .some(rules)
@@ -35,11 +38,15 @@ struct SettingsHandler: BatchHandler {
     try batch.requireWriter().set(RowKeys.setting(setting), Array(string.utf8))
   }
 
-  func set(_ rules: RulesFile, for caller: Principal) throws {
+  /// Replaces the rules. They are in force from the next operation on.
+  func set(_ rules: StoredRules, for caller: Principal) throws {
     let before = try self.rules()
-    try set(.rules, to: rules.text, for: caller)
-    batch.knownRules = .some(rules)
-    guard !rules.root.hasSameIndexes(as: before?.root) else { return }
+    try set(.rules, to: rules.file.text, for: caller)
+    // The row is read again, with the version of this batch.
+    batch.knownRules = nil
+    try batch.authorization.followPolicy()
+    if rules.policy != nil { executor.events.rulesChanged() }
+    guard !rules.file.root.hasSameIndexes(as: before?.root) else { return }
     try batch.indexes.build(.root, in: try batch.requireWriter())
     // An operation may be waiting for an index that the new rules no longer contain, so waiting operations
     // resume.

@@ -11,7 +11,9 @@ struct ImportHandler: BatchHandler {
 
   /// Installs an imported value at its location.
   func install(_ imported: ImportedTree, at path: Path, for operation: RealtimeOperation) throws {
-    guard batch.policy.allowsEverything(operation.caller) else { throw RealtimeError.permissionDenied }
+    guard try batch.policy().policy.allowsEverything(operation.caller) else {
+      throw RealtimeError.permissionDenied
+    }
     var request = try WriteRequest(
       .update(path, imported.summary.deferred.map { (Path(keys: $0.path), $0.value) }),
       limits: limits, bytes: limits.socketWriteBytes, mayNameItself: true)

@@ -20,6 +20,15 @@ public struct RuleSite: Sendable, Hashable {
   public let line: Int
   /// The column of the rule's first character, from 1, in UTF-16 code units.
   public let column: Int
+
+  /// Makes a site.
+  public init(path: [String], kind: Kind, rule: RuleNode.Rule, line: Int, column: Int) {
+    self.path = path
+    self.kind = kind
+    self.rule = rule
+    self.line = line
+    self.column = column
+  }
 }
 
 /// A mistake in a rule's expression.

@@ -1,8 +1,7 @@
 // A Realtime Database's rules file: JSON with comments, whose structure mirrors the tree. The text is stored unchanged.
 //
-// Reading checks the JSON and its comments, the position and type of every member, keys, wildcards, index paths, and
-// the form of each expression (see RuleExpressionForm). It does not check the names, types and arguments in
-// expressions.
+// Reading checks the JSON and its comments, the position and type of every member, keys, wildcards and index paths. It
+// reports the expressions to a checker, which the server has.
 
 /// The rules of a location, or of all locations that a wildcard matches.
 public final class RuleNode: Sendable {
@@ -10,7 +9,7 @@ public final class RuleNode: Sendable {
   public enum Rule: Sendable, Hashable {
     /// The JSON boolean `true` or `false`.
     case constant(Bool)
-    /// A well-formed expression.
+    /// An expression, unchecked.
     case expression(String)
   }
 
@@ -57,11 +56,6 @@ public final class RuleNode: Sendable {
   public func hasSameIndexes(as other: RuleNode?) -> Bool {
     var shapes = IndexShapes()
     return shapes.number(of: self) == shapes.number(of: other)
-  }
-
-  /// Whether this node or one below it has a `.validate` rule.
-  fileprivate var hasValidation: Bool {
-    validate != nil || children.values.contains { $0.hasValidation } || wildcard?.node.hasValidation ?? false
   }
 }
 
@@ -143,10 +137,5 @@ public struct RulesFile: Sendable {
     case .key, .priority: true
     case .value, .child: root.descendant(path)?.indexes.contains(ordering) ?? false
     }
-  }
-
-  /// Whether the rules permit all reads and writes, so that enforcing them has no effect.
-  public var isOpen: Bool {
-    root.read == .constant(true) && root.write == .constant(true) && !root.hasValidation
   }
 }

@@ -106,7 +106,7 @@ struct RulesReader {
       if let node = try readNode(path + [name]) { draft.children[ChildKey(name)] = node }
       return
     }
-    if !RuleExpressionForm.isName(name.utf8.dropFirst()) {
+    if !RulesReader.isName(name.utf8.dropFirst()) {
       note(offset, "A wildcard is a $ and a name of letters, digits and _, not '\(name)'.")
     } else if path.contains(where: { $0.utf8.elementsEqual(name.utf8) }) {
       note(offset, "The wildcard '\(name)' stands above already: give this one another name.")
@@ -114,6 +114,13 @@ struct RulesReader {
       note(offset, "There may be one wildcard at a place: '\(other)' stands here already.")
     }
     if let node = try readNode(path + [name]) { draft.wildcard = (name, node) }
+  }
+
+  /// Whether the bytes are the name of a variable.
+  private static func isName(_ bytes: some Collection<UInt8>) -> Bool {
+    func begins(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) || byte == UInt8(ascii: "_") }
+    guard let first = bytes.first, begins(first) else { return false }
+    return bytes.allSatisfy { begins($0) || (0x30...0x39).contains($0) }
   }
 
   private mutating func readRule(_ kind: RuleSite.Kind, _ path: [String]) throws(Stop) -> RuleNode.Rule? {
@@ -125,9 +132,6 @@ struct RulesReader {
       strict.string(text.string)
       rule = .expression(text.string)
       checkRule(rule, kind, path, at: text.offset(of: 0)) { text.offset(of: $0) }
-      if check == nil, let mistake = RuleExpressionForm.mistake(in: text.bytes) {
-        note(text.offset(of: mistake.offset), mistake.message)
-      }
     case UInt8(ascii: "t"), UInt8(ascii: "f"):
       let start = input.offset
       let value = try input.readWord() == "true"

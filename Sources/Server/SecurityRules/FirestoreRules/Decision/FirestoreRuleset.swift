@@ -68,31 +68,33 @@ package final class FirestoreRuleset: Sendable {
     _ writes: [RuleWrite], _ context: Context,
     states: (ResourcePath) throws -> (before: MapValue?, after: MapValue?)
   ) rethrows -> RuleDecision {
-    let requests = try writeRequests(writes, context, states: states)
+    let changes = try NetWrite.fold(writes).map { change in
+      let (before, after) = try states(change.path)
+      return RuleChange(
+        path: change.path, method: change.method(existsBefore: before != nil), before: before, after: after)
+    }
     return decide(
-      requests.map(DecisionStep.document), RuleLookups(context.documents, operationCount: writes.count))
+      steps(changes, context), RuleLookups(context.documents, operationCount: writes.count))
   }
 
-  /// The requests of the documents that a commit writes.
-  func writeRequests(
-    _ writes: [RuleWrite], _ context: Context,
-    states: (ResourcePath) throws -> (before: MapValue?, after: MapValue?)
-  ) rethrows -> [RuleRequest] {
-    var requests: [RuleRequest] = []
-    for change in NetWrite.fold(writes) {
-      let (before, after) = try states(change.path)
-      let method = change.method(existsBefore: before != nil)
-      var request = getRequest(change.path, before, context)
-      request.method = method
-      request.ownDocument = (change.path, before, after)
-      switch method {
-      case .create, .update: request.newResource = Self.document(change.path, after, context)
+  /// Decides the net effects of a commit.
+  package func decideChanges(_ changes: [RuleChange], _ context: Context) -> RuleDecision {
+    decide(steps(changes, context), RuleLookups(context.documents, operationCount: changes.count))
+  }
+
+  /// The steps of the documents that a commit writes.
+  func steps(_ changes: [RuleChange], _ context: Context) -> [DecisionStep] {
+    changes.map { change in
+      var request = getRequest(change.path, change.before, context)
+      request.method = change.method
+      request.ownDocument = (change.path, change.before, change.after)
+      switch change.method {
+      case .create, .update: request.newResource = Self.document(change.path, change.after, context)
       case .delete: request.newResource = .null
       case .get, .list: break
       }
-      requests.append(request)
+      return .document(request)
     }
-    return requests
   }
 
   static func document(_ path: ResourcePath, _ fields: MapValue?, _ context: Context) -> RuleValue {
@@ -106,8 +108,8 @@ package final class FirestoreRuleset: Sendable {
     case document(RuleRequest)
     /// A way of a query over the documents of a collection.
     case query(RuleRequest)
-    /// A way of a query over the documents of all collections with an id below a document or the root.
-    case group(RuleRequest, id: String, below: ResourcePath)
+    /// A way of a query over the documents of all collections, or of those with an id, below a document or the root.
+    case group(RuleRequest, id: String?, below: ResourcePath)
 
     /// The request of the rules.
     var request: RuleRequest {

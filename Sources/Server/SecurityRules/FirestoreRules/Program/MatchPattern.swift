@@ -76,12 +76,12 @@ struct MatchPattern: Sendable {
     return true
   }
 
-  /// Binds the wildcards for a query over all collections with an id at any depth below a document or the root.
+  /// Binds the wildcards for a query over all collections, or those with an id, at any depth below a document or the root.
   ///
   /// The pattern must cover documents below every parent: its start is known, its `**` begins there, and behind the
   /// `**` stand at most the collection and the document.
   func match(
-    database: String, group id: String, below parent: ResourcePath, into wildcards: inout [RuleValue]
+    database: String, group id: String?, below parent: ResourcePath, into wildcards: inout [RuleValue]
   ) -> Bool {
     guard let rest, rest <= parent.count + 3, segments.count - rest <= 3 else { return false }
     wildcards.removeAll(keepingCapacity: true)

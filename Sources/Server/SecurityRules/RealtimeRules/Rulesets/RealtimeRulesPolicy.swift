@@ -7,7 +7,7 @@
 // `.validate` rules. It does not depend on the size of the tree.
 
 package import Access
-import RealtimeModel
+package import RealtimeModel
 
 /// The policy of a Realtime Database with rules.
 package struct RealtimeRulesPolicy: AccessPolicy {
@@ -22,6 +22,14 @@ package struct RealtimeRulesPolicy: AccessPolicy {
     isOpen = ruleset.isOpen
   }
 
+  /// The policy of a stored rules file. A file with expressions that do not compile, such as one that an earlier version
+  /// stored, denies everything.
+  package static func policy(of file: RulesFile) -> any AccessPolicy<RealtimeAccess> {
+    do throws(RealtimeModel.RulesError) {
+      return RealtimeRulesPolicy(try RealtimeRuleset(Array(file.text.utf8)))
+    } catch { return InvalidRulesPolicy(rules: file.text, error: error) }
+  }
+
   /// The rules file.
   package var rules: String { ruleset.file.text }
 
@@ -32,17 +40,13 @@ package struct RealtimeRulesPolicy: AccessPolicy {
   ///
   /// - Throws: errors of the view.
   package func decide(
-    _ principal: Principal, _ operation: TreeOperation, view: any TreeView
+    _ principal: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
   ) throws -> RealtimeDecision {
     switch operation {
     case .read(let path, let query), .listen(let path, let query):
       return try read(path, query, principal, view)
-    case .write(let path): return try write([path], principal, view)
+    case .write(let path), .conditionalWrite(let path): return try write([path], principal, view)
     case .merge(let paths), .onDisconnect(let paths): return try write(paths, principal, view)
-    case .conditionalWrite(let path):
-      // The error for another value, and its tag, show the location.
-      let decision = try write([path], principal, view)
-      return decision.denial == nil ? try read(path, .default, principal, view) : decision
     }
   }
 
@@ -66,4 +70,16 @@ package struct RealtimeRulesPolicy: AccessPolicy {
     }
     return .allowed
   }
+}
+
+/// The policy of stored rules that do not compile: it denies everything.
+private struct InvalidRulesPolicy: AccessPolicy {
+  typealias Product = RealtimeAccess
+
+  let rules: String
+  let error: RealtimeModel.RulesError
+
+  func decide(
+    _ principal: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
+  ) -> RealtimeDecision { .deny(reason: "the stored rules do not compile: \(error)") }
 }
