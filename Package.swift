@@ -44,7 +44,7 @@ func tests(of name: String, _ dependencies: [Target.Dependency]) -> Target {
 
 /// The dependencies of every test that serves a port.
 let endpointModules: [Target.Dependency] = [
-  "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "HearthServer",
+  "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "HearthServer",
   "FirestoreEngine", "RealtimeEngine", "FirestoreProtobuf", "JSON", "Locking",
   "FirestoreWire", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
   "OrderedStore", "EmbeddedStore", "RandomModels", "CZlib", nio("NIOCore"), nio("NIOPosix"),
@@ -103,9 +103,11 @@ let package = Package(
     module("Access", in: "Server", ["JSON", "Locking", "FirestoreModel", "RealtimeModel"]),
     module("EmbeddedStore", in: "Server", ["BlockLog", "Locking", "OrderedStore", "CRocksDB"]),
     module(
-      "FirestoreEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
+      "FirestoreEngine", in: "Server",
+      ["Access", "JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire", crypto]),
     module(
-      "RealtimeEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
+      "RealtimeEngine", in: "Server",
+      ["Access", "JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
     module(
       "Ports", in: "Server",
       [
@@ -116,15 +118,15 @@ let package = Package(
     module(
       "FirestoreEndpoints", in: "Server",
       [
-        "Ports", "FirestoreEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "JSON",
+        "Access", "Ports", "FirestoreEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "JSON",
         "RealtimeModel", "GRPCFraming", nio("NIOCore"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), http2,
         hpack, protobuf, log,
       ]),
     module(
       "RealtimeEndpoints", in: "Server",
       [
-        "Ports", "RealtimeEngine", "FirestoreModel", "JSON", "RealtimeModel", "RealtimeWire", nio("NIOCore"),
-        nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
+        "Access", "Ports", "RealtimeEngine", "FirestoreModel", "JSON", "RealtimeModel", "RealtimeWire",
+        nio("NIOCore"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
       ]),
     module(
       "Identity", in: "Server",
@@ -138,15 +140,15 @@ let package = Package(
     module(
       "EmulatorSuite", in: "Server",
       [
-        "Identity", "IdentityEndpoints", "FirestoreEndpoints", "RealtimeEndpoints", "Ports",
-        "FirestoreEngine", "RealtimeEngine",
+        "Access", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
+        "Identity", "IdentityEndpoints",
         "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
         nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ]),
     module(
       "HearthServer", in: "Server",
       [
-        "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports",
+        "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports",
         "Identity", "IdentityEndpoints",
         "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
         "EmbeddedStore", "JSON", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOPosix"), tls, log,
@@ -216,13 +218,13 @@ let package = Package(
     tests(
       of: "FirestoreEngine",
       [
-        "FirestoreEngine", "FirestoreModel", "FirestoreWire", "Locking", "OrderedStore",
+        "Access", "FirestoreEngine", "FirestoreModel", "FirestoreWire", "JSON", "Locking", "OrderedStore",
         "EmbeddedStore", "RandomModels",
       ]),
     tests(
       of: "RealtimeEngine",
       [
-        "RealtimeEngine", "JSON", "Locking", "RealtimeModel", "RealtimeWire", "OrderedStore",
+        "Access", "RealtimeEngine", "JSON", "Locking", "RealtimeModel", "RealtimeWire", "OrderedStore",
         "EmbeddedStore", "RandomModels", "StoreFixture",
       ]),
     tests(of: "Ports", endpointModules + ["EndpointFixture"]),
@@ -241,7 +243,7 @@ let package = Package(
     tests(
       of: "Fuzz",
       [
-        "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
+        "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
         "RealtimeEngine", "OrderedStore", "FirestoreProtobuf",
         "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),

@@ -55,8 +55,12 @@ let package = Package(
     .systemLibrary(name: "CZlib"),
     module("BlockLog"),
     module("OrderedStore", ["Locking"]),
-    module("FirestoreEngine", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
-    module("RealtimeEngine", ["JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
+    module("Access", ["JSON", "Locking", "FirestoreModel", "RealtimeModel"]),
+    module(
+      "FirestoreEngine",
+      ["Access", "JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire", crypto]),
+    module(
+      "RealtimeEngine", ["Access", "JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
     // Without the listening port, the only part that needs TLS.
     module(
       "Ports", exclude: ["Listening/ListeningPort.swift", "Listening/PortTLS.swift"],
@@ -68,27 +72,27 @@ let package = Package(
     module(
       "FirestoreEndpoints",
       [
-        "Ports", "FirestoreEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "JSON",
+        "Access", "Ports", "FirestoreEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "JSON",
         "RealtimeModel", "GRPCFraming", nio("NIOCore"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), http2,
         hpack, protobuf, log,
       ], testable),
     module(
       "RealtimeEndpoints",
       [
-        "Ports", "RealtimeEngine", "FirestoreModel", "JSON", "RealtimeModel", "RealtimeWire", nio("NIOCore"),
-        nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
+        "Access", "Ports", "RealtimeEngine", "FirestoreModel", "JSON", "RealtimeModel", "RealtimeWire",
+        nio("NIOCore"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
       ], testable),
     module(
       "EmulatorSuite",
       [
-        "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
+        "Access", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
         "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
         nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ], testable),
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "FirestoreEngine", "JSON",
+        "Access", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "FirestoreEngine", "JSON",
         "RealtimeModel", "RealtimeWire", "RealtimeEngine", "GRPCFraming", "OrderedStore", "Ports",
         "FirestoreEndpoints",
         "RealtimeEndpoints", "EmulatorSuite",

@@ -1,6 +1,7 @@
 // Tests exports of documents whose export records or index entries are large. Every stored document can be
 // exported, and every exported document can be imported.
 
+import Access
 import BlockLog
 import FirestoreEngine
 import FirestoreModel
@@ -33,7 +34,7 @@ struct LargeExportTests {
   ) -> FirestoreEngine {
     var options = FirestoreEngine.Options(createsDatabases: true)
     change(&options.limits)
-    return FirestoreEngine(store: store, policy: EmulatorPolicy(), options: options)
+    return FirestoreEngine(store: store, policy: OpenPolicy(), options: options)
   }
 
   @Test("Documents with too many index entries for one commit are imported in several commits")

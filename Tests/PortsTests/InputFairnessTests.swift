@@ -1,6 +1,7 @@
 // Tests that a connection with much input leaves its event loop to other connections, and that its input arrives
 // complete and in order.
 
+import Access
 import Logging
 import NIOCore
 import NIOPosix
@@ -18,7 +19,7 @@ struct InputFairnessTests {
   /// A Realtime Database port whose connections all share one event loop.
   private func withOneLoop(_ test: (Int, RealtimeEngine) async throws -> Void) async throws {
     let store = try MemoryStore(StoreOptions())
-    let engine = RealtimeEngine(store: store, policy: EmulatorPolicy())
+    let engine = RealtimeEngine(store: store, policy: OpenPolicy())
     var log = Logger(label: "test")
     log.logLevel = .critical
     let endpoint = RealtimeEndpoint(
@@ -90,7 +91,7 @@ struct InputFairnessTests {
       }
       // 1.2 MB arrive in 74 reads of 16 KiB. The other connection may be served after each of them.
       #expect(responses > 30, "\(responses) responses")
-      let text = try await engine.database("demo").get("text", as: .anonymous)
+      let text = try await engine.database("demo").get("text", as: .nobody)
       #expect(text == .leaf(.string(String(repeating: "x", count: count))))
     }
   }
@@ -120,7 +121,7 @@ struct InputFairnessTests {
       }
       // 700 KB arrive in 43 reads of 16 KiB. The other connection may be served after each of them.
       #expect(responses > 15, "\(responses) responses")
-      let text = try await engine.database("demo").get("text", as: .anonymous)
+      let text = try await engine.database("demo").get("text", as: .nobody)
       #expect(text == .leaf(.string(String(repeating: "x", count: count))))
     }
   }
@@ -149,7 +150,7 @@ struct InputFairnessTests {
       try await client.send(requests)
       try await client.channel.close(mode: .output).get()
       _ = await client.readToEnd()
-      let node = try await engine.database("demo").get("r", as: .anonymous)
+      let node = try await engine.database("demo").get("r", as: .nobody)
       #expect(node.childCount == 200)
     }
   }

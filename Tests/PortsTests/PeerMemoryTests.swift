@@ -2,6 +2,7 @@
 // the Realtime Database reject requests with their official texts. The memory is released however a connection
 // ends.
 
+import Access
 import FirestoreProtobuf
 import Foundation
 import GRPCFraming
@@ -287,7 +288,7 @@ struct PeerMemoryTests {
     try await RealtimeTestServer.run(port: limits) { server in
       let database = try await server.engine.database("default-ns")
       let text = String(repeating: "x", count: 7 << 20)
-      _ = try await database.set("fat", to: .leaf(.string(text)), as: .anonymous)
+      _ = try await database.set("fat", to: .leaf(.string(text)), as: .nobody)
       let first = try await RawClient.connect(server.port.port)
       try await first.channel.setOption(.autoRead, value: false).get()
       try await first.send("GET /fat.json HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -314,7 +315,7 @@ struct PeerMemoryTests {
       let database = try await server.engine.database("default-ns")
       let text = String(repeating: "x", count: 100_000)
       for path in ["fat/a", "fat/b", "fat/c"] as [Path] {
-        _ = try await database.set(path, to: .leaf(.string(text)), as: .anonymous)
+        _ = try await database.set(path, to: .leaf(.string(text)), as: .nobody)
       }
       if isHTTP2 {
         let client = try await HTTP2Client.open(server.port.port)
@@ -443,7 +444,7 @@ struct PeerMemoryTests {
       }
       let text = String(repeating: "x", count: 4 << 20)
       let database = try await server.engine.database("demo")
-      _ = try await database.set("fat", to: .leaf(.string(text)), as: .anonymous)
+      _ = try await database.set("fat", to: .leaf(.string(text)), as: .nobody)
       for socket in sockets {
         #expect(try await socket.next().utf8.count > text.utf8.count)
         await socket.close()

@@ -1,6 +1,7 @@
 // Tests that a client never shows a state that the database did not have, and shows the latest state at the
 // end, however slowly it reads.
 
+import Access
 import NIOConcurrencyHelpers
 import OrderedStore
 import RandomModels
@@ -43,7 +44,7 @@ struct ClientModelTests {
     init(_ path: Path, _ query: QuerySpec, views: [Path], _ database: RealtimeDatabase) async {
       (self.path, self.query) = (path, query)
       inbox = Inbox()
-      connection = database.connect(as: .anonymous, to: inbox)
+      connection = database.connect(as: .nobody, to: inbox)
       prompt = views.flatMap { view in ClientModel.Kind.allCases.map { ClientModel(kind: $0, path: view) } }
       slow = prompt.map { ($0, 0) }
       connection.listen(path, query: query, tag: query.showsAll ? nil : 1, hash: "", request: 1)
@@ -92,7 +93,7 @@ struct ClientModelTests {
     "A slow client that shows a leaf applies two later writes: a child replaces the leaf, then another the child"
   )
   func removedLeafWithNewChild() async throws {
-    let engine = RealtimeEngine(store: try MemoryStore(), policy: EmulatorPolicy())
+    let engine = RealtimeEngine(store: try MemoryStore(), policy: OpenPolicy())
     let database = try await engine.database("clients")
     var listen = await Listen("", .default, views: ["", "p", "p/c"], database)
     _ = listen.inbox.take()
@@ -101,8 +102,8 @@ struct ClientModelTests {
       [("p/c", .leaf(.int(5)))], [("p/c/a", .leaf(.int(1)))], [("p/c/a", .empty), ("p/d", .leaf(.int(1)))],
     ]
     for (step, changes) in writes.enumerated() {
-      _ = try await database.update(.root, changes, as: .anonymous)
-      states.append(try await database.get("", as: .anonymous))
+      _ = try await database.update(.root, changes, as: .nobody)
+      states.append(try await database.get("", as: .nobody))
       for case .push(let push) in listen.inbox.take() { listen.pending.append(.push(push), coalescing: true) }
       // The client reads the push of the leaf immediately, and all later pushes at the end.
       if step == 0 { listen.takeOne(states, "step \(step)") }
@@ -117,7 +118,7 @@ struct ClientModelTests {
   @Test("Clients show only states that the database had, and the latest one at the end", arguments: 0..<80)
   func property(seed: Int) async throws {
     var random = RandomNodes(seed: UInt64(seed))
-    let engine = RealtimeEngine(store: try MemoryStore(), policy: EmulatorPolicy())
+    let engine = RealtimeEngine(store: try MemoryStore(), policy: OpenPolicy())
     let database = try await engine.database("clients")
     let hasPriorities = seed % 4 > 0
     var listens = [
@@ -132,10 +133,10 @@ struct ClientModelTests {
         let place = path(&random, 3)
         if hasPriorities, random.below(3) == 0 {
           let priority = random.below(3) == 0 ? Node.empty : .leaf(.int(Int64(random.below(3))))
-          _ = try await database.set(place.child(.priority), to: priority, as: .anonymous)
+          _ = try await database.set(place.child(.priority), to: priority, as: .nobody)
         } else {
           let node = value(&random, 2)
-          _ = try await database.set(place, to: hasPriorities ? node : node.withoutPriorities, as: .anonymous)
+          _ = try await database.set(place, to: hasPriorities ? node : node.withoutPriorities, as: .nobody)
         }
       } else {
         let base = random.below(2) == 0 ? Path.root : path(&random, 1)
@@ -152,9 +153,9 @@ struct ClientModelTests {
               isPriority ? .leaf(.int(Int64(random.below(3)))) : hasPriorities ? node : node.withoutPriorities
             ))
         }
-        _ = try await database.update(base, changes, as: .anonymous)
+        _ = try await database.update(base, changes, as: .nobody)
       }
-      let state = try await database.get("", as: .anonymous)
+      let state = try await database.get("", as: .nobody)
       states.append(state)
       let place = "seed \(seed), step \(step)"
       for l in listens.indices {

@@ -1,5 +1,6 @@
 // Tests that large messages are encoded off the event loop, and that a connection's outputs keep their order.
 
+import Access
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1
@@ -152,7 +153,7 @@ struct LargePushTests {
       let database = try await server.engine.database("default-ns")
       let text = String(repeating: "x", count: Self.large)
       let values = (1...60).map { "\($0)\($0 % 3 == 0 ? text : "")" }
-      for value in values { _ = try await database.set("a", to: .leaf(.string(value)), as: .anonymous) }
+      for value in values { _ = try await database.set("a", to: .leaf(.string(value)), as: .nobody) }
       var seen = ""
       let expected = values.map { "event: put\ndata: {\"path\":\"/\",\"data\":\"\($0)\"}\n\n" }.joined()
       while seen.utf8.count < expected.utf8.count { seen += try await events.next() }

@@ -30,6 +30,7 @@ struct OutboundQueueTests {
       switch output {
       case .push(let push): messages.append("\(push.tag ?? 0) \(push.path)")
       case .response(let request, _): messages.append("response \(request)")
+      case .authRevoked: messages.append("revoked")
       case .ended: messages.append("ended")
       }
     }
@@ -68,7 +69,7 @@ struct OutboundQueueTests {
             reached >= index || all[index...].contains(node),
             "seed \(seed): a response overtook a push")
         }
-      case .ended: Issue.record("the session ended")
+      case .authRevoked, .ended: Issue.record("the session ended")
       }
     }
     for _ in 0..<80 {

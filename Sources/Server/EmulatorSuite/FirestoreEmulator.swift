@@ -1,6 +1,7 @@
 // Serves the emulator's own HTTP paths: clearing databases, security rules, export and import. They need no credentials, so
 // only a server that runs as an emulator registers this handler.
 
+import Access
 import FirestoreEndpoints
 import JSON
 package import FirestoreEngine

@@ -1,6 +1,7 @@
 // The data check reads a data directory that no server has open. It verifies that Firestore's rows are
 // consistent with each other, and that the trees of the Realtime Database are readable.
 
+import Access
 import EmbeddedStore
 public import FirestoreEngine
 import FirestoreModel
@@ -56,7 +57,7 @@ public enum DataCheck {
 
   private static func run(_ store: EmbeddedStore) async throws -> Findings {
     let engine = FirestoreEngine(
-      store: store, policy: ProductionPolicy(), options: .init(createsDatabases: false))
+      store: store, policy: LockedPolicy(), options: .init(createsDatabases: false))
     var findings: [Finding] = []
     for name in try await engine.databaseNames() {
       findings.append(

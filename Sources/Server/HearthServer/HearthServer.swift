@@ -6,6 +6,7 @@
 //   2. `stop` accepts no new requests and lets requests in flight finish within the grace period. It then
 //      closes the store, with every acknowledged write on disk, and releases the directory.
 
+import Access
 import EmbeddedStore
 import EmulatorSuite
 import FirestoreEndpoints
@@ -187,7 +188,7 @@ public final class HearthServer: Sendable {
     try configuration.validate()
     let indexes = try configuration.readIndexes(log: log)
     let store = try await configuration.storage.open(log: log)
-    let policy: any AccessPolicy = configuration.emulator ? EmulatorPolicy() : ProductionPolicy()
+    let policy: any AccessPolicy<FirestoreAccess> = configuration.emulator ? OpenPolicy() : LockedPolicy()
     var options = FirestoreEngine.Options(createsDatabases: configuration.emulator)
     options.requiresIndexes = configuration.indexes == .strict
     options.limits = configuration.limits.firestore
@@ -197,6 +198,9 @@ public final class HearthServer: Sendable {
       log.notice("limits are raised", metadata: ["limits": "\(raised.joined(separator: " "))"])
     }
     options.report = { [log] in log.notice("\($0)") }
+    options.reportDenial = { [log] database, denial in
+      log.debug("denied", metadata: ["database": "\(database)", "reason": "\(denial.reason)"])
+    }
     let engine = FirestoreEngine(store: store, policy: policy, options: options)
     var limits = PortLimits()
     limits.memory = MemoryBudget(limit: SystemMemory.bytes / 4)

@@ -1,83 +1,87 @@
 // Authenticates callers of the Realtime Database by their credential.
 //
-// With `--emulator` the server trusts the claims of a credential without verification. Without it the server
-// rejects every credential, because verification is not implemented.
+// A `CredentialVerifier` turns the credential into a principal. With `--emulator` it accepts the claims of every
+// credential without verification.
 //
-// Invariant: no credential is trusted unless the process was started as an emulator.
+// Invariant: no claim is trusted unless the verifier accepted its credential.
 
+package import Access
 import JSON
-import RealtimeEngine
 import RealtimeModel
 
 /// How a port of the Realtime Database authenticates callers.
 package struct RealtimeAuthentication: Sendable {
-  private let isEmulator: Bool
+  /// Verifies credentials; nil to reject every caller.
+  private let verifier: (any CredentialVerifier)?
 
-  /// Trusts every credential. The credential `owner` identifies the administrator, and the claims of tokens
-  /// are not verified.
-  package static let emulator = RealtimeAuthentication(isEmulator: true)
+  private init(_ verifier: (any CredentialVerifier)?) { self.verifier = verifier }
 
-  /// Rejects every credential.
-  package static let refuseAll = RealtimeAuthentication(isEmulator: false)
+  /// Trusts every credential: see `EmulatorTokens`. A caller without one is nobody.
+  package static let emulator = RealtimeAuthentication(EmulatorTokens())
 
-  /// The result of a verification.
-  struct Verified: Sendable {
-    var caller: Caller
-    /// The value of `auth` in rules; empty for an administrator.
-    var claims: Node
-    /// The expiry of the credential, in seconds since 1970; 0 for never.
-    var expires: Int64
+  /// Rejects every caller.
+  package static let refuseAll = RealtimeAuthentication(nil)
+
+  /// Accepts the credentials that a verifier accepts. A caller without one is nobody.
+  package static func verifying(_ verifier: any CredentialVerifier) -> RealtimeAuthentication {
+    RealtimeAuthentication(verifier)
   }
 
   /// Returns the error for a request with a given credential if this port rejects such requests independent
   /// of their contents; nil otherwise.
   func refusal(of credential: String?) -> RealtimeError? {
-    guard !isEmulator else { return nil }
+    guard verifier == nil else { return nil }
     return credential == nil ? .permissionDenied : Self.invalidToken
   }
 
   private static let invalidToken = RealtimeError(.invalidToken, "Could not parse auth token.")
 
-  /// Returns the caller that a credential identifies.
+  /// Returns the caller that a credential identifies. With `override`, an administrator acts as another user.
   ///
-  /// - Throws: ``RealtimeError`` with the status `invalid_token`.
-  func verify(_ credential: String) throws(RealtimeError) -> Verified {
-    let invalid = Self.invalidToken
-    guard isEmulator else { throw invalid }
-    if credential == "owner" {
-      return Verified(caller: .administrator, claims: .empty, expires: 0)
+  /// - Throws: ``RealtimeError`` with the status `invalid_token` or `expired_token`.
+  func caller(credential: String?, override: Override? = nil) throws(RealtimeError) -> Principal {
+    guard let credential else { return .nobody }
+    guard let verifier else { throw Self.invalidToken }
+    let caller: Principal
+    do { caller = try verifier.principal(of: credential[...]) } catch {
+      switch error.kind {
+      case .malformed, .untrusted: throw Self.invalidToken
+      // The client gets a new credential after this error.
+      case .expired, .revoked: throw .expiredToken
+      }
     }
-    let segments = credential.split(separator: ".", omittingEmptySubsequences: false)
-    guard segments.count == 3, credential.utf8.count <= 64 << 10,
-      let payload = Base64.decode(segments[1].utf8, .urlSafe), let claims = try? Node(json: payload, .read),
-      case .children = claims.content
-    else { throw invalid }
-    var id = ""
-    for name: ChildKey in ["sub", "user_id", "uid"] {
-      if id.isEmpty, case .string(let text)? = claims.child(name).leafValue { id = text }
-    }
-    var expires: Int64 = 0
-    if case .int(let time)? = claims.child("exp").leafValue { expires = time }
-    return Verified(caller: Caller(.user(id: id, claims: claims)), claims: claims, expires: expires)
-  }
-
-  /// Returns the caller of a request. With `override`, an administrator acts as another user.
-  func caller(credential: String?, override: Override? = nil) throws(RealtimeError) -> Caller {
-    guard let credential else { return .anonymous }
-    let caller = try verify(credential).caller
-    guard caller == .administrator, let override else { return caller }
+    guard caller.isAdministrator, let override else { return caller }
     switch override {
-    case .nobody: return .anonymous
+    case .nobody: return Principal(.nobody, project: caller.project, expiry: caller.expiry)
     case .user(let claims):
-      var id = ""
-      if case .string(let text)? = claims.child("uid").leafValue { id = text }
-      return Caller(.user(id: id, claims: claims))
+      let user = User(id: claims["uid"]?.string ?? "", claims: Claims(claims), isOverride: true)
+      return Principal(.user(user), project: caller.project, issuer: caller.issuer, expiry: caller.expiry)
     }
   }
 
   /// The user that an administrator acts as.
   enum Override: Sendable {
     case nobody
-    case user(Node)
+    /// The value of `auth` in rules.
+    case user(JSONObject)
+
+    /// Returns nil for a value that is neither null nor an object.
+    init?(_ variable: JSONValue) {
+      switch variable {
+      case .null: self = .nobody
+      case .object(let claims): self = .user(claims)
+      default: return nil
+      }
+    }
+  }
+}
+
+extension Principal {
+  /// The expiry in the claims of the token, in seconds since 1970; 0 for none. The emulator reports it to clients without
+  /// enforcing it.
+  var claimedExpiry: Int64 {
+    if let expiry { return expiry }
+    if case .int(let time)? = user?.claims.json["exp"] { return time }
+    return 0
   }
 }

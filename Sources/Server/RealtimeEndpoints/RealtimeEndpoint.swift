@@ -3,6 +3,7 @@
 //
 // Invariant: handling a message changes no state of the endpoint, so connections do not contend for it.
 
+import Access
 package import Logging
 import NIOConcurrencyHelpers
 import NIOCore
@@ -76,6 +77,13 @@ package final class RealtimeEndpoint: Sendable {
       groups[id] = group
       return group
     }
+  }
+
+  /// Whether a caller may see the name of a database. The emulator's web interface sends no credential, so callers with
+  /// full access see it too.
+  func mayList(_ namespace: String, _ caller: Principal) -> Bool {
+    caller.acting(in: engine.project(of: namespace)).isAdministrator
+      || engine.allowsEverything(caller, in: namespace)
   }
 
   /// Returns the namespace of a request, which is the name of its database. It is the `ns` parameter, else

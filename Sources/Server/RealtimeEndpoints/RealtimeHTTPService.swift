@@ -5,6 +5,7 @@
 //
 // Invariant: no event stream, session or WebSocket begins after the start of a drain.
 
+import Access
 import JSON
 import Logging
 import NIOCore
@@ -59,7 +60,7 @@ struct RealtimeHTTPService: HTTPService {
     guard head.method != .GET, head.method != .HEAD, let target = try? RequestTarget(head.uri),
       ["/.json", "/.upload"].contains(target.rawPath) || !target.rawPath.hasPrefix("/."),
       let request = try? RESTRequest(head, target, endpoint),
-      request.mayImport, endpoint.engine.allowsEverything(request.caller)
+      request.mayImport, endpoint.engine.allowsEverything(request.caller, in: request.namespace)
     else { return nil }
     return request
   }
@@ -123,12 +124,10 @@ struct RealtimeHTTPService: HTTPService {
         var root = target
         root.rawPath = "/.json"
         let caller = try RESTRequest(head, root, endpoint).caller
-        // The emulator's web interface sends no credential, so callers with full access may list databases
-        // too.
-        guard caller == .administrator || endpoint.engine.allowsEverything(caller) else {
+        guard caller.isAdministrator || endpoint.mayList(endpoint.defaultNamespace, caller) else {
           throw RealtimeError.permissionDenied
         }
-        let names = try await endpoint.engine.namespaces()
+        let names = try await endpoint.engine.namespaces().filter { endpoint.mayList($0, caller) }
         let list = JSONValue.array(names.map { .object(["name": .string($0)]) })
         return HTTPResponse(.ok, json: list.json())
       } catch {

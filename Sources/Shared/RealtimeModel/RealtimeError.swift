@@ -50,6 +50,8 @@ public struct RealtimeError: Error, Hashable, Sendable, CustomStringConvertible 
 
   /// The rules do not permit the request.
   public static let permissionDenied = RealtimeError(.permissionDenied, "Permission denied")
+  /// The credential of the request has expired.
+  public static let expiredToken = RealtimeError(.expiredToken, "Auth token is expired.")
   /// A conditional set found another value.
   public static let dataStale = RealtimeError(.dataStale, "Transaction hash does not match")
   /// The data exceeds the limit of one write.

@@ -1,6 +1,7 @@
 // Tests Listen when state is lost, hidden or old: expired tokens, documents that rules hide, removed
 // targets, one-time targets, and streams that a restart interrupts.
 
+import Access
 import FirestoreEngine
 import FirestoreModel
 import FirestoreProtobuf
@@ -360,16 +361,13 @@ struct ListenStateTests {
 
 /// A policy that allows everything while `access/open` does, and that depends on this document.
 private struct SwitchPolicy: AccessPolicy {
-  func allowsEverything(_ caller: Caller) -> Bool { caller == .administrator }
-
   func decide(
-    _ caller: Caller, _ operation: AccessOperation, before: StoredDocument?, after: StoredDocument?,
-    view: any AccessView
-  ) throws -> AccessDecision {
+    _ principal: Principal, _ operation: FirestoreOperation, view: any DocumentView
+  ) throws -> FirestoreDecision {
     guard let database = try? DatabaseName(parsing: FirestoreTestServer.database),
       let open = DocumentName(database: database, path: "access/open")
-    else { return .denied }
-    let isOpen = try view.document(open)?.fields()["on"] == .integer(1)
-    return isOpen ? AccessDecision(denial: nil, dependencies: [open]) : .denied
+    else { return .deny(reason: "no switch") }
+    let isOpen = try view.document(open)?.fields["on"] == .integer(1)
+    return isOpen ? .allow(dependingOn: [open]) : .deny(reason: "closed")
   }
 }

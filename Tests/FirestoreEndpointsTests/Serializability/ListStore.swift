@@ -2,6 +2,7 @@
 //
 // List k is the document `lists/k<k>`. Its fields are `list`, the values; `g`, k modulo 3; and `n`, the number of values.
 
+import Access
 import FirestoreEngine
 import FirestoreModel
 import FirestoreProtobuf

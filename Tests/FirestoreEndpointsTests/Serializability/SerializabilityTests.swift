@@ -4,6 +4,7 @@
 // The environment variable HEARTH_SERIALIZABILITY is the number of rounds. Each round has new lists, since the cost of a
 // transaction grows with their length. HEARTH_SEED selects the requests. Their interleaving is not reproducible.
 
+import Access
 import EmbeddedStore
 import FirestoreEngine
 import FirestoreModel
@@ -35,7 +36,7 @@ struct SerializabilityTests {
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let store = try await EmbeddedStore.open(directory: directory)
     let engine = FirestoreEngine(
-      store: store, policy: EmulatorPolicy(), options: .init(createsDatabases: true, lockWait: 300_000))
+      store: store, policy: OpenPolicy(), options: .init(createsDatabases: true, lockWait: 300_000))
     let lists = EngineLists(engine: engine)
     let workload = ListWorkload(keys: keys)
     await workload.run(

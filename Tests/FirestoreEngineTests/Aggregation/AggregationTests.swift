@@ -1,6 +1,7 @@
 // Aggregation queries: which documents count, the arithmetic of sums and averages, and agreement with the results of
 // the base query.
 
+import Access
 import FirestoreModel
 import OrderedStore
 import Testing
@@ -223,12 +224,12 @@ import Testing
 
   @Test("a caller without the list permission may not aggregate")
   func denied() async throws {
-    let fixture = try EngineFixture(policy: ProductionPolicy())
+    let fixture = try EngineFixture(policy: LockedPolicy())
     try await fixture.engine.createDatabase(fixture.database)
     let query = AggregationQuery(StructuredQuery(from: [.init("c")]), [.init("", .count(upTo: nil))])
     let rejection = await failure {
       try await fixture.engine.runAggregationQuery(
-        query, under: fixture.root, as: Caller(.user(id: "u", claims: [:])))
+        query, under: fixture.root, as: Principal.user("u"))
     }
     #expect(rejection?.code == .permissionDenied)
   }

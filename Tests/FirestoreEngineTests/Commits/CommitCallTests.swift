@@ -1,5 +1,6 @@
 // Commits in callback form: opening the database, waiting for locks, and cancellation.
 
+import Access
 import Locking
 import FirestoreModel
 import OrderedStore

@@ -1,5 +1,6 @@
 // Commits that are rejected before the sequencer: the transaction ends, and its locks are released.
 
+import Access
 import FirestoreModel
 import OrderedStore
 import Testing
@@ -85,15 +86,15 @@ struct InvalidWrites: Sendable, CustomTestStringConvertible {
   func endsOnlyOwnTransaction() async throws {
     let fixture = try EngineFixture()
     let engine = fixture.engine
-    let alice = Caller(.user(id: "alice", claims: [:]))
+    let alice = Principal.user("alice")
     let token = try await engine.beginTransaction(in: fixture.database, .readWrite(), as: alice)
     let other = DatabaseName(project: "demo", database: "other")
     try await engine.createDatabase(other)
     let writes = try InvalidWrites.reservedField.writes(fixture)
     var tampered = token
     tampered[12] ^= 1
-    let attempts: [(DatabaseName, [UInt8], Caller)] = [
-      (fixture.database, token, Caller(.user(id: "bob", claims: [:]))), (fixture.database, token, .anonymous),
+    let attempts: [(DatabaseName, [UInt8], Principal)] = [
+      (fixture.database, token, Principal.user("bob")), (fixture.database, token, .nobody),
       (fixture.database, token, .administrator), (other, token, alice), (fixture.database, [1, 2, 3], alice),
       (fixture.database, tampered, alice),
     ]

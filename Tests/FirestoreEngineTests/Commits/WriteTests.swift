@@ -1,5 +1,6 @@
 // Commits: preconditions, masks, transforms, several writes to one document, and update times.
 
+import Access
 import FirestoreModel
 import OrderedStore
 import Testing

@@ -1,5 +1,6 @@
 // Clears a database while transactions are open.
 
+import Access
 import FirestoreModel
 import Locking
 import OrderedStore

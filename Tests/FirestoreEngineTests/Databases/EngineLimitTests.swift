@@ -1,5 +1,6 @@
 // Limits of the engine with their default and with raised values: time, indexes, targets and transactions.
 
+import Access
 import FirestoreModel
 import Locking
 import OrderedStore

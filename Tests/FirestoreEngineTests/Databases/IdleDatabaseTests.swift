@@ -1,6 +1,7 @@
 // Databases without a write for hours. Reads, transactions and listeners get the current time as their read time, not
 // the time of the last write. Therefore the trimming of old versions does not invalidate them.
 
+import Access
 import EmbeddedStore
 import FirestoreModel
 import Locking

@@ -1,5 +1,6 @@
 // Reads of the latest state while the sequencer or the publishing thread is blocked: they do not wait.
 
+import Access
 import FirestoreModel
 import Locking
 import OrderedStore

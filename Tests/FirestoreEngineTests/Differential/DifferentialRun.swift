@@ -1,6 +1,7 @@
 // Runs a program on an engine and compares every result with the reference evaluator. Covers latest and past
 // reads, pages by cursors, aggregations, and listeners over two streams.
 
+import Access
 import FirestoreModel
 import OrderedStore
 

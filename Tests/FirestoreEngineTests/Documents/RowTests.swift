@@ -1,5 +1,6 @@
 // Encodings of document rows, index entries, commit records and tokens, and the decoding of corrupt bytes.
 
+import Access
 import EmbeddedStore
 import FirestoreModel
 import OrderedStore
@@ -87,7 +88,8 @@ import Testing
     #expect(back.createTime == document.createTime && back.updateTime == document.updateTime)
     let record = CommitRecord.encode([CommittedChange(name: name, before: nil, after: document)])
     #expect(try CommitRecord.decode(record) == [name.path])
-    let token = TransactionToken(epoch: 1, id: 2, in: database).bytes
+    let token = TransactionToken(epoch: 1, id: 2, in: database).bytes(
+      TokenSigner(), for: TokenOwner(.nobody, in: database))
     #expect(TransactionToken(token)?.id == 2)
     var random = SeededGenerator(seed: seed)
     for original in [row, record, token, ResumeToken.encode(Version(microseconds: 77))] {

@@ -1,6 +1,7 @@
 // Random indexes under random queries. Results never depend on the indexes, and in strict mode each index
 // that an error requests serves the query. HEARTH_QUERY_PROGRAMS sets the number of queries.
 
+import Access
 import FirestoreModel
 import Foundation
 import OrderedStore

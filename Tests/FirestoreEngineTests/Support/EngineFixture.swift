@@ -1,5 +1,6 @@
 // An engine over an in-memory store, with shorthands for common requests.
 
+import Access
 import FirestoreModel
 import Locking
 import OrderedStore
@@ -15,7 +16,7 @@ struct EngineFixture: Sendable {
   let database = DatabaseName(project: "demo")
 
   init(
-    store: (any OrderedStore)? = nil, policy: any AccessPolicy = EmulatorPolicy(),
+    store: (any OrderedStore)? = nil, policy: any AccessPolicy<FirestoreAccess> = OpenPolicy(),
     lockWait: UInt64 = 2_000_000, budget: WatchBufferLimits = WatchBufferLimits(),
     maximumScanRows: Int = EngineLimits.maximumScanRows, strict: Bool = false,
     limits: EngineLimits = .standard,
@@ -106,7 +107,7 @@ struct EngineFixture: Sendable {
     return documents.all
   }
 
-  func watch(_ output: any WatchOutput, as caller: Caller = .administrator) async throws -> WatchStream {
+  func watch(_ output: any WatchOutput, as caller: Principal = .administrator) async throws -> WatchStream {
     try await engine.watch(database, as: caller, output: output)
   }
 

@@ -15,6 +15,7 @@ final class ManualClock: EngineClock {
 
   private struct State {
     var now: UInt64 = 1_000_000_000
+    let wallStart = SystemClock().wallTime() - 1_000_000_000
     var sleepers: [Sleeper] = []
     var nextID = 0
     var cancelled: Set<Int> = []
@@ -23,6 +24,9 @@ final class ManualClock: EngineClock {
   private let state = Guarded(State())
 
   func now() -> UInt64 { state.withLock { $0.now } }
+
+  /// The wall clock began with the process's time and advances with `now`.
+  func wallTime() -> Int64 { state.withLock { $0.wallStart + Int64($0.now) } }
 
   /// The number of suspended sleeps.
   var sleepers: Int { state.withLock { $0.sleepers.count } }

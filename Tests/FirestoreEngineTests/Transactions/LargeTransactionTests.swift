@@ -1,6 +1,7 @@
 // Transactions over very many documents and ranges: their cost is proportional to what they touch, and limits
 // apply.
 
+import Access
 import FirestoreModel
 import OrderedStore
 import Testing

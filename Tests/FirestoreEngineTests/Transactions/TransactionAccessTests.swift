@@ -1,6 +1,8 @@
 // Permissions for transactions: the policy decides each step, and a token works only for its caller.
 
+import Access
 import FirestoreModel
+import JSON
 import OrderedStore
 import Testing
 
@@ -8,23 +10,23 @@ import Testing
 
 /// Allows all reads and writes, and denies transactions to one caller.
 private struct DenyTransactionsPolicy: AccessPolicy {
-  let deniedCaller: Caller
+  let deniedCaller: Principal
 
   func decide(
-    _ caller: Caller, _ operation: AccessOperation, before: StoredDocument?, after: StoredDocument?,
-    view: any AccessView
-  ) -> AccessDecision {
-    if case .transact = operation, caller == deniedCaller { return .denied }
+    _ principal: Principal, _ operation: FirestoreOperation, view: any DocumentView
+  ) -> FirestoreDecision {
+    if case .transaction = operation, principal == deniedCaller { return .deny(reason: "denied caller") }
     return .allowed
   }
 }
 
 @Suite("Transaction permissions", .timeLimit(.minutes(10))) struct TransactionAccessTests {
-  private let alice = Caller(.user(id: "alice", claims: ["iat": 1]))
-  private let bob = Caller(.user(id: "bob", claims: ["iat": 1]))
+  private let alice = Principal.user("alice", claims: ["iat": .int(1)])
+  private let bob = Principal.user("bob", claims: ["iat": .int(1)])
   private static let invalid = FirestoreError.invalidArgument("Invalid transaction.")
 
-  private func read(_ fixture: EngineFixture, _ token: [UInt8], _ caller: Caller) async -> FirestoreError? {
+  private func read(_ fixture: EngineFixture, _ token: [UInt8], _ caller: Principal) async -> FirestoreError?
+  {
     await failure {
       try await fixture.engine.batchGetDocuments(
         in: fixture.database, [try fixture.name("c/d")], consistency: .transaction(token), as: caller
@@ -38,7 +40,7 @@ private struct DenyTransactionsPolicy: AccessPolicy {
     let engine = fixture.engine
     let database = fixture.database
     let token = try await engine.beginTransaction(in: database, .readWrite(), as: alice)
-    for other in [bob, .anonymous, .administrator] {
+    for other in [bob, .nobody, .administrator] {
       #expect(await read(fixture, token, other) == Self.invalid)
       #expect(
         await failure {
@@ -60,7 +62,7 @@ private struct DenyTransactionsPolicy: AccessPolicy {
         } == Self.invalid)
     }
     // The same user continues with a refreshed ID token.
-    let refreshed = Caller(.user(id: "alice", claims: ["iat": 2]))
+    let refreshed = Principal.user("alice", claims: ["iat": .int(2)])
     #expect(await read(fixture, token, refreshed) == nil)
     _ = try await engine.commit(in: database, [], transaction: token, as: refreshed)
     #expect(
@@ -75,8 +77,8 @@ private struct DenyTransactionsPolicy: AccessPolicy {
   func normalizationForms() async throws {
     let fixture = try EngineFixture()
     let token = try await fixture.engine.beginTransaction(
-      in: fixture.database, .readWrite(), as: Caller(.user(id: "\u{E9}", claims: [:])))
-    #expect(await read(fixture, token, Caller(.user(id: "e\u{301}", claims: [:]))) == Self.invalid)
+      in: fixture.database, .readWrite(), as: Principal.user("\u{E9}"))
+    #expect(await read(fixture, token, Principal.user("e\u{301}")) == Self.invalid)
   }
 
   @Test("the policy decides begin, empty commit and rollback")
@@ -103,14 +105,14 @@ private struct DenyTransactionsPolicy: AccessPolicy {
 
   @Test("production mode without rules answers unauthenticated transaction requests with UNAUTHENTICATED")
   func unauthenticated() async throws {
-    let fixture = try EngineFixture(policy: ProductionPolicy())
+    let fixture = try EngineFixture(policy: LockedPolicy())
     let engine = fixture.engine
     let token = try await fixture.begin()
     let operations: [@Sendable () async throws -> Void] = [
-      { _ = try await engine.beginTransaction(in: fixture.database, .readWrite(), as: .anonymous) },
-      { _ = try await engine.commit(in: fixture.database, [], as: .anonymous) },
-      { _ = try await engine.commit(in: fixture.database, [], transaction: token, as: .anonymous) },
-      { try await engine.rollback(in: fixture.database, transaction: token, as: .anonymous) },
+      { _ = try await engine.beginTransaction(in: fixture.database, .readWrite(), as: .nobody) },
+      { _ = try await engine.commit(in: fixture.database, [], as: .nobody) },
+      { _ = try await engine.commit(in: fixture.database, [], transaction: token, as: .nobody) },
+      { try await engine.rollback(in: fixture.database, transaction: token, as: .nobody) },
     ]
     for operation in operations { #expect(await failure(operation)?.code == .unauthenticated) }
     try await fixture.commit([], transaction: token)

@@ -1,5 +1,6 @@
 // Transaction tokens: optimistic and read-only transactions, expiry, ended transactions and retries.
 
+import Access
 import FirestoreModel
 import OrderedStore
 import Testing

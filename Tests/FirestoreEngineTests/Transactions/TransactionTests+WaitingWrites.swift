@@ -1,5 +1,6 @@
 // Plain writes among transactions: fairness between them, and the expiry of abandoned transactions.
 
+import Access
 import FirestoreModel
 import Locking
 import OrderedStore

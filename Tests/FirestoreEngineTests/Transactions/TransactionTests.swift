@@ -1,5 +1,6 @@
 // Transactions: locks, priority by age, and transactions that lose their locks.
 
+import Access
 import FirestoreModel
 import OrderedStore
 import RandomModels

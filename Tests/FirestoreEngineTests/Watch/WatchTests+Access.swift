@@ -1,5 +1,6 @@
 // Permissions of listeners, and targets that lose their permission.
 
+import Access
 import FirestoreModel
 import Locking
 import OrderedStore
@@ -15,7 +16,7 @@ extension WatchTests {
     let flag = Write(.update(try fixture.name("flags/open"), fields: ["on": true]))
     try await fixture.commit([flag, Write(.update(try fixture.name("c/a"), fields: [:]))])
     let client = WatchClient()
-    let stream = try await Self.listen(fixture, client, as: .anonymous)
+    let stream = try await Self.listen(fixture, client, as: .nobody)
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
     try await eventually("the target is current") {
       client.view.current == [2] && !client.view.snapshots.isEmpty
@@ -25,12 +26,12 @@ extension WatchTests {
     stream.addTarget(WatchTarget(id: 4, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
     try await eventually("the target is rejected") { client.view.removed[4]??.code == .permissionDenied }
     let rejection = await failure {
-      try await fixture.engine.getDocument(try fixture.name("c/a"), as: .anonymous)
+      try await fixture.engine.getDocument(try fixture.name("c/a"), as: .nobody)
     }
     #expect(rejection?.code == .permissionDenied)
     let write = Write(.update(try fixture.name("c/a"), fields: ["x": 1]))
     let unwritten = await failure {
-      try await fixture.engine.commit(in: fixture.database, [write], as: .anonymous)
+      try await fixture.engine.commit(in: fixture.database, [write], as: .nobody)
     }
     #expect(unwritten?.code == .permissionDenied)
     #expect(try await fixture.get("c/a") == [:])
@@ -47,7 +48,7 @@ extension WatchTests {
       Write(.update(try fixture.name("c/a"), fields: [:])),
     ])
     let client = WatchClient()
-    let stream = try await Self.listen(fixture, client, as: .anonymous)
+    let stream = try await Self.listen(fixture, client, as: .nobody)
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
     try await eventually("the target is current") {
       client.view.current == [2] && !client.view.snapshots.isEmpty
@@ -84,7 +85,7 @@ extension WatchTests {
       Write(.update(try fixture.name("c/a"), fields: [:])),
     ])
     let client = WatchClient()
-    let stream = try await Self.listen(fixture, client, as: .anonymous)
+    let stream = try await Self.listen(fixture, client, as: .nobody)
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
     try await eventually("the policy is evaluating") { gate.withLock { $0.evaluations > 0 } }
     try await fixture.set("flags/open", ["on": false])
@@ -100,7 +101,7 @@ extension WatchTests {
   {
     let store = try MemoryStore()
     let engine = FirestoreEngine(
-      store: store, policy: ProductionPolicy(), options: .init(createsDatabases: false))
+      store: store, policy: LockedPolicy(), options: .init(createsDatabases: false))
     let database = DatabaseName(project: "demo")
     let name = try #require(DocumentName(database: database, path: "c/d"))
     let missing = await failure { try await engine.getDocument(name, as: .administrator) }
@@ -108,10 +109,10 @@ extension WatchTests {
     #expect(missing?.message.contains("does not exist") == true)
     try await engine.createDatabase(database)
     #expect(try await engine.databaseNames() == [database])
-    #expect(await failure { try await engine.getDocument(name, as: .anonymous) }?.code == .unauthenticated)
+    #expect(await failure { try await engine.getDocument(name, as: .nobody) }?.code == .unauthenticated)
     let write = Write(.update(name, fields: [:]))
     #expect(
-      await failure { try await engine.commit(in: database, [write], as: .anonymous) }?.code
+      await failure { try await engine.commit(in: database, [write], as: .nobody) }?.code
         == .unauthenticated)
     _ = try await engine.commit(in: database, [write], as: .administrator)
   }
@@ -122,17 +123,14 @@ private struct FlagPolicy: AccessPolicy {
   /// Called after the flag was read.
   var onFlagRead: @Sendable () -> Void = {}
 
-  func allowsEverything(_ caller: Caller) -> Bool { caller == .administrator }
-
   func decide(
-    _ caller: Caller, _ operation: AccessOperation, before: StoredDocument?, after: StoredDocument?,
-    view: any AccessView
-  ) throws -> AccessDecision {
+    _ principal: Principal, _ operation: FirestoreOperation, view: any DocumentView
+  ) throws -> FirestoreDecision {
     guard let flag = DocumentName(database: DatabaseName(project: "demo"), path: "flags/open") else {
-      return .denied
+      return .deny(reason: "no flag")
     }
-    let isOpen = try view.document(flag)?.fields()["on"] == .boolean(true)
+    let isOpen = try view.document(flag)?.fields["on"] == .boolean(true)
     onFlagRead()
-    return isOpen ? AccessDecision(denial: nil, dependencies: [flag]) : .denied
+    return isOpen ? .allow(dependingOn: [flag]) : .deny(reason: "closed")
   }
 }

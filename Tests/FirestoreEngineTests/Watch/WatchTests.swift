@@ -1,6 +1,7 @@
 // Listen streams: every snapshot contains the query's result at the snapshot's time, without missing, duplicate or
 // partial changes.
 
+import Access
 import FirestoreModel
 import OrderedStore
 import Testing
@@ -9,7 +10,7 @@ import Testing
 
 @Suite("Listen streams", .timeLimit(.minutes(10))) struct WatchTests {
   static func listen(
-    _ fixture: EngineFixture, _ client: WatchClient, as caller: Caller = .administrator
+    _ fixture: EngineFixture, _ client: WatchClient, as caller: Principal = .administrator
   ) async throws -> WatchStream {
     try await fixture.engine.watch(fixture.database, as: caller, output: client)
   }

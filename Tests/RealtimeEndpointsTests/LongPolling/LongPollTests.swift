@@ -1,6 +1,7 @@
 // Tests long polling over real sockets. The client sends segments of messages in the URLs of GET requests,
 // and the server answers with scripts that contain messages. Also tests how sessions end.
 
+import Access
 import NIOCore
 import RealtimeModel
 import Testing

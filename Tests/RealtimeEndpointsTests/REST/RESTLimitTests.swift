@@ -1,6 +1,7 @@
 // Tests slow and oversized requests over HTTP/1.1. The client gets Firebase's error and its connection
 // closes. Other clients are not affected.
 
+import Access
 import NIOCore
 import OrderedStore
 import RealtimeEngine
@@ -117,22 +118,22 @@ struct RESTLimitTests {
     var limits = RealtimeLimits()
     limits.responseBytes = 10_000
     let store = try MemoryStore()
-    let engine = RealtimeEngine(store: store, policy: EmulatorPolicy(), limits: limits, cacheBytes: 0)
+    let engine = RealtimeEngine(store: store, policy: OpenPolicy(), limits: limits, cacheBytes: 0)
     let database = try await engine.database("demo")
     let name = String(repeating: "n", count: 100)
     for index in 0..<90 {
       let child = Node.object([(RealtimeModel.ChildKey(name), .leaf(.int(1)))])
-      _ = try await database.set(Path("l/\(name)\(index)"), to: child, as: .anonymous)
+      _ = try await database.set(Path("l/\(name)\(index)"), to: child, as: .nobody)
     }
-    guard case .children(let keys) = try await database.getShallow("l", as: .anonymous) else {
+    guard case .children(let keys) = try await database.getShallow("l", as: .nobody) else {
       Issue.record("no children")
       return
     }
     #expect(keys.count == 90)
     for index in 0..<10 {
-      _ = try await database.set(Path("l/\(name)x\(index)"), to: .leaf(.int(1)), as: .anonymous)
+      _ = try await database.set(Path("l/\(name)x\(index)"), to: .leaf(.int(1)), as: .nobody)
     }
-    await #expect(throws: RealtimeError.tooBig) { _ = try await database.getShallow("l", as: .anonymous) }
+    await #expect(throws: RealtimeError.tooBig) { _ = try await database.getShallow("l", as: .nobody) }
     await engine.shutdown()
     try await store.close()
   }

@@ -1,6 +1,7 @@
 // Tests imports and exports of databases over REST: bodies written while they arrive, responses sent while
 // they are read.
 
+import Access
 import JSON
 import NIOCore
 import OrderedStore
@@ -79,7 +80,7 @@ struct RESTStreamTests {
     let database = try await server.engine.database("127")
     let text = String(repeating: "x", count: 100_000)
     for path in ["fat/a", "fat/b"] as [Path] {
-      _ = try await database.set(path, to: .leaf(.string(text)), as: .anonymous)
+      _ = try await database.set(path, to: .leaf(.string(text)), as: .nobody)
     }
   }
 
@@ -268,7 +269,7 @@ struct RESTStreamTests {
       let database = try await server.engine.database("127")
       let text = String(repeating: "x", count: 1 << 20)
       for index in 0..<24 {
-        _ = try await database.set(Path("fat/\(index)"), to: .leaf(.string(text)), as: .anonymous)
+        _ = try await database.set(Path("fat/\(index)"), to: .leaf(.string(text)), as: .nobody)
       }
       let client = try await RawClient.connect(server.port.port)
       try await client.channel.setOption(.autoRead, value: false).get()

@@ -1,6 +1,7 @@
 // Tests the Realtime Database's REST interface: methods, parameters, queries, conditional requests,
 // authentication and error messages.
 
+import Access
 import JSON
 import NIOCore
 import RealtimeEngine
@@ -36,7 +37,7 @@ struct RESTTests {
   }
 
   private func play(
-    _ exchanges: [Exchange], policy: any AccessPolicy = EmulatorPolicy(),
+    _ exchanges: [Exchange], policy: any AccessPolicy<RealtimeAccess> = OpenPolicy(),
     authentication: RealtimeAuthentication = .emulator
   ) async throws {
     try await RealtimeTestServer.run(policy: policy, authentication: authentication) { server in
@@ -323,7 +324,7 @@ struct RESTTests {
           "GET", "/a.json", nil, ["Authorization: Bearer owner"], is: 401,
           Self.error("Could not parse auth token.")),
         .init("GET", "/.inspect/databases.json", is: 401, denied),
-      ], policy: ProductionPolicy(), authentication: .refuseAll)
+      ], policy: LockedPolicy(), authentication: .refuseAll)
   }
 
   @Test(
@@ -339,7 +340,7 @@ struct RESTTests {
         .init("GET", "/a.json?auth=owner&auth_variable_override=%7B%22uid%22:%22u%22%7D", is: 401),
         .init("GET", "/a.json?auth=owner&auth_variable_override=%7B", is: 400),
         .init("GET", "/.inspect/databases.json?auth=owner", is: 200, #"[{"name":"127"}]"#),
-      ], policy: ProductionPolicy())
+      ], policy: LockedPolicy())
   }
 
   @Test("with public access, listing the databases needs no credentials")

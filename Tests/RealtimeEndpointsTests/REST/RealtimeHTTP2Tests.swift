@@ -1,5 +1,6 @@
 // Tests the Realtime Database's REST interface over HTTP/2: many streams on one connection, and slow clients.
 
+import Access
 import NIOCore
 import NIOHTTP1
 import RealtimeEngine
@@ -97,7 +98,7 @@ struct RealtimeHTTP2Tests {
       let text = String(repeating: "x", count: 50_000)
       for index in 0..<100 {
         _ = try await database.set(
-          Path("a/\(index)"), to: .leaf(.string("\(index)\(text)")), as: .anonymous)
+          Path("a/\(index)"), to: .leaf(.string("\(index)\(text)")), as: .nobody)
         var event = ""
         while !event.hasSuffix("\n\n") { event += try await quick.next() }
         #expect(event.hasPrefix("event: put\ndata: {\"path\":\"/\(index)\",\"data\":\"\(index)x"))

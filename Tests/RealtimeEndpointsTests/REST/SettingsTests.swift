@@ -1,5 +1,6 @@
 // Tests the settings of a database over REST: rules, rulesets, write size limits and function triggers.
 
+import Access
 import JSON
 import NIOCore
 import OrderedStore
@@ -46,7 +47,7 @@ struct SettingsTests {
         strict.body == #"{"rules":{"notes":{".indexOn":"due"},".read":"auth != null",".write":true}}"#)
       // A second engine on the same store has the rules, like a server after a restart. Other namespaces have
       // none.
-      let engine = RealtimeEngine(store: server.store, policy: EmulatorPolicy())
+      let engine = RealtimeEngine(store: server.store, policy: OpenPolicy())
       #expect(try await engine.database("demo").rules()?.text == Self.text)
       #expect(try await engine.database("other").rules() == nil)
       #expect(try await engine.namespacesWithUnenforcedRules() == ["demo"])
@@ -105,7 +106,7 @@ struct SettingsTests {
       }
       #expect(try await server.engine.namespaces().isEmpty)
     }
-    try await RealtimeTestServer.run(policy: ProductionPolicy(), authentication: .refuseAll) { server in
+    try await RealtimeTestServer.run(policy: LockedPolicy(), authentication: .refuseAll) { server in
       let answer = try await server.rest(
         "PUT", "/.settings/rules.json", body: Self.text, headers: Self.owner)
       #expect(answer.status == 401)
@@ -195,7 +196,7 @@ struct SettingsTests {
       #expect(try await ask("GET", labels).1 == both)
       #expect(try await ask("GET", "/namespaces/demo/ruleset_labels").1 == both)
       // Another engine on the same store has the same labels, like a server after a restart.
-      let engine = RealtimeEngine(store: server.store, policy: EmulatorPolicy())
+      let engine = RealtimeEngine(store: server.store, policy: OpenPolicy())
       let reopened = try await engine.database("demo")
       #expect(
         try await reopened.rulesetLabels(as: .administrator) == RulesetLabels(stable: second, canary: first))
@@ -276,7 +277,7 @@ struct SettingsTests {
       ] {
         #expect(try await server.rest("POST", target, body: bad, headers: Self.owner).status == 400)
       }
-      let engine = RealtimeEngine(store: server.store, policy: EmulatorPolicy())
+      let engine = RealtimeEngine(store: server.store, policy: OpenPolicy())
       let reopened = try await engine.database("demo")
       let kept = try await reopened.functionTriggers(as: .administrator)
       #expect(kept.map(\.path) == ["/a/{b}", "c/{d}"])
@@ -329,7 +330,7 @@ struct SettingsTests {
       #expect(try await server.rest("GET", "/wide.json?timeout=3min&shallow=true").status == 200)
       #expect(try await server.rest("GET", "/wide/k7.json?timeout=10s").body == "\"value 7\"")
       await #expect(throws: RealtimeError.timedOut) {
-        _ = try await database.get("wide", as: .anonymous, until: .now)
+        _ = try await database.get("wide", as: .nobody, until: .now)
       }
     }
   }

@@ -1,5 +1,6 @@
 // Tests clients that do not read their responses, and clients that half-close before they are answered.
 
+import Access
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1
@@ -13,11 +14,14 @@ import Testing
 
 /// Counts reads of a large value.
 private final class CountingPolicy: AccessPolicy {
+  typealias Product = RealtimeAccess
   let reads = NIOLockedValueBox(0)
 
-  func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
+  func decide(
+    _ caller: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
+  ) -> RealtimeDecision {
     if case .read("fat", _) = operation { reads.withLockedValue { $0 += 1 } }
-    return nil
+    return .allowed
   }
 }
 
@@ -29,11 +33,11 @@ struct UnreadRESTResponseTests {
     let piece = min(bytes, 8 << 20)
     let text = String(repeating: "x", count: piece)
     guard bytes > piece else {
-      _ = try await database.set("fat", to: .leaf(.string(text)), as: .anonymous)
+      _ = try await database.set("fat", to: .leaf(.string(text)), as: .nobody)
       return
     }
     for path in ["fat/0", "fat/1", "fat/2", "fat/3"] as [Path] {
-      _ = try await database.set(path, to: .leaf(.string(text)), as: .anonymous)
+      _ = try await database.set(path, to: .leaf(.string(text)), as: .nobody)
     }
   }
 

@@ -1,6 +1,7 @@
 // Tests listeners that stop reading from their connection. When they read again they receive the latest
 // values, and meanwhile they block no other client.
 
+import Access
 import NIOCore
 import RealtimeEngine
 import RealtimeModel
@@ -45,11 +46,11 @@ struct SlowReaderTests {
       [#"{"r":1,"a":"q","b":{"p":"/a","h":""}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":{}}}"#])
     for round in 0..<rounds {
       let value = "\(round)\(filling)"
-      _ = try await database.set(Path("a/\(round % 10)"), to: .leaf(.string(value)), as: .anonymous)
+      _ = try await database.set(Path("a/\(round % 10)"), to: .leaf(.string(value)), as: .nobody)
       #expect(try await reader.next() == #"{"a":"d","b":{"p":"a/\#(round % 10)","d":"\#(value)"}}"#)
     }
     await reader.close()
-    return try await database.get("a", as: .anonymous)
+    return try await database.get("a", as: .nobody)
   }
 
   @Test("a slow WebSocket receives the latest values instead of every change, and responses in order")
@@ -136,7 +137,7 @@ struct SlowReaderTests {
       try await slow.client.channel.setOption(.autoRead, value: false).get()
       let database = try await server.engine.database("demo")
       for round in 0..<rounds {
-        _ = try await database.set(Path("a/\(round)"), to: .leaf(.string(filling)), as: .anonymous)
+        _ = try await database.set(Path("a/\(round)"), to: .leaf(.string(filling)), as: .nobody)
       }
       // Waits for the disconnection before the client reads again. Otherwise it could receive everything.
       #expect(try await eventually { server.port.connectionCount == 0 })
@@ -155,7 +156,7 @@ struct SlowReaderTests {
       let database = try await server.engine.database("demo")
       let part = String(repeating: "x", count: 4 << 20)
       for number in 0..<6 {
-        _ = try await database.set(Path("a/\(number)"), to: .leaf(.string(part)), as: .anonymous)
+        _ = try await database.set(Path("a/\(number)"), to: .leaf(.string(part)), as: .nobody)
       }
       let slow = try await RawSocket.open(server)
       let idle = try await RawSocket.open(server)

@@ -1,6 +1,7 @@
 // Tests back-pressure: the server stops reading from a connection whose pending requests exceed a number or a
 // size. Unread responses are limited too.
 
+import Access
 import Locking
 import NIOConcurrencyHelpers
 import NIOCore
@@ -16,6 +17,7 @@ import Testing
 
 /// A policy that blocks writes until the test opens it, so that requests accumulate like behind a slow disk.
 final class GatePolicy: AccessPolicy {
+  typealias Product = RealtimeAccess
   private let isOpen = Guarded(false)
 
   func open() {
@@ -23,10 +25,11 @@ final class GatePolicy: AccessPolicy {
     isOpen.broadcast()
   }
 
-  func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
-    guard case .write = operation else { return nil }
-    isOpen.wait { $0 ? () : nil }
-    return nil
+  func decide(
+    _ caller: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
+  ) -> RealtimeDecision {
+    if operation.changesData { isOpen.wait { $0 ? () : nil } }
+    return .allowed
   }
 }
 
@@ -114,7 +117,7 @@ struct SocketBackPressureTests {
     try await RealtimeTestServer.run(limits: limits) { server in
       let text = String(repeating: "x", count: 8 << 20)
       let database = try await server.engine.database("demo")
-      _ = try await database.set("a", to: .leaf(.string(text)), as: .anonymous)
+      _ = try await database.set("a", to: .leaf(.string(text)), as: .nobody)
       let socket = try await RawSocket.open(server)
       try await socket.send(#"{"r":1,"a":"g","b":{"p":"/a","q":{}}}"#)
       #expect(try await socket.next() == #"{"r":1,"b":{"s":"ok","d":"\#(text)"}}"#)

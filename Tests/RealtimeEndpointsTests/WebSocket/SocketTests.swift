@@ -1,6 +1,7 @@
 // Tests sessions over a WebSocket: the hello, requests and their responses, authentication, listens and
 // onDisconnect.
 
+import Access
 import NIOCore
 import RealtimeEngine
 import RealtimeModel
@@ -92,7 +93,7 @@ struct SocketTests {
 
   @Test("authentication applies to the next request, even if the client does not wait for the response")
   func pipelinedAuthentication() async throws {
-    try await RealtimeTestServer.run(policy: ProductionPolicy()) { server in
+    try await RealtimeTestServer.run(policy: LockedPolicy()) { server in
       let socket = try await RawSocket.open(server)
       try await socket.play(
         [
@@ -124,7 +125,7 @@ struct SocketTests {
         [#"{"r":1,"a":"auth","b":{"cred":"\#(token)"}}"#],
         expect: [#"{"r":1,"b":{"s":"ok","d":{"auth":{"exp":99,"sub":"u1"},"expires":99}}}"#])
     }
-    try await RealtimeTestServer.run(policy: ProductionPolicy(), authentication: .refuseAll) { server in
+    try await RealtimeTestServer.run(policy: LockedPolicy(), authentication: .refuseAll) { server in
       let socket = try await RawSocket.open(server)
       try await socket.play(
         [#"{"r":1,"a":"auth","b":{"cred":"\#(token)"}}"#, #"{"r":2,"a":"gauth","b":{"cred":"owner"}}"#],
@@ -184,7 +185,7 @@ struct SocketTests {
   func refusedQueries() async throws {
     var limits = RealtimeEndpointLimits.standard
     limits.data.listensPerConnection = 3
-    try await RealtimeTestServer.run(limits: limits, policy: ProductionPolicy()) { server in
+    try await RealtimeTestServer.run(limits: limits, policy: LockedPolicy()) { server in
       let socket = try await RawSocket.open(server)
       func listen(_ number: Int) -> String {
         #"{"r":\#(number),"a":"q","b":{"p":"/x","q":{"i":".key", "l":\#(number)},"t":\#(number),"h":""}}"#

@@ -1,6 +1,7 @@
 // Tests the worked examples 9.16 to 9.18 of the protocol's specification: credentials and the end of
 // sessions.
 
+import Access
 import NIOCore
 import RealtimeEngine
 import RealtimeModel
@@ -11,7 +12,7 @@ import Testing
 extension WireExampleTests {
   @Test("9.16: the cancellation of a filtered listen contains the query object exactly as the client sent it")
   func revokedQuery() async throws {
-    try await RealtimeTestServer.run(policy: ProductionPolicy()) { server in
+    try await RealtimeTestServer.run(policy: LockedPolicy()) { server in
       let socket = try await RawSocket.open(server)
       try await server.publish(rules: #"{"rules":{"mail":{".indexOn":"to"}}}"#, in: "demo")
       let query = #"{"sp":"u1", "sin":true,"ep":"u1","ein":true,"i":"to"}"#
@@ -35,14 +36,15 @@ extension WireExampleTests {
   @Test("9.17: requests sent right after a credential run as its user")
   func pipelinedCredential() async throws {
     struct OwnData: AccessPolicy {
-      func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
-        guard case .user(let id, _) = caller.identity, case .read(let path, _) = operation else {
-          return .permissionDenied
+      typealias Product = RealtimeAccess
+      func decide(
+        _ caller: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
+      ) -> RealtimeDecision {
+        guard case .listen(let path, _) = operation, let user = caller.user, path.last?.text == user.id else {
+          return .deny(reason: "not the user's data")
         }
-        return path.keys.last?.text == id ? nil : .permissionDenied
+        return .allowed
       }
-
-      func allowsEverything(_ caller: Caller) -> Bool { caller == .administrator }
     }
     try await RealtimeTestServer.run(policy: OwnData()) { server in
       let database = try await server.engine.database("demo")

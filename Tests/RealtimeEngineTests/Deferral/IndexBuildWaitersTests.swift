@@ -1,6 +1,7 @@
 // Tests which events end an operation's wait for an index build: the completed build, the end of its
 // connection, and the shutdown. Each returns the operation to the queue.
 
+import Access
 import OrderedStore
 import RealtimeModel
 import Testing
@@ -11,7 +12,7 @@ import Testing
 struct IndexBuildWaitersTests {
   private let queue = OperationQueue()
   private let connection = ConnectionState(
-    name: "phone", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
+    name: "phone", caller: .nobody, sink: RecordingSink(RecordingGroup()))
 
   private func operation(_ action: RealtimeOperation.Action) -> RealtimeOperation {
     RealtimeOperation(action, from: .connection(connection, request: nil))

@@ -3,6 +3,7 @@
 // invisible until one commit installs them. Replaced rows become a pending delete, which the cleaner clears
 // in the background.
 
+import Access
 import Locking
 import EmbeddedStore
 import Foundation
@@ -21,7 +22,7 @@ struct GenerationTests {
 
   private func open(
     _ store: any OrderedStore, _ staging: StagingLimits = .standard,
-    _ policy: any AccessPolicy = EmulatorPolicy()
+    _ policy: any AccessPolicy<RealtimeAccess> = OpenPolicy()
   ) async throws -> RealtimeDatabase {
     try await RealtimeEngine(store: store, policy: policy, cacheBytes: 2_000, staging: staging)
       .database("large")
@@ -38,12 +39,12 @@ struct GenerationTests {
     let store = try MemoryStore()
     let database = try await open(store)
     let watcher = Client(database)
-    _ = try await database.set("keep", to: 1, as: .anonymous)
-    for part in 0..<8 { _ = try await database.set(Path("big/\(part)"), to: wide(1_000), as: .anonymous) }
+    _ = try await database.set("keep", to: 1, as: .nobody)
+    for part in 0..<8 { _ = try await database.set(Path("big/\(part)"), to: wide(1_000), as: .nobody) }
     await watcher.call { $0.listen("big/3/k7", hash: "", request: $1) }
     _ = await watcher.drain()
-    _ = try await database.set("big", to: .empty, as: .anonymous)
-    #expect(try await database.get("/", as: .anonymous) == ["keep": 1])
+    _ = try await database.set("big", to: .empty, as: .nobody)
+    #expect(try await database.get("/", as: .nobody) == ["keep": 1])
     await watcher.call { $0.get("none", request: $1) }
     #expect(await watcher.drain() == ["d big/3/k7 null", "2 ok null"])
     #expect(try await eventually { try await isTidy(store) })
@@ -55,19 +56,19 @@ struct GenerationTests {
     let store = try MemoryStore()
     let database = try await open(store, .tiny)
     for round in 0..<20 {
-      _ = try await database.set("big", to: wide(50, Int64(round)), as: .anonymous)
-      _ = try await database.set("big/k1", to: .empty, as: .anonymous)
-      _ = try await database.set("big", to: .empty, as: .anonymous)
-      _ = try await database.set("big/k3/v", to: .leaf(.int(Int64(round))), as: .anonymous)
+      _ = try await database.set("big", to: wide(50, Int64(round)), as: .nobody)
+      _ = try await database.set("big/k1", to: .empty, as: .nobody)
+      _ = try await database.set("big", to: .empty, as: .nobody)
+      _ = try await database.set("big/k3/v", to: .leaf(.int(Int64(round))), as: .nobody)
     }
     let expected: Node = ["big": ["k3": ["v": 19]]]
-    #expect(try await database.get("/", as: .anonymous) == expected)
+    #expect(try await database.get("/", as: .nobody) == expected)
     #expect(
       try await eventually {
         let counts = try await rowCounts(store, "large")
         return counts["x"] == nil && (counts["t"] ?? 0) + (counts["n"] ?? 0) == 1
       })
-    #expect(try await open(store).get("/", as: .anonymous) == expected)
+    #expect(try await open(store).get("/", as: .nobody) == expected)
   }
 
   @Test("A large write is atomic for readers and listeners")
@@ -76,13 +77,13 @@ struct GenerationTests {
     let database = try await open(store, .tiny)
     let old = wide(100)
     let new = wide(120, 1_000)
-    _ = try await database.set("a/big", to: old, as: .anonymous)
+    _ = try await database.set("a/big", to: old, as: .nobody)
     let watcher = Client(database)
     await watcher.call { $0.listen("a", hash: "", request: $1) }
-    async let written = database.set("a/big", to: new, as: .anonymous)
+    async let written = database.set("a/big", to: new, as: .nobody)
     var seen = 0
     while true {
-      let node = try await database.get("a/big", as: .anonymous)
+      let node = try await database.get("a/big", as: .nobody)
       #expect(node == old || node == new)
       seen += 1
       if node == new { break }
@@ -106,10 +107,10 @@ struct GenerationTests {
       await phone.send { $0.get("big/k1", request: $1) },
     ]
     #expect(await other.set("small", 1).text == "ok")
-    #expect(try await database.get("big/k2", as: .anonymous).isEmpty, "a small write waited for a large one")
+    #expect(try await database.get("big/k2", as: .nobody).isEmpty, "a small write waited for a large one")
     for request in requests.dropLast() { #expect(await phone.answer(to: request).text == "ok") }
     #expect(await phone.answer(to: requests[3]).text == "ok {v:1}")
-    let node = try await database.get("big", as: .anonymous)
+    let node = try await database.get("big", as: .nobody)
     #expect(node == wide(300).setting("k2", to: "after"))
   }
 
@@ -124,7 +125,7 @@ struct GenerationTests {
     for round in 0..<2 {
       for part in 0..<count {
         let value: Node = ["a": .leaf(.int(Int64(round))), "b": 1]
-        _ = try await database.set(Path("docs/k\(part)"), to: value, as: .anonymous)
+        _ = try await database.set(Path("docs/k\(part)"), to: value, as: .nobody)
       }
     }
     #expect(try await rowCounts(store, "large")["g"] == count)
@@ -136,9 +137,9 @@ struct GenerationTests {
     for value in [Node.empty, 7, wide(3)] {
       let store = try MemoryStore()
       let (database, _) = try await many(20, in: store)
-      _ = try await database.set("docs", to: value, as: .anonymous)
-      #expect(try await database.get("docs", as: .anonymous) == value)
-      _ = try await database.set("docs", to: .empty, as: .anonymous)
+      _ = try await database.set("docs", to: value, as: .nobody)
+      #expect(try await database.get("docs", as: .nobody) == value)
+      _ = try await database.set("docs", to: .empty, as: .nobody)
       #expect(try await eventually { try await isTidy(store) })
     }
   }
@@ -171,28 +172,28 @@ struct GenerationTests {
     staging.maximumNumbersPerCommit = 0
     let reports = Guarded<[String]>([])
     database = try await RealtimeEngine(
-      store: store, policy: EmulatorPolicy(), cacheBytes: 2_000, staging: staging,
+      store: store, policy: OpenPolicy(), cacheBytes: 2_000, staging: staging,
       report: { report in reports.withLock { $0.append(report) } }
     ).database("large")
     let expected: Node = ["docs": ["k0": ["a": 1, "b": 1], "k1": ["a": 1, "b": 1]], "other": 1]
-    #expect(try await database.get("/", as: .anonymous) == expected)
+    #expect(try await database.get("/", as: .nobody) == expected)
     #expect(reports.withLock { $0.count } == 1)
     database = try await open(store)
-    #expect(try await database.get("/", as: .anonymous) == ["docs": "gone", "other": 1])
+    #expect(try await database.get("/", as: .nobody) == ["docs": "gone", "other": 1])
   }
 
   @Test("Server values inside a large write are resolved when it commits")
   func deferred() async throws {
     let database = try await open(MemoryStore(), .tiny)
-    _ = try await database.set("big/n", to: 40, as: .anonymous)
+    _ = try await database.set("big/n", to: 40, as: .nobody)
     let increment = Node.leaf(.deferred(.increment(.int(2))))
     let node = wide(50).setting("n", to: increment).setting("p/q", to: "x")
       .setting("p/.priority", to: .leaf(.deferred(.timestamp)))
     let before = SystemTime.milliseconds()
-    guard case .written(let written) = try await database.set("big", to: node, as: .anonymous) else {
+    guard case .written(let written) = try await database.set("big", to: node, as: .nobody) else {
       return #expect(Bool(false), "not written")
     }
-    let read = try await database.get("big", as: .anonymous)
+    let read = try await database.get("big", as: .nobody)
     #expect(read == written)
     #expect(read.child("n") == 42)
     #expect(read.child("k7") == ["v": 7])
@@ -206,14 +207,14 @@ struct GenerationTests {
   func update() async throws {
     let store = try MemoryStore()
     let database = try await open(store, .tiny)
-    _ = try await database.set("/", to: ["a": wide(60), "b": 1, "c": 2], as: .anonymous)
+    _ = try await database.set("/", to: ["a": wide(60), "b": 1, "c": 2], as: .nobody)
     let watcher = Client(database)
     await watcher.call { $0.listen("/", hash: "", request: $1) }
     _ = await watcher.drain()
     let changes: [(Path, Node)] = [("a", wide(80)), ("b", nil), ("d/e", wide(70)), ("c", 3)]
-    _ = try await database.update("/", changes, as: .anonymous)
+    _ = try await database.update("/", changes, as: .nobody)
     #expect(
-      try await database.get("/", as: .anonymous) == ["a": wide(80), "c": 3, "d": ["e": wide(70)]])
+      try await database.get("/", as: .nobody) == ["a": wide(80), "c": 3, "d": ["e": wide(70)]])
     await watcher.call { $0.get("none", request: $1) }
     #expect(await watcher.drain().filter { $0.hasPrefix("m") }.count == 1)
   }
@@ -222,7 +223,7 @@ struct GenerationTests {
   func refused() async throws {
     let store = try MemoryStore()
     let database = try await open(store, .tiny, OwnPathPolicy())
-    let user = Caller(.user(id: "u1", claims: .empty))
+    let user = Principal.user("u1")
     _ = try await database.set("u1", to: 1, as: user)
     await #expect(throws: RealtimeError.permissionDenied) {
       _ = try await database.set("u2", to: wide(50), as: user)
@@ -250,9 +251,9 @@ struct GenerationTests {
     let isRemoval = seed % 3 == 0
     var store = try await EmbeddedStore.open(directory: path, EmbeddedOptions(blockCacheBytes: 1 << 20))
     let database = try await open(store, .tiny)
-    _ = try await database.set("big", to: old, as: .anonymous)
+    _ = try await database.set("big", to: old, as: .nobody)
     let writing = Task {
-      guard let result = try? await database.set("big", to: isRemoval ? .empty : new, as: .anonymous),
+      guard let result = try? await database.set("big", to: isRemoval ? .empty : new, as: .nobody),
         case .written = result
       else { return false }
       return true
@@ -264,7 +265,7 @@ struct GenerationTests {
     let isAcknowledged = await writing.value
     store = try await EmbeddedStore.open(directory: path, EmbeddedOptions(blockCacheBytes: 1 << 20))
     let reopened = try await open(store, .tiny)
-    let found = try await reopened.get("big", as: .anonymous)
+    let found = try await reopened.get("big", as: .nobody)
     #expect(found == old || found == (isRemoval ? .empty : new))
     if isAcknowledged { #expect(found != old) }
     #expect(
@@ -273,7 +274,7 @@ struct GenerationTests {
         let rows = (counts["t"] ?? 0) + (counts["n"] ?? 0)
         return counts["x"] == nil && rows == (found == old ? 60 : found.childCount)
       })
-    #expect(try await reopened.get("big", as: .anonymous) == found)
+    #expect(try await reopened.get("big", as: .nobody) == found)
     try await store.close()
   }
 }

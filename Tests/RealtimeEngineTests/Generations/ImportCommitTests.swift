@@ -1,6 +1,7 @@
 // Tests imports with several commits in flight. After a failed sync nothing of the import is visible. After a
 // crash the import is complete or absent, and no garbage rows remain.
 
+import Access
 import EmbeddedStore
 import Foundation
 import OrderedStore
@@ -20,7 +21,7 @@ struct ImportCommitTests {
     -> RealtimeDatabase
   {
     try await RealtimeEngine(
-      store: store, policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20, staging: staging
+      store: store, policy: OpenPolicy(), limits: .standard, cacheBytes: 1 << 20, staging: staging
     ).database("flights")
   }
 
@@ -28,20 +29,20 @@ struct ImportCommitTests {
   func commitsInFlight() async throws {
     let gated = GatedEngine()
     let database = try await open(try EngineStore(gated, StoreOptions()))
-    _ = try await database.set("old", to: 1, as: .anonymous)
-    let writing = try await database.beginImport(at: "new", maximumBytes: 1 << 20, as: .anonymous)
+    _ = try await database.set("old", to: 1, as: .nobody)
+    let writing = try await database.beginImport(at: "new", maximumBytes: 1 << 20, as: .nobody)
     gated.blockCommits()
     // Each commit has one row. The import accepts as many as may be in flight, up to the end of the JSON,
     // before any is durable.
     try await writing.add(Self.text(StagingLimits.tiny.maximumCommitsInFlight))
-    #expect(try await database.get("/", as: .anonymous) == ["old": 1])
+    #expect(try await database.get("/", as: .nobody) == ["old": 1])
     async let finished: Void = writing.finish()
     await gated.waitUntilBlocked()
-    #expect(try await database.get("/", as: .anonymous) == ["old": 1])
+    #expect(try await database.get("/", as: .nobody) == ["old": 1])
     gated.unblock()
     try await finished
     #expect(
-      try await database.get("new", as: .anonymous)
+      try await database.get("new", as: .nobody)
         == Node(json: Self.text(StagingLimits.tiny.maximumCommitsInFlight)))
   }
 
@@ -50,10 +51,10 @@ struct ImportCommitTests {
     for staging in [StagingLimits.tiny, StagingLimits()] {
       let database = try await open(try MemoryStore(), staging)
       let text = #"{"a":{"x":1,"y":2,"z":{"q":1}},"b":1,"a":{"y":3},"c":{"d":1},"c":5,"b":{"e":{"f":6}}}"#
-      let writing = try await database.beginImport(at: "n", maximumBytes: 1 << 20, as: .anonymous)
+      let writing = try await database.beginImport(at: "n", maximumBytes: 1 << 20, as: .nobody)
       for byte in text.utf8 { try await writing.add([byte]) }
       try await writing.finish()
-      #expect(try await database.get("n", as: .anonymous) == ["a": ["y": 3], "b": ["e": ["f": 6]], "c": 5])
+      #expect(try await database.get("n", as: .nobody) == ["a": ["y": 3], "b": ["e": ["f": 6]], "c": 5])
     }
   }
 
@@ -61,8 +62,8 @@ struct ImportCommitTests {
   func failedSync() async throws {
     let gated = GatedEngine()
     let database = try await open(try EngineStore(gated, StoreOptions()))
-    _ = try await database.set("old", to: 1, as: .anonymous)
-    let writing = try await database.beginImport(at: "old", maximumBytes: 1 << 20, as: .anonymous)
+    _ = try await database.set("old", to: 1, as: .nobody)
+    let writing = try await database.beginImport(at: "old", maximumBytes: 1 << 20, as: .nobody)
     gated.blockCommits()
     let adding = Task {
       try await writing.add(Self.text(200))
@@ -72,7 +73,7 @@ struct ImportCommitTests {
     gated.unblock(failing: .unavailable("the disk is gone"))
     await #expect(throws: RealtimeError.self) { try await adding.value }
     await #expect(throws: RealtimeError.self) { try await writing.finish() }
-    #expect(try await database.get("/", as: .anonymous) == ["old": 1])
+    #expect(try await database.get("/", as: .nobody) == ["old": 1])
   }
 
   @Test(
@@ -87,8 +88,8 @@ struct ImportCommitTests {
     let text = Self.text(count)
     var store = try await EmbeddedStore.open(directory: path, options)
     var database = try await open(store)
-    _ = try await database.set("n", to: ["old": 1], as: .anonymous)
-    let writing = try await database.beginImport(at: "n", maximumBytes: 1 << 20, as: .anonymous)
+    _ = try await database.set("n", to: ["old": 1], as: .nobody)
+    let writing = try await database.beginImport(at: "n", maximumBytes: 1 << 20, as: .nobody)
     // Each seed crashes after a longer part of the import; the last one crashes around its end.
     let whole = text.count * (seed + 1) / 8
     try await writing.add(Array(text[..<whole]))
@@ -102,7 +103,7 @@ struct ImportCommitTests {
     let isAcknowledged = (try? await going.value) != nil
     store = try await EmbeddedStore.open(directory: path, options)
     database = try await open(store)
-    let found = try await database.get("n", as: .anonymous)
+    let found = try await database.get("n", as: .nobody)
     let isNew = try found == Node(json: text)
     #expect(isNew || found == ["old": 1])
     if isAcknowledged { #expect(isNew) }

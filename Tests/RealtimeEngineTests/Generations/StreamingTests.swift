@@ -1,5 +1,6 @@
 // Tests imports and exports: values of any size that are written and read in chunks.
 
+import Access
 import JSON
 import OrderedStore
 import RandomModels
@@ -12,7 +13,7 @@ import Testing
 struct StreamingTests {
   private func open(
     _ store: any OrderedStore, _ staging: StagingLimits = .tiny, limits: RealtimeLimits = .standard,
-    policy: any AccessPolicy = EmulatorPolicy()
+    policy: any AccessPolicy<RealtimeAccess> = OpenPolicy()
   ) async throws -> RealtimeDatabase {
     try await RealtimeEngine(
       store: store, policy: policy, limits: limits, cacheBytes: 1 << 20, staging: staging
@@ -20,7 +21,7 @@ struct StreamingTests {
   }
 
   private func send(_ text: [UInt8], to path: Path, of database: RealtimeDatabase, piece: Int) async throws {
-    let writing = try await database.beginImport(at: path, maximumBytes: 1 << 30, as: .anonymous)
+    let writing = try await database.beginImport(at: path, maximumBytes: 1 << 30, as: .nobody)
     var rest = text[...]
     while !rest.isEmpty {
       try await writing.add(Array(rest.prefix(piece)))
@@ -30,7 +31,7 @@ struct StreamingTests {
   }
 
   private func text(_ path: Path, of database: RealtimeDatabase, isExport: Bool) async throws -> [UInt8] {
-    let export = try await database.export(path, isExport: isExport, as: .anonymous)
+    let export = try await database.export(path, isExport: isExport, as: .nobody)
     var text: [UInt8] = []
     while let (bytes, _) = try await export.next() { text += bytes }
     return text
@@ -65,12 +66,12 @@ struct StreamingTests {
       let path = random.path()
       let node = random.node(depth: 3)
       if random.below(3) == 0 {
-        _ = try await database.set(path, to: node, as: .anonymous)
+        _ = try await database.set(path, to: node, as: .nobody)
       } else {
         try await send(node.json(.export), to: path, of: database, piece: 1 + random.below(60))
       }
       model = model.setting(path, to: node)
-      #expect(try await database.get("/", as: .anonymous) == model)
+      #expect(try await database.get("/", as: .nobody) == model)
       let at = random.path()
       #expect(try Node(json: await text(at, of: database, isExport: true)) == model.descendant(at))
       let plain = try await text(at, of: database, isExport: false)
@@ -83,32 +84,32 @@ struct StreamingTests {
   @Test("Clearing an abandoned import, the database's first write, does not clear the next import")
   func abandoned() async throws {
     let engine = RealtimeEngine(
-      store: try MemoryStore(), policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20,
+      store: try MemoryStore(), policy: OpenPolicy(), limits: .standard, cacheBytes: 1 << 20,
       staging: .tiny)
     let members = (0..<2_000).map { "\"k\($0)\":\($0)" }.joined(separator: ",")
     let text = Array("{\(members)}".utf8)
     func giveUp() async throws {
       let writing = try await engine.database("stream").beginImport(
-        at: "bad", maximumBytes: 1 << 30, as: .anonymous)
+        at: "bad", maximumBytes: 1 << 30, as: .nobody)
       try await writing.add(text.dropLast())
     }
     try await giveUp()
     #expect(engine.openDatabase("stream") != nil)
     try await send(text, to: "good", of: engine.database("stream"), piece: 500)
-    #expect(try await engine.database("stream").get("/", as: .anonymous) == ["good": Node(json: text)])
+    #expect(try await engine.database("stream").get("/", as: .nobody) == ["good": Node(json: text)])
   }
 
   @Test("Listeners below, at and above an import are notified at its end, and not before")
   func listeners() async throws {
     let database = try await open(try MemoryStore())
-    _ = try await database.set("a", to: ["b": ["old": 1, "c": 2], "z": 0], as: .anonymous)
+    _ = try await database.set("a", to: ["b": ["old": 1, "c": 2], "z": 0], as: .nobody)
     let watcher = Client(database)
     await watcher.call { $0.listen("a/b/c/d", hash: "", request: $1) }
     await watcher.call { $0.listen("a/b/c", hash: "", request: $1) }
     let above = Client(database)
     await above.call { $0.listen("a", hash: "", request: $1) }
     _ = await (watcher.drain(), above.drain())
-    let writing = try await database.beginImport(at: "a/b", maximumBytes: 100, as: .anonymous)
+    let writing = try await database.beginImport(at: "a/b", maximumBytes: 100, as: .nobody)
     try await writing.add(Array(#"{"c":{"d":5,"e":6},"f""#.utf8))
     await watcher.call { $0.get("none", request: $1) }
     #expect(await watcher.drain() == ["3 ok null"])
@@ -119,7 +120,7 @@ struct StreamingTests {
     #expect(await above.drain() == ["d a/b {c:{d:5,e:6},f:7}", "2 ok null"])
     // The connection listens at `a/b/c` and at `a/b/c/d`. One push for the upper location serves both.
     #expect(await watcher.drain() == ["d a/b/c {d:5,e:6}", "4 ok null"])
-    #expect(try await database.get("a", as: .anonymous).text == "{b:{c:{d:5,e:6},f:7},z:0}")
+    #expect(try await database.get("a", as: .nobody).text == "{b:{c:{d:5,e:6},f:7},z:0}")
   }
 
   @Test("A listener whose value outgrows the response limit gets an error; listeners below get their values")
@@ -166,7 +167,7 @@ struct StreamingTests {
     #expect(
       Array(received.dropFirst(2)) == ["d data/k7 7", "d other/x 1", "d small/a \(text.text)", "6 ok null"])
     #expect(await tagged.drain() == ["c data too_big #1", "2 ok null"])
-    #expect(try await database.get("data/k299", as: .anonymous) == 299)
+    #expect(try await database.get("data/k299", as: .nobody) == 299)
   }
 
   @Test("Without deferral an import also finds the listens with too large values before it notifies any")
@@ -193,7 +194,7 @@ struct StreamingTests {
     let place = RealtimeOperation.Action.installImport("/", ImportedTree(generation, summary))
     let pass = try await store.execute(validating: nil) { writer in
       try executor.run(
-        [RealtimeOperation(place, from: .call(.anonymous) { _ in })], in: writer, SessionJournal(),
+        [RealtimeOperation(place, from: .call(.nobody) { _ in })], in: writer, SessionJournal(),
         mayDefer: false)
     }.result
     var revoked: [Path] = []
@@ -207,21 +208,21 @@ struct StreamingTests {
     }
     #expect(revoked == ["data"] && received == ["data/k7"])
     #expect(pass.deferred.isEmpty)
-    #expect(try await database.get("data/k99", as: .anonymous) == 99)
+    #expect(try await database.get("data/k99", as: .nobody) == 99)
   }
 
   @Test("Incomplete, oversized and invalid imports leave no rows")
   func refused() async throws {
     let store = try MemoryStore()
     let database = try await open(store)
-    _ = try await database.set("a", to: ["b": 1], as: .anonymous)
+    _ = try await database.set("a", to: ["b": 1], as: .nobody)
     do {
-      let writing = try await database.beginImport(at: "a", maximumBytes: 1_000, as: .anonymous)
+      let writing = try await database.beginImport(at: "a", maximumBytes: 1_000, as: .nobody)
       try await writing.add(Array(#"{"x":1,"y":2,"#.utf8))
       // Leaving this scope without `finish()` abandons the import.
     }
     try await breakOff(database)
-    #expect(try await database.get("/", as: .anonymous).text == "{a:{b:1}}")
+    #expect(try await database.get("/", as: .nobody).text == "{a:{b:1}}")
     #expect(
       try await eventually {
         let counts = try await rowCounts(store, "stream")
@@ -230,32 +231,32 @@ struct StreamingTests {
   }
 
   private func breakOff(_ database: RealtimeDatabase) async throws {
-    let broken = try await database.beginImport(at: "a", maximumBytes: 1_000, as: .anonymous)
+    let broken = try await database.beginImport(at: "a", maximumBytes: 1_000, as: .nobody)
     try await broken.add(Array(#"{"x":1,"#.utf8))
     await #expect(throws: RealtimeError.self) { try await broken.add(Array("]".utf8)) }
     await #expect(throws: RealtimeError.self) { try await broken.finish() }
-    let large = try await database.beginImport(at: "a", maximumBytes: 10, as: .anonymous)
+    let large = try await database.beginImport(at: "a", maximumBytes: 10, as: .nobody)
     await #expect(throws: RealtimeError.writeTooBig) { try await large.add(Array(#"{"x":"12345"}"#.utf8)) }
   }
 
   @Test("Server values of an import are resolved at its end, and policies see only complete values")
   func values() async throws {
     let database = try await open(try MemoryStore())
-    _ = try await database.set("n", to: 40, as: .anonymous)
+    _ = try await database.set("n", to: 40, as: .nobody)
     try await send(
       Array(#"{"n":{".sv":{"increment":2}},"t":{".sv":"timestamp",".priority":3},"u":1}"#.utf8), to: "/",
       of: database, piece: 7)
-    let node = try await database.get("/", as: .anonymous)
+    let node = try await database.get("/", as: .nobody)
     #expect(node.child("n") == 42)
     guard case .int(let time)? = node.child("t").leafValue else { return #expect(Bool(false), "no time") }
     #expect(time > 1_600_000_000_000 && node.child("t").priority == .number(3))
     let guarded = try await open(try MemoryStore(), policy: OwnPathPolicy())
     await #expect(throws: RealtimeError.permissionDenied) {
       _ = try await guarded.beginImport(
-        at: "u1", maximumBytes: 10, as: Caller(.user(id: "u1", claims: .empty)))
+        at: "u1", maximumBytes: 10, as: .user("u1"))
     }
     await #expect(throws: RealtimeError.permissionDenied) {
-      _ = try await guarded.export("u2", isExport: true, as: Caller(.user(id: "u1", claims: .empty)))
+      _ = try await guarded.export("u2", isExport: true, as: .user("u1"))
     }
   }
 
@@ -264,20 +265,20 @@ struct StreamingTests {
     let database = try await open(try MemoryStore(), .standard)
     let text = String(repeating: "x", count: 1_000)
     let before = Node.object((0..<900).map { (ChildKey("k\($0)"), Node.leaf(.string("\($0)\(text)"))) })
-    _ = try await database.set("big", to: before, as: .anonymous)
+    _ = try await database.set("big", to: before, as: .nobody)
     for isExport in [true, false] {
-      let export = try await database.export("big", isExport: isExport, as: .anonymous)
+      let export = try await database.export("big", isExport: isExport, as: .nobody)
       var bytes: [UInt8] = []
       var pieces = 0
       while let (piece, _) = try await export.next() {
         bytes += piece
         pieces += 1
-        _ = try await database.set(Path("big/k\(pieces * 90)"), to: "changed", as: .anonymous)
-        if pieces == 3 { _ = try await database.set("big", to: "gone", as: .anonymous) }
+        _ = try await database.set(Path("big/k\(pieces * 90)"), to: "changed", as: .nobody)
+        if pieces == 3 { _ = try await database.set("big", to: "gone", as: .nobody) }
       }
       #expect(pieces > 5)
       #expect(try Node(json: bytes) == before)
-      _ = try await database.set("big", to: before, as: .anonymous)
+      _ = try await database.set("big", to: before, as: .nobody)
     }
   }
 }

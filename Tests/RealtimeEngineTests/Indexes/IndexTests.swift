@@ -1,6 +1,7 @@
 // Tests index rows. Their keys sort in the protocol's order, they always match the values, and a query reads
 // only the rows of its window: the children that it selects.
 
+import Access
 import EmbeddedStore
 import Foundation
 import OrderedStore
@@ -46,7 +47,7 @@ struct IndexTests {
     var limits = RealtimeLimits.standard
     limits.responseBytes = 20_000
     let store = try MemoryStore()
-    let engine = RealtimeEngine(store: store, policy: EmulatorPolicy(), limits: limits)
+    let engine = RealtimeEngine(store: store, policy: OpenPolicy(), limits: limits)
     let database = try await engine.database("indexes")
     for part in 0..<10 {
       let notes = (0..<200).map { n -> (Path, Node) in
@@ -57,11 +58,11 @@ struct IndexTests {
       }
       _ = try await database.update("notes", notes, as: .administrator)
     }
-    await #expect(throws: RealtimeError.tooBig) { try await database.get("notes", as: .anonymous) }
+    await #expect(throws: RealtimeError.tooBig) { try await database.get("notes", as: .nobody) }
     try await publish(Self.rules, in: database)
     try await built(store, "indexes")
     func keys(_ query: QuerySpec) async throws -> [String] {
-      let found = try await database.get("notes", query: query, as: .anonymous)
+      let found = try await database.get("notes", query: query, as: .nobody)
       return found.sortedChildren(by: query.ordering).compactMap { $0.node.child("due").leafValue?.number }
         .map {
           "\(Int($0.doubleValue))"
@@ -94,7 +95,7 @@ struct IndexTests {
     }
     #expect(wide.text == "too_big")
     await #expect(throws: RealtimeError.tooBig) {
-      try await database.get("notes", query: QuerySpec(ordering: due, start: .init(.int(3))), as: .anonymous)
+      try await database.get("notes", query: QuerySpec(ordering: due, start: .init(.int(3))), as: .nobody)
     }
     await engine.shutdown()
   }
@@ -102,7 +103,7 @@ struct IndexTests {
   @Test("A removal clears the index rows of emptied ancestors, also with priorities")
   func priorities() async throws {
     let store = try MemoryStore()
-    let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy(), cacheBytes: 0)
+    let database = try await RealtimeEngine(store: store, policy: OpenPolicy(), cacheBytes: 0)
       .database("gone")
     try await publish(Self.rules, in: database)
     try await built(store, "gone")
@@ -119,9 +120,9 @@ struct IndexTests {
     ] as [(Path, String)] {
       _ = try await database.set(Path("notes").appending(path), to: .empty, as: .administrator)
       model = model.setting(path, to: .empty)
-      #expect(try await database.get("notes", query: query, as: .anonymous).text == shown)
+      #expect(try await database.get("notes", query: query, as: .nobody).text == shown)
       let first = QuerySpec(ordering: .child("due"), limit: .first(1))
-      #expect(try await database.get("notes", query: first, as: .anonymous) == model.window(first))
+      #expect(try await database.get("notes", query: first, as: .nobody) == model.window(first))
       let root = try RulesFile(Array(Self.rules.utf8)).root
       #expect(try await rows(store, "gone") == expectedRows(["notes": model], root), "\(path)")
     }
@@ -130,7 +131,7 @@ struct IndexTests {
   @Test("Long strings, which index rows truncate, are ordered by their complete values")
   func longStrings() async throws {
     let store = try MemoryStore()
-    let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("long")
+    let database = try await RealtimeEngine(store: store, policy: OpenPolicy()).database("long")
     try await publish(Self.rules, in: database)
     let stem = String(repeating: "x", count: 2_000)
     let model: Node = ["c": .leaf(.string(stem + "1")), "b": .leaf(.string(stem + "2")), "a": "y", "d": "x"]
@@ -142,7 +143,7 @@ struct IndexTests {
       QuerySpec(ordering: .value, start: .init(.string("xx")), limit: .first(1)),
     ] {
       #expect(
-        try await database.get("notes", query: query, as: .anonymous) == model.window(query), "\(query)")
+        try await database.get("notes", query: query, as: .nobody) == model.window(query), "\(query)")
     }
   }
 
@@ -155,7 +156,7 @@ struct IndexTests {
     var model = Node.empty
     for round in 0...(kills + 1) {
       let store = try await EmbeddedStore.open(directory: path, EmbeddedOptions(blockCacheBytes: 1 << 20))
-      let engine = RealtimeEngine(store: store, policy: EmulatorPolicy())
+      let engine = RealtimeEngine(store: store, policy: OpenPolicy())
       let database = try await engine.database("resume")
       if round == 0 {
         let notes = Node.object(
@@ -176,7 +177,7 @@ struct IndexTests {
           try await rows(store, "resume") == expectedRows(model, try RulesFile(Array(Self.rules.utf8)).root))
         let query = QuerySpec(ordering: .child("due"), limit: .first(40))
         #expect(
-          try await database.get("notes", query: query, as: .anonymous) == model.child("notes").window(query))
+          try await database.get("notes", query: query, as: .nobody) == model.child("notes").window(query))
         await engine.shutdown()
       }
       // Closes the store beneath the engine, so that the index build is interrupted like in a crash.
@@ -190,7 +191,7 @@ struct IndexTests {
   func property(seed: Int) async throws {
     let store = try MemoryStore()
     let engine = RealtimeEngine(
-      store: store, policy: EmulatorPolicy(), cacheBytes: seed % 2 == 0 ? 2_000 : 1 << 20)
+      store: store, policy: OpenPolicy(), cacheBytes: seed % 2 == 0 ? 2_000 : 1 << 20)
     var program = RandomProgram(seed: UInt64(7_000 + seed), database: try await engine.database("rows"))
     for _ in 0..<6 {
       await program.publish()
@@ -208,7 +209,7 @@ struct IndexTests {
   @Test("Large values are indexed in the background, also when they are removed")
   func large() async throws {
     let store = try MemoryStore()
-    let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("large")
+    let database = try await RealtimeEngine(store: store, policy: OpenPolicy()).database("large")
     try await publish(Self.rules, in: database)
     var model = Node.empty
     // The value exceeds the bytes and rows that a write indexes itself, and the rows that one background step
@@ -220,9 +221,9 @@ struct IndexTests {
     for value in [wide, wide.settingChild("n3", to: 4), ["x": ["due": 5]], .empty] {
       _ = try await database.set("notes", to: value, as: .administrator)
       model = model.setting("notes", to: value)
-      #expect(try await database.get("notes", query: query, as: .anonymous) == value.window(query))
+      #expect(try await database.get("notes", query: query, as: .nobody) == value.window(query))
       try await built(store, "large")
-      #expect(try await database.get("notes", query: query, as: .anonymous) == value.window(query))
+      #expect(try await database.get("notes", query: query, as: .nobody) == value.window(query))
       #expect(
         try await rows(store, "large") == expectedRows(model, try RulesFile(Array(Self.rules.utf8)).root))
     }

@@ -1,6 +1,7 @@
 // Tests how the fan-out delivers pushes: it encodes a push once for all listeners, delivers to a group of
 // connections in one call, and ignores listeners elsewhere.
 
+import Access
 import Locking
 import OrderedStore
 import RandomModels
@@ -12,7 +13,7 @@ import Testing
 @Suite("Fan-out", .timeLimit(.minutes(10)))
 struct RealtimeFanOutTests {
   private func open() async throws -> RealtimeDatabase {
-    try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("fan-out")
+    try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("fan-out")
   }
 
   @Test(
@@ -21,11 +22,11 @@ struct RealtimeFanOutTests {
     let database = try await open()
     let group = RecordingGroup()
     let sinks = (0..<50).map { _ in RecordingSink(group) }
-    let connections = sinks.map { database.connect(as: .anonymous, to: $0) }
+    let connections = sinks.map { database.connect(as: .nobody, to: $0) }
     for (i, connection) in connections.enumerated() {
       connection.listen(i % 2 == 0 ? "a" : "/", hash: "", request: 1)
     }
-    _ = try await database.set("a/b", to: 1, as: .anonymous)
+    _ = try await database.set("a/b", to: 1, as: .nobody)
     let deliveries = group.take()
     let pushes = deliveries.flatMap { $0 }.flatMap(\.outputs).compactMap { output -> RealtimePush? in
       if case .push(let push) = output { return push }
@@ -65,15 +66,15 @@ struct RealtimeFanOutTests {
   func ended() async throws {
     let database = try await open()
     let group = RecordingGroup()
-    let connection = database.connect(as: .anonymous, to: RecordingSink(group))
+    let connection = database.connect(as: .nobody, to: RecordingSink(group))
     connection.listen("a", hash: nil, request: 1)
-    _ = try await database.set("a", to: 1, as: .anonymous)
+    _ = try await database.set("a", to: 1, as: .nobody)
     connection.close()
-    _ = try await database.set("b", to: 1, as: .anonymous)
+    _ = try await database.set("b", to: 1, as: .nobody)
     _ = group.take()
-    _ = try await database.set("a", to: 2, as: .anonymous)
+    _ = try await database.set("a", to: 2, as: .nobody)
     connection.listen("a", hash: nil, request: 2)
-    _ = try await database.set("a", to: 3, as: .anonymous)
+    _ = try await database.set("a", to: 3, as: .nobody)
     #expect(group.take().isEmpty)
   }
 
@@ -82,7 +83,7 @@ struct RealtimeFanOutTests {
     let root = ListenTrie()
     let sink = RecordingSink(RecordingGroup())
     func listen(_ path: Path) -> Listener {
-      let connection = ConnectionState(name: "\(path)", caller: .anonymous, sink: sink)
+      let connection = ConnectionState(name: "\(path)", caller: .nobody, sink: sink)
       let listener = Listener(connection: connection, name: ListenName(path: path, tag: nil), query: .default)
       root.location(at: path).add(listener)
       return listener
@@ -132,7 +133,7 @@ struct RealtimeFanOutTests {
     let query = QuerySpec(ordering: .value, limit: .last(1))
     let node: Node = ["a": 1, "b": 2]
     func listen(_ name: String, tag: Int64?, _ query: QuerySpec) -> (ConnectionState, FanOutStep) {
-      let connection = ConnectionState(name: name, caller: .anonymous, sink: RecordingSink(group))
+      let connection = ConnectionState(name: name, caller: .nobody, sink: RecordingSink(group))
       orders.change(ListenName(path: "l", tag: tag), from: nil, to: query, SessionJournal())
       let listen = RealtimeOperation.Listen(path: "l", query: query, tag: tag, hash: "", compoundHash: nil)
       return (connection, .listen(connection, listen, node, PreparedListen(), warnings: [], request: 1))

@@ -1,5 +1,6 @@
 // Tests the cost of computing notifications, in rows read.
 
+import Access
 import OrderedStore
 import RealtimeModel
 import Testing
@@ -14,13 +15,13 @@ struct NotificationCostTests {
   ) async throws -> (rows: Int, after: Node) {
     let engine = CountingEngine()
     let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
-    let filling = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
-    _ = try await filling.set("/", to: before, as: .anonymous)
-    let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
+    let filling = try await RealtimeEngine(store: store, policy: OpenPolicy()).database("cost")
+    _ = try await filling.set("/", to: before, as: .nobody)
+    let database = try await RealtimeEngine(store: store, policy: OpenPolicy()).database("cost")
     #expect(try await eventually { database.builder.completedRuns > 0 })
     await database.cleaner.stop()
-    let rows = try await engine.count { _ = try await database.update("/", changes, as: .anonymous) }
-    return (rows, try await database.get("/", as: .anonymous))
+    let rows = try await engine.count { _ = try await database.update("/", changes, as: .nobody) }
+    return (rows, try await database.get("/", as: .nobody))
   }
 
   @Test("Pushing a complete location needs few row reads: the write already contains its value")
@@ -32,10 +33,10 @@ struct NotificationCostTests {
     for priority in [nil, Priority.number(3)] {
       let rows = try await MemoryStore().database(named: "cost", history: .activeReadersOnly)
       // Runs without a cache, so that every read of a row is counted.
-      let executor = OperationExecutor(policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0)
+      let executor = OperationExecutor(policies: PolicySlot(OpenPolicy()), limits: .standard, cacheBytes: 0)
       let before = Node.object([("c", .object([("a", 1)], priority: priority)), ("keep", 1)])
       for write in [RealtimeWrite.set("/", before), update] {
-        let operation = RealtimeOperation(.write(write, hash: nil), from: .call(.anonymous) { _ in })
+        let operation = RealtimeOperation(.write(write, hash: nil), from: .call(.nobody) { _ in })
         let (count, received) = try await rows.execute(validating: nil) {
           writer -> (Int, [(Path, Node)]) in
           let counting = CountingState(base: writer)

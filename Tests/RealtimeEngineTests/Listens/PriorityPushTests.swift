@@ -1,6 +1,7 @@
 // Tests the pushes for updates of several paths whose location has a priority. A client that applies the
 // paths one after the other would remove the priority with the location's last child.
 
+import Access
 import OrderedStore
 import RealtimeEngine
 import RealtimeModel
@@ -32,7 +33,7 @@ struct PriorityPushTests {
       (["c": ["a": 1]], [("c/.priority", three), ("c/b", 2)], "m p/c {.priority:3,b:2}"),
     ] as [(Node, [(Path, Node)], String)])
   func whole(before: Node, changes: [(Path, Node)], received: String) async throws {
-    let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("demo")
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("demo")
     _ = try await database.set("keep", to: 1, as: .administrator)
     _ = try await database.set("p", to: before.setting("keep", to: 1), as: .administrator)
     let client = Client(database)
@@ -44,7 +45,7 @@ struct PriorityPushTests {
 
   @Test("A location without a priority is sent path by path")
   func none() async throws {
-    let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("demo")
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("demo")
     _ = try await database.set("p", to: ["c": ["a": 1], "keep": 1], as: .administrator)
     let client = Client(database)
     await client.call { $0.listen("p", hash: "", request: $1) }
@@ -58,7 +59,7 @@ struct PriorityPushTests {
   )
   func resumedList() async throws {
     let held = Node.object([("-Na", ["t": 1]), ("-Nb", ["t": 2])], priority: .number(3))
-    let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("demo")
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("demo")
     _ = try await database.set("l", to: held.with(priority: nil), as: .administrator)
     let client = Client(database)
     // The iOS client's compound hash does not cover the list's priority.

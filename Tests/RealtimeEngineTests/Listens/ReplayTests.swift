@@ -5,6 +5,7 @@
 // `make replay N=1000 SEED=7` runs 1,000 programs with the seeds from 7 on. It sets HEARTH_REPLAY_PROGRAMS
 // and HEARTH_REPLAY_SEED.
 
+import Access
 import EmbeddedStore
 import Foundation
 import OrderedStore
@@ -33,7 +34,7 @@ struct ReplayTests {
     let store = try MemoryStore()
     // Every third program has almost no cache, so that every operation reads rows.
     let engine = RealtimeEngine(
-      store: store, policy: EmulatorPolicy(), cacheBytes: seed % 3 == 0 ? 2_000 : 1 << 20,
+      store: store, policy: OpenPolicy(), cacheBytes: seed % 3 == 0 ? 2_000 : 1 << 20,
       staging: seed % 2 == 0 ? .standard : .tiny)
     var program = RandomProgram(seed: UInt64(seed), database: try await engine.database("replay"))
     if seed % 2 == 0 { await program.publish() }
@@ -46,7 +47,7 @@ struct ReplayTests {
     // pending deletes are still stored.
     await program.database.shutdown()
     let reopened = RealtimeEngine(
-      store: store, policy: EmulatorPolicy(), staging: seed % 4 == 1 ? .tiny : .standard)
+      store: store, policy: OpenPolicy(), staging: seed % 4 == 1 ? .tiny : .standard)
     program.restart(on: try await reopened.database("replay"))
     for _ in 0..<40 {
       await program.step()
@@ -65,7 +66,7 @@ struct ReplayTests {
     let database = try await RealtimeDatabase(
       namespace: "replay",
       rows: try await DatabaseRows(named: "realtime/replay", in: MemoryStore(), now: SystemTime.milliseconds),
-      policy: EmulatorPolicy(), limits: .standard, cacheBytes: seed % 3 == 0 ? 2_000 : 1 << 20,
+      policies: PolicySlot(OpenPolicy()), limits: .standard, cacheBytes: seed % 3 == 0 ? 2_000 : 1 << 20,
       maximumInFlight: 1 + seed % 4, staging: seed % 2 == 0 ? .standard : .tinyRemovals, created: {},
       released: {})
     var program = RandomProgram(seed: UInt64(300 + seed), database: database, isPipelined: true)
@@ -88,7 +89,7 @@ struct ReplayTests {
     for round in 0..<3 {
       let store = try await EmbeddedStore.open(directory: path, EmbeddedOptions(blockCacheBytes: 1 << 20))
       let engine = RealtimeEngine(
-        store: store, policy: EmulatorPolicy(), cacheBytes: seed % 2 == 0 ? 2_000 : 1 << 20,
+        store: store, policy: OpenPolicy(), cacheBytes: seed % 2 == 0 ? 2_000 : 1 << 20,
         staging: seed % 4 < 2 ? .standard : .tiny)
       let database = try await engine.database("replay")
       var running = program ?? RandomProgram(seed: UInt64(900 + seed), database: database)

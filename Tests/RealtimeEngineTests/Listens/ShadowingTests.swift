@@ -2,6 +2,7 @@
 // covers all below it, so only topmost listens receive pushes. The tests compare with this definition, and
 // count the lookups of ancestors.
 
+import Access
 import RandomModels
 import RealtimeModel
 import Testing
@@ -19,7 +20,7 @@ struct ShadowingTests {
     init(_ count: Int) {
       for number in 0..<count {
         connections.append(
-          ConnectionState(name: "\(number)", caller: .anonymous, sink: RecordingSink(group)))
+          ConnectionState(name: "\(number)", caller: .nobody, sink: RecordingSink(group)))
       }
     }
 
@@ -36,7 +37,7 @@ struct ShadowingTests {
 
     mutating func end(_ which: Int) {
       fanOut.run([.end(connections[which], notifiesClient: false)])
-      connections[which] = ConnectionState(name: "\(which)", caller: .anonymous, sink: RecordingSink(group))
+      connections[which] = ConnectionState(name: "\(which)", caller: .nobody, sink: RecordingSink(group))
     }
 
     /// Writes to these locations at once. Returns the paths and tags of each connection's pushes.

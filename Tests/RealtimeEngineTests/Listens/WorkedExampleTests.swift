@@ -1,5 +1,6 @@
 // Tests the subtle behaviours of the protocol by the exact messages that a client receives.
 
+import Access
 import OrderedStore
 import RealtimeEngine
 import RealtimeModel
@@ -8,7 +9,7 @@ import Testing
 @Suite("Worked examples of the protocol", .timeLimit(.minutes(10)))
 struct WorkedExampleTests {
   private func open() async throws -> RealtimeDatabase {
-    try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("demo")
+    try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("demo")
   }
 
   /// Returns a database with `value`, and a client that has received nothing yet.
@@ -35,7 +36,7 @@ struct WorkedExampleTests {
     let bad = await client.set(Path(keys: ["a.b"]), 1)
     #expect(bad.text == "failure")
     #expect(await client.drain() == ["2 failure"])
-    #expect(try await database.get("/", as: .anonymous) == ["a": 1])
+    #expect(try await database.get("/", as: .nobody) == ["a": 1])
   }
 
   @Test("A transaction with a stale hash receives the newer value before datastale")
@@ -258,7 +259,7 @@ struct WorkedExampleTests {
     _ = await client.drain()
     _ = await client.set("cart/u7/qty", nil)
     #expect(await client.drain() == ["d cart/u7/qty null", "2 ok"])
-    #expect(try await database.get("/", as: .anonymous).isEmpty)
+    #expect(try await database.get("/", as: .nobody).isEmpty)
     _ = await client.set("cart", .leaf(.string("closed"), priority: .number(4)))
     _ = await client.set("cart/u8", true)
     #expect(await client.call { $0.get("cart", request: $1) }.text == "ok {u8:true}^4")

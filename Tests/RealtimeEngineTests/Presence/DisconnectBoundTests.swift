@@ -1,6 +1,7 @@
 // Tests that acknowledged onDisconnect operations always run: a session registers no more than a commit can
 // write, and may replace values of any size.
 
+import Access
 import EmbeddedStore
 import Foundation
 import OrderedStore
@@ -13,7 +14,7 @@ struct DisconnectBoundTests {
   private func open(_ store: any OrderedStore, _ limits: RealtimeLimits = .standard) async throws
     -> RealtimeDatabase
   {
-    try await RealtimeEngine(store: store, policy: EmulatorPolicy(), limits: limits).database("bounds")
+    try await RealtimeEngine(store: store, policy: OpenPolicy(), limits: limits).database("bounds")
   }
 
   @Test(
@@ -46,7 +47,7 @@ struct DisconnectBoundTests {
     store = try await EmbeddedStore.open(directory: directory, EmbeddedOptions(blockCacheBytes: 1 << 20))
     database = try await open(store)
     for path in acknowledged {
-      let node = try await database.get(path, as: .anonymous)
+      let node = try await database.get(path, as: .nobody)
       #expect(node.childCount == 400, "\(path.last?.text ?? "") was acknowledged and did not happen")
     }
     try await store.close()
@@ -59,7 +60,7 @@ struct DisconnectBoundTests {
     let store = try MemoryStore()
     var database = try await open(store)
     try await HugeSubtree.fill(database)
-    _ = try await database.set("n", to: 1, as: .anonymous)
+    _ = try await database.set("n", to: 1, as: .nobody)
     let phone = Client(database)
     await phone.call { $0.onDisconnectSet("huge", to: "gone", request: $1) }
     await phone.call {

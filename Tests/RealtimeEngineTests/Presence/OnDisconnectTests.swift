@@ -1,5 +1,7 @@
 // Tests onDisconnect operations: when they run, which ones replace others, and that they run exactly once.
 
+import Access
+import JSON
 import OrderedStore
 import RealtimeEngine
 import RealtimeModel
@@ -7,7 +9,8 @@ import Testing
 
 @Suite("onDisconnect", .timeLimit(.minutes(10)))
 struct OnDisconnectTests {
-  private func open(_ store: any OrderedStore, _ policy: any AccessPolicy = EmulatorPolicy()) async throws
+  private func open(_ store: any OrderedStore, _ policy: any AccessPolicy<RealtimeAccess> = OpenPolicy())
+    async throws
     -> RealtimeDatabase
   {
     try await RealtimeEngine(store: store, policy: policy).database("presence")
@@ -136,7 +139,7 @@ struct OnDisconnectTests {
   func cancelBelowCounts() async throws {
     var limits = RealtimeLimits.standard
     limits.onDisconnectsPerConnection = 3
-    let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits)
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy(), limits: limits)
       .database("presence")
     let phone = Client(database)
     await phone.call { $0.onDisconnectSet("a", to: ["v": 1, "w": 1, "x": 1, "y": 1, "z": 1], request: $1) }
@@ -155,7 +158,7 @@ struct OnDisconnectTests {
   func cancelBelowOthers() async throws {
     var limits = RealtimeLimits.standard
     limits.onDisconnectsPerConnection = 3
-    let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits)
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy(), limits: limits)
       .database("presence")
     let phone = Client(database)
     let wide = Node.object((0..<20).map { (ChildKey("k\($0)"), 1) })
@@ -232,10 +235,10 @@ struct OnDisconnectTests {
   @Test("An operation that the policy denies at the disconnect is dropped, and the others run")
   func policyAtDisconnect() async throws {
     let database = try await open(MemoryStore(), OwnPathPolicy())
-    let phone = Client(database, as: Caller(.user(id: "u1", claims: .empty)))
+    let phone = Client(database, as: .user("u1"))
     #expect(await phone.call { $0.onDisconnectSet("u2/x", to: 1, request: $1) }.text == "permission_denied")
     #expect(await phone.call { $0.onDisconnectSet("u1/x", to: 1, request: $1) }.text == "ok")
-    await phone.call { $0.authenticate(Caller(.user(id: "u2", claims: .empty)), request: $1) }
+    await phone.call { $0.authenticate(.user("u2"), request: $1) }
     #expect(await phone.call { $0.onDisconnectSet("u2/y", to: 2, request: $1) }.text == "ok")
     phone.connection.close()
     #expect(try await value(database) == "{u2:{y:2}}")
@@ -245,7 +248,7 @@ struct OnDisconnectTests {
   func callerInRows() async throws {
     let store = try MemoryStore()
     let first = try await open(store, OwnPathPolicy())
-    let phone = Client(first, as: Caller(.user(id: "u1", claims: .object([("x", .leaf(.int(1)))]))))
+    let phone = Client(first, as: .user("u1", claims: ["x": .int(1)]))
     await phone.call { $0.onDisconnectSet("u1/x", to: 1, request: $1) }
     let second = try await open(store, OwnPathPolicy())
     #expect(try await value(second) == "{u1:{x:1}}")
@@ -254,14 +257,11 @@ struct OnDisconnectTests {
 
 /// Users have access below their own id, administrators everywhere.
 struct OwnPathPolicy: AccessPolicy {
-  func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
-    guard case .user(let id, _) = caller.identity else {
-      return caller.identity == .administrator ? nil : .permissionDenied
-    }
-    switch operation {
-    case .read(let path, _): return path.first?.text == id ? nil : .permissionDenied
-    case .write(let changes):
-      return changes.allSatisfy { $0.path.first?.text == id } ? nil : .permissionDenied
-    }
+  typealias Product = RealtimeAccess
+  func decide(
+    _ caller: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
+  ) -> RealtimeDecision {
+    let isOwn = caller.user.map { user in operation.paths.allSatisfy { $0.first?.text == user.id } } ?? false
+    return isOwn ? .allowed : .deny(reason: "not the caller's path")
   }
 }

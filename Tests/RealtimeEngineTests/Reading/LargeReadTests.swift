@@ -2,6 +2,7 @@
 // request still gets the value as of its position in the order of operations, and no other connection waits
 // for it.
 
+import Access
 import OrderedStore
 import RandomModels
 import RealtimeModel
@@ -19,7 +20,7 @@ struct LargeReadTests {
   private func open(
     _ store: any OrderedStore, _ staging: StagingLimits = .tinyReads, cacheBytes: Int = 2_000
   ) async throws -> RealtimeDatabase {
-    try await RealtimeEngine(store: store, policy: EmulatorPolicy(), cacheBytes: cacheBytes, staging: staging)
+    try await RealtimeEngine(store: store, policy: OpenPolicy(), cacheBytes: cacheBytes, staging: staging)
       .database("large")
   }
 
@@ -27,7 +28,7 @@ struct LargeReadTests {
   func concurrentWrites() async throws {
     let database = try await open(MemoryStore())
     let count = 10_000
-    _ = try await database.set("big", to: wide(count), as: .anonymous)
+    _ = try await database.set("big", to: wide(count), as: .nobody)
     let slow = Client(database)
     let other = Client(database)
     let listen = await slow.send { $0.listen("big", hash: "", request: $1) }
@@ -42,7 +43,7 @@ struct LargeReadTests {
     #expect(await slow.drain().isEmpty, "a small write waited for a large listen")
     #expect(await slow.answer(to: listen).text == "ok")
     #expect(await slow.answer(to: behind).text == "ok null")
-    _ = try await database.set("big/last", to: 1, as: .anonymous)
+    _ = try await database.set("big/last", to: 1, as: .nobody)
     await slow.call { $0.get("none", request: $1) }
     var replica = Replica()
     replica.start(ListenName(path: "big", tag: nil), .default)
@@ -74,7 +75,7 @@ struct LargeReadTests {
   @Test("Requests of the connection keep their order around a read of a wide window")
   func window() async throws {
     let database = try await open(MemoryStore())
-    _ = try await database.set("big", to: wide(200), as: .anonymous)
+    _ = try await database.set("big", to: wide(200), as: .nobody)
     let phone = Client(database)
     let query = QuerySpec(ordering: .key, limit: .last(100))
     let requests = [
@@ -101,7 +102,7 @@ struct LargeReadTests {
     let database = try await open(
       MemoryStore(), seed % 2 == 0 ? .tinyReads : .tiny, cacheBytes: seed % 3 == 0 ? 1 << 20 : 2_000)
     var values = RandomNodes(seed: UInt64(4_000 + seed))
-    _ = try await database.set("/", to: ["a": values.node(), "b": wide(40)], as: .anonymous)
+    _ = try await database.set("/", to: ["a": values.node(), "b": wide(40)], as: .nobody)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for writer in 0..<3 {
         group.addTask {
@@ -173,7 +174,7 @@ struct LargeReadTests {
   func hashes(isChanged: Int) async throws {
     let database = try await open(MemoryStore())
     let held = wide(200)
-    _ = try await database.set("big", to: held.setting("k7", to: "new"), as: .anonymous)
+    _ = try await database.set("big", to: held.setting("k7", to: "new"), as: .nobody)
     let client = Client(database)
     let value = isChanged == 0 ? held.setting("k7", to: "new") : held
     await client.call { $0.listen("big", hash: value.hash, request: $1) }
@@ -192,9 +193,9 @@ struct LargeReadTests {
     var staging = StagingLimits()
     staging.preparedBytes = 200
     let executor = OperationExecutor(
-      policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20, staging: staging)
+      policies: PolicySlot(OpenPolicy()), limits: .standard, cacheBytes: 1 << 20, staging: staging)
     let connection = ConnectionState(
-      name: "large", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
+      name: "large", caller: .nobody, sink: RecordingSink(RecordingGroup()))
     func isDeferred(_ action: RealtimeOperation.Action) async throws -> Bool {
       let operation = RealtimeOperation(action, from: .connection(connection, request: 1))
       return try await rows.execute(validating: nil) { writer in
@@ -223,7 +224,7 @@ struct LargeReadTests {
     let window = held.window(query)
     func listen(_ node: Node, isPrepared: Bool, on fanOut: FanOut = FanOut()) -> [String] {
       let group = RecordingGroup()
-      let connection = ConnectionState(name: "phone", caller: .anonymous, sink: RecordingSink(group))
+      let connection = ConnectionState(name: "phone", caller: .nobody, sink: RecordingSink(group))
       let listen = RealtimeOperation.Listen(
         path: "big", query: query, tag: 1, hash: window.hash, compoundHash: CompoundHash(of: window))
       var prepared = PreparedListen()
@@ -254,7 +255,7 @@ struct LargeReadTests {
   @Test("A transaction compares the large value as of its position in the order of operations")
   func transaction() async throws {
     let database = try await open(MemoryStore())
-    _ = try await database.set("big", to: wide(60), as: .anonymous)
+    _ = try await database.set("big", to: wide(60), as: .nobody)
     let client = Client(database)
     let stale = await client.send { $0.set("big", to: 1, ifHash: "other", request: $1) }
     let right = await client.send { $0.set("big", to: 1, ifHash: wide(60).hash, request: $1) }
@@ -267,7 +268,7 @@ struct LargeReadTests {
     let database = try await open(MemoryStore(), cacheBytes: 64 << 20)
     var expected = Node.object(
       (0..<400).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64(($0 * 7_919) % 1_009)))) })
-    _ = try await database.set("big", to: expected, as: .anonymous)
+    _ = try await database.set("big", to: expected, as: .nobody)
     // This listen brings the value into memory.
     let first = Client(database)
     await first.call { $0.listen("big", hash: "", request: $1) }
@@ -315,7 +316,7 @@ struct LargeReadTests {
   func failedCommit() async throws {
     let gated = GatedEngine()
     let database = try await open(try EngineStore(gated, StoreOptions()))
-    _ = try await database.set("big", to: wide(300), as: .anonymous)
+    _ = try await database.set("big", to: wide(300), as: .nobody)
     let reader = Client(database)
     let writer = Client(database)
     gated.blockCommits()
@@ -334,7 +335,7 @@ struct LargeReadTests {
   func abandoned() async throws {
     let store = try MemoryStore()
     let database = try await open(store)
-    _ = try await database.set("big", to: wide(20_000), as: .anonymous)
+    _ = try await database.set("big", to: wide(20_000), as: .nobody)
     let gone = Client(database)
     _ = await gone.send { $0.listen("big", hash: "", request: $1) }
     gone.connection.close()
@@ -347,12 +348,12 @@ struct LargeReadTests {
   @Test("Reads without a connection show one state, and respect windows and deadlines")
   func outsideConnections() async throws {
     let database = try await open(MemoryStore())
-    _ = try await database.set("big", to: wide(500), as: .anonymous)
-    #expect(try await database.get("big", as: .anonymous) == wide(500))
+    _ = try await database.set("big", to: wide(500), as: .nobody)
+    #expect(try await database.get("big", as: .nobody) == wide(500))
     let query = QuerySpec(ordering: .key, start: nil, end: nil, limit: .last(3))
-    #expect(try await database.get("big", query: query, as: .anonymous) == wide(500).window(query))
+    #expect(try await database.get("big", query: query, as: .nobody) == wide(500).window(query))
     await #expect(throws: RealtimeError.timedOut) {
-      _ = try await database.get("big", as: .anonymous, until: .now)
+      _ = try await database.get("big", as: .nobody, until: .now)
     }
   }
 }

@@ -1,6 +1,7 @@
 // Tests that a connection with many requests does not delay other connections. This includes the requests
 // that are queued when it closes, and the repeated authorization of its listens after a change of its caller.
 
+import Access
 import Locking
 import OrderedStore
 import RealtimeModel
@@ -14,18 +15,19 @@ struct BusyConnectionTests {
   /// Denies reads of `l/1` to the last user, `u20`. Records the order of its decisions on writes and on reads
   /// of `l/0`.
   private final class RecordingPolicy: AccessPolicy {
+    typealias Product = RealtimeAccess
     let decisions = Guarded<[String]>([])
 
-    func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
-      switch operation {
-      case .read(let path, _):
-        guard case .user(let id, _) = caller.identity else { return nil }
-        if path == "l/0" { decisions.withLock { $0.append(id) } }
-        return path == "l/1" && id == "u20" ? .permissionDenied : nil
-      case .write(let changes):
-        decisions.withLock { decisions in for change in changes { decisions.append("\(change.path)") } }
-        return nil
+    func decide(
+      _ caller: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
+    ) -> RealtimeDecision {
+      guard case .listen(let path, _) = operation else {
+        decisions.withLock { $0 += operation.paths.map(\.description) }
+        return .allowed
       }
+      guard let id = caller.user?.id else { return .allowed }
+      if path == "l/0" { decisions.withLock { $0.append(id) } }
+      return path == "l/1" && id == "u20" ? .deny(reason: "l/1") : .allowed
     }
 
     /// Waits until the policy has decided a write to the path.
@@ -56,7 +58,7 @@ struct BusyConnectionTests {
     policy.decisions.withLock { $0 = [] }
     var changes: [Int64] = []
     for number in 1...20 {
-      let caller = Caller(.user(id: "u\(number)", claims: .empty))
+      let caller = Principal.user("u\(number)")
       changes.append(await a.send { $0.authenticate(caller, request: $1) })
     }
     writes.append(await b.send { $0.set("w", to: 1, request: $1) })
@@ -69,9 +71,9 @@ struct BusyConnectionTests {
 
   @Test("A closed connection's writes and onDisconnect writes are performed, and its listens end")
   func closedConnection() async throws {
-    let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("gone")
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("gone")
     let group = RecordingGroup()
-    let connection = database.connect(as: .anonymous, to: RecordingSink(group))
+    let connection = database.connect(as: .nobody, to: RecordingSink(group))
     for number in 0..<500 {
       connection.listen(Path("l/\(number)"), hash: "", request: nil)
       connection.unlisten(Path("l/\(number / 2)"), request: nil)
@@ -81,13 +83,13 @@ struct BusyConnectionTests {
     connection.onDisconnectSet("end", to: 2, request: nil)
     connection.listen("/", hash: "", request: nil)
     connection.close()
-    _ = try await database.set("after", to: 3, as: .anonymous)
-    #expect(try await database.get("w", as: .anonymous).childCount == 500)
-    #expect(try await database.get("end", as: .anonymous) == 2)
+    _ = try await database.set("after", to: 3, as: .nobody)
+    #expect(try await database.get("w", as: .nobody).childCount == 500)
+    #expect(try await database.get("end", as: .nobody) == 2)
     #expect(connection.state.session.listens.isEmpty)
     #expect(connection.state.output.listeners.isEmpty)
     _ = group.take()
-    _ = try await database.set("l", to: 4, as: .anonymous)
+    _ = try await database.set("l", to: 4, as: .nobody)
     #expect(group.take().isEmpty)
   }
 }

@@ -1,6 +1,7 @@
 // Tests batches whose commit the store rejects because one operation is too large. The engine rolls back the
 // changes to sessions, then runs the batch's operations again.
 
+import Access
 import OrderedStore
 import RealtimeModel
 import Testing
@@ -9,7 +10,7 @@ import Testing
 
 @Suite("Rejected batches", .timeLimit(.minutes(10)))
 struct FailedBatchTests {
-  private let user = Caller(.user(id: "u1", claims: .empty))
+  private let user = Principal.user("u1")
 
   private func open(_ store: any OrderedStore) async throws -> RealtimeDatabase {
     try await RealtimeEngine(store: store, policy: OwnPathPolicy(), staging: .none).database("passes")
@@ -34,7 +35,7 @@ struct FailedBatchTests {
     _ = await phone.drain()
     var request: Int64 = 0
     try await withTooLargeNeighbour(database) {
-      request = await phone.send { $0.authenticate(.anonymous, request: $1) }
+      request = await phone.send { $0.authenticate(.nobody, request: $1) }
     }
     #expect(await phone.answer(to: request).text == "ok")
     _ = try await database.set("u1/secret", to: 1, as: .administrator)

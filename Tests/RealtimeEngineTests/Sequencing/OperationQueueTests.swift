@@ -1,6 +1,7 @@
 // The operation queue keeps each connection's order, and shares batches fairly between resumed and new
 // operations.
 
+import Access
 import RandomModels
 import RealtimeModel
 import Testing
@@ -12,7 +13,7 @@ struct OperationQueueTests {
   private let sink = RecordingSink(RecordingGroup())
 
   private func connection(_ name: String) -> ConnectionState {
-    ConnectionState(name: name, caller: .anonymous, sink: sink)
+    ConnectionState(name: name, caller: .nobody, sink: sink)
   }
 
   private func operation(_ connection: ConnectionState, _ number: Int) -> RealtimeOperation {

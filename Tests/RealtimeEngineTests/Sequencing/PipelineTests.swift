@@ -1,6 +1,7 @@
 // Tests pipelined batches: a batch executes while earlier batches sync. Its results are published after all
 // earlier commits are durable. If an earlier commit fails, the later batches fail too.
 
+import Access
 import Locking
 import OrderedStore
 import RealtimeModel
@@ -13,17 +14,16 @@ import Testing
 struct PipelineTests {
   /// Denies anonymous callers access to `private`, and records the paths that it has decided.
   private final class RecordingPolicy: AccessPolicy {
+    typealias Product = RealtimeAccess
     let decided = Guarded<Set<String>>([])
 
-    func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
-      let paths =
-        switch operation {
-        case .read(let path, _): [path]
-        case .write(let changes): changes.map(\.path)
-        }
+    func decide(
+      _ caller: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
+    ) -> RealtimeDecision {
+      let paths = operation.paths
       decided.withLock { decided in for path in paths { decided.insert(path.description) } }
       let isPrivate = paths.contains { $0.first?.text == "private" }
-      return isPrivate && caller.identity == .anonymous ? .permissionDenied : nil
+      return isPrivate && caller.identity == .nobody ? .deny(reason: "private") : .allowed
     }
 
     /// Waits until access to a path was decided, which means that an operation on it executes.
@@ -72,7 +72,7 @@ struct PipelineTests {
   )
   func failedSync() async throws {
     let database = try await open()
-    let user = Caller(.user(id: "u1", claims: .empty))
+    let user = Principal.user("u1")
     let (a, b, c) = (Client(database), Client(database, as: user), Client(database))
     _ = await b.set("private", 1)
     #expect(await b.call { $0.listen("private", hash: "", request: $1) }.text == "ok")
@@ -80,7 +80,7 @@ struct PipelineTests {
     engine.blockCommits()
     let first = await a.send { $0.set("x", to: 1, request: $1) }
     await engine.waitUntilBlocked()
-    let second = await b.send { $0.authenticate(.anonymous, request: $1) }
+    let second = await b.send { $0.authenticate(.nobody, request: $1) }
     let third = await b.send { $0.set("y", to: 1, request: $1) }
     let fourth = await c.send { $0.listen("y", hash: "", request: $1) }
     #expect(try await policy.hasDecided("y"))
@@ -104,7 +104,7 @@ struct PipelineTests {
   func rejectedAfterExecution() async throws {
     let store = try EngineStore(engine, StoreOptions())
     let rows = try await DatabaseRows(named: "realtime/late", in: store, now: SystemTime.milliseconds)
-    let executor = OperationExecutor(policy: policy, limits: .standard, cacheBytes: 1 << 20)
+    let executor = OperationExecutor(policies: PolicySlot(policy), limits: .standard, cacheBytes: 1 << 20)
     let runner = BatchRunner(
       rows: rows, executor: executor, threads: ThreadPool(threads: 1), created: {}, report: { _ in })
     _ = try await runner.create()

@@ -1,6 +1,7 @@
 // Tests throttled operations, mainly reads. Each batch has a time limit for them. After that its writes still
 // execute, and the remaining throttled operations wait for the next batch.
 
+import Access
 import OrderedStore
 import RealtimeModel
 import Testing
@@ -17,7 +18,7 @@ struct ThrottlingTests {
     var staging = StagingLimits()
     staging.batchQuantum = batchQuantum
     let executor = OperationExecutor(
-      policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20, staging: staging)
+      policies: PolicySlot(OpenPolicy()), limits: .standard, cacheBytes: 1 << 20, staging: staging)
     return try await rows.execute(validating: nil) { writer in
       try executor.run(batch, in: writer, SessionJournal(), mayDefer: true)
     }.result
@@ -27,8 +28,20 @@ struct ThrottlingTests {
     "After a batch's time limit for reads its writes execute, and the remaining reads wait for the next batch"
   )
   func timeLimit() async throws {
+    let result = try await run(manyListens(), batchQuantum: .zero)
+    #expect(result.executed.count == 1 + 40)
+    #expect(result.deferred.count == 39 + 1)
+    let skipped = result.deferred.filter { if case .nextBatch? = $0.deferral { true } else { false } }
+    #expect(skipped.count == 39)
+    // With enough time every operation executes.
+    let all = try await run(manyListens(), batchQuantum: .seconds(600))
+    #expect(all.deferred.isEmpty && all.executed.count == 40 + 40 + 1)
+  }
+
+  /// Listens of 40 connections with a write after each, and a second request of the last connection.
+  private func manyListens() -> [RealtimeOperation] {
     let connections = (0..<40).map { i in
-      ConnectionState(name: "c\(i)", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
+      ConnectionState(name: "c\(i)", caller: .nobody, sink: RecordingSink(RecordingGroup()))
     }
     var batch: [RealtimeOperation] = []
     for (i, connection) in connections.enumerated() {
@@ -36,19 +49,12 @@ struct ThrottlingTests {
       let listen = RealtimeOperation.Listen(path: "l", query: query, tag: 1, hash: "", compoundHash: nil)
       batch.append(RealtimeOperation(.listen(listen), from: .connection(connection, request: 1)))
       let write = RealtimeOperation.Action.write(.set(Path("l/k\(i)"), .leaf(.int(1))), hash: nil)
-      batch.append(RealtimeOperation(write, from: .call(.anonymous) { _ in }))
+      batch.append(RealtimeOperation(write, from: .call(.nobody) { _ in }))
     }
     // A later request of a deferred connection is blocked.
     let behind = RealtimeOperation.Action.write(.set("behind", .leaf(.int(1))), hash: nil)
     batch.append(RealtimeOperation(behind, from: .connection(connections[39], request: 2)))
-    let result = try await run(batch, batchQuantum: .zero)
-    #expect(result.executed.count == 1 + 40)
-    #expect(result.deferred.count == 39 + 1)
-    let skipped = result.deferred.filter { if case .nextBatch? = $0.deferral { true } else { false } }
-    #expect(skipped.count == 39)
-    // With enough time every operation executes.
-    let all = try await run(batch, batchQuantum: .seconds(600))
-    #expect(all.deferred.isEmpty && all.executed.count == batch.count)
+    return batch
   }
 
   @Test("A read of a wide window is deferred, a narrow one is executed, and other connections continue")
@@ -57,9 +63,9 @@ struct ThrottlingTests {
     var staging = StagingLimits()
     (staging.readRows, staging.batchQuantum) = (8, .seconds(600))
     let executor = OperationExecutor(
-      policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0, staging: staging)
+      policies: PolicySlot(OpenPolicy()), limits: .standard, cacheBytes: 0, staging: staging)
     let connections = (0..<4).map { i in
-      ConnectionState(name: "c\(i)", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
+      ConnectionState(name: "c\(i)", caller: .nobody, sink: RecordingSink(RecordingGroup()))
     }
     let list = Node.object((0..<20).map { (ChildKey("k\($0)"), ["v": 1]) })
     let large = Node.object((0..<9).map { (ChildKey("k\($0)"), 1) })
@@ -71,7 +77,7 @@ struct ThrottlingTests {
       RealtimeOperation(.write(.set(path, node), hash: nil), from: origin)
     }
     let batch = [
-      write("l", list, .call(.anonymous) { _ in }), write("m/x", large, .call(.anonymous) { _ in }),
+      write("l", list, .call(.nobody) { _ in }), write("m/x", large, .call(.nobody) { _ in }),
       get("l", 9, 0), write("behind", 1, .connection(connections[0], request: 2)), get("l", 8, 1),
       // This window has few children, but one of them has many rows.
       get("m", 2, 2), write("l/k1", 2, .connection(connections[3], request: 1)),
@@ -107,7 +113,7 @@ struct ThrottlingTests {
     var staging = StagingLimits()
     staging.batchQuantum = .zero
     let executor = OperationExecutor(
-      policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0, staging: staging)
+      policies: PolicySlot(OpenPolicy()), limits: .standard, cacheBytes: 0, staging: staging)
     func run(_ action: RealtimeOperation.Action) async throws {
       let operation = RealtimeOperation(action, from: .call(.administrator) { _ in })
       _ = try await rows.execute(validating: nil) { writer in
@@ -141,7 +147,7 @@ struct ThrottlingTests {
 
   @Test("Cancelling onDisconnect writes is throttled")
   func cancellation() {
-    #expect(RealtimeOperation(.cancelOnDisconnect("a"), from: .call(.anonymous) { _ in }).isThrottled)
+    #expect(RealtimeOperation(.cancelOnDisconnect("a"), from: .call(.nobody) { _ in }).isThrottled)
   }
 
   @Test("An operation that a batch skipped executes later, even if new ones arrive for every batch")
@@ -150,11 +156,11 @@ struct ThrottlingTests {
     var staging = StagingLimits()
     staging.batchQuantum = .zero
     let executor = OperationExecutor(
-      policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20, staging: staging)
+      policies: PolicySlot(OpenPolicy()), limits: .standard, cacheBytes: 1 << 20, staging: staging)
     let queue = OperationQueue()
     func read(_ number: Int) -> RealtimeOperation {
       let connection = ConnectionState(
-        name: "c\(number)", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
+        name: "c\(number)", caller: .nobody, sink: RecordingSink(RecordingGroup()))
       return RealtimeOperation(.get("x", .default), from: .connection(connection, request: Int64(number)))
     }
     let first = 5

@@ -1,6 +1,7 @@
 // Tests operation weights. A weight is an upper bound of the bytes that an operation writes, so that a batch
 // limited by weight fits into one commit.
 
+import Access
 import OrderedStore
 import RandomModels
 import RealtimeModel

@@ -1,6 +1,7 @@
 // Implements a protocol client for tests: sends requests, records its outputs in order, and rebuilds values
 // from pushes.
 
+import Access
 import RealtimeEngine
 import RealtimeModel
 
@@ -20,6 +21,7 @@ actor Client {
   enum Output: Sendable {
     case push(RealtimePush)
     case answer(Int64, RealtimeResponse)
+    case authRevoked(RealtimeError)
     case ended
   }
 
@@ -29,7 +31,7 @@ actor Client {
   private var answers: [Int64: RealtimeResponse] = [:]
   private var nextRequest: Int64 = 1
 
-  init(_ database: RealtimeDatabase, as caller: Caller = .anonymous) {
+  init(_ database: RealtimeDatabase, as caller: Principal = .nobody) {
     let inbox = Inbox()
     connection = database.connect(as: caller, to: inbox)
     Task { for await deliveries in inbox.deliveries { await self.take(deliveries) } }
@@ -46,6 +48,7 @@ actor Client {
         } else {
           answers[request] = response
         }
+      case .authRevoked(let error): received.append(.authRevoked(error))
       case .ended: received.append(.ended)
       }
     }
@@ -80,6 +83,7 @@ actor Client {
       switch received {
       case .push(let push): push.text
       case .answer(let request, let response): "\(request) \(response.text)"
+      case .authRevoked(let error): "ac \(error.status.rawValue)"
       case .ended: "ended"
       }
     }

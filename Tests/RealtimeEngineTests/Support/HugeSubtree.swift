@@ -1,5 +1,6 @@
 // Builds a subtree whose row keys exceed one commit of the store, so that one commit cannot remove it.
 
+import Access
 import RealtimeEngine
 import RealtimeModel
 

@@ -1,6 +1,7 @@
 // Runs random programs of several sessions on the engine and on a model: a naive tree in memory, and the
 // onDisconnect operations of each session. Both must agree after every step.
 
+import Access
 import OrderedStore
 import RandomModels
 import RealtimeModel
@@ -337,12 +338,12 @@ struct RandomProgram {
     for _ in 0..<count {
       let path = values.path()
       let expected = model.descendant(path)
-      let found = try await database.get(path, as: .anonymous)
+      let found = try await database.get(path, as: .nobody)
       #expect(found == expected, place)
       #expect(found.hash == expected.hash, place)
       let query = self.query(at: path)
       do {
-        let window = try await database.get(path, query: query, as: .anonymous)
+        let window = try await database.get(path, query: query, as: .nobody)
         #expect(
           hasIndex(query, path) && window == expected.window(query),
           "\(place): \(path) \(query) \(window.text)")
@@ -350,17 +351,17 @@ struct RandomProgram {
         #expect(!hasIndex(query, path) && error.message.hasPrefix("Index not defined"), "\(place): \(error)")
       }
       #expect(
-        try await database.get(path.child(.priority), as: .anonymous)
+        try await database.get(path.child(.priority), as: .nobody)
           == expected.descendant(Path(keys: [.priority])), place)
-      #expect(try await database.getShallow(path, as: .anonymous) == ShallowNode(expected), place)
+      #expect(try await database.getShallow(path, as: .nobody) == ShallowNode(expected), place)
       var keys = QuerySpec(ordering: .key, start: query.start, end: query.end, limit: query.limit)
       if query.ordering != .key { (keys.start, keys.end) = (nil, nil) }
       #expect(
-        try await database.getShallow(path, query: keys, as: .anonymous)
+        try await database.getShallow(path, query: keys, as: .nobody)
           == (keys.showsAll
             ? ShallowNode(expected) : ShallowNode(expected.isLeaf ? .empty : expected.window(keys))),
         "\(place): shallow \(path) \(keys)")
     }
-    #expect(try await database.get("/", as: .anonymous) == model, place)
+    #expect(try await database.get("/", as: .nobody) == model, place)
   }
 }

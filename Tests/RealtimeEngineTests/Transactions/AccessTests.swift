@@ -1,5 +1,6 @@
 // Tests that access is decided for every kind of operation, on the state that the operation sees.
 
+import Access
 import OrderedStore
 import RealtimeEngine
 import RealtimeModel
@@ -7,16 +8,16 @@ import Testing
 
 @Suite("Access to the Realtime Database", .timeLimit(.minutes(10)))
 struct RealtimeAccessTests {
-  private let user = Caller(.user(id: "u1", claims: .empty))
+  private let user = Principal.user("u1")
 
-  private func open(_ policy: any AccessPolicy) async throws -> RealtimeDatabase {
+  private func open(_ policy: any AccessPolicy<RealtimeAccess>) async throws -> RealtimeDatabase {
     try await RealtimeEngine(store: MemoryStore(), policy: policy).database("access")
   }
 
   @Test("In production without rules only administrators have access")
   func production() async throws {
-    let database = try await open(ProductionPolicy())
-    for caller in [Caller.anonymous, user] {
+    let database = try await open(LockedPolicy())
+    for caller in [Principal.nobody, user] {
       let client = Client(database, as: caller)
       #expect(await client.set("a", 1).text == "permission_denied")
       #expect(await client.call { $0.update("/", [("a", 1)], request: $1) }.text == "permission_denied")
@@ -57,7 +58,7 @@ struct RealtimeAccessTests {
     #expect(await client.answer(to: second).text == "ok")
     _ = await client.set("u1/a", 1)
     _ = await client.drain()
-    await client.call { $0.authenticate(.anonymous, request: $1) }
+    await client.call { $0.authenticate(.nobody, request: $1) }
     #expect(await client.drain() == ["c u1 permission_denied", "5 ok"])
     _ = try await database.set("u1/a", to: 2, as: .administrator)
     await client.call { $0.authenticate(user, request: $1) }
@@ -67,12 +68,16 @@ struct RealtimeAccessTests {
   @Test("A policy sees the tree before and after the write")
   func beforeAndAfter() async throws {
     struct Counter: AccessPolicy {
+      typealias Product = RealtimeAccess
       func decide(
-        _ caller: Caller, _ operation: AccessOperation, view: any AccessView
-      ) throws -> RealtimeError? {
-        guard case .write = operation else { return nil }
-        let sum = try view.nodeAfter(at: "a").childCount + view.nodeAfter(at: "b/c").childCount
-        return try view.node(at: "/").childCount <= 2 && sum <= 3 ? nil : .permissionDenied
+        _ caller: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
+      ) throws -> RealtimeDecision {
+        guard operation.changesData else { return .allowed }
+        func count(_ path: Path, _ state: TreeState) throws -> Int {
+          try view.childKeys(at: path, after: nil, limit: 10, state).count
+        }
+        let sum = try count("a", .after) + count("b/c", .after)
+        return try count("/", .before) <= 2 && sum <= 3 ? .allowed : .deny(reason: "too many children")
       }
     }
     let client = Client(try await open(Counter()))
@@ -85,7 +90,7 @@ struct RealtimeAccessTests {
 
   @Test("An ordered read without an index is rejected; a listen gets a warning")
   func noIndex() async throws {
-    let database = try await open(EmulatorPolicy())
+    let database = try await open(OpenPolicy())
     let client = Client(database)
     let query = QuerySpec(ordering: .child("due"), limit: .last(2))
     let expected = RealtimeError(

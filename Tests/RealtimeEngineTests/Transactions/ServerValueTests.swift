@@ -1,6 +1,7 @@
 // Tests server values in every position: in transactions, in writes outside connections, as priorities, in
 // updates and in onDisconnect operations.
 
+import Access
 import OrderedStore
 import RealtimeEngine
 import RealtimeModel
@@ -11,7 +12,7 @@ struct ServerValueTests {
   private let timestamp = LeafValue.deferred(.timestamp)
 
   private func open() async throws -> RealtimeDatabase {
-    try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("values")
+    try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("values")
   }
 
   /// Whether a leaf is a timestamp between two others.
@@ -32,14 +33,14 @@ struct ServerValueTests {
     let hash = Node.object([("count", 41)]).hash
     #expect(await client.call { $0.set("n", to: node, ifHash: "stale", request: $1) }.text == "datastale")
     #expect(await client.call { $0.set("n", to: node, ifHash: hash, request: $1) }.text == "ok")
-    let written = try await database.get("n", as: .anonymous)
+    let written = try await database.get("n", as: .nobody)
     #expect(written.child("count") == 42)
     #expect(isInstant(written.child("at"), after: start))
     // All timestamps of one write are equal, in values and in priorities.
     #expect(written.priority.map { Node.leaf($0.leafValue) } == written.child("at"))
     #expect(await client.call { $0.set("n", to: node, ifHash: hash, request: $1) }.text == "datastale")
     #expect(await client.call { $0.set("n", to: node, ifHash: written.hash, request: $1) }.text == "ok")
-    #expect(try await database.get("n/count", as: .anonymous) == 43)
+    #expect(try await database.get("n/count", as: .nobody) == 43)
   }
 
   @Test(
@@ -48,17 +49,17 @@ struct ServerValueTests {
   func outside() async throws {
     let database = try await open()
     let start = SystemTime.milliseconds()
-    let set = try await database.set("at", to: .leaf(timestamp), as: .anonymous)
-    guard case .written(let value) = set else { return #expect(Bool(false), "not written") }
+    let set = try await database.set("at", to: .leaf(timestamp), as: .nobody)
+    guard case .written(let value?) = set else { return #expect(Bool(false), "not written") }
     #expect(isInstant(value, after: start))
-    #expect(try await database.get("at", as: .anonymous) == value)
+    #expect(try await database.get("at", as: .nobody) == value)
     for expected: Node in [2, 4] {
       _ = try await database.update(
-        "/", [("a/n", .leaf(.deferred(.increment(.int(2))))), ("b/at", .leaf(timestamp))], as: .anonymous)
-      #expect(try await database.get("a/n", as: .anonymous) == expected)
+        "/", [("a/n", .leaf(.deferred(.increment(.int(2))))), ("b/at", .leaf(timestamp))], as: .nobody)
+      #expect(try await database.get("a/n", as: .nobody) == expected)
     }
-    #expect(isInstant(try await database.get("b/at", as: .anonymous), after: start))
-    _ = try await database.set("a/.priority", to: .leaf(timestamp), as: .anonymous)
-    #expect(isInstant(try await database.get("a/.priority", as: .anonymous), after: start))
+    #expect(isInstant(try await database.get("b/at", as: .nobody), after: start))
+    _ = try await database.set("a/.priority", to: .leaf(timestamp), as: .nobody)
+    #expect(isInstant(try await database.get("a/.priority", as: .nobody), after: start))
   }
 }

@@ -1,5 +1,6 @@
 // Tests the encoding of rows and log records: values round-trip, and corrupt bytes throw an error.
 
+import Access
 import OrderedStore
 import RandomModels
 import RealtimeModel
@@ -119,9 +120,9 @@ struct RealtimeRowTests {
   @Test("Every write adds a log record, in order")
   func log() async throws {
     let store = try MemoryStore()
-    let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("log")
-    for i in 0..<5 { _ = try await database.set("n", to: .leaf(.int(Int64(i))), as: .anonymous) }
-    _ = try await database.set("n", to: 4, as: .anonymous)
+    let database = try await RealtimeEngine(store: store, policy: OpenPolicy()).database("log")
+    for i in 0..<5 { _ = try await database.set("n", to: .leaf(.int(Int64(i))), as: .nobody) }
+    _ = try await database.set("n", to: 4, as: .nobody)
     let stored = try await store.database(named: "realtime/log", history: .activeReadersOnly)
     let records = try await stored.log(after: stored.createdVersion, limit: 100)
     let values = try records.flatMap {

@@ -1,6 +1,7 @@
 // Tests windows (results of queries) in key order that are read from rows. They must equal windows of the
 // complete location, but read only the rows of their children.
 
+import Access
 import OrderedStore
 import RandomModels
 import RealtimeModel
@@ -18,7 +19,7 @@ struct KeyOrderTests {
   }
 
   private func reopen(_ store: any OrderedStore, _ name: String) async throws -> RealtimeDatabase {
-    try await RealtimeEngine(store: store, policy: EmulatorPolicy(), cacheBytes: 0).database(name)
+    try await RealtimeEngine(store: store, policy: OpenPolicy(), cacheBytes: 0).database(name)
   }
 
   /// Returns keys of every kind: integers with and without leading zeros, push IDs, similar strings, and
@@ -51,9 +52,9 @@ struct KeyOrderTests {
       if !hasPriorities { child = child.withoutPriorities }
       model = model.settingChild(ChildKey(Self.key(&values, isSimple: isSimple)), to: child)
     }
-    _ = try await filling.set("list", to: model, as: .anonymous)
+    _ = try await filling.set("list", to: model, as: .nobody)
     for other in ["lis", "list!", "lisu"] {
-      _ = try await filling.set(Path([ChildKey(other)]), to: ["1": 2], as: .anonymous)
+      _ = try await filling.set(Path([ChildKey(other)]), to: ["1": 2], as: .nobody)
     }
     let database = try await reopen(store, "keys")
     for _ in 0..<60 {
@@ -75,11 +76,11 @@ struct KeyOrderTests {
       case 1, 2: query.limit = .last(1 + values.below(8))
       default: break
       }
-      let found = try await database.get("list", query: query, as: .anonymous)
+      let found = try await database.get("list", query: query, as: .nobody)
       #expect(
         found == (query.showsAll ? model : model.window(query)), "seed \(seed): \(query) of \(model.text)")
       if query.ordering == .key, !query.showsAll {
-        let shallow = try await database.getShallow("list", query: query, as: .anonymous)
+        let shallow = try await database.getShallow("list", query: query, as: .nobody)
         #expect(
           shallow == ShallowNode(model.window(query)), "seed \(seed): shallow \(query) of \(model.text)")
       }
@@ -98,7 +99,7 @@ struct KeyOrderTests {
             ["text": "what was said", "at": .leaf(.int(Int64(n)))]
           )
         }
-        _ = try await filling.update("list", changes, as: .anonymous)
+        _ = try await filling.update("list", changes, as: .nobody)
       }
       let database = try await reopen(store, "wide")
       // Waits for the background work after opening, because it also reads rows: index builds and pending
@@ -113,14 +114,14 @@ struct KeyOrderTests {
       ] {
         cost.append(
           try await engine.count {
-            let found = try await database.get("list", query: query, as: .anonymous)
+            let found = try await database.get("list", query: query, as: .nobody)
             #expect(found.childCount == 10, "\(query)")
           })
         #expect(cost.last ?? 0 < 120, "\(query)")
       }
       let shallow = try await engine.count {
         let query = QuerySpec(ordering: .key, limit: .first(1))
-        let found = try await database.getShallow("list", query: query, as: .anonymous)
+        let found = try await database.getShallow("list", query: query, as: .nobody)
         #expect(found == .children(["-N10000"]))
       }
       cost.append(shallow)
@@ -156,7 +157,7 @@ struct KeyOrderTests {
         }
       model = model.settingChild(ChildKey(text), to: .leaf(.int(1)))
     }
-    _ = try await filling.set("list", to: model, as: .anonymous)
+    _ = try await filling.set("list", to: model, as: .nobody)
     let database = try await reopen(store, "numbers")
     for _ in 0..<40 {
       var query = QuerySpec(ordering: .key)
@@ -169,7 +170,7 @@ struct KeyOrderTests {
       case 1 where query.end != nil: break
       default: query.limit = .first(1 + values.below(60))
       }
-      let found = try await database.get("list", query: query, as: .anonymous)
+      let found = try await database.get("list", query: query, as: .nobody)
       #expect(found == model.window(query), "seed \(seed): \(query)")
     }
   }
@@ -190,7 +191,7 @@ struct KeyOrderTests {
             (Path(keys: ["wide", ChildKey("k\(lead)\(10_000 + number)")]), ["at": 1]),
           ]
         }
-        _ = try await filling.update("/", changes, as: .anonymous)
+        _ = try await filling.update("/", changes, as: .nobody)
       }
       let database = try await reopen(store, "wide")
       #expect(try await eventually { database.builder.completedRuns > 0 })
@@ -208,7 +209,7 @@ struct KeyOrderTests {
       for (path, query) in windows {
         cost.append(
           try await engine.count {
-            let found = try await database.get(path, query: query, as: .anonymous)
+            let found = try await database.get(path, query: query, as: .nobody)
             #expect(found.childCount == 10, "\(path) \(query)")
           })
         #expect(cost.last ?? 0 < 150, "\(path) \(query)")
@@ -227,7 +228,7 @@ struct KeyOrderTests {
     var values = RandomNodes(seed: UInt64(seed) &+ 13_000)
     let store = try MemoryStore()
     let staging: StagingLimits = seed % 3 == 0 ? .tiny : .standard
-    let filling = try await RealtimeEngine(store: store, policy: EmulatorPolicy(), staging: staging)
+    let filling = try await RealtimeEngine(store: store, policy: OpenPolicy(), staging: staging)
       .database("priorities")
     var model = Node.empty
     func check(_ database: RealtimeDatabase) async throws {
@@ -236,7 +237,7 @@ struct KeyOrderTests {
         var query = QuerySpec(
           limit: values.below(2) == 0 ? .first(1 + values.below(3)) : .last(1 + values.below(3)))
         if values.below(3) == 0 { query.start = values.bound(.priority) }
-        let found = try await database.get(path, query: query, as: .anonymous)
+        let found = try await database.get(path, query: query, as: .nobody)
         #expect(found == model.descendant(path).window(query), "seed \(seed): \(path) \(query)")
       }
     }
@@ -247,13 +248,13 @@ struct KeyOrderTests {
       if values.below(20) == 0 { node = .empty }
       if values.below(6) == 0 {
         let priority = Node.leaf(.int(Int64(values.below(3))))
-        _ = try await filling.set(path.child(.priority), to: priority, as: .anonymous)
+        _ = try await filling.set(path.child(.priority), to: priority, as: .nobody)
         model = model.setting(path.child(.priority), to: priority)
       }
       if values.below(3) == 0, !path.isRoot {
-        _ = try await filling.update("/", [(path, node)], as: .anonymous)
+        _ = try await filling.update("/", [(path, node)], as: .nobody)
       } else {
-        _ = try await filling.set(path, to: node, as: .anonymous)
+        _ = try await filling.set(path, to: node, as: .nobody)
       }
       model = model.setting(path, to: node)
       if round % 6 == 5 { try await check(reopen(store, "priorities")) }
@@ -265,20 +266,20 @@ struct KeyOrderTests {
     let (engine, store, filling) = try await open("priorities")
     let list = Node.object((0..<3_000).map { (ChildKey("k\(10_000 + $0)"), ["at": .leaf(.int(Int64($0)))]) })
     for path in ["rooms/a/list", "rooms/b/list"] {
-      _ = try await filling.set(Path(path), to: list, as: .anonymous)
+      _ = try await filling.set(Path(path), to: list, as: .nobody)
     }
-    _ = try await filling.set("rooms/b/list/k10007/.priority", to: 3, as: .anonymous)
-    _ = try await filling.set("flag", to: .leaf(.int(1), priority: .number(2)), as: .anonymous)
+    _ = try await filling.set("rooms/b/list/k10007/.priority", to: 3, as: .nobody)
+    _ = try await filling.set("flag", to: .leaf(.int(1), priority: .number(2)), as: .nobody)
     let database = try await reopen(store, "priorities")
     #expect(try await eventually { database.builder.completedRuns > 0 })
     await database.cleaner.stop()
     let query = QuerySpec(limit: .last(3))
     let cost = try await engine.count {
-      let found = try await database.get("rooms/a/list", query: query, as: .anonymous)
+      let found = try await database.get("rooms/a/list", query: query, as: .nobody)
       #expect(found == list.window(query))
     }
     #expect(cost < 60, "\(cost) rows")
-    let found = try await database.get("rooms/b/list", query: query, as: .anonymous)
+    let found = try await database.get("rooms/b/list", query: query, as: .nobody)
     #expect(found == list.setting("k10007/.priority", to: 3).window(query))
   }
 
@@ -286,14 +287,14 @@ struct KeyOrderTests {
   func priorities() async throws {
     let (_, store, database) = try await open("priorities")
     let list = Node.object((0..<20).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
-    _ = try await database.set("list", to: list, as: .anonymous)
+    _ = try await database.set("list", to: list, as: .nobody)
     let query = QuerySpec(limit: .last(1))
-    #expect(try await database.get("list", query: query, as: .anonymous) == ["k9": 9])
-    _ = try await database.set("list/k3/.priority", to: 1, as: .anonymous)
+    #expect(try await database.get("list", query: query, as: .nobody) == ["k9": 9])
+    _ = try await database.set("list/k3/.priority", to: 1, as: .nobody)
     let moved = list.setting("k3/.priority", to: 1).window(query)
     #expect(moved.childCount == 1 && !moved.child("k3").isEmpty)
-    #expect(try await database.get("list", query: query, as: .anonymous) == moved)
-    #expect(try await reopen(store, "priorities").get("list", query: query, as: .anonymous) == moved)
+    #expect(try await database.get("list", query: query, as: .nobody) == moved)
+    #expect(try await reopen(store, "priorities").get("list", query: query, as: .nobody) == moved)
   }
 }
 

@@ -1,6 +1,7 @@
 // Tests each limit of `RealtimeLimits` at its bound: the maximum passes, and one more is rejected with
 // Firebase's status and message.
 
+import Access
 import OrderedStore
 import RandomModels
 import RealtimeModel
@@ -13,7 +14,7 @@ struct LimitBoundTests {
   private func open(_ change: (inout RealtimeLimits) -> Void = { _ in }) async throws -> RealtimeDatabase {
     var limits = RealtimeLimits()
     change(&limits)
-    return try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits)
+    return try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy(), limits: limits)
       .database("bounds")
   }
 
@@ -80,7 +81,7 @@ struct LimitBoundTests {
         $0.restWriteBytes = node.estimatedSize + spare
       }
       do throws(RealtimeError) {
-        _ = try await database.set("a", to: node, as: .anonymous)
+        _ = try await database.set("a", to: node, as: .nobody)
         #expect(spare == 0)
       } catch { #expect(error.description == expected) }
     }
@@ -95,7 +96,7 @@ struct LimitBoundTests {
       let store = try MemoryStore()
       var limits = RealtimeLimits()
       limits.responseBytes = node.estimatedSize + spare
-      let warm = try await RealtimeEngine(store: store, policy: EmulatorPolicy(), limits: limits).database(
+      let warm = try await RealtimeEngine(store: store, policy: OpenPolicy(), limits: limits).database(
         "b")
       let client = Client(warm)
       // Reading the empty location caches it, so that the value grows in the cache.
@@ -103,7 +104,7 @@ struct LimitBoundTests {
       _ = await client.set("a", node)
       #expect(await answer(client) { $0.get("a", request: $1) } == expected)
       let cold = Client(
-        try await RealtimeEngine(store: store, policy: EmulatorPolicy(), limits: limits).database("b"))
+        try await RealtimeEngine(store: store, policy: OpenPolicy(), limits: limits).database("b"))
       #expect(await answer(cold) { $0.get("a", request: $1) } == expected)
       let listen = await answer(cold) { $0.listen("a", hash: "", request: $1) }
       #expect(listen == (spare == 0 ? "ok" : expected))
@@ -191,7 +192,7 @@ struct LimitBoundTests {
     }
     #expect(error == .writeTooBig)
     #expect(await client.answer(to: third).text == "ok")
-    #expect(try await database.get("/", as: .anonymous).text == "{a:1,b:1}")
+    #expect(try await database.get("/", as: .nobody).text == "{a:1,b:1}")
     // A single value of this size is accepted, because it is staged in several commits.
     #expect(await client.set(HugeSubtree.path, HugeSubtree.leaves(3_000)).text == "ok")
     #expect(await client.call { $0.get(HugeSubtree.path.child("l7"), request: $1) }.text == "ok 7")

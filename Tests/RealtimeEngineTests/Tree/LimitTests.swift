@@ -1,5 +1,6 @@
 // Tests that invalid input gets Firebase's error for that request alone, and leaves the database unharmed.
 
+import Access
 import OrderedStore
 import RealtimeEngine
 import RealtimeModel
@@ -8,7 +9,7 @@ import Testing
 @Suite("Limits of the Realtime Database", .timeLimit(.minutes(10)))
 struct RealtimeLimitTests {
   private func open(_ limits: RealtimeLimits = .standard) async throws -> RealtimeDatabase {
-    try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits).database(
+    try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy(), limits: limits).database(
       "limits")
   }
 
@@ -44,15 +45,15 @@ struct RealtimeLimitTests {
     let database = try await open()
     let client = Client(database)
     #expect(await failure(client, path, node).hasPrefix("failure"))
-    #expect(try await database.get("/", as: .anonymous).isEmpty)
+    #expect(try await database.get("/", as: .nobody).isEmpty)
   }
 
   @Test("A string of 10 MiB is stored and read")
   func largeString() async throws {
     let database = try await open()
     let text = String(repeating: "é", count: 5 * 1024 * 1024)
-    _ = try await database.set("big", to: .leaf(.string(text)), as: .anonymous)
-    #expect(try await database.get("big", as: .anonymous) == .leaf(.string(text)))
+    _ = try await database.set("big", to: .leaf(.string(text)), as: .nobody)
+    #expect(try await database.get("big", as: .nobody) == .leaf(.string(text)))
   }
 
   @Test("A write above its limit is write_too_big, a read above its limit too_big; the next request succeeds")
@@ -66,14 +67,14 @@ struct RealtimeLimitTests {
     #expect(await client.set("a", wide).text == "ok")
     let wider = Node.object((0..<200).map { (ChildKey("k\($0)"), Node.leaf(.string("0123456789"))) })
     #expect(await client.set("b", wider).text == "write_too_big")
-    for i in 0..<4 { _ = try await database.set(Path("c/\(i)"), to: wide, as: .anonymous) }
-    let cold = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits)
+    for i in 0..<4 { _ = try await database.set(Path("c/\(i)"), to: wide, as: .nobody) }
+    let cold = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy(), limits: limits)
       .database("cold")
-    for i in 0..<4 { _ = try await cold.set(Path("c/\(i)"), to: wide, as: .anonymous) }
+    for i in 0..<4 { _ = try await cold.set(Path("c/\(i)"), to: wide, as: .nobody) }
     let reader = Client(cold)
     #expect(await reader.call { $0.get("c", request: $1) }.text == "too_big")
     #expect(await reader.call { $0.listen("c", hash: "", request: $1) }.text == "too_big")
-    #expect(try await cold.getShallow("c", as: .anonymous) == .children(["0", "1", "2", "3"]))
+    #expect(try await cold.getShallow("c", as: .nobody) == .children(["0", "1", "2", "3"]))
     #expect(await reader.call { $0.get("c/1/k5", request: $1) }.text == "ok '0123456789'")
   }
 
@@ -96,7 +97,7 @@ struct RealtimeLimitTests {
     var limits = RealtimeLimits()
     limits.ordersPerLocation = 2
     let database = try await open(limits)
-    _ = try await database.set("a", to: ["x": ["p": 1, "q": 2, "r": 3]], as: .anonymous)
+    _ = try await database.set("a", to: ["x": ["p": 1, "q": 2, "r": 3]], as: .nobody)
     let (client, other) = (Client(database), Client(database))
     func listen(
       _ client: Client, _ ordering: Ordering, _ tag: Int64, _ path: Path = "a"
@@ -133,9 +134,9 @@ struct RealtimeLimitTests {
     let huge = (0..<9).map { i in
       (Path("k\(i)"), Node.leaf(.string(String(repeating: "x", count: 9 * 1024 * 1024))))
     }
-    async let first = database.set("a", to: 1, as: .anonymous)
-    async let second = database.update("huge", huge, as: .anonymous)
-    async let third = database.set("b", to: 2, as: .anonymous)
+    async let first = database.set("a", to: 1, as: .nobody)
+    async let second = database.update("huge", huge, as: .nobody)
+    async let third = database.set("b", to: 2, as: .nobody)
     _ = try await (first, third)
     do {
       _ = try await second
@@ -143,16 +144,16 @@ struct RealtimeLimitTests {
     } catch { #expect((error as? RealtimeError)?.status == .writeTooBig) }
     #expect(await client.call { $0.get("/", request: $1) }.text == "ok {a:1,b:2}")
     // Written as one value, the same data is accepted, because it is staged in several commits.
-    _ = try await database.set("huge", to: .object(huge.map { ($0.0.keys[0], $0.1) }), as: .anonymous)
-    #expect(try await database.getShallow("huge", as: .anonymous) == .children(huge.map { $0.0.keys[0] }))
+    _ = try await database.set("huge", to: .object(huge.map { ($0.0.keys[0], $0.1) }), as: .nobody)
+    #expect(try await database.getShallow("huge", as: .nobody) == .children(huge.map { $0.0.keys[0] }))
   }
 
   @Test("Names of namespaces are validated, and namespaces are separate", arguments: ["", "a/b", "a b", "é"])
   func namespaces(bad: String) async throws {
-    let engine = RealtimeEngine(store: try MemoryStore(), policy: EmulatorPolicy())
+    let engine = RealtimeEngine(store: try MemoryStore(), policy: OpenPolicy())
     await #expect(throws: RealtimeError.self) { _ = try await engine.database(bad) }
-    _ = try await engine.database("one").set("a", to: 1, as: .anonymous)
-    #expect(try await engine.database("two").get("/", as: .anonymous).isEmpty)
+    _ = try await engine.database("one").set("a", to: 1, as: .nobody)
+    #expect(try await engine.database("two").get("/", as: .nobody).isEmpty)
     // Reading does not create a namespace.
     #expect(try await engine.namespaces() == ["one"])
   }

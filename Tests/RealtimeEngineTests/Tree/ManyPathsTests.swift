@@ -1,6 +1,7 @@
 // Tests updates of many paths. The engine reads the gaps between existing rows once for such an update, and
 // must keep this knowledge correct while the update changes rows.
 
+import Access
 import OrderedStore
 import RandomModels
 import RealtimeModel
@@ -53,17 +54,17 @@ struct ManyPathsTests {
     for round in 0..<12 {
       // A new engine starts with an empty cache.
       let engine = RealtimeEngine(
-        store: store, policy: EmulatorPolicy(), cacheBytes: round % 3 == 2 ? 1 << 20 : 2_000,
+        store: store, policy: OpenPolicy(), cacheBytes: round % 3 == 2 ? 1 << 20 : 2_000,
         staging: staging)
       let database = try await engine.database("many")
       for _ in 0..<3 {
         let location: Path = values.below(2) == 0 ? "n1" : "/"
         let changes = changes(&values)
-        _ = try await database.update(location, changes, as: .anonymous)
+        _ = try await database.update(location, changes, as: .nobody)
         let whole = changes.map { (location.appending($0.0), $0.1) }.sorted { $0.0 < $1.0 }
         // The model applies priorities last, because another change of the update may create their location.
         model = model.merging(whole.filter { !$0.0.isPriority } + whole.filter { $0.0.isPriority })
-        #expect(try await database.get("/", as: .anonymous) == model, "seed \(seed), round \(round)")
+        #expect(try await database.get("/", as: .nobody) == model, "seed \(seed), round \(round)")
       }
       await engine.shutdown()
     }

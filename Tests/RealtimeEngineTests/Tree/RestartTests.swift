@@ -1,6 +1,7 @@
 // Tests the engine on disk: every acknowledged write survives a restart, the next start ends the sessions of
 // a crashed server, and the stored rows are the only state that a start needs.
 
+import Access
 import EmbeddedStore
 import Foundation
 import OrderedStore
@@ -28,13 +29,13 @@ struct RealtimeRestartTests {
     for _ in 0..<4 {
       let store = try await open(path)
       let engine = RealtimeEngine(
-        store: store, policy: EmulatorPolicy(), cacheBytes: seed == 0 ? 2_000 : 1 << 20)
+        store: store, policy: OpenPolicy(), cacheBytes: seed == 0 ? 2_000 : 1 << 20)
       let database = try await engine.database("disk")
-      #expect(try await database.get("/", as: .anonymous) == model)
+      #expect(try await database.get("/", as: .nobody) == model)
       for _ in 0..<60 {
         let at = values.below(5) == 0 ? values.path().child(.priority) : values.path()
         let node = at.isPriority ? Node.leaf(.int(Int64(values.below(3)))) : values.node()
-        _ = try await database.set(at, to: node, as: .anonymous)
+        _ = try await database.set(at, to: node, as: .nobody)
         model = model.setting(at, to: node)
       }
       await engine.shutdown()
@@ -47,7 +48,7 @@ struct RealtimeRestartTests {
     let path = directory()
     defer { try? FileManager.default.removeItem(atPath: path) }
     var store = try await open(path)
-    let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("presence")
+    let database = try await RealtimeEngine(store: store, policy: OpenPolicy()).database("presence")
     let phone = Client(database)
     await phone.call { $0.onDisconnectSet("on", to: false, request: $1) }
     await phone.call {
@@ -58,8 +59,8 @@ struct RealtimeRestartTests {
     try await store.close()
     for _ in 0..<2 {
       store = try await open(path)
-      let engine = RealtimeEngine(store: store, policy: EmulatorPolicy())
-      #expect(try await engine.database("presence").get("/", as: .anonymous) == ["on": false, "n": 1])
+      let engine = RealtimeEngine(store: store, policy: OpenPolicy())
+      #expect(try await engine.database("presence").get("/", as: .nobody) == ["on": false, "n": 1])
       #expect(try await engine.namespaces() == ["presence"])
       await engine.shutdown()
       try await store.close()
@@ -71,12 +72,12 @@ struct RealtimeRestartTests {
     let path = directory()
     defer { try? FileManager.default.removeItem(atPath: path) }
     let store = try await open(path)
-    let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("gone")
+    let database = try await RealtimeEngine(store: store, policy: OpenPolicy()).database("gone")
     let client = Client(database)
     _ = await client.set("a", 1)
     try await store.close()
     #expect(await client.set("a", 2).text == "unavailable")
-    await #expect(throws: RealtimeError.self) { _ = try await database.get("a", as: .anonymous) }
+    await #expect(throws: RealtimeError.self) { _ = try await database.get("a", as: .nobody) }
   }
 
   @Test("Concurrent writes are all acknowledged and stored", arguments: [8])
@@ -84,7 +85,7 @@ struct RealtimeRestartTests {
     let path = directory()
     defer { try? FileManager.default.removeItem(atPath: path) }
     let store = try await open(path)
-    let engine = RealtimeEngine(store: store, policy: EmulatorPolicy())
+    let engine = RealtimeEngine(store: store, policy: OpenPolicy())
     let database = try await engine.database("many")
     await withTaskGroup(of: Void.self) { group in
       for c in 0..<clients {
@@ -97,7 +98,7 @@ struct RealtimeRestartTests {
         }
       }
     }
-    let root = try await database.get("/", as: .anonymous)
+    let root = try await database.get("/", as: .nobody)
     #expect(root.child("sum") == .leaf(.int(Int64(clients * 25))))
     for c in 0..<clients { #expect(root.child(ChildKey("c\(c)")).childCount == 25) }
     await engine.shutdown()

@@ -1,5 +1,6 @@
 // Tests that a check of a stored tree finds rows that the engine never writes.
 
+import Access
 import OrderedStore
 import RealtimeModel
 import Testing
@@ -10,11 +11,11 @@ import Testing
   @Test("The engine's rows are consistent; invalid values and values above children are reported")
   func faults() async throws {
     let store = try MemoryStore()
-    let engine = RealtimeEngine(store: store, policy: EmulatorPolicy())
+    let engine = RealtimeEngine(store: store, policy: OpenPolicy())
     let database = try await engine.database("shop")
     let goods = Node.object([("tea", .leaf(.int(4))), ("milk", .leaf(.string("none")))])
-    _ = try await database.set("goods", to: goods, as: .anonymous)
-    _ = try await database.set("goods/.priority", to: .leaf(.int(2)), as: .anonymous)
+    _ = try await database.set("goods", to: goods, as: .nobody)
+    _ = try await database.set("goods/.priority", to: .leaf(.int(2)), as: .nobody)
     #expect(try await TreeCheck.run(store) == [TreeReport(namespace: "shop", leaves: 2)])
 
     let rows = try await store.database(

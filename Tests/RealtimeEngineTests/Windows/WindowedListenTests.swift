@@ -2,6 +2,7 @@
 // then follows only the rows of each query's window (its result). After every write clients must know their
 // windows, and a write near a window reads only a few rows.
 
+import Access
 import OrderedStore
 import RandomModels
 import RealtimeModel
@@ -17,7 +18,7 @@ struct WindowedListenTests {
     _ store: any OrderedStore, limits: RealtimeLimits = .standard, _ staging: StagingLimits = .standard
   ) async throws -> RealtimeDatabase {
     try await RealtimeEngine(
-      store: store, policy: EmulatorPolicy(), limits: limits, cacheBytes: 2_000, staging: staging
+      store: store, policy: OpenPolicy(), limits: limits, cacheBytes: 2_000, staging: staging
     ).database("windows")
   }
 
@@ -225,7 +226,7 @@ struct WindowedListenTests {
   func closedConnection() throws {
     let fanOut = FanOut()
     let connection = ConnectionState(
-      name: "closed", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
+      name: "closed", caller: .nobody, sink: RecordingSink(RecordingGroup()))
     let query = QuerySpec(limit: .last(1))
     let listen = RealtimeOperation.Listen(path: "list", query: query, tag: 1, hash: "", compoundHash: nil)
     let part = Node.object([("k", 1)])

@@ -1,6 +1,7 @@
 // An engine port: a Firestore port over an engine in memory, whose clock the test sets. For tests of
 // behaviour that depends on time.
 
+import Access
 import FirestoreEngine
 import FirestoreModel
 import FirestoreProtobuf
@@ -14,7 +15,7 @@ struct EnginePort {
   private let microseconds: Guarded<UInt64>
 
   static func with(
-    policy: any AccessPolicy = EmulatorPolicy(), _ body: (EnginePort) async throws -> Void
+    policy: any AccessPolicy<FirestoreAccess> = OpenPolicy(), _ body: (EnginePort) async throws -> Void
   ) async throws {
     let microseconds = Guarded<UInt64>(1_800_000_000_000_000)
     let clock = StoreClock { microseconds.withLock { $0 } }

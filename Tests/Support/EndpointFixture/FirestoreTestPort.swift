@@ -1,6 +1,7 @@
 // A Firestore test port runs over an engine that the test configures. It has settings that a complete server
 // does not offer: the lock timeout, the access policy and the store.
 
+import Access
 import EmulatorSuite
 import FirestoreEndpoints
 import FirestoreEngine
@@ -16,7 +17,8 @@ struct FirestoreTestPort {
   let client: GRPCTestClient
 
   static func with(
-    store: any OrderedStore, policy: any AccessPolicy = EmulatorPolicy(), lockWait: UInt64 = 2_000_000,
+    store: any OrderedStore, policy: any AccessPolicy<FirestoreAccess> = OpenPolicy(),
+    lockWait: UInt64 = 2_000_000,
     limits: PortLimits = PortLimits(), webChannel: WebChannelLimits = WebChannelLimits(),
     _ body: (FirestoreTestPort) async throws -> Void
   ) async throws {

@@ -1,6 +1,7 @@
 // A Realtime Database test server is a port over an empty store in memory. Its clients are raw: tests write
 // and read the bytes of real sockets.
 
+import Access
 import Logging
 import NIOCore
 import NIOPosix
@@ -21,7 +22,7 @@ struct RealtimeTestServer {
   /// Starts a server, runs the test and stops the server.
   static func run(
     limits: RealtimeEndpointLimits = .standard, port portLimits: PortLimits = PortLimits(),
-    policy: any AccessPolicy = EmulatorPolicy(),
+    policy: any AccessPolicy<RealtimeAccess> = OpenPolicy(),
     authentication: RealtimeAuthentication = .emulator,
     _ test: (RealtimeTestServer) async throws -> Void
   ) async throws {

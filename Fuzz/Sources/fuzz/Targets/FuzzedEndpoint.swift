@@ -1,5 +1,6 @@
 // The endpoint that parses fuzzed requests: without a port, over an engine in memory that receives no calls.
 
+import Access
 import Logging
 import OrderedStore
 import RealtimeEngine
@@ -10,7 +11,7 @@ enum FuzzedEndpoint {
   static let realtime: RealtimeEndpoint = {
     guard let store = try? MemoryStore() else { preconditionFailure("no store in memory") }
     return RealtimeEndpoint(
-      engine: RealtimeEngine(store: store, policy: EmulatorPolicy()), authentication: .emulator,
+      engine: RealtimeEngine(store: store, policy: OpenPolicy()), authentication: .emulator,
       defaultNamespace: "demo", log: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
   }()
 }

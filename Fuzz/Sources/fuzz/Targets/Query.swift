@@ -2,6 +2,7 @@
 // same query. With every plan, the engine returns the result of the query's definition: the matching documents,
 // sorted, with offset and limit.
 
+import Access
 import Dispatch
 import FirestoreEngine
 import FirestoreModel
@@ -113,7 +114,7 @@ private enum QueriedDatabase {
   /// The engine, after the documents have been written.
   private static let engine = Task {
     let engine = FirestoreEngine(
-      store: try MemoryStore(), policy: EmulatorPolicy(), options: .init(createsDatabases: true))
+      store: try MemoryStore(), policy: OpenPolicy(), options: .init(createsDatabases: true))
     let writes = documents.map { Write(.update($0.name, fields: $0.fields)) }
     _ = try await engine.commit(in: database, writes, as: .administrator)
     return engine

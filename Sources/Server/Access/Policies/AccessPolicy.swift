@@ -21,6 +21,10 @@ package protocol AccessPolicy<Product>: Sendable {
   /// the arguments of `decide`.
   func allowsEverything(_ principal: Principal) -> Bool
 
+  /// Whether the policy only stands in for rules that are not configured yet. Writes that a user has registered for a
+  /// later time are then not decided: they wait for the rules.
+  var awaitsRules: Bool { get }
+
   /// A rules file that describes the policy, for display.
   var rules: String { get }
 }
@@ -28,6 +32,8 @@ package protocol AccessPolicy<Product>: Sendable {
 extension AccessPolicy {
   /// By default every principal is subject to the policy.
   package func allowsEverything(_ principal: Principal) -> Bool { false }
+  /// By default the policy decides everything.
+  package var awaitsRules: Bool { false }
   /// By default, rules that deny all access.
   package var rules: String { Product.lockedRules }
 }

@@ -30,4 +30,7 @@ package struct LockedPolicy<Product: AccessProduct>: AccessPolicy {
       ? .deny(Product.credentialsRequired, reason: "the database has no rules, and the caller no credentials")
       : .deny(reason: "the database has no rules")
   }
+
+  /// True: a database without rules in production waits for them.
+  package var awaitsRules: Bool { true }
 }

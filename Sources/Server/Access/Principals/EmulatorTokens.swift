@@ -5,27 +5,28 @@
 package import JSON
 
 /// Reads the credentials of the emulator.
-package enum EmulatorTokens {
-  /// A credential that is neither a name of the owner nor a JSON Web Token.
-  package struct MalformedToken: Error {}
-
+package struct EmulatorTokens: CredentialVerifier {
   /// Maximum bytes of a token.
   package static let maximumBytes = 64 << 10
+
+  /// Makes a reader.
+  package init() {}
 
   /// Returns the principal of a token. `owner`, and tokens that begin with `ya29` as Google's access tokens do,
   /// identify an administrator of every project.
   ///
   /// Signature and times of other tokens are ignored, since mock tokens expired in 1970. So the principal has no expiry
   /// and belongs to every project.
-  /// - Throws: ``MalformedToken``.
-  package static func principal(_ token: some StringProtocol) throws(MalformedToken) -> Principal {
+  /// - Throws: ``InvalidCredential`` for a token that is not a JSON Web Token.
+  package func principal(of token: Substring) throws(InvalidCredential) -> Principal {
+    let malformed = InvalidCredential(.malformed, reason: "The token is not a JSON Web Token.")
     if token.lowercased() == "owner" || token.hasPrefix("ya29") { return .administrator }
-    guard token.utf8.count <= maximumBytes else { throw MalformedToken() }
+    guard token.utf8.count <= Self.maximumBytes else { throw malformed }
     let segments = token.split(separator: ".", omittingEmptySubsequences: false)
     guard segments.count == 3, let payload = Base64.decode(segments[1].utf8, .urlSafe),
-      let json = try? JSONValue(json: payload, limits: JSONLimits(depth: 32, bytes: maximumBytes)),
+      let json = try? JSONValue(json: payload, limits: JSONLimits(depth: 32, bytes: Self.maximumBytes)),
       let claims = json.object
-    else { throw MalformedToken() }
+    else { throw malformed }
     return Principal(.user(User(claims)), issuer: claims["iss"]?.string)
   }
 }

@@ -4,7 +4,7 @@ package import RealtimeModel
 
 /// The Realtime Database as a product whose engine asks access policies.
 package enum RealtimeAccess: AccessProduct {
-  package typealias Operation = RealtimeOperation
+  package typealias Operation = TreeOperation
   package typealias View = any TreeView
   package typealias Resource = Path
   /// The namespace of a database.
@@ -26,7 +26,7 @@ package enum RealtimeAccess: AccessProduct {
 package typealias RealtimeDecision = AccessDecision<RealtimeAccess>
 
 /// An operation of the Realtime Database.
-package enum RealtimeOperation: AccessOperation {
+package enum TreeOperation: AccessOperation {
   /// Read a location once with a query; ``RealtimeModel/QuerySpec/default`` for the complete location.
   case read(Path, QuerySpec)
   /// Listen to a location with a query.
@@ -36,10 +36,18 @@ package enum RealtimeOperation: AccessOperation {
   /// Replace the values at several locations as one write.
   case merge([Path])
   /// Replace the value at a location if it equals a known value. The error for another value shows the location, so the
-  /// operation also needs permission to read it.
+  /// engine also asks for permission to read it, as an operation of its own.
   case conditionalWrite(Path)
   /// Write at these locations when the client disconnects. Decided when it is registered and when it runs.
   case onDisconnect([Path])
+
+  /// The locations that the operation reads or writes.
+  package var paths: [Path] {
+    switch self {
+    case .read(let path, _), .listen(let path, _), .write(let path), .conditionalWrite(let path): [path]
+    case .merge(let paths), .onDisconnect(let paths): paths
+    }
+  }
 
   package var changesData: Bool {
     switch self {

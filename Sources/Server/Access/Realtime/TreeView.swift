@@ -11,6 +11,9 @@ package enum TreeState: Sendable, Hashable {
 }
 
 /// The tree before and after an operation, at one version. Every member's cost is bounded by its result.
+///
+/// The engine records what a decision about a listen reads from the state before, and makes the decision again when one of
+/// these answers changes. So a decision about the Realtime Database need not name the paths that it has read.
 package protocol TreeView {
   /// The leaf at a location, or whether it has children.
   /// - Throws: the store's errors.

@@ -1,5 +1,6 @@
 // Exports and imports Realtime Databases: one JSON file per namespace, with priorities, written and read in chunks.
 
+import Access
 import FirestoreModel
 import Logging
 import RealtimeEndpoints

@@ -5,6 +5,7 @@
 //   2. An import writes nothing unless all of its records can be read.
 //   3. Memory is bounded, whatever the size of the database.
 
+import Access
 import BlockLog
 import FirestoreEngine
 import FirestoreModel

@@ -1,5 +1,6 @@
 // Serves RunAggregationQuery.
 
+package import Access
 public import FirestoreModel
 import OrderedStore
 
@@ -24,15 +25,18 @@ extension FirestoreEngine {
   /// integer if all numbers are integers and it fits, else a double. An average is a double, or null without
   /// numbers.
   /// - Throws: INVALID_ARGUMENT for an invalid query or aggregation, and the errors of `runQuery`.
-  public func runAggregationQuery(
+  package func runAggregationQuery(
     _ query: AggregationQuery, under parent: ParentName, consistency: ReadConsistency = .latest,
-    explain: ExplainMode = .none, as caller: Caller
+    explain: ExplainMode = .none, as caller: Principal
   ) async throws(FirestoreError) -> AggregationResult {
     try await convertingErrors {
       var run = try AggregationRun(query, under: parent, self.limits.data)
       var result = AggregationResult(transaction: nil, fields: MapValue(), readTime: .epoch)
       let database = try await self.database(parent.database)
-      try await database.run(run.query, consistency, explain: explain, as: caller) { page in
+      let requested = ListedQuery(Query(parent: parent, query.base))
+      try await database.run(
+        run.query, deciding: .aggregate(requested), consistency, explain: explain, as: caller
+      ) { page in
         if let token = page.transaction { result.transaction = token }
         result.readTime = page.readTime
         try run.add(page.documents)

@@ -1,6 +1,7 @@
 // Deletes every document at and below a path. Clients' tests use this between runs.
 
-public import FirestoreModel
+package import Access
+package import FirestoreModel
 import OrderedStore
 
 extension FirestoreEngine {
@@ -11,8 +12,8 @@ extension FirestoreEngine {
   /// see it as one snapshot. Further commits delete the rest. Open transactions do not delay the deletion.
   /// They lose their locks, continue to read the version that they have read, and fail when they commit.
   /// - Throws: the policy's errors; UNAVAILABLE if the outcome is unknown.
-  public func clear(
-    _ name: DatabaseName, at path: ResourcePath = .root, as caller: Caller
+  package func clear(
+    _ name: DatabaseName, at path: ResourcePath = .root, as caller: Principal
   ) async throws(FirestoreError) {
     try await convertingErrors {
       let database = try await self.database(name)
@@ -23,7 +24,7 @@ extension FirestoreEngine {
 
 extension FirestoreDatabase {
   /// Deletes as many documents as one commit may. Returns true if no document remains.
-  fileprivate func clear(at path: ResourcePath, as caller: Caller) async throws -> Bool {
+  fileprivate func clear(at path: ResourcePath, as caller: Principal) async throws -> Bool {
     let writer = makeWriter()
     defer { locks.leave(writer) }
     let committed = try await rows.execute(validating: nil) { view in

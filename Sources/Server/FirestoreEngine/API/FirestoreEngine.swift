@@ -4,9 +4,10 @@
 // Invariant: a method takes effect completely at one version, or throws a `FirestoreError` and changes
 // nothing. The exception is UNAVAILABLE, after which the outcome of a commit is unknown.
 
+package import Access
 public import FirestoreModel
 import Locking
-public import OrderedStore
+package import OrderedStore
 
 /// Implements Cloud Firestore's operations on an ordered key-value store.
 public final class FirestoreEngine: Sendable {
@@ -30,6 +31,9 @@ public final class FirestoreEngine: Sendable {
     /// Receives messages for the operator, such as the progress of index builds. Called from any thread; it
     /// must be quick.
     public var report: @Sendable (String) -> Void = { _ in }
+    /// Receives the reason of every denied operation, for the operator. Called from any thread; it must be quick. Nil to
+    /// receive none.
+    package var reportDenial: (@Sendable (DatabaseName, FirestoreDecision.Denial) -> Void)?
     /// Memory limits of a slow Listen stream.
     var watchBufferLimits = WatchBufferLimits()
     /// Maximum rows that a query scans in one read.
@@ -64,14 +68,16 @@ public final class FirestoreEngine: Sendable {
   /// The limits that the engine enforces.
   public var limits: EngineLimits { options.limits }
   private let store: any OrderedStore
-  private let policy: any AccessPolicy
+  /// The access policies of all databases. A published policy is in force at once.
+  package let policies: PolicyDirectory<FirestoreAccess>
   let sortMemory: SortMemoryBudget
   private let state = Guarded(State())
 
   /// Makes an engine over an open store. The caller closes the store.
-  public init(store: any OrderedStore, policy: any AccessPolicy, options: Options) {
+  /// - Parameter policy: the access policy of databases without a dedicated one.
+  package init(store: any OrderedStore, policy: any AccessPolicy<FirestoreAccess>, options: Options) {
     self.store = store
-    self.policy = policy
+    policies = PolicyDirectory(default: policy)
     self.options = options
     sortMemory = SortMemoryBudget(limit: options.sortMemory)
   }
@@ -158,6 +164,9 @@ public final class FirestoreEngine: Sendable {
     state.withLock { $0.isShutDown ? nil : $0.opened[name] }
   }
 
+  /// The databases that are open.
+  var openDatabases: [FirestoreDatabase] { state.withLock { Array($0.opened.values) } }
+
   private func open(_ name: DatabaseName, creating: Bool) async throws -> FirestoreDatabase {
     if let database = openDatabase(name) { return database }
     let opening = try state.withLock { state in
@@ -184,7 +193,8 @@ public final class FirestoreEngine: Sendable {
     let rows = try await store.database(
       named: catalogueName, history: .seconds(limits.historySeconds))
     let database = FirestoreDatabase(
-      name: name, rows: rows, policy: policy, options: options, sortMemory: sortMemory)
+      name: name, rows: rows, policies: policies.slot(of: name), signer: try await TokenSigner.load(rows),
+      options: options, sortMemory: sortMemory)
     try await database.indexes.load()
     if let indexes = state.withLock({ $0.indexes[name.database] }) {
       try await database.indexes.setConfiguration(indexes)

@@ -1,5 +1,6 @@
 // Serves Listen: defines its targets and responses, and opens streams.
 
+package import Access
 public import FirestoreModel
 
 /// One target of a Listen stream.
@@ -126,8 +127,8 @@ public protocol WatchOutput: Sendable {
 extension FirestoreEngine {
   /// Opens a Listen stream on a database. Responses go to `output` until the stream is closed.
   /// - Throws: NOT_FOUND if the database does not exist, UNAVAILABLE during shutdown.
-  public func watch(
-    _ name: DatabaseName, as caller: Caller, output: any WatchOutput
+  package func watch(
+    _ name: DatabaseName, as caller: Principal, output: any WatchOutput
   ) async throws(FirestoreError) -> WatchStream {
     try await convertingErrors {
       let database = try await self.database(name)
@@ -136,6 +137,15 @@ extension FirestoreEngine {
         throw FirestoreError.unavailable("The server is shutting down.")
       }
       return stream
+    }
+  }
+
+  /// Ends the Listen streams of callers whose credentials are no longer valid, with UNAUTHENTICATED. Nothing more is
+  /// sent on them.
+  /// - Parameter isRevoked: whether a caller's credentials are no longer valid.
+  package func revokeListens(where isRevoked: @Sendable (Principal) -> Bool) {
+    for database in openDatabases {
+      database.hub.revoke(isRevoked, with: .unauthenticated("The credentials of this stream were revoked."))
     }
   }
 }

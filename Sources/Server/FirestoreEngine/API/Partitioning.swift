@@ -1,5 +1,6 @@
 // Serves PartitionQuery.
 
+package import Access
 public import FirestoreModel
 import OrderedStore
 
@@ -46,8 +47,8 @@ extension FirestoreEngine {
   /// All pages of one request show the same version. Each call scans all names of the group.
   /// - Throws: INVALID_ARGUMENT for a count that is not positive, a negative page size, an invalid token, or
   ///   a query that cannot be partitioned. For an invalid read time, the errors of `runQuery`.
-  public func partitionQuery(
-    _ request: PartitionQueryRequest, as caller: Caller
+  package func partitionQuery(
+    _ request: PartitionQueryRequest, as caller: Principal
   ) async throws(FirestoreError) -> PartitionQueryPage {
     guard request.count > 0 else {
       throw .invalidArgument("The partition count must be positive; it is \(request.count).")

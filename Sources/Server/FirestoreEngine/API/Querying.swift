@@ -1,6 +1,7 @@
 // Serves RunQuery, ListDocuments, ListCollectionIds and ExecutePipeline.
 
-public import FirestoreModel
+package import Access
+package import FirestoreModel
 import OrderedStore
 
 extension FirestoreEngine {
@@ -9,14 +10,17 @@ extension FirestoreEngine {
   /// A nearest-neighbor query scans all documents that match the query's other conditions. So its result is
   /// exact, and it needs no vector index.
   /// - Throws: the errors of `deliver`, or a `FirestoreError`: INVALID_ARGUMENT for an invalid query.
-  public func runQuery(
-    _ query: Query, consistency: ReadConsistency = .latest, explain: ExplainMode = .none, as caller: Caller,
+  package func runQuery(
+    _ query: Query, consistency: ReadConsistency = .latest, explain: ExplainMode = .none,
+    as caller: Principal,
     deliver: @Sendable (QueryPage) async throws -> Void
   ) async throws {
     do {
       let prepared = try PreparedQuery(query, limits.data)
       let database = try await self.database(query.parent.database)
-      try await database.run(prepared, consistency, explain: explain, as: caller, deliver: deliver)
+      try await database.run(
+        prepared, deciding: .list(ListedQuery(query)), consistency, explain: explain, as: caller,
+        deliver: deliver)
     } catch {
       throw error is StoreError ? FirestoreError(error) : error
     }
@@ -25,8 +29,8 @@ extension FirestoreEngine {
   /// Lists the documents directly under a parent, one page per call.
   /// - Throws: INVALID_ARGUMENT for a negative page size, an invalid token or order, or an order with
   ///   `showMissing`.
-  public func listDocuments(
-    _ request: ListDocumentsRequest, as caller: Caller
+  package func listDocuments(
+    _ request: ListDocumentsRequest, as caller: Principal
   ) async throws(FirestoreError) -> ListDocumentsPage {
     let size = try FirestoreEngine.pageSize(request.pageSize)
     if request.showMissing {
@@ -45,8 +49,8 @@ extension FirestoreEngine {
 
   /// Lists the ids of the collections under a parent, one page per call.
   /// - Throws: INVALID_ARGUMENT for a negative page size or an invalid token.
-  public func listCollectionIDs(
-    _ request: ListCollectionIDsRequest, as caller: Caller
+  package func listCollectionIDs(
+    _ request: ListCollectionIDsRequest, as caller: Principal
   ) async throws(FirestoreError) -> ListCollectionIDsPage {
     let size = try FirestoreEngine.pageSize(request.pageSize)
     return try await convertingErrors {
@@ -66,7 +70,7 @@ extension FirestoreEngine {
 extension FirestoreEngine {
   /// Rejects a pipeline: databases of the standard edition do not support pipelines.
   /// - Throws: INVALID_ARGUMENT; NOT_FOUND if the database does not exist; UNAVAILABLE during shutdown.
-  public func executePipeline(in name: DatabaseName, as caller: Caller) async throws(FirestoreError) {
+  package func executePipeline(in name: DatabaseName, as caller: Principal) async throws(FirestoreError) {
     try await convertingErrors {
       _ = try await self.database(name)
       throw FirestoreError.invalidArgument(

@@ -1,30 +1,32 @@
 // Serves GetDocument and BatchGetDocuments.
 
-public import FirestoreModel
+package import Access
+package import FirestoreModel
 import OrderedStore
 
 extension FirestoreEngine {
   /// Reads one document, reduced to `mask`.
   /// - Throws: NOT_FOUND if it does not exist, INVALID_ARGUMENT or FAILED_PRECONDITION for an invalid read
   ///   time or token.
-  public func getDocument(
-    _ name: DocumentName, mask: FieldMask? = nil, consistency: ReadConsistency = .latest, as caller: Caller
+  package func getDocument(
+    _ name: DocumentName, mask: FieldMask? = nil, consistency: ReadConsistency = .latest, as caller: Principal
   ) async throws(FirestoreError) -> DocumentRead {
     try await convertingErrors {
       let database = try await self.database(name.database)
+      let authorised = database.pin(caller, .get([name]))
       var session = try await database.beginRead(consistency, as: caller)
       let key = FirestoreKeyLayout.document(name.path)
       let found: StoredDocument?
       do {
+        try await database.authoriseNow(authorised, session)
         try await database.lock(&session, keys: [key])
         found = try await database.read(&session) { view in
-          let found = try view.get(key).map { try DocumentRow.decode($0.value, name) }
-          _ = try database.authorise(caller, .get(name), found: found, in: view)
-          return found
+          try database.authorise(authorised, in: view)
+          return try view.get(key).map { try DocumentRow.decode($0.value, name) }
         }
         database.endRead(session, keys: [key])
       } catch {
-        database.failRead(session)
+        database.failRead(session, error)
         throw error
       }
       guard let found else { throw FirestoreError.notFound("Document \"\(name)\" not found.") }
@@ -38,9 +40,9 @@ extension FirestoreEngine {
   /// If `names` is empty, only the token of a new transaction is delivered, if there is one.
   /// - Throws: the errors of `deliver`, or a `FirestoreError`: INVALID_ARGUMENT for a name of another
   ///   database.
-  public func batchGetDocuments(
+  package func batchGetDocuments(
     in name: DatabaseName, _ names: [DocumentName], mask: FieldMask? = nil,
-    consistency: ReadConsistency = .latest, as caller: Caller,
+    consistency: ReadConsistency = .latest, as caller: Principal,
     deliver: @Sendable (BatchGetPage) async throws -> Void
   ) async throws {
     for document in names where document.database != name {
@@ -59,7 +61,14 @@ extension FirestoreEngine {
       session = try await database.beginRead(consistency, as: caller)
     } catch { throw FirestoreError(error) }
     let keys = session.transaction == nil ? [] : distinct.map { FirestoreKeyLayout.document($0.path) }
+    // A decision reads the documents, so each decides about at most a page of them. All are made, at the version of
+    // every page, before the first page is delivered.
+    let decisions = stride(from: 0, to: distinct.count, by: EngineLimits.maximumPageDocuments).map { start in
+      let end = min(start + EngineLimits.maximumPageDocuments, distinct.count)
+      return database.pin(caller, .get(Array(distinct[start..<end])))
+    }
     do {
+      for decision in decisions { try await database.authoriseNow(decision, session) }
       try await database.lock(&session, keys: keys)
       var token = session.newToken
       if distinct.isEmpty, let begun = token {
@@ -68,10 +77,15 @@ extension FirestoreEngine {
       }
       var rest = distinct[...]
       var missing: [BatchGetPage.Item] = []
+      if let first = decisions.first, !first.isAllowed {
+        for decision in decisions {
+          try await database.read(&session) { view in _ = try database.authorise(decision, in: view) }
+        }
+      }
       while !rest.isEmpty {
         let requested = rest
         let items = try await database.read(&session) { view in
-          try FirestoreEngine.items(requested, mask, database, caller, view)
+          try FirestoreEngine.items(requested, mask, view)
         }
         rest = rest.dropFirst(items.count)
         // The protocol allows any order. Firebase sends existing documents first, and Google's tests depend
@@ -99,22 +113,19 @@ extension FirestoreEngine {
       }
       database.endRead(session, keys: keys)
     } catch {
-      database.failRead(session)
+      database.failRead(session, error)
       throw error is StoreError ? FirestoreError(error) : error
     }
   }
 
   /// The items of one page, up to the page limits.
   private static func items(
-    _ names: ArraySlice<DocumentName>, _ mask: FieldMask?, _ database: FirestoreDatabase, _ caller: Caller,
-    _ view: any ReadView
+    _ names: ArraySlice<DocumentName>, _ mask: FieldMask?, _ view: any ReadView
   ) throws -> [BatchGetPage.Item] {
     var items: [BatchGetPage.Item] = []
     var bytes = 0
     for name in names {
-      let found = try view.document(name)
-      _ = try database.authorise(caller, .get(name), found: found, in: view)
-      if let found {
+      if let found = try view.document(name) {
         items.append(.found(try found.masked(mask)))
         bytes += found.encoded.count
       } else {

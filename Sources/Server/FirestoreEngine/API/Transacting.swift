@@ -1,6 +1,7 @@
 // Serves BeginTransaction and Rollback.
 
-public import FirestoreModel
+package import Access
+package import FirestoreModel
 import OrderedStore
 
 extension FirestoreEngine {
@@ -9,8 +10,8 @@ extension FirestoreEngine {
   /// The transaction ends by commit, rollback, or the timeouts of ``EngineLimits``.
   /// - Throws: INVALID_ARGUMENT for an invalid read time or retry token, RESOURCE_EXHAUSTED if too many are
   ///   open.
-  public func beginTransaction(
-    in name: DatabaseName, _ options: TransactionOptions, as caller: Caller
+  package func beginTransaction(
+    in name: DatabaseName, _ options: TransactionOptions, as caller: Principal
   ) async throws(FirestoreError) -> [UInt8] {
     try await convertingErrors {
       let database = try await self.database(name)
@@ -22,19 +23,19 @@ extension FirestoreEngine {
   /// commit failed.
   /// - Throws: ABORTED if it has committed or expired, INVALID_ARGUMENT if it was never issued to the caller,
   ///   PERMISSION_DENIED if the policy rejects it.
-  public func rollback(
-    in name: DatabaseName, transaction: [UInt8], as caller: Caller
+  package func rollback(
+    in name: DatabaseName, transaction: [UInt8], as caller: Principal
   ) async throws(FirestoreError) {
     try await convertingErrors {
       let database = try await self.database(name)
-      try await database.authoriseTransaction(as: caller)
+      try await database.authoriseWithoutData(caller, .transaction)
       try database.transactions.rollBack(transaction, as: caller)
     }
   }
 
   /// Ends a transaction whose commit failed before it reached the engine, for example a malformed request,
   /// and releases its locks. Ignores tokens of other callers, ended transactions and invalid tokens.
-  public func failTransaction(_ token: [UInt8], in name: DatabaseName, as caller: Caller) {
+  package func failTransaction(_ token: [UInt8], in name: DatabaseName, as caller: Principal) {
     // A database that is not open has no transactions.
     openDatabase(name)?.transactions.fail(token, as: caller)
   }

@@ -1,13 +1,14 @@
 // Serves CreateDocument, UpdateDocument, DeleteDocument and BatchWrite. Commit is in Commits/Committing.
 
-public import FirestoreModel
+package import Access
+package import FirestoreModel
 import OrderedStore
 
 extension FirestoreEngine {
   /// Creates a document. If `id` is nil, the document gets an id of twenty random letters and digits.
   /// - Throws: ALREADY_EXISTS if the document exists.
-  public func createDocument(
-    in collection: CollectionName, id: String?, fields: MapValue, mask: FieldMask? = nil, as caller: Caller
+  package func createDocument(
+    in collection: CollectionName, id: String?, fields: MapValue, mask: FieldMask? = nil, as caller: Principal
   ) async throws(FirestoreError) -> StoredDocument {
     var random = SystemRandomNumberGenerator()
     let id = id ?? AutoID.make(using: &random)
@@ -20,17 +21,17 @@ extension FirestoreEngine {
   }
 
   /// Creates or updates a document and returns the result, reduced to `mask`.
-  public func updateDocument(
+  package func updateDocument(
     _ name: DocumentName, fields: MapValue, updateMask: [FieldPath]?, mask: FieldMask? = nil,
-    precondition: Precondition? = nil, as caller: Caller
+    precondition: Precondition? = nil, as caller: Principal
   ) async throws(FirestoreError) -> StoredDocument {
     let write = Write(.update(name, fields: fields), mask: updateMask, precondition: precondition)
     return try await put(write, mask: mask, as: caller)
   }
 
   /// Deletes a document. A missing document is an error only if the precondition requires it.
-  public func deleteDocument(
-    _ name: DocumentName, precondition: Precondition? = nil, as caller: Caller
+  package func deleteDocument(
+    _ name: DocumentName, precondition: Precondition? = nil, as caller: Principal
   ) async throws(FirestoreError) {
     _ = try await commit(
       in: name.database, [Write(.delete(name), precondition: precondition)], as: caller)
@@ -38,7 +39,7 @@ extension FirestoreEngine {
 
   /// Commits one write of type update and returns the resulting document.
   private func put(
-    _ write: Write, mask: FieldMask?, as caller: Caller
+    _ write: Write, mask: FieldMask?, as caller: Principal
   ) async throws(FirestoreError) -> StoredDocument {
     try write.validate(in: write.document.database, limits: limits.data)
     return try await convertingErrors {
@@ -54,9 +55,10 @@ extension FirestoreEngine {
   /// - Returns: for each write, in order, its result, or the error that ``commit(in:_:transaction:as:)``
   ///   throws for it alone.
   /// - Throws: INVALID_ARGUMENT, before any write, if two writes are for one document; NOT_FOUND if the
-  ///   database does not exist; UNAVAILABLE during shutdown.
-  public func batchWrite(
-    in name: DatabaseName, _ writes: [Write], as caller: Caller
+  ///   database does not exist; PERMISSION_DENIED for callers other than service accounts; UNAVAILABLE during
+  ///   shutdown.
+  package func batchWrite(
+    in name: DatabaseName, _ writes: [Write], as caller: Principal
   ) async throws(FirestoreError) -> [Result<WriteResult, FirestoreError>] {
     var documents: Set<DocumentName> = []
     for write in writes where !documents.insert(write.document).inserted {
@@ -64,7 +66,7 @@ extension FirestoreEngine {
     }
     return try await convertingErrors {
       let database = try await self.database(name)
-      if writes.isEmpty { try await database.authoriseTransaction(as: caller) }
+      try await database.authoriseWithoutData(caller, .batchWrite)
       var outcomes = [Result<WriteResult, FirestoreError>?](repeating: nil, count: writes.count)
       await withTaskGroup(of: (Int, Result<WriteResult, FirestoreError>).self) { group in
         var next = 0
@@ -91,7 +93,7 @@ extension FirestoreEngine {
 
   /// Commits one write of a batch.
   private func single(
-    _ write: Write, in name: DatabaseName, as caller: Caller
+    _ write: Write, in name: DatabaseName, as caller: Principal
   ) async -> Result<WriteResult, FirestoreError> {
     do throws(FirestoreError) {
       let response = try await commit(in: name, [write], as: caller)

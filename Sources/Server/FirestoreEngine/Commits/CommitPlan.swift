@@ -13,13 +13,16 @@
 //    the commit.
 // 2. A document's limits are checked once, after all writes. The cost of a commit is bounded by its request,
 //    the documents it touches and the work charged to `CommitCostBudget`.
-// 3. Document rows, index entries, group rows (one per document, by which collection group queries find it)
+// 3. Errors that stored data decides (preconditions, merged contents, cost) are kept until the access policy has decided
+//    about the commit. Therefore a denial is the same whatever the store contains.
+// 4. Document rows, index entries, group rows (one per document, by which collection group queries find it)
 //    and the log record are written together or not at all.
 
+import Access
 import FirestoreModel
 import OrderedStore
 
-/// The effect of a commit, computed step by step: `apply`, `authorise`, `finish`, `write`.
+/// The effect of a commit, computed step by step: `apply`, the access policy's decision, `throwFailure`, `finish`, `write`.
 struct CommitPlan {
   /// One document that the commit's writes name.
   fileprivate struct PendingDocument {
@@ -37,30 +40,30 @@ struct CommitPlan {
     var isDeletedHere = false
     /// The validation that the final contents still need.
     var pendingValidation = PendingValidation.nothing
-    /// The encoded document after the writes so far; nil until it is needed.
-    var encodedSnapshot: StoredDocument?
+    /// The net effect of the writes so far, apart from verifying; nil without any.
+    var netKind: DocumentWrite.Kind?
+    /// Whether the writes so far create or update the document, ignoring deletions.
+    var first: DocumentWrite.Kind?
+    /// Whether a precondition determined `netKind`.
+    var isConditional = false
+    /// Whether a write verifies the document.
+    var isVerified = false
   }
 
   /// The validation that a document still needs.
   fileprivate enum PendingValidation { case nothing, size, everything }
 
-  /// One write, with the documents that the access policy needs to decide about it.
-  private struct AccessCheck {
-    var operation: AccessOperation
-    var name: DocumentName
-    var before: StoredDocument?
-    var after: StoredDocument?
-  }
-
   private let view: any SequencedTransaction
   private let commitTime: Timestamp
   private let requestTime: Timestamp
-  private let recordsAccessChecks: Bool
+  /// Whether the access policy decides about the commit. Then failures are kept until it has.
+  private let needsDecisions: Bool
+  /// The first failure that stored data decided.
+  private var failure: (any Error)?
   private let indexes: IndexSet
   private let limits: EngineLimits
   private var documents: [PendingDocument] = []
   private var positions: [ResourcePath: Int] = [:]
-  private var accessChecks: [AccessCheck] = []
   private var costBudget: CommitCostBudget
   private(set) var results: [WriteResult] = []
 
@@ -75,14 +78,13 @@ struct CommitPlan {
 
   init(
     _ view: any SequencedTransaction, _ indexes: IndexSet, _ limits: EngineLimits,
-    costBudget: CommitCostBudget,
-    recordsAccessChecks: Bool
+    costBudget: CommitCostBudget, needsDecisions: Bool
   ) {
     self.view = view
     self.indexes = indexes
     self.limits = limits
     self.costBudget = costBudget
-    self.recordsAccessChecks = recordsAccessChecks
+    self.needsDecisions = needsDecisions
     commitTime = view.commitVersion.timestamp
     requestTime = commitTime.truncatedToMilliseconds
   }
@@ -90,14 +92,41 @@ struct CommitPlan {
   // MARK: Applying writes
 
   /// Applies writes in order.
+  ///
+  /// If the access policy decides about the commit, keeps failures that depend on stored data for `throwFailure`. An
+  /// unmet precondition then does not prevent later writes from being applied, since the policy decides about the
+  /// result of all writes.
+  /// - Throws: INVALID_ARGUMENT for writes that fail in every state of the database; without a decision, the first
+  ///   failure.
   mutating func apply(_ writes: [Write]) throws {
-    do { for write in writes { try apply(write) } } catch {
-      // The results of earlier writes may be invalid too. `validate` then throws that error, since the first
-      // error is reported.
-      try validate()
-      throw error
+    for write in writes {
+      do { try apply(write) } catch let fault as RequestFault {
+        if !needsDecisions { try validate() }
+        throw fault.error
+      } catch {
+        fail(error)
+        // Without the result of this write, the results of later ones are unknown.
+        break
+      }
+      if failure != nil, !needsDecisions { break }
     }
+    if !needsDecisions { try throwFailure() }
+  }
+
+  /// An error of a write that fails in every state of the database.
+  private struct RequestFault: Error {
+    let error: FirestoreError
+  }
+
+  private mutating func fail(_ error: any Error) {
+    if failure == nil { failure = error }
+  }
+
+  /// Throws the first failure of `apply`, or an invalid result of an earlier write.
+  func throwFailure() throws {
+    // The results of writes before the failure may be invalid too. The first error is reported.
     try validate()
+    if let failure { throw failure }
   }
 
   private mutating func apply(_ request: Write) throws {
@@ -105,28 +134,33 @@ struct CommitPlan {
     let position = try position(of: write.document)
     var document = documents[position]
     if let precondition = write.precondition {
-      // These two preconditions fail in every state of the database, so the error is INVALID_ARGUMENT.
       if precondition == .exists(true), document.isDeletedHere, document.fields == nil {
-        throw FirestoreError.invalidArgument(
-          "Cannot update \(document.name): an earlier write of the same commit deletes it.")
+        throw RequestFault(
+          error: .invalidArgument(
+            "Cannot update \(document.name): an earlier write of the same commit deletes it."))
       }
       if case .updateTime(let required) = precondition, required > commitTime {
-        throw FirestoreError.invalidArgument(
-          "The precondition's update_time lies in the future: \(document.name) is asked for as of \(required.microseconds), and it is "
-            + "\(commitTime.microseconds) (microseconds since 1970).")
+        throw RequestFault(
+          error: .invalidArgument(
+            "The precondition's update_time lies in the future: \(document.name) is asked for as of \(required.microseconds), and it is "
+              + "\(commitTime.microseconds) (microseconds since 1970)."))
       }
-      try precondition.check(document.name, updateTime: document.updateTime)
+      do { try precondition.check(document.name, updateTime: document.updateTime) } catch {
+        fail(error)
+        guard needsDecisions else { return }
+      }
     }
     document.transforms += write.allTransforms.count
     if document.transforms > limits.data.transformsPerDocument {
-      throw FirestoreError.invalidArgument(
-        "Cannot apply more than \(limits.data.transformsPerDocument) field transforms to one document in a commit."
-      )
+      throw RequestFault(
+        error: .invalidArgument(
+          "Cannot apply more than \(limits.data.transformsPerDocument) field transforms to one document in a commit."
+        ))
     }
     let outcome = try write.apply(to: document.fields, requestTime: requestTime) { count in
       try costBudget.charge(elements: count)
     }
-    let old = recordsAccessChecks ? document.snapshot : nil
+    if needsDecisions { document.add(write) }
     if write.hasChanged(document.fields, into: outcome.fields) {
       let exists = outcome.fields != nil
       document.fields = outcome.fields
@@ -135,11 +169,6 @@ struct CommitPlan {
       // Each write was validated by itself before. A complete replacement then needs only a check of its
       // size. The result of an update mask or transforms needs every check.
       document.pendingValidation = write.mask == nil && write.allTransforms.isEmpty ? .size : .everything
-      document.encodedSnapshot = nil
-      if recordsAccessChecks {
-        document.encodedSnapshot = document.snapshot
-        try costBudget.charge(bytes: document.encodedSnapshot?.encoded.count ?? 0)
-      }
     }
     var result = WriteResult(updateTime: document.updateTime, transformResults: outcome.transformResults)
     if case .delete = write.operation {
@@ -148,11 +177,6 @@ struct CommitPlan {
     }
     documents[position] = document
     results.append(result)
-    if recordsAccessChecks {
-      accessChecks.append(
-        AccessCheck(
-          operation: write.access(existing: old), name: document.name, before: old, after: document.snapshot))
-    }
   }
 
   /// Validates the contents that the writes so far produced.
@@ -189,16 +213,22 @@ struct CommitPlan {
 
   // MARK: Access
 
-  /// Checks with the access policy that the caller may perform every write.
-  /// - Throws: the policy's denial.
-  func authorise(_ caller: Caller, _ policy: any AccessPolicy) throws {
-    let access = CommitAccessView(view: view, time: requestTime) { name in
-      self.positions[name.path].map { self.documents[$0].snapshot }
+  /// The net effect of the commit on each document, for the access policy.
+  var netWrites: [DocumentWrite] {
+    documents.flatMap { document -> [DocumentWrite] in
+      var writes: [DocumentWrite] = []
+      if document.isVerified { writes.append(DocumentWrite(document.name, .verify)) }
+      if let kind = document.netKind {
+        writes.append(DocumentWrite(document.name, kind, isConditional: document.isConditional))
+      }
+      return writes
     }
-    for step in accessChecks {
-      let decision = try policy.decide(
-        caller, step.operation, before: step.before, after: step.after, view: access)
-      if let denial = decision.denial { throw denial }
+  }
+
+  /// The documents before and after the commit, for the access policy.
+  var documentView: any DocumentView {
+    CommitDocumentView(view: view, time: requestTime) { name in
+      self.positions[name.path].map { self.documents[$0] }
     }
   }
 
@@ -315,41 +345,52 @@ struct CommitPlan {
 extension CommitPlan.PendingDocument {
   /// The document after the writes applied so far; nil if it does not exist.
   fileprivate var snapshot: StoredDocument? {
-    if let encodedSnapshot { return encodedSnapshot }
     guard let fields, let createTime, let updateTime else { return nil }
     if let before, before.updateTime == updateTime, before.createTime == createTime { return before }
     return StoredDocument(name: name, createTime: createTime, updateTime: updateTime, fields: fields)
   }
-}
 
-extension Write {
-  fileprivate var isVerify: Bool {
-    if case .verify = operation { return true }
-    return false
-  }
-
-  /// The operation that the policy decides about.
-  fileprivate func access(existing: StoredDocument?) -> AccessOperation {
-    switch operation {
-    case .delete(let name): .delete(name)
-    case .verify(let name): .get(name)
-    case .update(let name, _), .transform(let name, _): existing == nil ? .create(name) : .update(name)
+  /// Adds a write to the net effect. The first precondition or, without one, the stored document decides between
+  /// creating and updating. A deletion as the last write is a deletion.
+  fileprivate mutating func add(_ write: Write) {
+    switch write.operation {
+    case .verify: isVerified = true
+    case .delete, .update, .transform:
+      if netKind == nil { isConditional = write.precondition != nil }
+      var kind = first ?? (before == nil ? .create : .update)
+      if let precondition = write.precondition, first == nil {
+        kind = precondition == .exists(false) ? .create : .update
+      }
+      first = kind
+      netKind = kind
+      if case .delete = write.operation { netKind = .delete }
     }
   }
 }
 
 /// The documents that a policy may read during a commit.
-private struct CommitAccessView: AccessView {
+private struct CommitDocumentView: DocumentView {
   let view: any ReadView
   let time: Timestamp
-  /// Returns the document after the commit. The outer optional is nil if the commit has no write to the
-  /// document.
-  let after: (DocumentName) -> StoredDocument??
+  /// The pending document of a name; nil if the commit does not write the document.
+  let pending: (DocumentName) -> CommitPlan.PendingDocument?
 
-  func document(_ name: DocumentName) throws -> StoredDocument? { try view.document(name) }
+  func document(_ name: DocumentName) throws -> Document? {
+    guard let pending = pending(name) else { return try view.document(name)?.document() }
+    guard let before = pending.before, let fields = pending.fieldsBefore else { return nil }
+    return Document(name: name, fields: fields, createTime: before.createTime, updateTime: before.updateTime)
+  }
 
-  func documentAfter(_ name: DocumentName) throws -> StoredDocument? {
-    if let known = after(name) { return known }
-    return try view.document(name)
+  func documentAfter(_ name: DocumentName) throws -> Document? {
+    guard let pending = pending(name) else { return try view.document(name)?.document() }
+    guard let fields = pending.fields, let createTime = pending.createTime,
+      let updateTime = pending.updateTime
+    else { return nil }
+    return Document(name: name, fields: fields, createTime: createTime, updateTime: updateTime)
+  }
+
+  func exists(_ name: DocumentName) throws -> Bool {
+    if let pending = pending(name) { return pending.before != nil }
+    return try view.get(FirestoreKeyLayout.document(name.path)) != nil
   }
 }

@@ -19,8 +19,9 @@
 // there: preconditions, transforms, access, limits and locks. A commit that has to wait for locks leaves the
 // sequencer, and its body runs again after the wait.
 
+package import Access
 import Locking
-public import FirestoreModel
+package import FirestoreModel
 import OrderedStore
 
 extension FirestoreEngine {
@@ -40,8 +41,8 @@ extension FirestoreEngine {
   ///   block.
   /// - Returns: the call. Its `cancel` ends a wait for locks or for the database to open.
   @discardableResult
-  public func commit(
-    in name: DatabaseName, _ writes: [Write], transaction: [UInt8]? = nil, as caller: Caller,
+  package func commit(
+    in name: DatabaseName, _ writes: [Write], transaction: [UInt8]? = nil, as caller: Principal,
     completion: @escaping @Sendable (Result<CommitResponse, FirestoreError>) -> Void
   ) -> CommitCall {
     let call = CommitCall { [weak self] outcome in
@@ -65,7 +66,7 @@ extension FirestoreEngine {
         let database = try await self.database(name)
         // The access policy decides about each write. A request without writes is authorized like beginning a
         // transaction.
-        if writes.isEmpty { try await database.authoriseTransaction(as: caller) }
+        if writes.isEmpty { try await database.authoriseWithoutData(caller, .transaction) }
         if writes.isEmpty, transaction == nil {
           call.complete(.success(CommitResponse(writeResults: [], commitTime: nil)))
         } else {
@@ -79,8 +80,8 @@ extension FirestoreEngine {
   }
 
   /// Commits as ``commit(in:_:transaction:as:completion:)`` does, and returns or throws its outcome.
-  public func commit(
-    in name: DatabaseName, _ writes: [Write], transaction: [UInt8]? = nil, as caller: Caller
+  package func commit(
+    in name: DatabaseName, _ writes: [Write], transaction: [UInt8]? = nil, as caller: Principal
   ) async throws(FirestoreError) -> CommitResponse {
     try await outcome { completion in
       self.commit(in: name, writes, transaction: transaction, as: caller, completion: completion)
@@ -102,6 +103,8 @@ extension FirestoreDatabase {
     var reads: ReadSet?
     /// The locking transaction that commits, whose own locks do not block it. Nil for other commits.
     var owner: LockTable.Owner?
+    /// Whether a conflict was found. The commit is then only decided, so that a denied caller does not learn of it.
+    var isConflicting = false
     /// When the wait for locks times out; nil before the first wait.
     var deadline: UInt64?
     let plan: @Sendable (any SequencedTransaction) throws -> CommitPlan
@@ -110,7 +113,7 @@ extension FirestoreDatabase {
 
   /// Commits validated writes, of a transaction if `token` is given.
   fileprivate func commit(
-    _ writes: [Write], transaction token: [UInt8]?, as caller: Caller, _ call: CommitCall
+    _ writes: [Write], transaction token: [UInt8]?, as caller: Principal, _ call: CommitCall
   ) {
     let plan: @Sendable (any SequencedTransaction) throws -> CommitPlan = { view in
       try self.plan(writes, as: caller, view)
@@ -165,7 +168,7 @@ extension FirestoreDatabase {
   }
 
   /// Commits one write of type update and returns the resulting document.
-  func update(_ write: Write, as caller: Caller) async throws -> StoredDocument {
+  func update(_ write: Write, as caller: Principal) async throws -> StoredDocument {
     let document = Guarded<StoredDocument?>(nil)
     let outcome = await outcome { completion in
       let call = CommitCall(completion)
@@ -200,6 +203,11 @@ extension FirestoreDatabase {
         attempt.completion(
           .success(CommitResponse(writeResults: committed.result, commitTime: committed.version.timestamp)))
       case .failure(let blocked as Blocked): self.wait(for: blocked.footprint, attempt)
+      case .failure(let error as StoreError) where error.code == .conflict && attempt.reads != nil:
+        var decided = attempt
+        decided.reads = nil
+        decided.isConflicting = true
+        self.attempt(decided)
       case .failure(let error): attempt.completion(.failure(FirestoreError(error)))
       }
     }
@@ -223,6 +231,7 @@ extension FirestoreDatabase {
   /// Plans a commit and writes it, in the sequencer.
   private func sequence(_ attempt: Attempt, _ view: any SequencedTransaction) throws -> [WriteResult] {
     let plan = try attempt.plan(view)
+    if attempt.isConflicting { throw LockTable.contention }
     guard locks.enter(plan.footprint, as: attempt.writer, for: attempt.owner) else {
       throw Blocked(footprint: plan.footprint)
     }
@@ -234,13 +243,20 @@ extension FirestoreDatabase {
   }
 
   /// Applies writes and authorizes them.
-  func plan(_ writes: [Write], as caller: Caller, _ view: any SequencedTransaction) throws -> CommitPlan {
-    let needsDecisions = !policy.allowsEverything(caller)
+  func plan(_ writes: [Write], as caller: Principal, _ view: any SequencedTransaction) throws -> CommitPlan {
+    let pinned = policies.current
+    let caller = caller.acting(in: name.project)
+    let needsDecisions = !pinned.allowsEverything(caller)
     var plan = CommitPlan(
       view, indexes.current, options.limits, costBudget: CommitCostBudget(limit: options.maximumCommitCost),
-      recordsAccessChecks: needsDecisions)
+      needsDecisions: needsDecisions)
     try plan.apply(writes)
-    if needsDecisions { try plan.authorise(caller, policy) }
+    if needsDecisions {
+      try decide(AuthorizedOperation(caller: caller, operation: .commit(plan.netWrites), policy: pinned)) {
+        plan.documentView
+      }
+      try plan.throwFailure()
+    }
     try plan.finish()
     precondition(plan.results.count == writes.count, "invariant: a commit has a result for each write")
     return plan

@@ -8,17 +8,21 @@
   import Darwin
 #endif
 
-/// A monotonic clock in microseconds. It does not order commits: versions come from the store.
+/// A clock in microseconds. It does not order commits: versions come from the store.
 public protocol EngineClock: Sendable {
   /// Microseconds since a fixed point; never decreases.
   func now() -> UInt64
+
+  /// The wall clock's time, in microseconds since 1970: `request.time` of reads, and the time at which credentials
+  /// expire. It may jump.
+  func wallTime() -> Int64
 
   /// Returns when `now()` reaches `deadline`; immediately if the deadline has passed.
   /// - Throws: `CancellationError` if the task is cancelled first.
   func sleep(until deadline: UInt64) async throws
 }
 
-/// The machine's monotonic clock.
+/// The machine's clock.
 public struct SystemClock: EngineClock {
   /// Makes the clock.
   public init() {}
@@ -28,6 +32,13 @@ public struct SystemClock: EngineClock {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return UInt64(time.tv_sec) &* 1_000_000 &+ UInt64(time.tv_nsec) / 1000
+  }
+
+  /// The machine's time of day.
+  public func wallTime() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
   }
 
   /// Sleeps until the deadline.

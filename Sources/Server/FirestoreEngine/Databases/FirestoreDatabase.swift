@@ -1,5 +1,6 @@
 // One open database: its rows, locks, transactions and listeners.
 
+import Access
 import FirestoreModel
 import Locking
 import OrderedStore
@@ -8,7 +9,10 @@ import OrderedStore
 final class FirestoreDatabase: Sendable {
   let name: DatabaseName
   let rows: any OrderedDatabase
-  let policy: any AccessPolicy
+  /// The access policy, which may be replaced at any time.
+  let policies: PolicySlot<FirestoreAccess>
+  /// Signs page tokens and transaction tokens.
+  let signer: TokenSigner
   let options: FirestoreEngine.Options
   let locks: LockTable
   let transactions: TransactionTable
@@ -23,12 +27,13 @@ final class FirestoreDatabase: Sendable {
   private let nextWriter = Guarded<UInt64>(1)
 
   init(
-    name: DatabaseName, rows: any OrderedDatabase, policy: any AccessPolicy,
+    name: DatabaseName, rows: any OrderedDatabase, policies: PolicySlot<FirestoreAccess>, signer: TokenSigner,
     options: FirestoreEngine.Options, sortMemory: SortMemoryBudget
   ) {
     self.name = name
     self.rows = rows
-    self.policy = policy
+    self.policies = policies
+    self.signer = signer
     self.options = options
     self.sortMemory = sortMemory
     // The two tables call each other. The lock table marks transactions that lose their locks, and the
@@ -40,12 +45,13 @@ final class FirestoreDatabase: Sendable {
       table.withLock { $0 }?.markAborted(owner)
     }
     let transactions = TransactionTable(
-      name: name, epoch: UInt64.random(in: .min ... .max), clock: options.clock, limits: options.limits
+      name: name, epoch: UInt64.random(in: .min ... .max), signer: signer, clock: options.clock,
+      limits: options.limits
     ) { [weak locks] owner in locks?.release(owner) }
     table.withLock { $0 = transactions }
     self.locks = locks
     self.transactions = transactions
-    hub = WatchHub(rows, options)
+    hub = WatchHub(rows, policies, options)
     indexes = IndexMaintainer(name, rows, options)
   }
 

@@ -4,6 +4,7 @@
 // reads, so it reads the newest durable version. The locked documents and ranges cannot change until the
 // transaction ends or loses its locks.
 
+import Access
 import FirestoreModel
 import OrderedStore
 
@@ -35,7 +36,7 @@ extension FirestoreDatabase {
   /// Begins a read: determines the version that it reads, and its transaction.
   /// - Throws: INVALID_ARGUMENT or ABORTED for a token that the caller does not own or whose
   ///   transaction has ended, PERMISSION_DENIED if the caller may not begin the requested transaction.
-  func beginRead(_ consistency: ReadConsistency, as caller: Caller) async throws -> ReadSession {
+  func beginRead(_ consistency: ReadConsistency, as caller: Principal) async throws -> ReadSession {
     switch consistency {
     case .latest:
       _ = await recentVersion()
@@ -59,8 +60,8 @@ extension FirestoreDatabase {
 
   /// Begins a transaction. A transaction without locks reads the snapshot that exists when it begins, or the
   /// requested read time.
-  func begin(_ options: TransactionOptions, as caller: Caller) async throws -> [UInt8] {
-    try await authoriseTransaction(as: caller)
+  func begin(_ options: TransactionOptions, as caller: Principal) async throws -> [UInt8] {
+    try await authoriseWithoutData(caller, .transaction)
     var snapshot: Version?
     switch options {
     case .readOnly(let time?): snapshot = try await version(at: time)
@@ -69,15 +70,6 @@ extension FirestoreDatabase {
     case .readWrite: break
     }
     return try transactions.begin(options, snapshot: snapshot, as: caller)
-  }
-
-  /// Checks with the access policy that the caller may use transactions.
-  /// - Throws: the policy's denial.
-  func authoriseTransaction(as caller: Caller) async throws {
-    guard !policy.allowsEverything(caller) else { return }
-    try await rows.read(at: nil) { view in
-      _ = try self.authorise(caller, .transact(self.name), in: view)
-    }
   }
 
   /// The version of a read time.
@@ -181,32 +173,16 @@ extension FirestoreDatabase {
   }
 
   /// Ends a failed read. If the read began its transaction, the transaction ends too, since the client never
-  /// receives its token.
-  func failRead(_ session: ReadSession) {
+  /// receives its token. If the read was denied, its transaction loses its locks, so that a denied read delays no other
+  /// request.
+  func failRead(_ session: ReadSession, _ error: any Error) {
     endRead(session)
+    if session.locks != nil, let owner = session.transaction?.owner, FirestoreDatabase.isDenial(error) {
+      transactions.markAborted(owner)
+      locks.release(owner)
+    }
     if session.newToken != nil, let owner = session.transaction?.owner {
       transactions.end(owner, as: .failed)
     }
   }
-
-  /// Asks the access policy whether a read is allowed. Called inside the read, at its version.
-  /// - Throws: the policy's denial.
-  func authorise(
-    _ caller: Caller, _ operation: AccessOperation, found: StoredDocument? = nil, in view: any ReadView
-  ) throws -> AccessDecision {
-    guard !policy.allowsEverything(caller) else { return .allowed }
-    let decision = try policy.decide(
-      caller, operation, before: found, after: nil, view: ReadAccessView(view: view))
-    if let denial = decision.denial { throw denial }
-    return decision
-  }
-}
-
-/// The documents that a policy may read during a read.
-struct ReadAccessView: AccessView {
-  let view: any ReadView
-
-  func document(_ name: DocumentName) throws -> StoredDocument? { try view.document(name) }
-  func documentAfter(_ name: DocumentName) throws -> StoredDocument? { try view.document(name) }
-  var time: Timestamp { view.version.timestamp }
 }

@@ -5,6 +5,7 @@
 //     groups      03 | collection id | complete path, segment by segment   -> nothing
 //     composites  04 | number of the index | …                             -> see CompositeIndex
 //     indexing    05                                                       -> the index state: see IndexState
+//     token key   06                                                       -> the key of TokenSigner
 //
 // `IndexKeyEncoder` encodes the parts. An encoded segment begins with 02 (a number) or 03 (a string). A path
 // ends with 01, which sorts before every segment. Therefore the rows of one collection's documents are
@@ -29,6 +30,8 @@ enum FirestoreKeyLayout {
   static let composites: UInt8 = 0x04
   /// The row with the index state.
   static let indexing: Key = [0x05]
+  /// The row with the key that signs tokens.
+  static let tokenKey: Key = [0x06]
 
   /// The part of a field's value that an index entry contains.
   enum EntryKind: UInt8 {

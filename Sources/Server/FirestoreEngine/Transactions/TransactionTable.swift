@@ -1,9 +1,10 @@
 // The open transactions of one database with their reads, and the remembered outcomes of ended transactions.
 //
 // Invariant: a transaction is in exactly one phase. Only an active transaction reads or commits, and ending
-// it releases its locks. A token is valid for its owner alone. A transaction's lease limits its idle time and
+// it releases its locks. A token is valid for its owner only. A transaction's lease limits its idle time and
 // its total time (`EngineLimits`). When the lease expires, the transaction ends.
 
+import Access
 import FirestoreModel
 import Locking
 import OrderedStore
@@ -39,7 +40,6 @@ final class TransactionTable: Sendable {
 
   struct Entry {
     var transaction: OpenTransaction
-    var tokenOwner: TransactionOwner
     var reads = TransactionReads()
     var phase: Phase
     var began: UInt64
@@ -60,7 +60,6 @@ final class TransactionTable: Sendable {
   struct Ended {
     var phase: Phase
     var age: UInt64
-    var tokenOwner: TransactionOwner
   }
 
   struct State {
@@ -76,6 +75,7 @@ final class TransactionTable: Sendable {
 
   private let name: DatabaseName
   private let epoch: UInt64
+  private let signer: TokenSigner
   private let clock: any EngineClock
   private let lease: Lease
   private let maximumOpen: Int
@@ -84,11 +84,12 @@ final class TransactionTable: Sendable {
   private let release: @Sendable (LockTable.Owner) -> Void
 
   init(
-    name: DatabaseName, epoch: UInt64, clock: any EngineClock, limits: EngineLimits,
+    name: DatabaseName, epoch: UInt64, signer: TokenSigner, clock: any EngineClock, limits: EngineLimits,
     release: @escaping @Sendable (LockTable.Owner) -> Void
   ) {
     self.name = name
     self.epoch = epoch
+    self.signer = signer
     self.clock = clock
     lease = Lease(idle: limits.transactionIdleTimeout, total: limits.transactionTimeout)
     maximumOpen = limits.maximumOpenTransactions
@@ -102,8 +103,8 @@ final class TransactionTable: Sendable {
 
   /// Begins a transaction and returns its token.
   /// - Throws: INVALID_ARGUMENT for an invalid `retry_transaction`, RESOURCE_EXHAUSTED if too many are open.
-  func begin(_ options: TransactionOptions, snapshot: Version?, as caller: Caller) throws -> [UInt8] {
-    let tokenOwner = TransactionOwner(caller)
+  func begin(_ options: TransactionOptions, snapshot: Version?, as caller: Principal) throws -> [UInt8] {
+    let tokenOwner = TokenOwner(caller, in: name)
     var predecessor: LockTable.Owner?
     var mode = TransactionMode.readOnly
     if case .readWrite(let retrying, let concurrency) = options {
@@ -126,13 +127,12 @@ final class TransactionTable: Sendable {
       let transaction = OpenTransaction(
         owner: owner, mode: mode, snapshot: snapshot, predecessor: isLive ? predecessor : nil)
       state.open[id] = Entry(
-        transaction: transaction, tokenOwner: tokenOwner, phase: .active, began: now, lease: lease,
-        lastUse: now)
+        transaction: transaction, phase: .active, began: now, lease: lease, lastUse: now)
       defer { state.isSweeping = true }
       return (id, !state.isSweeping)
     }
     if startSweeper { sweep() }
-    return TransactionToken(epoch: epoch, id: id, in: name).bytes
+    return TransactionToken(epoch: epoch, id: id, in: name).bytes(signer, for: tokenOwner)
   }
 
   /// The earlier attempt that a new transaction retries; nil if the table no longer remembers the attempt.
@@ -140,7 +140,7 @@ final class TransactionTable: Sendable {
   /// This does not end the attempt. The Python SDK stores the transaction id in the decorated function, so
   /// threads that share the function may name each other's open transactions here. The attempt ends only if
   /// it blocks the retry's reads.
-  private func predecessor(_ token: [UInt8], _ tokenOwner: TransactionOwner) throws -> LockTable.Owner? {
+  private func predecessor(_ token: [UInt8], _ tokenOwner: TokenOwner) throws -> LockTable.Owner? {
     guard let id = try issued(token, to: tokenOwner) else { return nil }
     return state.withLock { state in
       state.open[id]?.transaction.owner ?? state.ended[id].map { LockTable.Owner(id: id, age: $0.age) }
@@ -150,18 +150,13 @@ final class TransactionTable: Sendable {
   /// The id in a token that this process issued to the owner for this database; nil for a token of an earlier
   /// process.
   /// - Throws: INVALID_ARGUMENT for a token that was never issued, or was issued to another caller.
-  private func issued(_ bytes: [UInt8], to tokenOwner: TransactionOwner) throws(FirestoreError) -> UInt64? {
+  private func issued(_ bytes: [UInt8], to tokenOwner: TokenOwner) throws(FirestoreError) -> UInt64? {
     guard let token = TransactionToken(bytes) else { throw TransactionTable.invalid }
     let own = TransactionToken(epoch: token.epoch, id: token.id, in: name)
     guard token.project == own.project else { throw TransactionTable.invalid }
     guard token.database == own.database else { throw FirestoreError.aborted(TransactionTable.expired) }
+    guard TransactionToken.isAuthentic(bytes, signer, for: tokenOwner) else { throw TransactionTable.invalid }
     guard token.epoch == epoch else { return nil }
-    let isOwners = state.withLock { state in
-      guard token.id > 0, token.id < state.next else { return false }
-      return (state.open[token.id]?.tokenOwner ?? state.ended[token.id]?.tokenOwner ?? tokenOwner)
-        == tokenOwner
-    }
-    guard isOwners else { throw TransactionTable.invalid }
     return token.id
   }
 
@@ -169,8 +164,8 @@ final class TransactionTable: Sendable {
 
   /// Begins a request of an active transaction. The idle timeout pauses until `endRequest`.
   /// - Throws: for an ended transaction, the error that Firestore returns for the way it ended.
-  func beginRequest(_ token: [UInt8], toCommit: Bool, as caller: Caller) throws -> OpenTransaction {
-    guard let id = try issued(token, to: TransactionOwner(caller)) else {
+  func beginRequest(_ token: [UInt8], toCommit: Bool, as caller: Principal) throws -> OpenTransaction {
+    guard let id = try issued(token, to: TokenOwner(caller, in: name)) else {
       throw FirestoreError.aborted(TransactionTable.expired)
     }
     expire(id)
@@ -287,8 +282,8 @@ final class TransactionTable: Sendable {
 
   /// Ends a transaction of the caller whose commit failed before it reached the table. Ignores ended
   /// transactions, those with a commit in progress, and those of other callers.
-  func fail(_ token: [UInt8], as caller: Caller) {
-    guard let id = try? issued(token, to: TransactionOwner(caller)) else { return }
+  func fail(_ token: [UInt8], as caller: Principal) {
+    guard let id = try? issued(token, to: TokenOwner(caller, in: name)) else { return }
     let owner: LockTable.Owner? = state.withLock { state in
       guard let entry = state.open[id], entry.phase == .active else { return nil }
       state.end(id, as: .failed)
@@ -299,8 +294,8 @@ final class TransactionTable: Sendable {
 
   /// Rolls a transaction back.
   /// - Throws: ABORTED if it has committed or expired, INVALID_ARGUMENT if it was never issued to the caller.
-  func rollBack(_ token: [UInt8], as caller: Caller) throws {
-    guard let id = try issued(token, to: TransactionOwner(caller)) else {
+  func rollBack(_ token: [UInt8], as caller: Principal) throws {
+    guard let id = try issued(token, to: TokenOwner(caller, in: name)) else {
       throw FirestoreError.aborted(TransactionTable.expired)
     }
     expire(id)
@@ -424,7 +419,7 @@ extension TransactionTable.State {
     guard let entry = open.removeValue(forKey: id) else { return }
     readBytes -= entry.reads.bytes
     ended[id] = TransactionTable.Ended(
-      phase: phase, age: entry.transaction.owner.age, tokenOwner: entry.tokenOwner)
+      phase: phase, age: entry.transaction.owner.age)
     endedOrder.append(id)
     while endedOrder.count - endedStart > EngineLimits.maximumEndedTransactions {
       ended[endedOrder[endedStart]] = nil

@@ -17,6 +17,8 @@ struct ActiveTarget {
   var heldBytes: Int { 2 * bytes + 1_024 + (projection?.heldBytes ?? 0) }
   /// Documents that the access policy read to permit this target. Their changes may revoke the permission.
   var dependencies: Set<ResourcePath> = []
+  /// Whether the access policy read the time to permit this target.
+  var dependsOnTime = false
   /// The part of the query's matches that limit and offset make visible; nil if all are visible.
   var window: ResultWindow?
   private let documents: Set<ResourcePath>

@@ -4,6 +4,7 @@
 // document, and all window boundaries are adjusted (see `ResultWindow`). Therefore one response per document
 // can serve all targets.
 
+import Access
 import FirestoreModel
 import OrderedStore
 
@@ -111,7 +112,7 @@ extension WatchWorker {
     _ snapshot: consuming SnapshotResponses, _ version: Version, _ stream: WatchStream
   ) async throws -> Bool {
     guard !snapshot.isEmpty else { return false }
-    let hiding = !stream.database.policy.allowsEverything(stream.caller)
+    let hiding = !stream.database.policies.current.allowsEverything(stream.caller)
     try await emit(try snapshot.responses(at: version.timestamp, hiding: hiding), stream)
     return true
   }

@@ -1,5 +1,6 @@
 // Loads a target's initial documents: all of them, or the changes since a resume token.
 
+import Access
 import FirestoreModel
 import OrderedStore
 
@@ -12,8 +13,12 @@ extension WatchWorker {
   ) async throws {
     var version = version
     while true {
-      let found = try await authorise(selection, at: version, stream)
-      let new = found.subtracting(target.dependencies)
+      let decision = try await authorise(selection, at: version, stream)
+      let new = Set(decision.dependencies.map(\.path)).subtracting(target.dependencies)
+      if decision.dependsOnTime {
+        target.dependsOnTime = true
+        targets[target.id]?.dependsOnTime = true
+      }
       if new.isEmpty { return }
       target.dependencies.formUnion(new)
       targets[target.id]?.dependencies.formUnion(new)
@@ -25,28 +30,20 @@ extension WatchWorker {
     }
   }
 
-  /// Asks the policy whether the stream's caller may listen to a selection. Returns the documents that the
-  /// decision depends on.
+  /// Asks the policy in force whether the stream's caller may listen to a selection.
+  /// - Throws: the policy's denial.
   private func authorise(
     _ selection: WatchSelection, at version: Version, _ stream: WatchStream
-  ) async throws -> Set<ResourcePath> {
+  ) async throws -> FirestoreDecision {
     let database = stream.database
-    let caller = stream.caller
-    guard !database.policy.allowsEverything(caller) else { return [] }
-    let dependencies = try await database.rows.read(at: version) { view in
+    let operation: FirestoreOperation =
       switch selection {
-      case .query(let query):
-        return try database.authorise(caller, .query(query.query), in: view).dependencies
-      case .documents(let names):
-        var dependencies: [DocumentName] = []
-        for name in names {
-          let found = try view.document(name)
-          dependencies += try database.authorise(caller, .get(name), found: found, in: view).dependencies
-        }
-        return dependencies
+      case .query(let query): .list(ListedQuery(query.query, isListen: true))
+      case .documents(let names): .get(names)
       }
-    }
-    return Set(dependencies.map(\.path))
+    let authorised = database.pin(stream.caller, operation)
+    if authorised.isAllowed { return .allowed }
+    return try await database.rows.read(at: version) { view in try database.authorise(authorised, in: view) }
   }
 
   /// Sends a new target's documents: all, or the changes since `start`.

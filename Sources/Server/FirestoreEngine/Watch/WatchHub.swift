@@ -8,6 +8,7 @@
 // Therefore the target's documents at that version, plus all changes that are buffered later, miss and repeat
 // nothing.
 
+import Access
 import FirestoreModel
 import Locking
 import OrderedStore
@@ -26,11 +27,14 @@ final class WatchHub: Sendable {
   private let rows: any OrderedDatabase
   private let clock: any EngineClock
   private let heartbeatInterval: UInt64
-  // The subscription is set once, before the hub is shared.
+  // The subscription and the observation are set once, before the hub is shared.
   private let subscription = Guarded<(any LogSubscription)?>(nil)
+  private let observation = Guarded<PolicyObservation?>(nil)
   private let state: Guarded<State>
 
-  init(_ rows: any OrderedDatabase, _ options: FirestoreEngine.Options) {
+  init(
+    _ rows: any OrderedDatabase, _ policies: PolicySlot<FirestoreAccess>, _ options: FirestoreEngine.Options
+  ) {
     self.rows = rows
     clock = options.clock
     heartbeatInterval = options.heartbeatInterval
@@ -38,6 +42,8 @@ final class WatchHub: Sendable {
     let following = rows.follow { [weak self] record in self?.publish(record) }
     subscription.withLock { $0 = following }
     state.withLock { $0.published = max($0.published, following.startsAfter) }
+    let observing = policies.observe { [weak self] in self?.replacePolicy() }
+    observation.withLock { $0 = observing }
   }
 
   deinit { subscription.withLock { $0 }?.cancel() }
@@ -83,6 +89,18 @@ final class WatchHub: Sendable {
 
   /// Removes a stream. The caller has unregistered its targets.
   func remove(_ stream: WatchStream) { state.withLock { $0.streams[ObjectIdentifier(stream)] = nil } }
+
+  /// Lets every stream decide its targets again.
+  private func replacePolicy() {
+    for stream in state.withLock({ Array($0.streams.values) }) { stream.replacePolicy() }
+  }
+
+  /// Ends the streams of callers whose credentials are no longer valid.
+  func revoke(_ isRevoked: (Principal) -> Bool, with error: FirestoreError) {
+    for stream in state.withLock({ Array($0.streams.values) }) where isRevoked(stream.caller) {
+      stream.revoke(with: error)
+    }
+  }
 
   /// Ends all streams.
   func close() {
@@ -176,12 +194,18 @@ final class WatchHub: Sendable {
         next = clock.now() + heartbeatInterval / 4
         let due = hub.dueForHeartbeat()
         guard let due else { return }
+        // A stream whose credentials have expired sends nothing, but it must also end while nothing changes.
+        for stream in hub.expiredStreams() { stream.revoke(with: WatchStream.expired) }
         // A store that cannot write cannot reserve a version. Streams then stay silent, and clients
         // reconnect.
         guard !due.isEmpty, (try? await hub.advance()) != nil else { continue }
         for stream in due { stream.requestHeartbeat() }
       }
     }
+  }
+
+  private func expiredStreams() -> [WatchStream] {
+    state.withLock { Array($0.streams.values) }.filter(\.hasExpired)
   }
 
   /// The streams to which nothing was sent for three quarters of the heartbeat interval. Returns nil if there

@@ -10,6 +10,7 @@
 // Invariant: the mailbox is bounded. If too many changes wait, `BufferedChanges` drops their details. If too
 // many commands wait, the stream ends with an error.
 
+import Access
 public import FirestoreModel
 import Locking
 import OrderedStore
@@ -52,31 +53,42 @@ public final class WatchStream: Sendable {
     var heldCommandBytes = 0
     var buffered: BufferedChanges
     var isHeartbeatRequested = false
+    /// Whether the access policy was replaced, so that all targets have to be decided again.
+    var isPolicyReplaced = false
     var isRunning = false
     var isClosed = false
     var failure: FirestoreError?
     var lastSent: UInt64
     var hasTargets = false
     var targetBytes = 0
+
+    /// Discards commands and changes.
+    mutating func discard() {
+      commands = []
+      commandBytes = 0
+      heldCommandBytes = 0
+      _ = buffered.take()
+    }
   }
 
   let database: FirestoreDatabase
   let hub: WatchHub
-  let caller: Caller
+  /// The caller as it acts in the database's project.
+  let caller: Principal
   let output: any WatchOutput
   private let mailbox: Guarded<Mailbox>
   private let worker: WatchWorker
 
-  init(_ database: FirestoreDatabase, _ hub: WatchHub, _ caller: Caller, _ output: any WatchOutput) {
+  init(_ database: FirestoreDatabase, _ hub: WatchHub, _ caller: Principal, _ output: any WatchOutput) {
     self.database = database
     self.hub = hub
-    self.caller = caller
+    self.caller = caller.acting(in: database.name.project)
     self.output = output
     mailbox = Guarded(
       Mailbox(
         buffered: BufferedChanges(database.options.watchBufferLimits), lastSent: database.options.clock.now())
     )
-    worker = WatchWorker()
+    worker = WatchWorker(policyVersion: database.policies.current.version)
   }
 
   // MARK: Commands
@@ -116,6 +128,29 @@ public final class WatchStream: Sendable {
     mailbox.withLock { if $0.failure == nil { $0.failure = error } }
     wake()
   }
+
+  /// Ends the stream with an error at once. Queued commands and changes are discarded.
+  func revoke(with error: FirestoreError) {
+    mailbox.withLock { mailbox in
+      mailbox.discard()
+      mailbox.failure = error
+    }
+    wake()
+  }
+
+  /// Decides all targets again, since the access policy was replaced.
+  func replacePolicy() {
+    mailbox.withLock { $0.isPolicyReplaced = true }
+    wake()
+  }
+
+  /// Whether the caller's credentials have expired.
+  var hasExpired: Bool {
+    caller.expiry != nil && caller.hasExpired(at: database.options.clock.wallTime())
+  }
+
+  /// The error of a stream whose caller's credentials have expired. Clients listen again with a fresh token.
+  static let expired = FirestoreError.unauthenticated("The credentials of this stream have expired.")
 
   private func enqueue(_ command: Command) {
     let heldBytes = command.heldBytes
@@ -190,7 +225,10 @@ public final class WatchStream: Sendable {
         return .command(command)
       }
       if let failure = mailbox.failure { return .failure(failure) }
-      if !mailbox.buffered.isEmpty || mailbox.isHeartbeatRequested { return .snapshot }
+      if !mailbox.buffered.isEmpty || mailbox.isHeartbeatRequested || mailbox.isPolicyReplaced {
+        mailbox.isPolicyReplaced = false
+        return .snapshot
+      }
       mailbox.isRunning = false
       return .nothing
     }
@@ -223,10 +261,7 @@ public final class WatchStream: Sendable {
   func markClosed() {
     mailbox.withLock { mailbox in
       mailbox.isClosed = true
-      mailbox.commands = []
-      mailbox.commandBytes = 0
-      mailbox.heldCommandBytes = 0
-      _ = mailbox.buffered.take()
+      mailbox.discard()
     }
   }
 }

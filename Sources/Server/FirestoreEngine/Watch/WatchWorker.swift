@@ -3,8 +3,10 @@
 //
 // Invariant: a client that applies all sent and buffered responses has the targets' results at the version
 // `cursor`. This version never decreases. A global NO_CHANGE is sent only after the CURRENT of every added
-// target.
+// target. Nothing is sent after the caller's credentials have expired. Changes of a commit are sent only after every
+// target was decided by the access policy in force when the commit was taken.
 
+import Access
 import FirestoreModel
 import OrderedStore
 
@@ -24,6 +26,10 @@ actor WatchWorker {
   private var owesSnapshot = false
   private var serverNumbersTargets: Bool?
   private var nextID: Int32 = 1
+  /// The version of the access policy that has decided all targets.
+  private var policyVersion: UInt64
+
+  init(policyVersion: UInt64) { self.policyVersion = policyVersion }
 
   /// Runs until the mailbox is empty.
   func run(_ stream: WatchStream) async {
@@ -44,6 +50,9 @@ actor WatchWorker {
       } catch let error as OutputClosed {
         _ = error
         return await finish(stream)
+      } catch is Expired {
+        await finish(stream)
+        return await stream.output.fail(WatchStream.expired)
       } catch let error as StoreError where error.code == .versionTooOld {
         // The client read so slowly that the store has deleted the history after `cursor`. The client may
         // listen again.
@@ -58,6 +67,9 @@ actor WatchWorker {
 
   /// Thrown when the output is closed.
   struct OutputClosed: Error {}
+
+  /// Thrown instead of sending after the caller's credentials have expired.
+  struct Expired: Error {}
 
   private func finish(_ stream: WatchStream) async {
     stream.markClosed()
@@ -95,6 +107,7 @@ actor WatchWorker {
     buffer = []
     bufferBytes = 0
     if stream.isClosed { throw OutputClosed() }
+    if stream.hasExpired { throw Expired() }
     do { try await stream.output.send(batch) } catch { throw OutputClosed() }
     stream.recordSend(hasTargets: !targets.isEmpty)
   }
@@ -201,7 +214,9 @@ actor WatchWorker {
       try await load(&target, request, from: start, at: version, stream)
     } catch {
       stream.hub.unregister(selection, dependencies: target.dependencies, registration)
-      if error is OutputClosed || (error as? StoreError)?.code == .versionTooOld { throw error }
+      if error is OutputClosed || error is Expired || (error as? StoreError)?.code == .versionTooOld {
+        throw error
+      }
       return try await reject(id, FirestoreError(error), stream)
     }
     targets[id] = target
@@ -266,6 +281,8 @@ actor WatchWorker {
 
   private func sendSnapshot(_ stream: WatchStream) async throws {
     let sendsHeartbeat = stream.consumeHeartbeat()
+    // The decisions about all targets need a version that the store still has.
+    if stream.database.policies.current.version != policyVersion { await stream.hub.refresh() }
     let (version, waiting, _) = stream.hub.takeChanges(stream)
     try await apply(waiting, upTo: version, stream)
     if sendsHeartbeat { owesSnapshot = true }
@@ -279,6 +296,7 @@ actor WatchWorker {
     precondition(version >= cursor, "invariant: a stream's snapshots are in order")
     defer { cursor = version }
     guard !targets.isEmpty else { return }
+    try await redecide(version, stream)
     let changes: PendingChanges
     switch waiting {
     case .changes(let matches):
@@ -304,11 +322,28 @@ actor WatchWorker {
     }
   }
 
+  /// Repeats the policy's decision for every target if the policy was replaced, otherwise for those whose permission
+  /// depends on the time. Removes denied targets.
+  private func redecide(_ version: Version, _ stream: WatchStream) async throws {
+    let current = stream.database.policies.current
+    let isReplaced = current.version != policyVersion
+    policyVersion = current.version
+    guard !current.allowsEverything(stream.caller) else { return }
+    for id in targets.keys.sorted() {
+      guard var target = targets[id], isReplaced || target.dependsOnTime else { continue }
+      do {
+        try await authorizeTarget(&target, target.selection, at: version, stream)
+      } catch {
+        try await revoke(id, error, stream)
+      }
+    }
+  }
+
   /// Repeats the policy's decision for every target whose permission depends on a changed document, and
   /// removes denied targets.
   private func reauthorize(_ changes: PendingChanges, _ version: Version, _ stream: WatchStream) async throws
   {
-    guard !stream.database.policy.allowsEverything(stream.caller) else { return }
+    guard !stream.database.policies.current.allowsEverything(stream.caller) else { return }
     for target in targets.values {
       let named = changes.named(by: target)
       guard !named.isEmpty else { continue }

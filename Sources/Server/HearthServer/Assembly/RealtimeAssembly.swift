@@ -1,6 +1,7 @@
 // The Realtime Database assembly makes the parts of a server's Realtime Database: its engine, its access
-// policy and its endpoint.
+// policies and its endpoint.
 
+import Access
 import Logging
 import OrderedStore
 import Ports
@@ -14,15 +15,23 @@ struct RealtimeAssembly: Sendable {
   let protocols: PortProtocols
 
   init(_ configuration: HearthConfiguration, store: any OrderedStore, limits: PortLimits, log: Logger) {
-    let policy: any AccessPolicy = configuration.emulator ? EmulatorPolicy() : ProductionPolicy()
+    let policy: any AccessPolicy<RealtimeAccess> = configuration.emulator ? OpenPolicy() : LockedPolicy()
     engine = RealtimeEngine(
-      store: store, policy: policy, limits: configuration.limits.realtime,
-      report: { log.error("\($0)") })
+      store: store, policies: PolicyDirectory(default: policy),
+      project: { [project = configuration.project] in Self.project(of: $0, default: project) },
+      limits: configuration.limits.realtime, report: { log.error("\($0)") })
     let endpoint = RealtimeEndpoint(
       engine: engine, authentication: configuration.emulator ? .emulator : .refuseAll,
       defaultNamespace: "\(configuration.project)-default-rtdb",
       limits: RealtimeEndpointLimits(data: configuration.limits.realtime), log: log)
     protocols = endpoint.protocols(limits)
+  }
+
+  /// The project of a namespace. `P` and `P-default-rtdb` belong to the project `P`, other names to the server's project.
+  private static func project(of namespace: String, default project: String) -> String {
+    let suffix = "-default-rtdb"
+    guard namespace != project, namespace.hasSuffix(suffix), namespace != suffix else { return project }
+    return String(namespace.dropLast(suffix.count))
   }
 
   /// Logs the databases whose rules are stored but not enforced.

@@ -207,7 +207,7 @@ extension RealtimeOutput {
     switch self {
     case .push(let push): push.estimatedSize
     case .response(_, .value(let node)): node.estimatedSize
-    case .response, .ended: 0
+    case .response, .authRevoked, .ended: 0
     }
   }
 }

@@ -60,7 +60,7 @@ struct OutboundQueue {
     // No push is coalesced across the start of its listen. The response does not name the listen's tag, so
     // this ends coalescing for all tags.
     case .response(_, .listening): coalescible = [:]
-    case .response, .ended: break
+    case .response, .authRevoked, .ended: break
     }
     bytes += Entry.output(output).bytes
     entries.append(.output(output))

@@ -63,6 +63,7 @@ struct EventStream {
       defer { bufferedEvents = ByteBuffer() }
       return .send(bufferedEvents, counted: bufferedEvents.readableBytes >= EncodedPush.minimumCountedBytes)
     case .response: return .nothing
+    case .authRevoked(let error): return isGranted ? .finish(Self.authRevoked) : .reject(RESTError(error))
     case .ended: return .finish(Self.cancel)
     }
   }

@@ -4,6 +4,7 @@
 //   1. The listen ends when the HTTP exchange ends, so nothing is written to an ended exchange.
 //   2. A slow client's unread bytes are limited. Beyond the limit its connection is closed.
 
+import Access
 import Logging
 import NIOCore
 import NIOHTTP1
@@ -51,7 +52,7 @@ final class EventStreamConnection: OutputReceiver {
   }
 
   /// Begins to listen.
-  func listen(_ database: RealtimeDatabase, as caller: Caller) {
+  func listen(_ database: RealtimeDatabase, as caller: Principal) {
     let sink = LoopSink(endpoint.sinkGroup(of: exchange.eventLoop), self)
     let connection = database.connect(as: caller, to: sink)
     self.sink = sink

@@ -1,5 +1,7 @@
 // A REST request, parsed from its head. The checks here need no database.
 
+import Access
+import JSON
 import NIOCore
 import NIOHTTP1
 import Ports
@@ -26,7 +28,7 @@ struct RESTRequest: Sendable {
   var method: Method
   var path: Path
   var namespace: String
-  var caller: Caller
+  var caller: Principal
   var query: QuerySpec?
   var isShallow = false
   var isExport = false
@@ -54,7 +56,7 @@ struct RESTRequest: Sendable {
     path = try Self.path(target, endpoint.limits.data)
     method = form == nil ? try Self.method(head, target) : .put
     namespace = endpoint.namespace(parameter: target["ns"], host: head.headers.first(name: "host"))
-    caller = .anonymous
+    caller = .nobody
     deadline = .now + .seconds(endpoint.limits.data.readSeconds)
     do throws(RealtimeError) {
       caller = try endpoint.authentication.caller(
@@ -161,10 +163,10 @@ struct RESTRequest: Sendable {
     _ target: RequestTarget
   ) throws(RealtimeError) -> RealtimeAuthentication.Override? {
     guard let text = target["auth_variable_override"] else { return nil }
-    guard let claims = try? Node(json: Array(text.utf8), .read) else {
-      throw RealtimeError(.failure, "auth_variable_override must be valid JSON")
-    }
-    return claims.isEmpty ? .nobody : .user(claims)
+    guard let variable = try? JSONValue(json: Array(text.utf8)),
+      let override = RealtimeAuthentication.Override(variable)
+    else { throw RealtimeError(.failure, "auth_variable_override must be a JSON object or null") }
+    return override
   }
 
   private mutating func readOutput(

@@ -19,8 +19,10 @@ struct RESTService: Sendable {
       let database = try await endpoint.engine.database(request.namespace)
       switch request.method {
       case .get: return try await get(request, database)
-      case .put: return try await put(request, try node(request.content(of: body)), database)
-      case .delete: return try await put(request, .empty, database)
+      case .put:
+        let content = try request.content(of: body)
+        return try await put(request, try node(content), sent: content, database)
+      case .delete: return try await put(request, .empty, sent: ByteBuffer(), database)
       case .post: return try await post(request, try node(body), database)
       case .patch: return try await patch(request, body, database)
       }
@@ -73,13 +75,15 @@ struct RESTService: Sendable {
   // MARK: Writing
 
   private func put(
-    _ request: RESTRequest, _ node: Node, _ database: RealtimeDatabase
+    _ request: RESTRequest, _ node: Node, sent body: ByteBuffer, _ database: RealtimeDatabase
   ) async throws -> HTTPResponse {
     var hash: String?
     try await request.checkSize(of: [(.root, node)], in: database)
     if case .ifMatch(let tag) = request.condition { hash = tag == RESTRequest.nullETag ? "" : tag }
     switch try await database.set(request.path, to: node, ifHash: hash, as: request.caller) {
-    case .written(let written):
+    // The result would reveal stored data that the caller may not read.
+    case .written(nil): return finish(request, echo(request, body))
+    case .written(let written?):
       var response = value(request) { $0.node(written, .plain) }
       if request.wantsETag { response.add(etag: written.etag) }
       return finish(request, response)
@@ -123,10 +127,7 @@ struct RESTService: Sendable {
       try await request.checkSize(of: changes, in: database)
       if !changes.isEmpty { _ = try await database.update(request.path, changes, as: request.caller) }
     }
-    let echo = body.withUnsafeReadableBytes { raw in
-      (try? JSONValue(json: raw, limits: endpoint.limits.data.json)) ?? .null
-    }
-    return finish(request, value(request) { $0.write(echo) })
+    return finish(request, echo(request, body))
   }
 
   private func node(_ body: ByteBuffer) throws -> Node {
@@ -143,6 +144,14 @@ struct RESTService: Sendable {
   }
 
   // MARK: Output
+
+  /// The body of the request as its response.
+  private func echo(_ request: RESTRequest, _ body: ByteBuffer) -> HTTPResponse {
+    let sent = body.withUnsafeReadableBytes { raw in
+      (try? JSONValue(json: raw, limits: endpoint.limits.data.json)) ?? .null
+    }
+    return value(request) { $0.write(sent) }
+  }
 
   private func value(_ request: RESTRequest, _ write: (inout JSONWriter) -> Void) -> HTTPResponse {
     var writer = JSONWriter(pretty: request.printing == .pretty)

@@ -1,6 +1,7 @@
 // A write size limit rejects writes that would take too long. The time is estimated as the number of values
 // that the write adds and replaces, divided by a rate that small machines reach.
 
+import Access
 import JSON
 import RealtimeEngine
 import RealtimeModel

@@ -3,6 +3,7 @@
 // Invariant: every request gets exactly one response. The engine responds to requests about data, the session
 // to requests about the connection.
 
+import Access
 import JSON
 import RealtimeEngine
 import RealtimeModel
@@ -46,7 +47,7 @@ extension RealtimeSession {
     case .unauthenticate:
       successMessages[number] = ServerResponse(number, .ok, .leaf(.string("unauthenticated"))).json()
       expectResponse()
-      connection.authenticate(.anonymous, request: number)
+      connection.authenticate(.nobody, request: number)
     case .appCheck, .dropAppCheck, .stats:
       reply(ServerResponse(number, .ok).json())
     case .unknown:
@@ -82,26 +83,25 @@ extension RealtimeSession {
     _ request: AuthenticateRequest, _ number: Int64, _ connection: RealtimeConnection
   ) {
     do throws(RealtimeError) {
-      let verified = try endpoint.authentication.verify(request.credential)
-      var caller = verified.caller
-      if caller == .administrator, let override = request.override {
-        caller = try endpoint.authentication.caller(
-          credential: request.credential, override: .init(override))
-      }
+      let verified = try endpoint.authentication.caller(credential: request.credential)
+      let caller =
+        try request.override.map { override throws(RealtimeError) in
+          try endpoint.authentication.caller(credential: request.credential, override: .init(override))
+        } ?? verified
       successMessages[number] = ServerResponse.json(number, .ok) { writer in
         writer.beginObject()
         writer.key("auth")
-        writer.node(verified.claims)
+        writer.node(verified.user?.claims.node ?? .empty)
         writer.key("expires")
-        writer.int(verified.expires)
+        writer.int(verified.claimedExpiry)
         writer.endObject()
       }
       expectResponse()
       connection.authenticate(caller, request: number)
     } catch {
-      // After this error the client closes the connection. Until then its requests run as anonymous, not with
+      // After this error the client closes the connection. Until then its requests run as nobody, not with
       // the previous credential.
-      connection.authenticate(.anonymous, request: nil)
+      connection.authenticate(.nobody, request: nil)
       reply(ServerResponse(number, error).json())
     }
   }
@@ -133,7 +133,8 @@ extension RealtimeAuthentication.Override {
   fileprivate init(_ override: AuthenticateRequest.Override) {
     switch override {
     case .nobody: self = .nobody
-    case .variable(let value): self = .user((try? Node(json: value.json(), .read)) ?? .empty)
+    // A value that is no object identifies nobody.
+    case .variable(let value): self = Self(value) ?? .nobody
     }
   }
 }

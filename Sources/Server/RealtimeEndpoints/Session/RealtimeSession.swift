@@ -11,6 +11,7 @@
 //   2. The number and the bytes of unanswered requests are known, so that a transport can stop reading.
 //   3. The session is confined to one event loop. After `end()` nothing reaches the transport.
 
+import Access
 import JSON
 import Logging
 import NIOCore
@@ -62,7 +63,7 @@ final class RealtimeSession {
     let sink = LoopSink(endpoint.sinkGroup(of: eventLoop), self)
     self.sink = sink
     if let lastSession { database.takeOver(session: lastSession) }
-    let connection = database.connect(as: .anonymous, to: sink)
+    let connection = database.connect(as: .nobody, to: sink)
     self.connection = connection
     return connection.session
   }
@@ -156,6 +157,7 @@ extension RealtimeSession: OutputReceiver {
       switch output {
       case .push(let push): self.push(push)
       case .response(let request, let response): answer(request, response)
+      case .authRevoked(let error): authRevoked(error)
       case .ended:
         transport?.sessionWasReplaced()
         return
@@ -186,11 +188,20 @@ extension RealtimeSession: OutputReceiver {
     case .push(let push): self.push(push)
     case .response(let request, let response):
       answer(request, encoded == nil ? .failure(.tooBig) : response, encoded)
+    case .authRevoked(let error): authRevoked(error)
     case .ended: break
     }
     writeOwnAnswers()
     transport?.flush()
     transport?.requestsWereAnswered()
+  }
+
+  /// Notifies the client that its credential is no longer valid. It then closes the connection, and connects again with a
+  /// new credential.
+  private func authRevoked(_ error: RealtimeError) {
+    if let bytes = form.bytes(ServerPush.authRevoked(error).json()) {
+      transport?.write(bytes, counted: false)
+    }
   }
 
   /// Sends the engine's response to the oldest request.

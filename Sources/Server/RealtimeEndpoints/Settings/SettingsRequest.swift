@@ -4,6 +4,7 @@
 // Invariant: if rules are stored but not enforced, or function triggers are stored but not executed, both the
 // response and the log contain a warning.
 
+import Access
 import JSON
 import Logging
 import NIOCore
@@ -42,7 +43,7 @@ struct SettingsRequest: Sendable {
 
   let action: Action
   let namespace: String
-  let caller: Caller
+  let caller: Principal
 
   /// Parses the head of a request.
   ///
@@ -142,7 +143,7 @@ struct SettingsService: Sendable {
   /// Executes a request and returns its response.
   func respond(to request: SettingsRequest, body: ByteBuffer) async -> HTTPResponse {
     do {
-      guard request.caller == .administrator else { throw RealtimeError.permissionDenied }
+      guard request.caller.isAdministrator else { throw RealtimeError.permissionDenied }
       let database = try await endpoint.engine.database(request.namespace)
       switch request.action {
       case .read(let setting, let strict): return try await read(setting, strict, database, request.caller)
@@ -180,12 +181,12 @@ struct SettingsService: Sendable {
   }
 
   private func read(
-    _ setting: Setting, _ strict: Bool, _ database: RealtimeDatabase, _ caller: Caller
+    _ setting: Setting, _ strict: Bool, _ database: RealtimeDatabase, _ caller: Principal
   ) async throws -> HTTPResponse {
     let text = try await database.setting(setting, as: caller)
     switch setting {
     case .rules:
-      let rules = text ?? endpoint.engine.defaultRules
+      let rules = text ?? endpoint.engine.defaultRules(of: database.namespace)
       let shown = strict ? try RulesFile(Array(rules.utf8)).strictText : rules
       return HTTPResponse(.ok, json: Array(shown.utf8))
     case .defaultWriteSizeLimit:
@@ -196,7 +197,7 @@ struct SettingsService: Sendable {
   }
 
   private func write(
-    _ setting: Setting, _ body: ByteBuffer, _ database: RealtimeDatabase, _ caller: Caller
+    _ setting: Setting, _ body: ByteBuffer, _ database: RealtimeDatabase, _ caller: Principal
   ) async throws -> HTTPResponse {
     let value = body.withUnsafeReadableBytes { raw in try? JSONValue(json: raw) }
     switch setting {

@@ -1,6 +1,7 @@
 // The part of the settings service for rulesets, their labels, and function triggers. Administrators and the
 // Firebase CLI use it.
 
+import Access
 import FirestoreModel
 import JSON
 import NIOCore
@@ -12,7 +13,7 @@ import RealtimeModel
 extension SettingsService {
   /// Returns the stored data of one kind.
   func read(
-    _ kept: SettingsRequest.Kept, _ database: RealtimeDatabase, _ caller: Caller
+    _ kept: SettingsRequest.Kept, _ database: RealtimeDatabase, _ caller: Principal
   ) async throws -> HTTPResponse {
     switch kept {
     case .rulesets:
@@ -36,7 +37,7 @@ extension SettingsService {
 
   /// Stores a ruleset, moves labels, or registers a function trigger.
   func change(
-    _ kept: SettingsRequest.Kept, _ body: ByteBuffer, _ database: RealtimeDatabase, _ caller: Caller
+    _ kept: SettingsRequest.Kept, _ body: ByteBuffer, _ database: RealtimeDatabase, _ caller: Principal
   ) async throws -> HTTPResponse {
     switch kept {
     case .rulesets:

@@ -1,12 +1,13 @@
 // Submits the operations of one client's connection, in the order of the calls. Every call returns
 // immediately. The connection's sink receives answers and pushes in the order in which they took effect.
 
-public import RealtimeModel
+package import Access
+package import RealtimeModel
 
 /// A client's connection to a database.
-public final class RealtimeConnection: Sendable {
+package final class RealtimeConnection: Sendable {
   /// The session's name: random, and new for each connection.
-  public let session: String
+  package let session: String
   private let database: RealtimeDatabase
   let state: ConnectionState
 
@@ -17,11 +18,12 @@ public final class RealtimeConnection: Sendable {
   }
 
   /// Changes the caller of all later operations. Listens that the new caller has no access to end with
-  /// ``RealtimePush/Body/cancel(_:)``.
+  /// ``RealtimePush/Body/cancel(_:)``. When the caller's credentials expire, the sink receives
+  /// ``RealtimeOutput/authRevoked(_:)``.
   ///
   /// - Parameter request: the request number of the answer ``RealtimeResponse/done``; nil for no answer.
-  public func authenticate(_ caller: Caller, request: Int64? = nil) {
-    submit(.authenticate(caller), request)
+  package func authenticate(_ caller: Principal, request: Int64? = nil) {
+    submit(.authenticate(caller.acting(in: database.project)), request)
   }
 
   /// Starts a listen. The sink receives its data, the answer ``RealtimeResponse/listening(warnings:)``, and
@@ -35,7 +37,7 @@ public final class RealtimeConnection: Sendable {
   ///   - compoundHash: hashes of ranges of the value that the client holds. The engine then sends only the
   ///     ranges that differ.
   ///   - request: the request number of the answer; nil for no answer.
-  public func listen(
+  package func listen(
     _ path: Path, query: QuerySpec = .default, tag: Int64? = nil, hash: String?,
     compoundHash: CompoundHash? = nil, request: Int64?
   ) {
@@ -44,12 +46,12 @@ public final class RealtimeConnection: Sendable {
   }
 
   /// Ends a listen. No pushes for it follow the answer ``RealtimeResponse/done``.
-  public func unlisten(_ path: Path, tag: Int64? = nil, request: Int64?) {
+  package func unlisten(_ path: Path, tag: Int64? = nil, request: Int64?) {
     submit(.unlisten(path, tag: tag), request)
   }
 
   /// Reads once; the answer is ``RealtimeResponse/value(_:)``.
-  public func get(_ path: Path, query: QuerySpec = .default, request: Int64) {
+  package func get(_ path: Path, query: QuerySpec = .default, request: Int64) {
     submit(.get(path, query), request)
   }
 
@@ -57,34 +59,34 @@ public final class RealtimeConnection: Sendable {
   ///
   /// - Parameter ifHash: the hash that the existing value must have, `""` for no value; nil to write
   ///   unconditionally. If the hash differs, the answer is a failure with status `datastale`.
-  public func set(_ path: Path, to node: Node, ifHash: String? = nil, request: Int64?) {
+  package func set(_ path: Path, to node: Node, ifHash: String? = nil, request: Int64?) {
     submit(.write(.set(path, node), hash: ifHash), request)
   }
 
   /// Replaces the values at several relative paths in one write.
-  public func update(_ path: Path, _ changes: [(Path, Node)], request: Int64?) {
+  package func update(_ path: Path, _ changes: [(Path, Node)], request: Int64?) {
     submit(.write(.update(path, changes), hash: nil), request)
   }
 
   /// Registers a value that is written when this connection ends. It supersedes values registered at and
   /// below its path.
-  public func onDisconnectSet(_ path: Path, to node: Node, request: Int64?) {
+  package func onDisconnectSet(_ path: Path, to node: Node, request: Int64?) {
     submit(.onDisconnect(.set(path, node)), request)
   }
 
   /// Registers values at several relative paths that are written when this connection ends.
-  public func onDisconnectUpdate(_ path: Path, _ changes: [(Path, Node)], request: Int64?) {
+  package func onDisconnectUpdate(_ path: Path, _ changes: [(Path, Node)], request: Int64?) {
     submit(.onDisconnect(.update(path, changes)), request)
   }
 
   /// Cancels the onDisconnect writes at and below a path.
-  public func onDisconnectCancel(_ path: Path, request: Int64?) {
+  package func onDisconnectCancel(_ path: Path, request: Int64?) {
     submit(.cancelOnDisconnect(path), request)
   }
 
   /// Ends the connection: performs its onDisconnect writes and ends its listens. The sink receives nothing
   /// more.
-  public func close() {
+  package func close() {
     guard state.markClosed() else { return }
     database.remove(state)
     submit(.close, nil)

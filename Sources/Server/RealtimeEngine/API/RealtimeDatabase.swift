@@ -3,17 +3,20 @@
 // An operation enters through `enqueue` on any thread, executes in a batch, and is answered by the fan-out
 // stage. BatchLoop lists the files on this path.
 
+package import Access
 import Locking
 import OrderedStore
-public import RealtimeModel
+package import RealtimeModel
 
 /// A Realtime Database.
 ///
 /// Writes, and all requests of connections, are sequenced in the order of their submission. Reads outside
 /// connections see everything that was acknowledged before them.
-public final class RealtimeDatabase: Sendable {
+package final class RealtimeDatabase: Sendable {
   /// The namespace's name.
-  public let namespace: String
+  package let namespace: String
+  /// The project that the database belongs to.
+  package let project: String
   private let queue = OperationQueue()
   let builder: RealtimeIndexBuilder
   let rows: DatabaseRows
@@ -22,18 +25,25 @@ public final class RealtimeDatabase: Sendable {
   let cleaner: Cleaner
   let deferrals: DeferralRunner
   private let indexWaiters: IndexBuildWaiters
+  private let expiryTimer: ExpiryTimer
+  /// The observation of the database's policies.
+  private let observation: PolicyObservation
   /// The open connections by session, including those that have not submitted anything yet.
   private let connections = Guarded<[String: ConnectionState]>([:])
   private let released: @Sendable () -> Void
 
   /// - Parameters:
+  ///   - project: the project of callers that have rights in the database.
+  ///   - now: the clock in milliseconds since the Unix epoch.
   ///   - threads: the threads for work on large values, which namespaces may share.
   ///   - report: reports events that an operator must know.
   ///   - created: called when the first write has created the database.
   ///   - released: called when the object is released.
   init(
-    namespace: String, rows: DatabaseRows, policy: any AccessPolicy, limits: RealtimeLimits,
-    cacheBytes: Int, threads: ThreadPool = ThreadPool(threads: 1),
+    namespace: String, project: String = "", rows: DatabaseRows, policies: PolicySlot<RealtimeAccess>,
+    limits: RealtimeLimits, cacheBytes: Int,
+    now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds,
+    threads: ThreadPool = ThreadPool(threads: 1),
     maximumInFlight: Int = BatchLoop.maximumInFlight, staging: StagingLimits = .standard,
     report: @escaping @Sendable (String) -> Void = { _ in },
     created: @escaping @Sendable () -> Void,
@@ -42,22 +52,42 @@ public final class RealtimeDatabase: Sendable {
     let queue = queue
     let builder = RealtimeIndexBuilder(queue)
     let indexWaiters = IndexBuildWaiters(queue)
+    let expiryTimer = ExpiryTimer(now: now) { RealtimeDatabase.decideListens(queue) }
+    let waitingSessions = WaitingSessions()
     let executor = OperationExecutor(
-      policy: policy, limits: limits, cacheBytes: cacheBytes, staging: staging,
+      policies: policies, limits: limits, cacheBytes: cacheBytes, staging: staging,
       events: ExecutorEvents(
         indexesPending: { builder.wake() },
         indexesChanged: { indexWaiters.resumeAll() },
-        rowWindowsEnded: { RealtimeDatabase.followFullValue($0, queue) }))
+        listensUndecided: { RealtimeDatabase.decideListens(queue) },
+        expiryScheduled: { expiryTimer.schedule($0) },
+        sessionWaits: { waitingSessions.add() },
+        rowWindowsEnded: { RealtimeDatabase.followFullValue($0, queue) }),
+      now: now)
     let runner = BatchRunner(
       rows: rows, executor: executor, threads: threads, created: created, report: report)
     try await runner.load()
     try await runner.endLeftoverSessions()
+    let connections = connections
+    let endWaitingSessions: @Sendable () -> Void = {
+      waitingSessions.policyChanged(to: policies.current, queue, rows) { session in
+        connections.withLock { $0[session] == nil }
+      }
+    }
+    observation = policies.observe {
+      RealtimeDatabase.decideListens(queue)
+      endWaitingSessions()
+    }
+    // The policy may have changed before it was observed.
+    endWaitingSessions()
     let cleaner = Cleaner(rows, staging, activity: { queue.appendedCount }) {
       _ = queue.append(RealtimeOperation(.removeEmptyGenerations, from: .call(.administrator) { _ in }))
     }
     let deferrals = DeferralRunner(
       queue: queue, runner: runner, cleaner: cleaner, threads: threads, indexWaiters: indexWaiters)
     self.namespace = namespace
+    self.project = project
+    self.expiryTimer = expiryTimer
     self.builder = builder
     self.rows = rows
     self.runner = runner
@@ -75,6 +105,11 @@ public final class RealtimeDatabase: Sendable {
         queue: queue, runner: runner, deferrals: deferrals, maximumInFlight: maximumInFlight
       ).run()
     }
+  }
+
+  /// Requests that open listens are decided whose permission may have ended.
+  private static func decideListens(_ queue: OperationQueue) {
+    _ = queue.append(RealtimeOperation(.decideListens, from: .call(.administrator) { _ in }))
   }
 
   /// Delay before a rejected ``RealtimeOperation/Action/followFullValue(_:)`` is submitted again.
@@ -98,6 +133,7 @@ public final class RealtimeDatabase: Sendable {
   deinit {
     // No operation is waiting, because every waiting operation retains the database.
     builder.stop()
+    expiryTimer.stop()
     cleaner.stopAfterStep()
     queue.close()
     released()
@@ -109,6 +145,7 @@ public final class RealtimeDatabase: Sendable {
   /// Rejects later operations, and returns when the earlier ones are durable and their results delivered.
   func shutdown() async {
     builder.stop()
+    expiryTimer.stop()
     deferrals.stop()
     queue.close()
     await loop.value
@@ -132,8 +169,8 @@ public final class RealtimeDatabase: Sendable {
   ///   ``RealtimeModel/RealtimeError/timedOut``. nil for none.
   /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied`, `too_big`, `failure` for a query without
   ///   index.
-  public func get(
-    _ path: Path, query: QuerySpec = .default, as caller: Caller,
+  package func get(
+    _ path: Path, query: QuerySpec = .default, as caller: Principal,
     until deadline: ContinuousClock.Instant? = nil
   ) async throws(RealtimeError) -> Node {
     guard case .value(let node) = try await read(.get(path, query), as: caller, until: deadline) else {
@@ -146,8 +183,8 @@ public final class RealtimeDatabase: Sendable {
   ///
   /// - Parameter deadline: the time limit; after it the read fails with
   ///   ``RealtimeModel/RealtimeError/timedOut``. nil for none.
-  public func getShallow(
-    _ path: Path, query: QuerySpec = .default, as caller: Caller,
+  package func getShallow(
+    _ path: Path, query: QuerySpec = .default, as caller: Principal,
     until deadline: ContinuousClock.Instant? = nil
   ) async throws(RealtimeError) -> ShallowNode {
     guard case .shallow(let node) = try await read(.getShallow(path, query), as: caller, until: deadline)
@@ -162,21 +199,21 @@ public final class RealtimeDatabase: Sendable {
   ///
   /// - Parameter ifHash: the hash that the existing value must have, `""` for no value; nil to write
   ///   unconditionally.
-  public func set(
-    _ path: Path, to node: Node, ifHash: String? = nil, as caller: Caller
+  package func set(
+    _ path: Path, to node: Node, ifHash: String? = nil, as caller: Principal
   ) async throws(RealtimeError) -> RealtimeWriteResult {
     try await write(.set(path, node), ifHash: ifHash, as: caller)
   }
 
   /// Replaces the values at several relative paths in one write; none may lie inside another.
-  public func update(
-    _ path: Path, _ changes: [(Path, Node)], as caller: Caller
+  package func update(
+    _ path: Path, _ changes: [(Path, Node)], as caller: Principal
   ) async throws(RealtimeError) -> RealtimeWriteResult {
     try await write(.update(path, changes), ifHash: nil, as: caller)
   }
 
   private func write(
-    _ write: RealtimeWrite, ifHash: String?, as caller: Caller
+    _ write: RealtimeWrite, ifHash: String?, as caller: Principal
   ) async throws(RealtimeError) -> RealtimeWriteResult {
     switch try await call(.write(write, hash: ifHash), as: caller) {
     case .written(let node): .written(node)
@@ -187,19 +224,26 @@ public final class RealtimeDatabase: Sendable {
 
   /// Reads durable rows off the sequencer, so that a large read does not delay other operations.
   func read(
-    _ action: RealtimeOperation.Action, as caller: Caller, until deadline: ContinuousClock.Instant? = nil
+    _ action: RealtimeOperation.Action, as caller: Principal, until deadline: ContinuousClock.Instant? = nil
   ) async throws(RealtimeError) -> RealtimeOperation.CallResult {
-    try await runner.read(RealtimeOperation(action, from: .call(caller) { _ in }), until: deadline)
+    let caller = caller.acting(in: project)
+    return try await runner.read(RealtimeOperation(action, from: .call(caller) { _ in }), until: deadline)
   }
 
   var limits: RealtimeLimits { runner.executor.limits }
 
   /// Whether the policy permits a caller everything.
-  public func allowsEverything(_ caller: Caller) -> Bool { runner.executor.policy.allowsEverything(caller) }
+  package func allowsEverything(_ caller: Principal) -> Bool {
+    policies.current.allowsEverything(caller.acting(in: project))
+  }
+
+  /// The policies that decide access to the database.
+  package var policies: PolicySlot<RealtimeAccess> { runner.executor.policies }
 
   func call(
-    _ action: RealtimeOperation.Action, as caller: Caller
+    _ action: RealtimeOperation.Action, as caller: Principal
   ) async throws(RealtimeError) -> RealtimeOperation.CallResult {
+    let caller = caller.acting(in: project)
     let result: Result<RealtimeOperation.CallResult, RealtimeError> = await withCheckedContinuation {
       continuation in
       enqueue(RealtimeOperation(action, from: .call(caller) { continuation.resume(returning: $0) }))
@@ -213,16 +257,16 @@ public final class RealtimeDatabase: Sendable {
   ///
   /// - Parameter sink: receives the answers and pushes of the connection. The engine holds it until the
   ///   connection ends.
-  public func connect(as caller: Caller, to sink: any RealtimeSink) -> RealtimeConnection {
+  package func connect(as caller: Principal, to sink: any RealtimeSink) -> RealtimeConnection {
     let session = SessionName.make()
-    let state = ConnectionState(name: session, caller: caller, sink: sink)
+    let state = ConnectionState(name: session, caller: caller.acting(in: project), sink: sink)
     connections.withLock { $0[session] = state }
     return RealtimeConnection(session: session, database: self, state: state)
   }
 
   /// Ends a session before any later operation, and performs its onDisconnect writes. If its connection is
   /// still open, its last output is ``RealtimeOutput/ended``.
-  public func takeOver(session: String) {
+  package func takeOver(session: String) {
     let connection = connections.withLock { $0[session] }
     enqueue(
       RealtimeOperation(.takeOver(session: session, of: connection), from: .call(.administrator) { _ in }))

@@ -1,12 +1,13 @@
 // Opens the namespaces of one store as Realtime Databases. The engine is independent of wire formats and of
 // the network.
 
+package import Access
 import Locking
-public import OrderedStore
-public import RealtimeModel
+package import OrderedStore
+package import RealtimeModel
 
 /// The Realtime Databases of a store.
-public final class RealtimeEngine: Sendable {
+package final class RealtimeEngine: Sendable {
   private typealias Opening = Task<Result<RealtimeDatabase, RealtimeError>, Never>
 
   /// The state of a namespace. A namespace with rows stays open. One without rows is released with its last
@@ -22,9 +23,11 @@ public final class RealtimeEngine: Sendable {
   }
 
   private let store: any OrderedStore
-  private let policy: any AccessPolicy
+  /// The policies of all namespaces.
+  package let policies: PolicyDirectory<RealtimeAccess>
+  private let project: @Sendable (String) -> String
   /// The limits of the data model.
-  public let limits: RealtimeLimits
+  package let limits: RealtimeLimits
   private let cacheBytes: Int
   private let staging: StagingLimits
   private let report: @Sendable (String) -> Void
@@ -42,32 +45,60 @@ public final class RealtimeEngine: Sendable {
   /// Creates the engine without opening a namespace.
   ///
   /// - Parameters:
-  ///   - policy: decides access.
+  ///   - policies: decide access.
+  ///   - project: returns the project of a namespace.
   ///   - limits: the limits of the data model.
   ///   - cacheBytes: approximate maximum bytes of cached subtrees in one namespace.
   ///   - report: reports events that an operator must know; called on any thread.
-  ///   - now: the clock of push ids, in milliseconds since the Unix epoch.
-  public convenience init(
-    store: any OrderedStore, policy: any AccessPolicy, limits: RealtimeLimits = .standard,
+  ///   - now: the clock in milliseconds since the Unix epoch: of push ids, of rules for reads, and of expiries.
+  package convenience init(
+    store: any OrderedStore, policies: PolicyDirectory<RealtimeAccess>,
+    project: @escaping @Sendable (_ namespace: String) -> String = { $0 },
+    limits: RealtimeLimits = .standard,
     cacheBytes: Int = 256 << 20, report: @escaping @Sendable (String) -> Void = { _ in },
     now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
   ) {
     self.init(
-      store: store, policy: policy, limits: limits, cacheBytes: cacheBytes, staging: .standard,
+      store: store, policies: policies, project: project, limits: limits, cacheBytes: cacheBytes,
+      staging: .standard, report: report, now: now)
+  }
+
+  /// Creates an engine with one policy for all namespaces.
+  package convenience init(
+    store: any OrderedStore, policy: any AccessPolicy<RealtimeAccess>, limits: RealtimeLimits = .standard,
+    cacheBytes: Int = 256 << 20, report: @escaping @Sendable (String) -> Void = { _ in },
+    now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
+  ) {
+    self.init(
+      store: store, policies: PolicyDirectory(default: policy), limits: limits, cacheBytes: cacheBytes,
       report: report, now: now)
+  }
+
+  /// Creates an engine with one policy for all namespaces and custom limits for large values.
+  convenience init(
+    store: any OrderedStore, policy: any AccessPolicy<RealtimeAccess>, limits: RealtimeLimits = .standard,
+    cacheBytes: Int = 256 << 20, staging: StagingLimits,
+    report: @escaping @Sendable (String) -> Void = { _ in },
+    now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
+  ) {
+    self.init(
+      store: store, policies: PolicyDirectory(default: policy), limits: limits, cacheBytes: cacheBytes,
+      staging: staging, report: report, now: now)
   }
 
   /// Creates an engine with custom limits for large values.
   init(
-    store: any OrderedStore, policy: any AccessPolicy, limits: RealtimeLimits = .standard,
-    cacheBytes: Int = 256 << 20, staging: StagingLimits,
+    store: any OrderedStore, policies: PolicyDirectory<RealtimeAccess>,
+    project: @escaping @Sendable (_ namespace: String) -> String = { $0 },
+    limits: RealtimeLimits = .standard, cacheBytes: Int = 256 << 20, staging: StagingLimits,
     report: @escaping @Sendable (String) -> Void = { _ in },
     now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
   ) {
     self.staging = staging
     self.report = report
     self.store = store
-    self.policy = policy
+    self.policies = policies
+    self.project = project
     self.limits = limits
     self.cacheBytes = cacheBytes
     self.now = now
@@ -80,7 +111,7 @@ public final class RealtimeEngine: Sendable {
   /// are durable when this returns.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError`` for a bad name, or if the store cannot open it.
-  public func database(_ namespace: String) async throws(RealtimeError) -> RealtimeDatabase {
+  package func database(_ namespace: String) async throws(RealtimeError) -> RealtimeDatabase {
     guard RealtimeEngine.isValid(namespace) else {
       throw RealtimeError(.failure, "Invalid namespace: \"\(namespace)\"")
     }
@@ -101,7 +132,7 @@ public final class RealtimeEngine: Sendable {
   }
 
   /// The namespace if it is open already.
-  public func openDatabase(_ namespace: String) -> RealtimeDatabase? {
+  package func openDatabase(_ namespace: String) -> RealtimeDatabase? {
     entries.withLock { entries in
       switch entries[namespace] {
       case .open(let database): database
@@ -118,8 +149,8 @@ public final class RealtimeEngine: Sendable {
     do {
       let rows = try await DatabaseRows(named: Self.cataloguePrefix + namespace, in: store, now: now)
       let database = try await RealtimeDatabase(
-        namespace: namespace, rows: rows, policy: policy, limits: limits, cacheBytes: cacheBytes,
-        threads: threads, staging: staging, report: report,
+        namespace: namespace, project: project(namespace), rows: rows, policies: policies.slot(of: namespace),
+        limits: limits, cacheBytes: cacheBytes, now: now, threads: threads, staging: staging, report: report,
         created: { [weak self] in self?.keepOpen(namespace) },
         released: { [weak self] in self?.release(namespace) })
       entries.withLock { entries in
@@ -153,19 +184,21 @@ public final class RealtimeEngine: Sendable {
   }
 
   /// The names of all namespaces, in ascending order.
-  public func namespaces() async throws(RealtimeError) -> [String] {
+  package func namespaces() async throws(RealtimeError) -> [String] {
     do {
       return try await store.databaseNames().filter { $0.hasPrefix(Self.cataloguePrefix) }
         .map { String($0.dropFirst(Self.cataloguePrefix.count)) }
     } catch { throw RealtimeError(storeError: error) }
   }
 
-  /// The rules of a database that has no configured rules.
-  public var defaultRules: String { policy.defaultRules }
+  /// The rules that describe the policy of a namespace without stored rules.
+  package func defaultRules(of namespace: String) -> String {
+    policies.slot(of: namespace).current.policy.rules
+  }
 
   /// The namespaces whose stored rules would deny something that the policy permits, in ascending order.
   /// Reads one row of each namespace.
-  public func namespacesWithUnenforcedRules() async throws(RealtimeError) -> [String] {
+  package func namespacesWithUnenforcedRules() async throws(RealtimeError) -> [String] {
     do {
       return try await withThrowingTaskGroup(of: String?.self) { [store] group in
         var found: [String] = []
@@ -188,18 +221,23 @@ public final class RealtimeEngine: Sendable {
     } catch { throw RealtimeError(storeError: error) }
   }
 
-  /// Whether the policy permits a caller everything in every namespace.
-  public func allowsEverything(_ caller: Caller) -> Bool { policy.allowsEverything(caller) }
+  /// Whether the policy of a namespace permits a caller everything.
+  package func allowsEverything(_ caller: Principal, in namespace: String) -> Bool {
+    policies.slot(of: namespace).current.allowsEverything(caller.acting(in: project(namespace)))
+  }
+
+  /// The project of a namespace.
+  package func project(of namespace: String) -> String { project(namespace) }
 
   /// A new push id. The ids of one process ascend.
-  public func nextPushID() -> String {
+  package func nextPushID() -> String {
     let milliseconds = now()
     return pushIDs.withLock { $0.next(at: milliseconds) }
   }
 
   /// Completes submitted operations, delivers their results, and rejects later ones. onDisconnect writes of
   /// open sessions stay stored, and are performed when the namespace is opened again.
-  public func shutdown() async {
+  package func shutdown() async {
     let open = entries.withLock { entries in
       defer { entries = [:] }
       return Array(entries.values)

@@ -1,17 +1,18 @@
 // Defines the results of operations outside connections.
 
-public import RealtimeModel
+package import RealtimeModel
 
 /// The result of a permitted write.
-public enum RealtimeWriteResult: Sendable {
-  /// The write is durable. Holds the value of a set with its server values resolved; empty for an update.
-  case written(Node)
+package enum RealtimeWriteResult: Sendable {
+  /// The write is durable. Holds the value of a set with its server values resolved; empty for an update; nil if the
+  /// value reveals stored data that the caller may not read.
+  case written(Node?)
   /// Nothing was written: the existing value has another hash.
   case stale(current: Node)
 }
 
 /// A location without the values of its children.
-public enum ShallowNode: Sendable, Equatable {
+package enum ShallowNode: Sendable, Equatable {
   /// No value.
   case empty
   /// A leaf value.

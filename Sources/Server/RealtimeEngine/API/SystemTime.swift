@@ -9,10 +9,10 @@
 #endif
 
 /// The system's wall clock.
-public enum SystemTime {
+package enum SystemTime {
   /// The current time in milliseconds since the Unix epoch.
   @Sendable
-  public static func milliseconds() -> Int64 {
+  package static func milliseconds() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000

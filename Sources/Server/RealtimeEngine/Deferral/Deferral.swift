@@ -5,6 +5,7 @@
 // work throws a `Deferral`. The operation leaves the batch, `DeferralRunner` runs the work in the background,
 // and the operation is sequenced again with the result (decision 0020).
 
+import Access
 import OrderedStore
 import RealtimeModel
 
@@ -194,7 +195,7 @@ struct ImportedValueRead: DeferredWork {
 struct WindowRead: DeferredWork {
   let path: Path
   let query: QuerySpec
-  let caller: Caller
+  let caller: Principal
 
   var lane: DeferralLane { .windows }
 

@@ -9,6 +9,7 @@
 //      namespaces run in between.
 //   4. A read stops, between two chunks, once every waiting connection is closed.
 
+import Access
 import OrderedStore
 import RealtimeModel
 

@@ -1,6 +1,7 @@
 // Builds the indexes of one database in the background. A task submits one step after another as an
 // operation, until no build is pending.
 
+import Access
 import Locking
 import OrderedStore
 import RealtimeModel

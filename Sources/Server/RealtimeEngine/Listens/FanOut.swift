@@ -12,7 +12,7 @@
 // The file also defines the steps that batches pass to the stage, and the outputs that the stage passes to
 // endpoints.
 
-public import RealtimeModel
+package import RealtimeModel
 
 /// Applies fan-out steps. Used by the single task of the stage.
 final class FanOut {
@@ -45,6 +45,8 @@ final class FanOut {
         if let revoked, !connection.isClosed {
           notify(connection, .push(RealtimePush(name.path, .cancel(revoked), tag: name.tag)))
         }
+      case .authRevoked(let connection, let error):
+        if !connection.isClosed { notify(connection, .authRevoked(error)) }
       case .end(let connection, let notifiesClient):
         let earlier = connection.output.pending
         end(connection)
@@ -200,6 +202,8 @@ enum FanOutStep: Sendable {
     ConnectionState, RealtimeOperation.Listen, Node, PreparedListen, warnings: [String], request: Int64?)
   /// A listen ends. If it was revoked, its client receives the error.
   case unlisten(ConnectionState, ListenName, revoked: RealtimeError?)
+  /// The credentials of a connection's caller are no longer valid, for this reason.
+  case authRevoked(ConnectionState, RealtimeError)
   /// A connection's session has ended. Its client is notified if another connection ended it.
   case end(ConnectionState, notifiesClient: Bool)
 }
@@ -218,7 +222,7 @@ struct PreparedListen: Sendable {
 
 /// The result of an operation.
 enum OperationResult: Sendable {
-  case written(Node)
+  case written(Node?)
   case stale(Node)
   case value(Node)
   case shallow(ShallowNode)
@@ -232,39 +236,41 @@ enum OperationResult: Sendable {
 // MARK: Outputs
 
 /// The endpoint's side of one connection.
-public protocol RealtimeSink: AnyObject, Sendable {
+package protocol RealtimeSink: AnyObject, Sendable {
   /// The group that delivers to this connection; constant for the connection's lifetime.
   var group: any RealtimeSinkGroup { get }
 }
 
 /// A group of connections that receive their outputs in one call, such as the connections of one event loop.
-public protocol RealtimeSinkGroup: AnyObject, Sendable {
+package protocol RealtimeSinkGroup: AnyObject, Sendable {
   /// Delivers outputs to connections of this group. Each database calls this from one task, one call at a
   /// time and in order. The method must be quick and must not block.
   func deliver(_ deliveries: [RealtimeDelivery])
 }
 
 /// The next outputs of one connection.
-public struct RealtimeDelivery: Sendable {
+package struct RealtimeDelivery: Sendable {
   /// The connection.
-  public let sink: any RealtimeSink
+  package let sink: any RealtimeSink
   /// Responses and pushes, in order.
-  public let outputs: [RealtimeOutput]
+  package let outputs: [RealtimeOutput]
 }
 
 /// One output for a connection.
-public enum RealtimeOutput: Sendable {
+package enum RealtimeOutput: Sendable {
   /// A change for a listen.
   case push(RealtimePush)
   /// The response to a request, with the endpoint's number for it.
   case response(request: Int64, RealtimeResponse)
+  /// The credentials of the connection's caller are no longer valid. It acts as nobody until it authenticates again.
+  case authRevoked(RealtimeError)
   /// Another connection has ended this session. No output follows, and pending requests are neither performed
   /// nor answered.
   case ended
 }
 
 /// The response to a request.
-public enum RealtimeResponse: Sendable {
+package enum RealtimeResponse: Sendable {
   /// The operation succeeded.
   case done
   /// The listen has started and its data was sent. `warnings` are those of the protocol, such as `no_index`.

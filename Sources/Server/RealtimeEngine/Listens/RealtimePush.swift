@@ -5,13 +5,13 @@
 
 import Locking
 import OrderedStore
-public import RealtimeModel
+package import RealtimeModel
 
 /// One message to listeners: a location's value was replaced, children were merged, or a listen was
 /// cancelled.
-public final class RealtimePush: Sendable {
+package final class RealtimePush: Sendable {
   /// The change.
-  public enum Body: Sendable {
+  package enum Body: Sendable {
     /// The value at the path is replaced.
     case set(Node)
     /// The values at these paths, relative to the push's path, are replaced in one step.
@@ -23,21 +23,21 @@ public final class RealtimePush: Sendable {
   }
 
   /// The location.
-  public let path: Path
+  package let path: Path
   /// The change.
-  public let body: Body
+  package let body: Body
   /// The tag of the query; nil for default listens.
-  public let tag: Int64?
+  package let tag: Int64?
   /// Whether this is the first data of a listen. The endpoint has to send it, unchanged, before the response
   /// to the listen.
-  public let isFirst: Bool
+  package let isFirst: Bool
   /// The estimated size in bytes of JSON, with all paths.
-  public let estimatedSize: Int
+  package let estimatedSize: Int
 
   private let encodings = Guarded<[(type: ObjectIdentifier, variant: Int, frame: any Sendable)]>([])
 
   /// Creates a push.
-  public init(_ path: Path, _ body: Body, tag: Int64? = nil, isFirst: Bool = false) {
+  package init(_ path: Path, _ body: Body, tag: Int64? = nil, isFirst: Bool = false) {
     self.isFirst = isFirst
     self.path = path
     self.body = body
@@ -59,7 +59,7 @@ public final class RealtimePush: Sendable {
   ///
   /// If two threads encode concurrently, both call `make`, and later calls return the same one of the two
   /// results.
-  public func encoded<Frame: Sendable>(
+  package func encoded<Frame: Sendable>(
     as type: Frame.Type, variant: Int = 0, _ make: (RealtimePush) -> Frame
   ) -> Frame {
     let id = ObjectIdentifier(type)

@@ -4,6 +4,7 @@
 // values, so that both happen once even if the server stops in between. The next commits remove existing rows
 // in chunks. The last commit performs the writes, like the end of any other session.
 
+import Access
 import OrderedStore
 import RealtimeModel
 
@@ -21,7 +22,7 @@ extension DisconnectHandler {
     try writer.clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
     // Access to these values is decided. The administrator is stored as their caller, because its writes are
     // not checked.
-    try writer.set(RowKeys.caller(ofSession: session), CallerCoding.encode(.administrator))
+    try writer.set(RowKeys.caller(ofSession: session), PrincipalCoding.encode(.administrator))
     for (path, value) in try decided(registered) {
       try writer.set(RowKeys.disconnect(ofSession: session, at: path), NodeEncoder.encode(value))
     }

@@ -1,10 +1,12 @@
 // Handles onDisconnect writes. It stores them as rows, so that they survive a restart of the server, and
 // performs all writes of a session as one write when the session ends.
 //
-// Invariant: an acknowledged onDisconnect write is performed, unless access is denied when the session ends.
+// Invariant: an acknowledged onDisconnect write is performed, unless access is denied when the session ends. It waits
+// while the database has no rules that decide it.
 // The writes of a session fit into one commit (`DisconnectCost`); the values that they replace may be of any
 // size (see DisconnectHandler+LargeEnds).
 
+import Access
 import OrderedStore
 import RealtimeModel
 
@@ -15,9 +17,7 @@ struct DisconnectHandler: BatchHandler {
   /// Registers an onDisconnect write.
   func register(_ write: RealtimeWrite, for connection: ConnectionState) throws {
     let request = try WriteRequest(write, limits: limits, bytes: limits.socketWriteBytes)
-    var resolved = request
-    try resolved.resolve(in: tree, now: now)
-    try batch.mayWrite(resolved.changes, connection.session.caller)
+    _ = try batch.writes.authorized(request, connection.session.caller) { .onDisconnect($0) }
     var registered = connection.session.registered
     for (path, value) in request.changes {
       registered -= try DisconnectCost(session: connection.name, at: path, in: tree.view)
@@ -31,17 +31,19 @@ struct DisconnectHandler: BatchHandler {
       try writer.clear(KeyRange(prefix: row))
       try writer.set(row, bytes)
     }
-    if !connection.session.hasDisconnectRows { try storeCaller(connection.session.caller, of: connection) }
-    journal.change(connection, \.hasDisconnectRows, to: true)
+    if connection.session.registeredCaller != connection.session.caller { try storeCaller(of: connection) }
     journal.change(connection, \.registered, to: registered)
   }
 
-  func storeCaller(_ caller: Caller, of connection: ConnectionState) throws {
-    try batch.writer?.set(RowKeys.caller(ofSession: connection.name), CallerCoding.encode(caller))
+  /// Stores a connection's caller, who performs its onDisconnect writes.
+  func storeCaller(of connection: ConnectionState) throws {
+    let caller = connection.session.caller
+    try batch.writer?.set(RowKeys.caller(ofSession: connection.name), PrincipalCoding.encode(caller))
+    journal.change(connection, \.registeredCaller, to: caller)
   }
 
   func cancel(_ path: Path, for connection: ConnectionState) throws {
-    guard connection.session.hasDisconnectRows else { return }
+    guard connection.session.registeredCaller != nil else { return }
     if let place = try registeredAncestor(of: path, for: connection) {
       return try cancel(path, inValueAt: place, for: connection)
     }
@@ -117,6 +119,10 @@ struct DisconnectHandler: BatchHandler {
     for session in sessions {
       let registered = try DisconnectRows(session: session, in: tree.view)
       guard !registered.isEmpty else { continue }
+      if batch.policy.policy.awaitsRules, !batch.policy.allowsEverything(registered.caller) {
+        executor.events.sessionWaits()
+        continue
+      }
       try batch.requireWriter().clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
       try batch.writes.apply(FoldedChanges(try decided(registered)).changes)
     }
@@ -128,10 +134,8 @@ struct DisconnectHandler: BatchHandler {
     var allowed: [(path: Path, value: Node)] = []
     for (path, value) in registered.values {
       do {
-        var request = try WriteRequest(.set(path, value), limits: limits, bytes: limits.restWriteBytes)
-        try request.resolve(in: tree, now: now)
-        try batch.mayWrite(request.changes, registered.caller)
-        allowed += request.changes
+        let request = try WriteRequest(.set(path, value), limits: limits, bytes: limits.restWriteBytes)
+        allowed += try batch.writes.authorized(request, registered.caller) { .onDisconnect($0) }.changes
       } catch is RealtimeError {
         // A write that is denied at the end of the session is dropped: no client waits for an error.
         continue

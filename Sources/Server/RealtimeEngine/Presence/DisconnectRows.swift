@@ -1,17 +1,18 @@
 // Reads the onDisconnect operations of sessions from their rows, which survive a restart of the server.
 
+import Access
 import OrderedStore
 import RealtimeModel
 
 /// A session's caller and the values to set when it ends, ancestors before descendants.
 struct DisconnectRows {
-  private(set) var caller = Caller.anonymous
+  private(set) var caller = Principal.nobody
   private(set) var values: [(path: Path, value: Node)] = []
   private(set) var isEmpty = true
 
   init(session: String, in view: any ReadView) throws {
     let prefix = RowKeys.prefix(ofSession: session)
-    var caller = Caller.anonymous
+    var caller = Principal.nobody
     var values: [(path: Path, value: Node)] = []
     var isEmpty = true
     try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
@@ -19,7 +20,7 @@ struct DisconnectRows {
       var decoder = NodeDecoder(value)
       guard key.count > prefix.count else { throw NodeDecoder.corrupted }
       if key[prefix.count] == UInt8(ascii: "c") {
-        caller = try CallerCoding.decode(&decoder)
+        caller = try PrincipalCoding.decode(&decoder)
       } else {
         let path = UnsafeRawBufferPointer(rebasing: key[(prefix.count + 1)...])
         values.append((Path(keys: RowKeys.keys(in: path)), try decoder.node()))

@@ -1,5 +1,6 @@
 // Handles changes of a connection's caller, and the ends of sessions.
 
+import Access
 import OrderedStore
 import RealtimeModel
 
@@ -8,20 +9,18 @@ struct SessionHandler: BatchHandler {
   let batch: BatchExecution
 
   /// Changes a connection's caller, and ends the listens that the new caller has no access to.
-  func authenticate(_ connection: ConnectionState, as caller: Caller) throws {
+  func authenticate(_ connection: ConnectionState, as caller: Principal) throws {
     if connection.session.caller == caller { return }
     // Each change authorizes all listens again. If a connection with many listens changes its caller
     // repeatedly, each change gets a separate batch, so that other clients are served in between.
     try batch.countReauthorizedListens(connection.isClosed ? 0 : connection.session.listens.count)
     journal.change(connection, \.caller, to: caller)
-    if connection.session.hasDisconnectRows { try batch.disconnects.storeCaller(caller, of: connection) }
+    executor.expiries.add(connection)
+    if connection.session.registeredCaller != nil { try batch.disconnects.storeCaller(of: connection) }
     if connection.isClosed { return }
-    for (name, query) in connection.session.listens {
-      do {
-        try batch.mayRead(name.path, query, caller)
-      } catch let error as RealtimeError {
-        batch.listens.revoke(name, of: connection, error)
-      }
+    for listen in Array(connection.session.listens.values) {
+      executor.openListens.invalidate(listen)
+      try batch.authorization.decide(listen)
     }
   }
 
@@ -32,14 +31,17 @@ struct SessionHandler: BatchHandler {
   func end(_ connection: ConnectionState, notifiesClient: Bool = false) throws {
     let notifiesClient = notifiesClient && !connection.session.hasEnded
     journal.change(connection, \.hasEnded, to: true)
-    for (name, query) in connection.session.listens {
-      executor.orders.change(name, from: query, to: nil, journal)
-      executor.windows.removeListen(name.path, query, journal)
+    for (name, listen) in connection.session.listens {
+      executor.openListens.remove(listen, journal)
+      executor.orders.change(name, from: listen.query, to: nil, journal)
+      executor.windows.removeListen(name.path, listen.query, journal)
     }
     journal.change(connection, \.listens, to: [:])
     _ = executor.unregister(connection.name, journal)
     batch.add(.end(connection, notifiesClient: notifiesClient))
-    if connection.session.hasDisconnectRows { try batch.disconnects.performWrites(of: [connection.name]) }
+    if connection.session.registeredCaller != nil {
+      try batch.disconnects.performWrites(of: [connection.name])
+    }
   }
 
   /// Ends a session because its client has connected again on another connection.

@@ -2,7 +2,7 @@
 // rows.
 
 import OrderedStore
-public import RealtimeModel
+package import RealtimeModel
 
 /// A view that throws after a deadline.
 struct DeadlineView: ReadView {
@@ -38,6 +38,6 @@ struct DeadlineView: ReadView {
 
 extension RealtimeError {
   /// The error of a read that exceeded its time limit.
-  public static let timedOut = RealtimeError(
+  package static let timedOut = RealtimeError(
     .failure, "The request was not finished within its timeout. Ask for less data, or allow it more time.")
 }

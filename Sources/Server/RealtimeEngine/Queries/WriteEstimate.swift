@@ -1,15 +1,16 @@
 // Estimates the size of a write before it is submitted, off the executor.
 
+package import Access
 import OrderedStore
-public import RealtimeModel
+package import RealtimeModel
 
 extension RealtimeDatabase {
   /// Counts the values that an update would affect, up to a maximum: the new values, and the existing ones at
   /// their locations.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError``, like the update itself.
-  public func estimate(
-    _ path: Path, _ changes: [(Path, Node)], atMost maximum: Int, as caller: Caller
+  package func estimate(
+    _ path: Path, _ changes: [(Path, Node)], atMost maximum: Int, as caller: Principal
   ) async throws(RealtimeError) -> Int {
     guard
       case .count(let count) = try await read(.estimate(.update(path, changes), atMost: maximum), as: caller)

@@ -1,12 +1,13 @@
 // Performs reads that no connection submitted, such as those of REST requests. They read durable rows off the
 // sequencer, so that a large read does not delay other operations.
 
+import Access
 import OrderedStore
 import RealtimeModel
 
 extension BatchRunner {
   /// Reads a location within limits.
-  func node(at path: Path, _ caller: Caller, _ limits: RealtimeLimits) async throws -> Node {
+  func node(at path: Path, _ caller: Principal, _ limits: RealtimeLimits) async throws -> Node {
     let executor = executor
     guard let store = rows.current else {
       try executor.mayRead(path, caller, in: rows.emptyView)
@@ -37,7 +38,7 @@ extension BatchRunner {
   }
 
   /// Checks that a caller may read a location in a pinned state.
-  func mayRead(_ path: Path, _ caller: Caller, in pinned: any PinnedView) async throws {
+  func mayRead(_ path: Path, _ caller: Principal, in pinned: any PinnedView) async throws {
     let executor = executor
     try await pinned.read { try executor.mayRead(path, caller, in: $0) }
   }
@@ -72,7 +73,7 @@ extension BatchRunner {
 
   /// Reads a large location in chunks, all from one pinned state.
   private func readInChunks(
-    _ path: Path, _ query: QuerySpec, _ caller: Caller, until deadline: ContinuousClock.Instant?
+    _ path: Path, _ query: QuerySpec, _ caller: Principal, until deadline: ContinuousClock.Instant?
   ) async throws -> Node {
     let executor = executor
     let pinned = try store.pinView()

@@ -5,6 +5,7 @@
 // its window (the children that it shows) is read from these rows. The cost then depends on the size of the
 // window, not of the location.
 
+import Access
 import OrderedStore
 import RealtimeModel
 
@@ -13,15 +14,15 @@ struct ReadHandler: BatchHandler {
   let batch: BatchExecution
 
   func get(_ path: Path, _ query: QuerySpec, for operation: RealtimeOperation) throws -> Node {
-    try batch.mayRead(path, query, operation.caller)
+    try batch.authorization.mayRead(path, query, operation.caller)
     if operation.needsIndex(query), !(try batch.settings.hasIndex(query.ordering, path)) {
       throw RealtimeError.indexNotDefined(query.ordering.wireText, path: path.absolute)
     }
     return try window(query, at: path, for: operation)
   }
 
-  func getShallow(_ path: Path, _ query: QuerySpec, _ caller: Caller) throws -> ShallowNode {
-    try batch.mayRead(path, query, caller)
+  func getShallow(_ path: Path, _ query: QuerySpec, _ caller: Principal) throws -> ShallowNode {
+    try batch.authorization.mayRead(path, query, caller)
     if !query.showsAll, query.ordering == .key || (query.start == nil && query.end == nil),
       tree.cache?.node(at: path) == nil,
       let keys = try tree.keysInOrder(
@@ -34,11 +35,10 @@ struct ReadHandler: BatchHandler {
 
   /// Counts the values that a write would add or replace, up to `maximum`. Fails if the caller may not
   /// perform the write.
-  func estimate(_ write: RealtimeWrite, atMost maximum: Int, for caller: Caller) throws -> Int {
-    var request = try WriteRequest(
-      write, limits: limits, bytes: limits.restWriteBytes, mayNameItself: true)
-    try request.resolve(in: tree, now: now)
-    try batch.mayWrite(request.changes, caller)
+  func estimate(_ write: RealtimeWrite, atMost maximum: Int, for caller: Principal) throws -> Int {
+    let request = try batch.writes.authorized(
+      WriteRequest(write, limits: limits, bytes: limits.restWriteBytes, mayNameItself: true), caller
+    ) { write.accessOperation($0) }
     var count = 0
     for change in request.changes where count < maximum {
       count += change.value.leafCount

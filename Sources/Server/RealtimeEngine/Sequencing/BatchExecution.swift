@@ -6,6 +6,7 @@
 //
 // Invariant: each operation is answered once, or deferred, or ignored because its session has ended.
 
+import Access
 import OrderedStore
 import RealtimeModel
 
@@ -16,6 +17,10 @@ final class BatchExecution {
   let writer: BatchWriter?
   /// The time of the batch in milliseconds since the Unix epoch: the value of its server timestamps.
   let now: Int64
+  /// The clock in microseconds since the Unix epoch, with which the expiries of credentials are compared.
+  let clock: Int64
+  /// The policy in force at the start of the batch.
+  let policy: PinnedPolicy<RealtimeAccess>
   let executor: OperationExecutor
   /// Whether operations may be deferred.
   let mayDefer: Bool
@@ -51,6 +56,8 @@ final class BatchExecution {
     self.writer = writer
     self.now = now
     self.executor = executor
+    clock = executor.now() * 1_000
+    policy = executor.policies.current
     self.journal = journal
     self.mayDefer = mayDefer
     self.failure = failure ?? RealtimeError(.unavailable, "the database cannot write now")
@@ -104,12 +111,16 @@ final class BatchExecution {
 
   private func perform(_ operation: RealtimeOperation) throws {
     let caller = operation.caller
+    if caller.hasExpired(at: clock) { throw RealtimeError.expiredToken }
     switch operation.action {
     case .write(let write, let hash):
       answer(operation, try writes.perform(write, ifHash: hash, for: operation))
     case .get(let path, let query): answer(operation, .value(try reads.get(path, query, for: operation)))
     case .getShallow(let path, let query):
       answer(operation, .shallow(try reads.getShallow(path, query, caller)))
+    case .decideListens:
+      try authorization.decideSome()
+      answer(operation, .done)
     case .estimate(let write, let maximum):
       answer(operation, .count(try reads.estimate(write, atMost: maximum, for: caller)))
     case .listen(let listen):
@@ -146,7 +157,7 @@ final class BatchExecution {
       try settings.unlabelStable(unless: rules.text)
       answer(operation, .done)
     case .administer(_, let work):
-      guard caller.identity == .administrator else { throw RealtimeError.permissionDenied }
+      guard caller.isAdministrator else { throw RealtimeError.permissionDenied }
       try work(self)
       answer(operation, .done)
     case .buildIndexes: answer(operation, .count(try indexBuilds.buildNext() ? 1 : 0))
@@ -173,16 +184,20 @@ final class BatchExecution {
     switch step {
     case .answer: preconditionFailure("invariant: the batch answers operations, handlers return results")
     case .listen: answerCount += 1
-    case .write, .fullValue, .unlisten, .end: break
+    case .write, .fullValue, .unlisten, .authRevoked, .end: break
     }
     steps.append(step)
   }
 
   /// Adds the step of a write for the fan-out stage, and updates the row windows that the write changes.
   ///
-  /// - Parameter changes: in ascending order of paths, none inside another.
-  func notify(_ changes: [Change]) throws {
-    precondition(!changes.isEmpty, "invariant: a notified write has changes")
+  /// - Parameters:
+  ///   - changes: in ascending order of paths, none inside another.
+  ///   - replaced: the location that the write has replaced, if the changes show only parts of it.
+  func notify(_ changes: [Change], replaced: Path? = nil) throws {
+    try authorization.follow(
+      replaced.map { [.init(path: $0, value: nil)] } ?? changes.map { .init(path: $0.path, value: $0.value) })
+    if changes.isEmpty { return }
     assert(
       zip(changes, changes.dropFirst()).allSatisfy { $0.path < $1.path && !$0.path.contains($1.path) },
       "the changes of a write are sorted, none inside another")
@@ -204,23 +219,6 @@ final class BatchExecution {
 
   /// Maximum number of listens that one batch authorizes again for changed callers.
   static let maximumReauthorizedListens = 2_048
-
-  // MARK: Access
-
-  func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Caller) throws {
-    for key in path.keys {
-      guard ChildKey.isValid(key.text) || key.isPriority else { throw RealtimeError.invalidPath }
-    }
-    if executor.policy.allowsEverything(caller) { return }
-    let view = TreeAccessView(tree: tree, changes: [], now: now)
-    if let denial = try executor.policy.decide(caller, .read(path, query), view: view) { throw denial }
-  }
-
-  func mayWrite(_ changes: [(path: Path, value: Node)], _ caller: Caller) throws {
-    if executor.policy.allowsEverything(caller) { return }
-    let view = TreeAccessView(tree: tree, changes: changes, now: now)
-    if let denial = try executor.policy.decide(caller, .write(changes), view: view) { throw denial }
-  }
 
   // MARK: Writing
 
@@ -289,6 +287,8 @@ extension BatchHandler {
 }
 
 extension BatchExecution {
+  /// Access to the operations, and to open listens.
+  var authorization: AuthorizationHandler { AuthorizationHandler(batch: self) }
   /// Puts, merges and conditional writes.
   var writes: WriteHandler { WriteHandler(batch: self) }
   /// Reads of values and query windows.

@@ -1,6 +1,7 @@
 // Holds the engine's state of one connection. Each part has one user: the endpoint's threads use `closed`,
 // the executor uses `session`, and the fan-out stage uses `output`.
 
+import Access
 import Locking
 import OrderedStore
 import RealtimeModel
@@ -18,11 +19,13 @@ struct ListenName: Hashable, Sendable {
 final class ConnectionState: @unchecked Sendable {
   /// The executor's state.
   struct Session {
-    var caller: Caller
-    /// The active listens, authorized again when the caller changes.
-    var listens: [ListenName: QuerySpec] = [:]
-    /// Whether the store has rows with onDisconnect writes of this session.
-    var hasDisconnectRows = false
+    var caller: Principal
+    /// The active listens.
+    var listens: [ListenName: OpenListen] = [:]
+    /// The caller in the rows with onDisconnect writes of this session; nil if there are none.
+    var registeredCaller: Principal?
+    /// The expiry with which the session waits in ``SessionExpiries``, in seconds since 1970; nil if it does not.
+    var scheduledExpiry: Int64?
     /// The cost of performing the registered onDisconnect writes.
     var registered = DisconnectCost()
     /// Whether the session has ended; its later requests are ignored.
@@ -43,7 +46,7 @@ final class ConnectionState: @unchecked Sendable {
   var output = Output()
   private let closed = Guarded(false)
 
-  init(name: String, caller: Caller, sink: any RealtimeSink) {
+  init(name: String, caller: Principal, sink: any RealtimeSink) {
     self.name = name
     self.sink = sink
     session = Session(caller: caller)

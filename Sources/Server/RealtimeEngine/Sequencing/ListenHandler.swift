@@ -12,7 +12,7 @@ struct ListenHandler: BatchHandler {
     _ listen: RealtimeOperation.Listen, of connection: ConnectionState, _ request: Int64?,
     for operation: RealtimeOperation
   ) throws {
-    try batch.mayRead(listen.path, listen.query, connection.session.caller)
+    let permission = try batch.authorization.mayListen(listen.path, listen.query, connection.session.caller)
     let name = ListenName(path: listen.path, tag: listen.tag)
     guard
       connection.session.listens[name] != nil
@@ -23,7 +23,7 @@ struct ListenHandler: BatchHandler {
     }
     if !listen.isDefault { try checkOrderLimit(listen) }
     if let shown = try batch.rowWindows.start(listen, for: operation) {
-      change(connection, listen: name, to: listen.query)
+      change(connection, listen: name, to: OpenListen(connection, name, listen.query), permission)
       return batch.add(
         .listen(connection, listen, shown, PreparedListen(isPartial: true), warnings: [], request: request))
     }
@@ -42,7 +42,7 @@ struct ListenHandler: BatchHandler {
       }
     // From now on the fan-out stage has the complete value, so the location needs no row windows.
     if !listen.isDefault { executor.windows.remove(listen.path, journal) }
-    change(connection, listen: name, to: listen.query)
+    change(connection, listen: name, to: OpenListen(connection, name, listen.query), permission)
     let warnings = try batch.settings.hasIndex(listen.query.ordering, listen.path) ? [] : ["no_index"]
     batch.add(
       .listen(
@@ -78,10 +78,16 @@ struct ListenHandler: BatchHandler {
   }
 
   /// Adds, replaces or removes a listen in the executor's state.
-  private func change(_ connection: ConnectionState, listen name: ListenName, to query: QuerySpec?) {
+  private func change(
+    _ connection: ConnectionState, listen name: ListenName, to listen: OpenListen?,
+    _ permission: ListenPermission? = nil
+  ) {
     let before = connection.session.listens[name]
-    journal.change(connection, listen: name, to: query)
-    executor.orders.change(name, from: before, to: query, journal)
-    if let before { executor.windows.removeListen(name.path, before, journal) }
+    journal.change(connection, listen: name, to: listen)
+    let index = executor.openListens
+    if let before { index.remove(before, journal) }
+    if let listen { index.add(listen, permission, journal) }
+    executor.orders.change(name, from: before?.query, to: listen?.query, journal)
+    if let before { executor.windows.removeListen(name.path, before.query, journal) }
   }
 }

@@ -1,6 +1,6 @@
 // Executes operations of one database in the store's sequencer. It owns the in-memory state that batches
-// change in their order: sessions, cached subtrees, generations of subtrees, and windows that are updated
-// from rows.
+// change in their order: sessions, open listens, cached subtrees, generations of subtrees, and windows that are
+// updated from rows.
 //
 // Invariants
 //   1. Batches execute one at a time, on durable plus in-flight rows. The executor only returns their
@@ -9,6 +9,7 @@
 //   3. A batch whose commit failed leaves nothing in memory: its journal rolls sessions back, and the cache
 //      is emptied, before anything else executes.
 
+import Access
 import OrderedStore
 import RealtimeModel
 
@@ -28,12 +29,18 @@ struct BatchResult: Sendable {
 /// `@unchecked Sendable`: only batches, which the store executes one at a time, and the batch loop between
 /// them access the state.
 final class OperationExecutor: @unchecked Sendable {
-  let policy: any AccessPolicy
+  let policies: PolicySlot<RealtimeAccess>
+  /// The clock in milliseconds since the Unix epoch.
+  let now: @Sendable () -> Int64
   let limits: RealtimeLimits
   let rules = RulesCache()
   let generations: GenerationState
   let orders = ListenedOrders()
   let windows = WindowedLocations()
+  let openListens = OpenListens()
+  let expiries: SessionExpiries
+  /// Whether a step of decisions about open listens is requested and has not begun.
+  var hasRequestedDecisions = false
   /// Receives the events of index builds and row windows, inside the batch that causes them.
   let events: ExecutorEvents
   /// Whether the next write checks for an empty tree: see ``BatchExecution/markIfEmpty()``.
@@ -44,12 +51,15 @@ final class OperationExecutor: @unchecked Sendable {
   private var unconfirmed: (version: Version, journal: SessionJournal)?
 
   init(
-    policy: any AccessPolicy, limits: RealtimeLimits, cacheBytes: Int, staging: StagingLimits = .standard,
-    events: ExecutorEvents = ExecutorEvents()
+    policies: PolicySlot<RealtimeAccess>, limits: RealtimeLimits, cacheBytes: Int,
+    staging: StagingLimits = .standard, events: ExecutorEvents = ExecutorEvents(),
+    now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
   ) {
     self.events = events
+    self.policies = policies
+    self.now = now
+    expiries = SessionExpiries(scheduled: events.expiryScheduled)
     generations = GenerationState(staging)
-    self.policy = policy
     self.limits = limits
     cache = TreeCache(budget: cacheBytes)
   }
@@ -92,7 +102,9 @@ final class OperationExecutor: @unchecked Sendable {
       now: Int64(writer.commitVersion.microseconds / 1000), executor: self, journal: journal,
       mayDefer: mayDefer)
     do {
+      batch.authorization.beginBatch()
       try work(batch)
+      batch.authorization.endBatch()
       try batch.log()
       unconfirmed = try writer.mark() ? (writer.commitVersion, journal) : nil
     } catch {
@@ -111,7 +123,7 @@ final class OperationExecutor: @unchecked Sendable {
 
   // MARK: Alongside the sequencer
 
-  /// Executes a read outside any connection, on durable rows. Of the executor it uses only the policy and the
+  /// Executes a read outside any connection, on durable rows. Of the executor it uses only the policies and the
   /// limits, so it may run concurrently with batches.
   ///
   /// - Returns: no steps if the read is too large for one call of the store.
@@ -123,8 +135,11 @@ final class OperationExecutor: @unchecked Sendable {
 
   /// Checks that a caller may read a location.
   /// - Throws: ``RealtimeError``, or an error of the view.
-  func mayRead(_ path: Path, _ caller: Caller, _ query: QuerySpec = .default, in view: any ReadView) throws {
-    try readOnly(view).mayRead(path, query, caller)
+  func mayRead(_ path: Path, _ caller: Principal, _ query: QuerySpec = .default, in view: any ReadView) throws
+  {
+    let batch = try readOnly(view)
+    if caller.hasExpired(at: batch.clock) { throw RealtimeError.expiredToken }
+    try batch.authorization.mayRead(path, query, caller)
   }
 
   // MARK: Without a writer
@@ -138,7 +153,9 @@ final class OperationExecutor: @unchecked Sendable {
   ) throws -> [FanOutStep] {
     journal.rollBack()
     let batch = try readOnly(view, journal, failure: failure)
+    batch.authorization.beginBatch()
     for operation in operations { try batch.run(operation) }
+    batch.authorization.endBatch()
     return batch.steps
   }
 
@@ -147,7 +164,9 @@ final class OperationExecutor: @unchecked Sendable {
   func attempt(_ operation: RealtimeOperation, on view: any ReadView) throws -> [FanOutStep]? {
     let journal = SessionJournal()
     let batch = try readOnly(view, journal)
+    batch.authorization.beginBatch()
     try batch.run(operation)
+    batch.authorization.endBatch()
     guard batch.missedWriter else { return batch.steps }
     journal.rollBack()
     return nil
@@ -159,8 +178,7 @@ final class OperationExecutor: @unchecked Sendable {
   ) throws -> BatchExecution {
     BatchExecution(
       tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
-      now: Int64(view.version.microseconds / 1000), executor: self, journal: journal, mayDefer: mayDefer,
-      failure: failure)
+      now: now(), executor: self, journal: journal, mayDefer: mayDefer, failure: failure)
   }
 
   // MARK: State
@@ -169,39 +187,25 @@ final class OperationExecutor: @unchecked Sendable {
   func rollBack(_ journals: [SessionJournal]) {
     for journal in journals.reversed() { journal.rollBack() }
     cache.removeAll()
+    openListens.invalidateAll()
+    if openListens.undecidedCount > 0 { requestDecisions() }
+  }
+
+  /// Requests a step of decisions about open listens.
+  func requestDecisions() {
+    guard !hasRequestedDecisions else { return }
+    hasRequestedDecisions = true
+    events.listensUndecided()
   }
 
   /// The background reads in progress, which every write has to notify.
   var backgroundReads: BackgroundReads { cache.backgroundReads }
 
-  /// The listens that a write at a path affects.
-  struct Audience {
-    /// The listens at and above the path.
-    var above: [(connection: ConnectionState, name: ListenName)] = []
-    /// The listens below the path.
-    var below: [(connection: ConnectionState, name: ListenName)] = []
-  }
-
-  /// Finds the listens at, above and below a path. Visits every listen of the database: for rare, large
-  /// writes only.
-  func audience(of path: Path) -> Audience {
-    var audience = Audience()
-    for connection in sessions.values {
-      for name in connection.session.listens.keys {
-        if name.path.contains(path) {
-          audience.above.append((connection, name))
-        } else if path.contains(name.path) {
-          audience.below.append((connection, name))
-        }
-      }
-    }
-    return audience
-  }
-
   func register(_ connection: ConnectionState, _ journal: SessionJournal) {
     guard sessions[connection.name] !== connection else { return }
     sessions[connection.name] = connection
     journal.record { self.sessions[connection.name] = nil }
+    expiries.add(connection)
   }
 
   func unregister(_ session: String, _ journal: SessionJournal) -> ConnectionState? {
@@ -217,6 +221,12 @@ struct ExecutorEvents: Sendable {
   var indexesPending: @Sendable () -> Void = {}
   /// Called when an index build is complete, or the rules have changed.
   var indexesChanged: @Sendable () -> Void = {}
+  /// Called when a step of decisions about open listens has to follow.
+  var listensUndecided: @Sendable () -> Void = {}
+  /// Called with the earliest expiry of a caller, in seconds since 1970, when it has changed.
+  var expiryScheduled: @Sendable (_ seconds: Int64) -> Void = { _ in }
+  /// Called when the onDisconnect writes of an ended session have to wait for rules.
+  var sessionWaits: @Sendable () -> Void = {}
   /// Called when a location's windows can no longer be updated from rows, so that its complete value has to
   /// be read.
   var rowWindowsEnded: @Sendable (Path) -> Void = { _ in }

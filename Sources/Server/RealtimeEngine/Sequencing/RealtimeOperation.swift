@@ -7,6 +7,7 @@
 //
 // Invariant: only a queued operation enters a batch, and the batch that executes it answers it exactly once.
 
+import Access
 import RealtimeModel
 
 /// A write as submitted. Paths may end in `.priority`, and values may be server values, which the sequencer
@@ -34,7 +35,7 @@ struct RealtimeOperation: Sendable {
     case unlisten(Path, tag: Int64?)
     case onDisconnect(RealtimeWrite)
     case cancelOnDisconnect(Path)
-    case authenticate(Caller)
+    case authenticate(Principal)
     case getSetting(Setting)
     case setSetting(Setting, String)
     case getRules
@@ -43,6 +44,8 @@ struct RealtimeOperation: Sendable {
     case setRules(RulesFile)
     /// Runs an administrator's task, which writes about `bytes` bytes.
     case administer(bytes: Int, @Sendable (BatchExecution) throws -> Void)
+    /// Decides some of the open listens whose permission may have ended.
+    case decideListens
     /// Builds the next index rows.
     case buildIndexes
     case close
@@ -62,11 +65,12 @@ struct RealtimeOperation: Sendable {
     /// A connection, and the request number that it wants in the answer.
     case connection(ConnectionState, request: Int64?)
     /// A call outside any connection.
-    case call(Caller, @Sendable (Result<CallResult, RealtimeError>) -> Void)
+    case call(Principal, @Sendable (Result<CallResult, RealtimeError>) -> Void)
   }
 
   enum CallResult: Sendable {
-    case written(Node)
+    /// The value of a set with its server values resolved; nil if the caller may not read it.
+    case written(Node?)
     case stale(Node)
     case value(Node)
     case shallow(ShallowNode)
@@ -124,8 +128,8 @@ struct RealtimeOperation: Sendable {
     if case .connection(let connection, _) = origin { connection } else { nil }
   }
 
-  /// The caller, as the executor knows it now.
-  var caller: Caller {
+  /// The caller, as the executor knows it now. A connection's caller is nobody once its credentials have expired.
+  var caller: Principal {
     switch origin {
     case .connection(let connection, _): connection.session.caller
     case .call(let caller, _): caller

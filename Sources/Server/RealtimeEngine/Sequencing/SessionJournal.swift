@@ -23,9 +23,9 @@ final class SessionJournal: @unchecked Sendable {
   }
 
   /// Adds, replaces or removes a listen, without copying the others.
-  func change(_ connection: ConnectionState, listen name: ListenName, to query: QuerySpec?) {
+  func change(_ connection: ConnectionState, listen name: ListenName, to listen: OpenListen?) {
     let before = connection.session.listens[name]
-    connection.session.listens[name] = query
+    connection.session.listens[name] = listen
     undo.append { connection.session.listens[name] = before }
   }
 

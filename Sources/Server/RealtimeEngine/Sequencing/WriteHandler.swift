@@ -1,5 +1,6 @@
 // Handles puts, merges and conditional writes: checks the write, changes the tree, and notifies listeners.
 
+import Access
 import OrderedStore
 import RealtimeModel
 
@@ -17,17 +18,43 @@ struct WriteHandler: BatchHandler {
     let submitted =
       try operation.validated?.get()
       ?? WriteRequest(write, limits: limits, bytes: operation.maximumBytes(limits))
-    var request = submitted
-    try request.resolve(in: tree, now: now)
-    try batch.mayWrite(request.changes, operation.caller)
+    if hash != nil, let target = submitted.changes.first {
+      // The result of the comparison reveals the stored value.
+      try batch.authorization.mayRead(target.path, .default, operation.caller)
+    }
+    let request = try authorized(submitted, operation.caller) {
+      hash == nil ? write.accessOperation($0) : .conditionalWrite($0.first ?? .root)
+    }
+    try batch.authorization.prepare(for: request.changes)
     let staged = try staged(submitted, of: operation)
     if let hash, let target = request.changes.first {
       let current = try batch.reads.value(at: target.path, for: operation).node
       guard try matches(current, hash, operation) else { return .stale(current) }
     }
     try apply(request.changes, staged)
-    if case .set = write { return .written(request.changes.first?.value ?? .empty) }
-    return .written(.empty)
+    guard case .set = write, let written = request.changes.first else { return .written(.empty) }
+    // An increment's result reveals the stored number.
+    if hash == nil, submitted.dependsOnStoredData,
+      try !batch.authorization.canRead(written.path, operation.caller)
+    {
+      return .written(nil)
+    }
+    return .written(written.value)
+  }
+
+  /// The request with its server values resolved, once access is allowed.
+  ///
+  /// Stored data decides whether an increment has a result. Its error is therefore thrown only after access is allowed.
+  /// - Throws: ``RealtimeError`` with status `permission_denied`, or for an increment whose result is not finite.
+  func authorized(
+    _ request: WriteRequest, _ caller: Principal, _ operation: ([Path]) -> RealtimeAccess.Operation
+  ) throws -> WriteRequest {
+    var resolved = request
+    let failure = try resolved.resolve(in: tree, now: now)
+    try batch.authorization.mayWrite(
+      operation(request.changes.map(\.path)), resolved.changes, caller)
+    if let failure { throw failure }
+    return resolved
   }
 
   /// The values of a heavy write that were staged in the background; empty for other writes.
@@ -115,5 +142,15 @@ struct WriteHandler: BatchHandler {
     effective.sort { $0.path < $1.path }
     batch.logChanges(effective.map { ($0.path, $0.value) })
     try batch.notify(batch.notifications.notifications(for: effective, emptied: emptied))
+  }
+}
+
+extension RealtimeWrite {
+  /// The write as an operation about which a policy decides.
+  func accessOperation(_ paths: [Path]) -> RealtimeAccess.Operation {
+    switch self {
+    case .set(let path, _): .write(path)
+    case .update: .merge(paths)
+    }
   }
 }

@@ -99,43 +99,70 @@ struct WriteRequest {
     .invalidData("key longer than \(limits.keyBytes) bytes")
   }
 
-  /// Replaces server values by the values that the server computes from the tree before the write.
-  mutating func resolve(in tree: Tree, now: Int64) throws {
-    for i in changes.indices where changes[i].value.containsDeferred {
-      changes[i].value = try WriteRequest.resolve(changes[i].value, at: changes[i].path, in: tree, now: now)
-    }
+  /// Whether a server value of the write is computed from stored data.
+  var dependsOnStoredData: Bool {
+    changes.contains { $0.value.containsDeferred && $0.value.containsIncrement }
   }
 
-  private static func resolve(_ node: Node, at path: Path, in tree: Tree, now: Int64) throws -> Node {
+  /// Replaces server values by the values that the server computes from the tree before the write.
+  ///
+  /// - Returns: the error of the write if the result of an increment is not finite; its value is then 0.
+  /// - Throws: errors of the store.
+  mutating func resolve(in tree: Tree, now: Int64) throws -> RealtimeError? {
+    var failure: RealtimeError?
+    for i in changes.indices where changes[i].value.containsDeferred {
+      changes[i].value = try WriteRequest.resolve(
+        changes[i].value, at: changes[i].path, in: tree, now: now, &failure)
+    }
+    return failure
+  }
+
+  private static func resolve(
+    _ node: Node, at path: Path, in tree: Tree, now: Int64, _ failure: inout RealtimeError?
+  ) throws -> Node {
     guard node.containsDeferred else { return node }
     var priority = node.priority
     if case .deferred(let value)? = priority {
-      priority = try Priority(try resolve(value, at: path.child(.priority), in: tree, now: now))
+      priority = try Priority(try resolve(value, at: path.child(.priority), in: tree, now: now, &failure))
     }
     switch node.content {
     case .empty: return node
     case .leaf(.deferred(let value)):
-      return .leaf(try resolve(value, at: path, in: tree, now: now), priority: priority)
+      return .leaf(try resolve(value, at: path, in: tree, now: now, &failure), priority: priority)
     case .leaf(let value): return .leaf(value, priority: priority)
     case .children:
       var children: [(ChildKey, Node)] = []
       children.reserveCapacity(node.childCount)
       try node.forEachChild { key, child in
-        children.append((key, try resolve(child, at: path.child(key), in: tree, now: now)))
+        children.append((key, try resolve(child, at: path.child(key), in: tree, now: now, &failure)))
         return true
       }
       return .object(children, priority: priority)
     }
   }
 
-  private static func resolve(_ value: ServerValue, at path: Path, in tree: Tree, now: Int64) throws
-    -> LeafValue
-  {
+  private static func resolve(
+    _ value: ServerValue, at path: Path, in tree: Tree, now: Int64, _ failure: inout RealtimeError?
+  ) throws -> LeafValue {
     guard case .increment = value else { return value.resolved(existing: .empty, timestamp: now) }
     let resolved = value.resolved(existing: try tree.leaf(at: path), timestamp: now)
     guard let number = resolved.number, number.doubleValue.isFinite else {
-      throw RealtimeError.invalidData("number is not finite")
+      failure = .invalidData("number is not finite")
+      return .int(0)
     }
     return resolved
+  }
+}
+
+extension Node {
+  /// Whether the node contains an increment. Visits only parts with server values.
+  fileprivate var containsIncrement: Bool {
+    if case .deferred(.increment)? = priority { return true }
+    switch content {
+    case .leaf(.deferred(.increment)): return true
+    case .empty, .leaf: return false
+    case .children:
+      return !forEachChild { _, child in !(child.containsDeferred && child.containsIncrement) }
+    }
   }
 }

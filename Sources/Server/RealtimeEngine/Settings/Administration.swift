@@ -1,5 +1,6 @@
 // Runs the operations of administrators on a database's settings, in sequence with all other operations.
 
+import Access
 import Locking
 import OrderedStore
 import RealtimeModel
@@ -17,7 +18,7 @@ extension RealtimeDatabase {
   ///   - work: the closure. It may run more than once; the writes of a failed run are discarded.
   /// - Throws: `permission_denied` unless the caller is an administrator; errors of the closure.
   func administer<Value: Sendable>(
-    bytes: Int, as caller: Caller, _ work: @escaping @Sendable (BatchExecution) throws -> Value
+    bytes: Int, as caller: Principal, _ work: @escaping @Sendable (BatchExecution) throws -> Value
   ) async throws(RealtimeError) -> Value {
     let result = Guarded<Value?>(nil)
     _ = try await call(RealtimeDatabase.action(bytes, result, work), as: caller)
@@ -28,7 +29,7 @@ extension RealtimeDatabase {
   ///
   /// - Throws: the errors of ``administer(bytes:as:_:)``.
   func inspect<Value: Sendable>(
-    as caller: Caller, _ work: @escaping @Sendable (BatchExecution) throws -> Value
+    as caller: Principal, _ work: @escaping @Sendable (BatchExecution) throws -> Value
   ) async throws(RealtimeError) -> Value {
     let result = Guarded<Value?>(nil)
     _ = try await read(RealtimeDatabase.action(0, result, work), as: caller)

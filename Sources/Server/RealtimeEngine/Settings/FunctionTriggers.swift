@@ -3,24 +3,25 @@
 //
 //   's' "trigger/" + name   path, event, topic and namespace pattern, which may be empty
 
+package import Access
 import OrderedStore
-public import RealtimeModel
+package import RealtimeModel
 
 /// A function that is registered for changes.
-public struct FunctionTrigger: Sendable, Equatable {
+package struct FunctionTrigger: Sendable, Equatable {
   /// The function's resource name. A trigger with the same name is replaced.
-  public let name: String
+  package let name: String
   /// The path of the change, with wildcards.
-  public let path: String
+  package let path: String
   /// The event type.
-  public let event: String
+  package let event: String
   /// The topic for the function's events.
-  public let topic: String
+  package let topic: String
   /// The pattern of namespaces; nil for the namespace of the registration.
-  public let namespacePattern: String?
+  package let namespacePattern: String?
 
   /// Creates a trigger.
-  public init(name: String, path: String, event: String, topic: String, namespacePattern: String?) {
+  package init(name: String, path: String, event: String, topic: String, namespacePattern: String?) {
     self.name = name
     self.path = path
     self.event = event
@@ -69,7 +70,7 @@ extension RealtimeDatabase {
   /// Returns the function triggers, by name.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
-  public func functionTriggers(as caller: Caller) async throws(RealtimeError) -> [FunctionTrigger] {
+  package func functionTriggers(as caller: Principal) async throws(RealtimeError) -> [FunctionTrigger] {
     try await inspect(as: caller) { try $0.settings.functionTriggers() }
   }
 
@@ -77,7 +78,7 @@ extension RealtimeDatabase {
   ///
   /// - Throws: ``RealtimeModel/RealtimeError``: `failure` for too many or too large triggers,
   ///   `permission_denied` unless the caller is an administrator.
-  public func add(_ trigger: FunctionTrigger, as caller: Caller) async throws(RealtimeError) {
+  package func add(_ trigger: FunctionTrigger, as caller: Principal) async throws(RealtimeError) {
     let row = RowKeys.triggers + Array(trigger.name.utf8)
     let bytes = trigger.bytes
     guard row.count + bytes.count <= RealtimeDatabase.maximumTriggerBytes else {

@@ -7,28 +7,29 @@
 // Invariant: while the label `stable` exists, the rules in force are those of its ruleset. The commit that
 // replaces the rules also moves the label, or removes it if the rules are replaced in another way.
 
+package import Access
 import OrderedStore
-public import RealtimeModel
+package import RealtimeModel
 
 /// A ruleset.
-public struct Ruleset: Sendable, Equatable {
+package struct Ruleset: Sendable, Equatable {
   /// The name, which the server assigned.
-  public let id: String
+  package let id: String
   /// The creation time, in milliseconds since the Unix epoch.
-  public let createdAt: Int64
+  package let createdAt: Int64
   /// The source of the rules file.
-  public let source: String
+  package let source: String
 }
 
 /// The labels of rulesets.
-public struct RulesetLabels: Sendable, Equatable {
+package struct RulesetLabels: Sendable, Equatable {
   /// The ruleset in force.
-  public var stable: String?
+  package var stable: String?
   /// The ruleset for trials on a part of the requests. The server stores this label but does not use it.
-  public var canary: String?
+  package var canary: String?
 
   /// Creates labels.
-  public init(stable: String? = nil, canary: String? = nil) {
+  package init(stable: String? = nil, canary: String? = nil) {
     self.stable = stable
     self.canary = canary
   }
@@ -116,7 +117,7 @@ extension RealtimeDatabase {
   /// Stores a ruleset durably and returns its name. The rules in force do not change.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
-  public func addRuleset(_ rules: RulesFile, as caller: Caller) async throws(RealtimeError) -> String {
+  package func addRuleset(_ rules: RulesFile, as caller: Principal) async throws(RealtimeError) -> String {
     let id = RandomName.make(20)
     return try await administer(bytes: rules.text.utf8.count, as: caller) { batch in
       let writer = try batch.requireWriter()
@@ -133,7 +134,7 @@ extension RealtimeDatabase {
   /// Returns the rulesets, oldest first.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
-  public func rulesets(as caller: Caller) async throws(RealtimeError) -> [Ruleset] {
+  package func rulesets(as caller: Principal) async throws(RealtimeError) -> [Ruleset] {
     try await inspect(as: caller) { batch in
       try RulesetDirectory(in: batch.tree.view).entries.compactMap { entry in
         try batch.settings.source(ofRuleset: entry.id).map {
@@ -146,7 +147,7 @@ extension RealtimeDatabase {
   /// Returns a ruleset by name; nil if there is none.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
-  public func ruleset(_ id: String, as caller: Caller) async throws(RealtimeError) -> Ruleset? {
+  package func ruleset(_ id: String, as caller: Principal) async throws(RealtimeError) -> Ruleset? {
     try await inspect(as: caller) { batch in
       let entry = try RulesetDirectory(in: batch.tree.view).entries.first { $0.id == id }
       guard let entry, let source = try batch.settings.source(ofRuleset: id) else { return nil }
@@ -157,7 +158,7 @@ extension RealtimeDatabase {
   /// Returns the labels of rulesets.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
-  public func rulesetLabels(as caller: Caller) async throws(RealtimeError) -> RulesetLabels {
+  package func rulesetLabels(as caller: Principal) async throws(RealtimeError) -> RulesetLabels {
     try await inspect(as: caller) { try RulesetDirectory(in: $0.tree.view).labels }
   }
 
@@ -167,8 +168,8 @@ extension RealtimeDatabase {
   /// - Returns: the rules that were put into force.
   /// - Throws: ``RealtimeModel/RealtimeError``: `failure` for a missing ruleset, `permission_denied` unless
   ///   the caller is an administrator.
-  public func setRulesetLabels(
-    _ labels: RulesetLabels, as caller: Caller
+  package func setRulesetLabels(
+    _ labels: RulesetLabels, as caller: Principal
   ) async throws(RealtimeError) -> RulesFile? {
     var stable: RulesFile?
     if let id = labels.stable {

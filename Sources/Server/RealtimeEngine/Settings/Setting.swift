@@ -1,9 +1,10 @@
 // Defines the settings of a database.
 
-public import RealtimeModel
+package import Access
+package import RealtimeModel
 
 /// A setting of a database, by its name in the administrative API.
-public enum Setting: String, Sendable, CaseIterable {
+package enum Setting: String, Sendable, CaseIterable {
   /// The rules file, as a string.
   case rules
   /// The default write size limit, as JSON.
@@ -21,7 +22,7 @@ extension RealtimeDatabase {
   /// Returns a setting; nil if it was never set.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
-  public func setting(_ setting: Setting, as caller: Caller) async throws(RealtimeError) -> String? {
+  package func setting(_ setting: Setting, as caller: Principal) async throws(RealtimeError) -> String? {
     guard case .setting(let text) = try await read(.getSetting(setting), as: caller) else { return nil }
     return text
   }
@@ -29,7 +30,7 @@ extension RealtimeDatabase {
   /// Changes a setting other than the rules; durable when this returns.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
-  public func set(_ setting: Setting, to text: String, as caller: Caller) async throws(RealtimeError) {
+  package func set(_ setting: Setting, to text: String, as caller: Principal) async throws(RealtimeError) {
     guard setting != .rules else { throw RealtimeError(.failure, "rules are set as a rules file") }
     _ = try await call(.setSetting(setting, text), as: caller)
   }
@@ -37,12 +38,12 @@ extension RealtimeDatabase {
   /// Replaces the rules. They are durable, and in force where rules are enforced, when this returns.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
-  public func setRules(_ rules: RulesFile, as caller: Caller) async throws(RealtimeError) {
+  package func setRules(_ rules: RulesFile, as caller: Principal) async throws(RealtimeError) {
     _ = try await call(.setRules(rules), as: caller)
   }
 
   /// Returns the rules; nil if none were set.
-  public func rules() async throws(RealtimeError) -> RulesFile? {
+  package func rules() async throws(RealtimeError) -> RulesFile? {
     guard case .rules(let rules) = try await read(.getRules, as: .administrator) else { return nil }
     return rules
   }

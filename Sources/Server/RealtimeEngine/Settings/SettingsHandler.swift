@@ -1,6 +1,7 @@
 // Handles rules and other settings. Changes of rules are sequenced with all other operations, so every write
 // after such a change uses the new rules.
 
+import Access
 import OrderedStore
 import RealtimeModel
 
@@ -24,17 +25,17 @@ struct SettingsHandler: BatchHandler {
     }
   }
 
-  func string(of setting: Setting, for caller: Caller) throws -> String? {
-    guard caller.identity == .administrator else { throw RealtimeError.permissionDenied }
+  func string(of setting: Setting, for caller: Principal) throws -> String? {
+    guard caller.isAdministrator else { throw RealtimeError.permissionDenied }
     return try tree.view.get(RowKeys.setting(setting)).map { String(decoding: $0.value, as: UTF8.self) }
   }
 
-  func set(_ setting: Setting, to string: String, for caller: Caller) throws {
-    guard caller.identity == .administrator else { throw RealtimeError.permissionDenied }
+  func set(_ setting: Setting, to string: String, for caller: Principal) throws {
+    guard caller.isAdministrator else { throw RealtimeError.permissionDenied }
     try batch.requireWriter().set(RowKeys.setting(setting), Array(string.utf8))
   }
 
-  func set(_ rules: RulesFile, for caller: Caller) throws {
+  func set(_ rules: RulesFile, for caller: Principal) throws {
     let before = try self.rules()
     try set(.rules, to: rules.text, for: caller)
     batch.knownRules = .some(rules)

@@ -1,6 +1,7 @@
 // Handles imports. It installs an imported value, whose rows are durable already, at its location. It
 // notifies listeners of the parts that are small enough to be sent.
 
+import Access
 import OrderedStore
 import RealtimeModel
 
@@ -10,16 +11,17 @@ struct ImportHandler: BatchHandler {
 
   /// Installs an imported value at its location.
   func install(_ imported: ImportedTree, at path: Path, for operation: RealtimeOperation) throws {
-    guard executor.policy.allowsEverything(operation.caller) else { throw RealtimeError.permissionDenied }
+    guard batch.policy.allowsEverything(operation.caller) else { throw RealtimeError.permissionDenied }
     var request = try WriteRequest(
       .update(path, imported.summary.deferred.map { (Path(keys: $0.path), $0.value) }),
       limits: limits, bytes: limits.socketWriteBytes, mayNameItself: true)
-    try request.resolve(in: tree, now: now)
+    if let failure = try request.resolve(in: tree, now: now) { throw failure }
+    try batch.authorization.prepare(for: [(path: path, value: .empty)])
     if imported.summary.isEmpty {
       return try batch.writes.apply([(path: path, value: .empty)])
     }
     if let failure = imported.known.failure { throw failure }
-    let audience = executor.audience(of: path)
+    let audience = executor.openListens.audience(of: path)
     var places = Set(audience.below.map(\.name.path)).sorted()
     if !audience.above.isEmpty, imported.summary.size <= limits.responseBytes {
       places.insert(path, at: 0)
@@ -52,13 +54,13 @@ struct ImportHandler: BatchHandler {
     }
     if let indexed { try batch.indexes.update(indexed, at: path, nil, hadChildren: true, in: writer) }
     if notified.first != path {
-      for (connection, name) in audience.above { batch.listens.revoke(name, of: connection, .tooBig) }
+      for listen in audience.above { batch.listens.revoke(listen.name, of: listen.connection, .tooBig) }
     }
-    for (connection, name) in audience.below where known.tooLarge.contains(name.path) {
-      batch.listens.revoke(name, of: connection, .tooBig)
+    for listen in audience.below where known.tooLarge.contains(listen.name.path) {
+      batch.listens.revoke(listen.name, of: listen.connection, .tooBig)
     }
     batch.logChanges([(path, nil)])
-    if !changes.isEmpty { try batch.notify(changes) }
+    try batch.notify(changes, replaced: path)
   }
 }
 

@@ -5,18 +5,19 @@
 //   1. Memory holds one chunk.
 //   2. The state stays pinned exactly as long as the export exists.
 
+package import Access
 import OrderedStore
-public import RealtimeModel
+package import RealtimeModel
 
 /// A value that is read in chunks, one after the other.
-public actor RealtimeExport {
+package actor RealtimeExport {
   private let pinned: any PinnedView
   private let generations: DurableGenerations
   private var writer: any TreeWriter
   private var isOver = false
 
   /// The approximate bytes of a chunk; more if it contains a larger leaf.
-  public static let chunkBytes = 128 << 10
+  package static let chunkBytes = 128 << 10
 
   init(_ pinned: any PinnedView, _ generations: DurableGenerations, _ writer: any TreeWriter) {
     self.pinned = pinned
@@ -27,7 +28,7 @@ public actor RealtimeExport {
   /// The next chunk of JSON; nil after the last.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError`` if the store cannot be read.
-  public func next() async throws(RealtimeError) -> (bytes: [UInt8], isLast: Bool)? {
+  package func next() async throws(RealtimeError) -> (bytes: [UInt8], isLast: Bool)? {
     guard !isOver else { return nil }
     do {
       let (chunk, after) = try await pinned.read { [generations, writer] base in
@@ -96,7 +97,7 @@ extension RealtimeDatabase {
   /// Reads a location if it is not larger than a chunk; otherwise nil.
   ///
   /// - Throws: the errors of ``get(_:query:as:)``.
-  public func getIfSmall(_ path: Path, as caller: Caller) async throws(RealtimeError) -> Node? {
+  package func getIfSmall(_ path: Path, as caller: Principal) async throws(RealtimeError) -> Node? {
     var limits = limits
     limits.responseBytes = min(limits.responseBytes, RealtimeExport.chunkBytes)
     do {
@@ -116,8 +117,8 @@ extension RealtimeDatabase {
   ///   - isLimited: whether plain values are limited to the size of a response.
   /// - Throws: ``RealtimeModel/RealtimeError`` with status `permission_denied`; with `too_big` for plain
   ///   values above the limit of a response (an export has no limit); or if the store cannot be read.
-  public func export(
-    _ path: Path, isExport: Bool, pretty: Bool = false, isLimited: Bool = true, as caller: Caller
+  package func export(
+    _ path: Path, isExport: Bool, pretty: Bool = false, isLimited: Bool = true, as caller: Principal
   ) async throws(RealtimeError) -> RealtimeExport {
     let writer: any TreeWriter =
       isExport ? ExportWriter(path, pretty: pretty) : PlainWriter(path, pretty: pretty)

@@ -7,13 +7,14 @@
 //   2. The value is invisible until the import has finished, and is discarded if the import does not finish.
 //   3. When the import has finished, listeners are notified as for any other write.
 
+package import Access
 import OrderedStore
-public import RealtimeModel
+package import RealtimeModel
 
 /// An import of a value that arrives in chunks. Chunks have to be added one after the other.
-public actor RealtimeImport {
+package actor RealtimeImport {
   private let path: Path
-  private let caller: Caller
+  private let caller: Principal
   private let database: RealtimeDatabase
   private let generation: StagedGeneration
   private let maximumBytes: Int
@@ -27,7 +28,7 @@ public actor RealtimeImport {
   static let maximumDeferred = 10_000
 
   init(
-    _ path: Path, _ caller: Caller, _ database: RealtimeDatabase, _ generation: StagedGeneration,
+    _ path: Path, _ caller: Principal, _ database: RealtimeDatabase, _ generation: StagedGeneration,
     limits: RealtimeLimits, maximumBytes: Int
   ) {
     self.path = path
@@ -39,17 +40,17 @@ public actor RealtimeImport {
   }
 
   /// The number of values received.
-  public var values: Int { tree.values }
+  package var values: Int { tree.values }
 
   /// The number of bytes that are buffered because their JSON token is incomplete.
-  public var pendingBytes: Int { reader.pendingBytes }
+  package var pendingBytes: Int { reader.pendingBytes }
 
   /// Adds the next chunk of JSON. Returns when the next chunk may be added. All rows except those of the last
   /// few commits are then on disk.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError`` for values that cannot be stored. The import has then failed:
   ///   it writes nothing to its location, and later calls fail too.
-  public func add(_ chunk: [UInt8]) async throws(RealtimeError) {
+  package func add(_ chunk: [UInt8]) async throws(RealtimeError) {
     bytes += chunk.count
     guard bytes <= maximumBytes else { throw fail(.writeTooBig) }
     try await read { (reader, emit) throws(RealtimeError) in
@@ -62,7 +63,7 @@ public actor RealtimeImport {
   /// Ends the JSON and installs the value. Returns after it is durable and listeners are notified.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError`` if the JSON is incomplete, or the write is rejected.
-  public func finish() async throws(RealtimeError) {
+  package func finish() async throws(RealtimeError) {
     try await read { (reader, emit) throws(RealtimeError) in try reader.finish(emit) }
     isOver = true
     do {
@@ -186,8 +187,8 @@ extension RealtimeDatabase {
   ///
   /// - Parameter maximumBytes: the maximum bytes of its JSON.
   /// - Throws: ``RealtimeModel/RealtimeError`` with status `permission_denied` for all other callers.
-  public func beginImport(
-    at path: Path, maximumBytes: Int, as caller: Caller
+  package func beginImport(
+    at path: Path, maximumBytes: Int, as caller: Principal
   ) async throws(RealtimeError) -> RealtimeImport {
     guard allowsEverything(caller) else { throw .permissionDenied }
     guard !path.isPriority else { throw .invalidPath }

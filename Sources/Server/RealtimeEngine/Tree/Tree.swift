@@ -115,7 +115,8 @@ struct Tree {
     return leaf
   }
 
-  private func priority(at path: Path) throws -> Priority? {
+  /// The priority of a location; nil for none. Reads at most two rows.
+  func priority(at path: Path) throws -> Priority? {
     if let node = cache?.node(at: path) { return node.priority }
     if case .leaf(let node) = try presence(at: path) { return node.priority }
     return try priorityRow(at: path)
@@ -133,13 +134,13 @@ struct Tree {
   }
 
   /// The kind of a location, which its first row shows.
-  private enum Presence {
+  enum Presence {
     case empty
     case leaf(Node)
     case object
   }
 
-  private func presence(at path: Path) throws -> Presence {
+  func presence(at path: Path) throws -> Presence {
     let prefix = RowKeys.row(of: path)
     var presence = Presence.empty
     try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in

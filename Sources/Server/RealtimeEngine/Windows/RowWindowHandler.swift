@@ -207,11 +207,9 @@ struct RowWindowHandler: BatchHandler {
       batch.add(.fullValue(path, value.node))
     } catch let error as RealtimeError {
       if error == .abandoned { return }
-      for (connection, name) in executor.audience(of: path).above where name.path == path {
-        guard let query = connection.session.listens[name], name.tag != nil || !query.showsAll else {
-          continue
-        }
-        batch.listens.revoke(name, of: connection, error)
+      for listen in executor.openListens.audience(of: path).above where listen.name.path == path {
+        guard listen.name.tag != nil || !listen.query.showsAll else { continue }
+        batch.listens.revoke(listen.name, of: listen.connection, error)
       }
       executor.windows.remove(path, journal)
     }

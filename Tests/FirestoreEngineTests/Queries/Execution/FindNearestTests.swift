@@ -1,5 +1,6 @@
 // Nearest-neighbour queries, compared with a sort of all distances, and their place among the query stages.
 
+import Access
 import FirestoreModel
 import RandomModels
 import Testing

@@ -1,5 +1,6 @@
 // Queries compared with their definition over random documents, and the form of responses.
 
+import Access
 import FirestoreModel
 import OrderedStore
 import RandomModels

@@ -1,5 +1,6 @@
 // The shared memory budget of queries without an index order, and the selection of the first elements.
 
+import Access
 import FirestoreModel
 import Locking
 import OrderedStore

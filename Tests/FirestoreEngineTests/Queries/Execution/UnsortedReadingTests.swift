@@ -2,6 +2,7 @@
 // buffer results for sorting. These tests allow almost no sort memory, and compare with the reference
 // evaluator.
 
+import Access
 import FirestoreModel
 import OrderedStore
 import RandomModels

@@ -1,5 +1,6 @@
 // ListDocuments, ListCollectionIds, BatchGetDocuments and GetDocument.
 
+import Access
 import FirestoreModel
 import OrderedStore
 import Testing
@@ -175,20 +176,25 @@ import Testing
   func partitionTokensAreBound() throws {
     let group = StructuredQuery(from: [.init("c", allDescendants: true)])
     let request = PartitionQueryRequest(Query(parent: fixture.root, group), count: 4)
+    let signer = TokenSigner()
+    let owner = TokenOwner(.administrator, in: fixture.database)
     let token = PageToken(
       of: try request.binding(.standard), version: Version(microseconds: 7),
       last: try fixture.name("c/a").path
-    ).text
+    ).text(signer, for: owner)
+    func open(_ request: PartitionQueryRequest) throws -> PageToken {
+      try PageToken(token, of: try request.binding(.standard), signer, for: owner)
+    }
     var others = [PartitionQueryRequest](repeating: request, count: 3)
     others[0].count = 5
     others[1].query.structured.from = [.init("d", allDescendants: true)]
     others[2].query.parent = try #require(ParentName(database: fixture.database, path: "c/a"))
     for other in others {
-      #expect(throws: FirestoreError.self) { try PageToken(token, of: try other.binding(.standard)) }
+      #expect(throws: FirestoreError.self) { try open(other) }
     }
     var larger = request
     larger.pageSize = 100
-    #expect(try PageToken(token, of: try larger.binding(.standard)).last == fixture.name("c/a").path)
+    #expect(try open(larger).last == fixture.name("c/a").path)
   }
 
   @Test("invalid listings are rejected")

@@ -1,5 +1,6 @@
 // Strict mode: the queries that need an index, the error's message, and the same rule for listeners.
 
+import Access
 import FirestoreModel
 import OrderedStore
 import Testing
@@ -203,7 +204,7 @@ import Testing
         == "\(never.message) The last build of it failed: \(cause)")
     // Other callers must not learn the names of documents.
     let other = await failure {
-      try await fixture.engine.runQuery(Query(parent: fixture.root, query), as: .anonymous) { _ in }
+      try await fixture.engine.runQuery(Query(parent: fixture.root, query), as: .nobody) { _ in }
     }
     #expect(other?.message == "\(never.message) The last build of it failed: the server's log says why.")
   }

@@ -1,5 +1,6 @@
 // Explained queries: the plan, and statistics that match the rows that were really read.
 
+import Access
 import FirestoreModel
 import Testing
 
@@ -115,11 +116,11 @@ import Testing
 
   @Test("a plan is returned only to callers who may run the query")
   func access() async throws {
-    let fixture = try EngineFixture(policy: ProductionPolicy())
+    let fixture = try EngineFixture(policy: LockedPolicy())
     let query = Query(parent: fixture.root, StructuredQuery(from: [.init("c")]))
     for mode in [ExplainMode.plan, .analyze] {
       let error = await failure {
-        try await fixture.engine.runQuery(query, explain: mode, as: .anonymous) { _ in }
+        try await fixture.engine.runQuery(query, explain: mode, as: .nobody) { _ in }
       }
       #expect(error?.code == .unauthenticated)
     }

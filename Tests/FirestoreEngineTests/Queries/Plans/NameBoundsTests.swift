@@ -1,6 +1,7 @@
 // Queries between two document names: they read only the documents between them, and transactions lock only
 // that range.
 
+import Access
 import FirestoreModel
 import OrderedStore
 import RandomModels

@@ -3,6 +3,7 @@
 // Each method decodes the request, authenticates the caller, calls the engine and encodes the response. A call of a
 // method that is not in the table fails with UNIMPLEMENTED.
 
+import Access
 import FirestoreEngine
 import FirestoreModel
 import FirestoreProtobuf
@@ -60,7 +61,7 @@ struct FirestoreService: Sendable {
 
   /// Returns the caller that the call's credentials identify.
   /// - Throws: UNAUTHENTICATED or INVALID_ARGUMENT for credentials that are not accepted.
-  func caller(_ head: GRPCRequestHead) throws(FirestoreError) -> Caller {
+  func caller(_ head: GRPCRequestHead) throws(FirestoreError) -> Principal {
     try authentication.caller(authorization: head.metadata("authorization"))
   }
 

@@ -7,8 +7,8 @@ import OrderedStore
 extension FirestoreDatabase {
   /// Executes a nearest-neighbor query and delivers pages. `session` is a read that has begun.
   func findNearest(
-    _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession, as caller: Caller,
-    deliver: (QueryPage) async throws -> Void
+    _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession,
+    _ authorised: AuthorizedOperation, deliver: (QueryPage) async throws -> Void
   ) async throws -> QueryReads {
     guard let nearest = query.normalized.findNearest else { return QueryReads() }
     let started = options.clock.now()
@@ -17,7 +17,7 @@ extension FirestoreDatabase {
     var found = NearestMatches(nearest, orders: query.orders)
     var skipped = 0
     var explanation: QueryExplanation?
-    let reads = try await run(candidates, explain, &session, as: caller) { input in
+    let reads = try await run(candidates, explain, &session, authorised) { input in
       for document in input.documents { try found.add(document) }
       skipped += input.skippedResults
       explanation = input.explanation

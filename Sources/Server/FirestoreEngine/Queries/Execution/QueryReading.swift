@@ -1,51 +1,65 @@
 // Executes queries against a database. All pages of results show one version. For a transaction that may
 // write, the scanned ranges are locked or recorded.
 
+import Access
 import FirestoreModel
 import OrderedStore
 
 extension FirestoreDatabase {
   /// Executes a query and delivers pages.
   func run(
-    _ query: PreparedQuery, _ consistency: ReadConsistency, explain: ExplainMode = .none, as caller: Caller,
-    deliver: (QueryPage) async throws -> Void
+    _ query: PreparedQuery, deciding operation: FirestoreOperation, _ consistency: ReadConsistency,
+    explain: ExplainMode = .none, as caller: Principal, deliver: (QueryPage) async throws -> Void
   ) async throws {
+    let authorised = pin(caller, operation)
     var session = try await beginRead(consistency, as: caller)
     do {
-      try await requireIndex(for: query, session, as: caller)
+      try await authoriseNow(authorised, session)
+      try await requireIndex(for: query, session, authorised)
+      if explain != .none { try await authoriseExplanation(of: query, session, authorised) }
       let read: QueryReads
       if explain == .plan {
-        read = try await plan(query, &session, as: caller, deliver: deliver)
+        read = try await plan(query, &session, authorised, deliver: deliver)
       } else if query.normalized.findNearest != nil {
-        read = try await findNearest(query, explain, &session, as: caller, deliver: deliver)
+        read = try await findNearest(query, explain, &session, authorised, deliver: deliver)
       } else {
-        read = try await run(query, explain, &session, as: caller, deliver: deliver)
+        read = try await run(query, explain, &session, authorised, deliver: deliver)
       }
       endRead(session, ranges: read.ranges)
     } catch {
-      failRead(session)
+      failRead(session, error)
       throw error
     }
   }
 
+  /// Decides the query first, and then that its plan may be returned.
+  private func authoriseExplanation(
+    of query: PreparedQuery, _ session: ReadSession, _ authorised: AuthorizedOperation
+  ) async throws {
+    if !authorised.isAllowed {
+      try await rows.read(at: session.version) { view in _ = try self.authorise(authorised, in: view) }
+    }
+    try await authoriseWithoutData(authorised.caller, .explain(query.query))
+  }
+
   /// Rejects a query that lacks a required index, in strict mode; the caller's permission is checked first.
   private func requireIndex(
-    for query: PreparedQuery, _ session: ReadSession, as caller: Caller
+    for query: PreparedQuery, _ session: ReadSession, _ authorised: AuthorizedOperation
   ) async throws {
     guard options.requiresIndexes else { return }
     try await rows.read(at: session.version) { view in
-      _ = try self.authorise(caller, .query(query.query), in: view)
-      try self.requireIndex(for: query, as: caller)
+      try self.authorise(authorised, in: view)
+      try self.requireIndex(for: query, as: authorised.caller)
     }
   }
 
   /// Delivers only the plan of a query.
   private func plan(
-    _ query: PreparedQuery, _ session: inout ReadSession, as caller: Caller,
+    _ query: PreparedQuery, _ session: inout ReadSession, _ authorised: AuthorizedOperation,
     deliver: (QueryPage) async throws -> Void
   ) async throws -> QueryReads {
     let indexes = try await read(&session) { view in
-      _ = try self.authorise(caller, .query(query.query), in: view)
+      try self.authorise(authorised, in: view)
       var run = QueryRun(query, self.indexes)
       _ = try run.makePlan(view)
       return run.used
@@ -60,8 +74,8 @@ extension FirestoreDatabase {
 
   /// Executes a query and delivers pages. `session` is a read that has begun.
   func run(
-    _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession, as caller: Caller,
-    deliver: (QueryPage) async throws -> Void
+    _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession,
+    _ authorised: AuthorizedOperation, deliver: (QueryPage) async throws -> Void
   ) async throws -> QueryReads {
     let started = options.clock.now()
     var (run, ranges) = try await begin(query, counts: explain == .analyze, &session)
@@ -73,7 +87,7 @@ extension FirestoreDatabase {
       // Many reads may find no match, and deliver nothing. Meanwhile the client may have disconnected, or its
       // deadline may have passed.
       try Task.checkCancellation()
-      let (next, page) = try await nextPage(run, &session, isFirst ? caller : nil, memory)
+      let (next, page) = try await nextPage(run, &session, isFirst ? authorised : nil, memory)
       run = next
       skipped += page.skipped
       if page.documents.isEmpty, !page.isLast { continue }
@@ -120,13 +134,14 @@ extension FirestoreDatabase {
   }
 
   /// Reads a query's next page, records its reads with the transaction, and reserves memory for sorting.
-  /// - Parameter caller: the caller to authorize, for the first page; nil for later pages.
+  /// - Parameter authorised: the operation to authorize, for the first page; nil for later pages.
   func nextPage(
-    _ run: QueryRun, _ session: inout ReadSession, _ caller: Caller?, _ memory: SortMemoryBudget.Reservation?
+    _ run: QueryRun, _ session: inout ReadSession, _ authorised: AuthorizedOperation?,
+    _ memory: SortMemoryBudget.Reservation?
   ) async throws -> (QueryRun, QueryRun.Page) {
     let name = name
     let (advanced, page) = try await read(&session) { view in
-      if let caller { _ = try self.authorise(caller, .query(run.query.query), in: view) }
+      if let authorised { try self.authorise(authorised, in: view) }
       var run = run
       let page = try run.nextPage(view, name)
       return (run, page)

@@ -4,6 +4,7 @@
 // All pages of a listing show the version of the first page, which the page token contains (see `PageToken`).
 // The listing fails when the store has deleted that version.
 
+import Access
 import FirestoreModel
 import OrderedStore
 
@@ -29,34 +30,40 @@ private struct ListedPage: Sendable {
 
 extension FirestoreDatabase {
   /// Lists existing documents, in the request's order.
-  func list(_ request: ListDocumentsRequest, _ size: Int, as caller: Caller) async throws -> ListDocumentsPage
+  func list(_ request: ListDocumentsRequest, _ size: Int, as caller: Principal) async throws
+    -> ListDocumentsPage
   {
     let from =
       request.collectionID.isEmpty ? [] : [StructuredQuery.CollectionSelector(request.collectionID)]
     let orders = request.orderBy.isEmpty ? [] : try [StructuredQuery.Order](parsing: request.orderBy)
     var query = Query(parent: request.parent, StructuredQuery(from: from, orderBy: orders, limit: size + 1))
+    let owner = TokenOwner(caller, in: name)
+    let authorised = pin(caller, .list(ListedQuery(request.query(from, orders))))
     var session = try await beginRead(request.consistency, as: caller)
     do {
-      if !request.pageToken.isEmpty {
-        let token = try PageToken(request.pageToken, of: request.binding)
+      if request.pageToken.isEmpty {
+        try await authoriseNow(authorised, session)
+      } else {
+        let token = try PageToken(request.pageToken, of: request.binding, signer, for: owner)
         if session.transaction == nil, session.version == nil { session.version = token.version }
-        query.structured.startAt = try await cursor(after: token, query, session)
+        try await authoriseNow(authorised, session)
+        query.structured.startAt = try await cursor(after: token, query, session, authorised)
       }
       let prepared = try PreparedQuery(query, options.limits.data)
       let (run, ranges) = try await begin(prepared, &session)
-      let found = try await page(run, size, &session, as: caller)
-      let result = try listed(found, request, session)
+      let found = try await page(run, size, &session, authorised)
+      let result = try listed(found, request, session, owner)
       endRead(session, ranges: ranges)
       return result
     } catch {
-      endRead(session)
+      failRead(session, error)
       throw error
     }
   }
 
   /// Reads until the page is full. Each read from the store is bounded.
   private func page(
-    _ begun: QueryRun, _ size: Int, _ session: inout ReadSession, as caller: Caller
+    _ begun: QueryRun, _ size: Int, _ session: inout ReadSession, _ authorised: AuthorizedOperation
   ) async throws -> ListedPage {
     var run = begun
     var listed = ListedPage(size: size)
@@ -64,7 +71,7 @@ extension FirestoreDatabase {
     let memory = SortMemoryBudget.Reservation(sortMemory)
     while true {
       try Task.checkCancellation()
-      let (next, page) = try await nextPage(run, &session, isFirst ? caller : nil, memory)
+      let (next, page) = try await nextPage(run, &session, isFirst ? authorised : nil, memory)
       run = next
       isFirst = false
       for document in page.documents { listed.append(document) }
@@ -73,22 +80,29 @@ extension FirestoreDatabase {
   }
 
   private func listed(
-    _ page: ListedPage, _ request: ListDocumentsRequest, _ session: ReadSession
+    _ page: ListedPage, _ request: ListDocumentsRequest, _ session: ReadSession, _ owner: TokenOwner
   ) throws -> ListDocumentsPage {
     var token = ""
     if page.hasMore, let last = page.documents.last, let version = session.version {
-      token = PageToken(of: request.binding, version: version, last: last.name.path).text
+      token = PageToken(of: request.binding, version: version, last: last.name.path)
+        .text(signer, for: owner)
     }
     return ListDocumentsPage(
       documents: try page.documents.map { .found(try $0.masked(request.mask)) }, nextPageToken: token)
   }
 
   /// The query cursor that continues after the last document of the previous page.
-  private func cursor(after token: PageToken, _ query: Query, _ session: ReadSession) async throws -> Cursor {
+  private func cursor(
+    after token: PageToken, _ query: Query, _ session: ReadSession, _ authorised: AuthorizedOperation
+  ) async throws -> Cursor {
     let invalid = FirestoreError.invalidArgument("The page token is not valid.")
     guard let name = DocumentName(database: name, path: token.last) else { throw invalid }
     let orders = query.structured.normalizedOrder
     if orders.count == 1 { return Cursor([.reference(name)], before: false) }
+    if !authorised.isAllowed {
+      // The document is read at the token's version, so the listing must have been allowed then too.
+      try await rows.read(at: token.version) { view in _ = try self.authorise(authorised, in: view) }
+    }
     guard let document = try await documents([name], at: token.version, upTo: 0).first ?? nil
     else { throw invalid }
     let fields = try document.fields()
@@ -102,31 +116,33 @@ extension FirestoreDatabase {
 
   /// Lists documents, and the names of missing documents that have documents below them.
   func listWithMissing(
-    _ request: ListDocumentsRequest, _ size: Int, as caller: Caller
+    _ request: ListDocumentsRequest, _ size: Int, as caller: Principal
   ) async throws -> ListDocumentsPage {
+    try await authoriseWithoutData(
+      caller, .showMissing(request.parent, collectionID: request.collectionID))
+    let owner = TokenOwner(caller, in: name)
     var session = try await beginRead(request.consistency, as: caller)
     do {
-      let token = request.pageToken.isEmpty ? nil : try PageToken(request.pageToken, of: request.binding)
+      let token =
+        request.pageToken.isEmpty
+        ? nil : try PageToken(request.pageToken, of: request.binding, signer, for: owner)
       if let token, session.transaction == nil, session.version == nil { session.version = token.version }
-      let from =
-        request.collectionID.isEmpty ? [] : [StructuredQuery.CollectionSelector(request.collectionID)]
-      let query = Query(parent: request.parent, StructuredQuery(from: from))
       let range = KeyRange(prefix: FirestoreKeyLayout.subtree(of: request.parent.path))
       try await lock(&session, ranges: [range])
       let name = name
       let (entries, more) = try await read(&session) { view in
-        _ = try self.authorise(caller, .query(query), in: view)
-        return try FirestoreDatabase.entries(
+        try FirestoreDatabase.entries(
           request, after: token?.last, size, SubtreeWalk(view: view, database: name))
       }
       endRead(session, ranges: session.transaction == nil ? [] : [range])
       var next = ""
       if more, let last = entries.last, let version = session.version {
-        next = PageToken(of: request.binding, version: version, last: last.path).text
+        next = PageToken(of: request.binding, version: version, last: last.path)
+          .text(signer, for: owner)
       }
       return ListDocumentsPage(documents: entries.map(\.document), nextPageToken: next)
     } catch {
-      endRead(session)
+      failRead(session, error)
       throw error
     }
   }
@@ -176,20 +192,21 @@ extension FirestoreDatabase {
 
   /// Lists the ids of the collections under a parent.
   func listCollectionIDs(
-    _ request: ListCollectionIDsRequest, _ size: Int, as caller: Caller
+    _ request: ListCollectionIDsRequest, _ size: Int, as caller: Principal
   ) async throws -> ListCollectionIDsPage {
+    try await authoriseWithoutData(caller, .listCollections(request.parent))
+    let owner = TokenOwner(caller, in: name)
     var session = try await beginRead(request.consistency, as: caller)
     defer { endRead(session) }
     var last: String?
     if !request.pageToken.isEmpty {
-      let token = try PageToken(request.pageToken, of: request.binding)
+      let token = try PageToken(request.pageToken, of: request.binding, signer, for: owner)
       last = token.last.id
       if session.version == nil { session.version = token.version }
     }
     let name = name
     let after = last
     let (ids, hasMore) = try await read(&session) { view in
-      _ = try self.authorise(caller, .listCollections(request.parent), in: view)
       var ids: [String] = []
       var bytes = 0
       var hasMore = false
@@ -206,8 +223,20 @@ extension FirestoreDatabase {
     }
     var token = ""
     if hasMore, let last = ids.last, let version = session.version {
-      token = PageToken(of: request.binding, version: version, last: ResourcePath([last])).text
+      token = PageToken(of: request.binding, version: version, last: ResourcePath([last]))
+        .text(signer, for: owner)
     }
     return ListCollectionIDsPage(collectionIDs: ids, nextPageToken: token)
+  }
+}
+
+extension ListDocumentsRequest {
+  /// The listing as the client requested it: with its page size as the limit, or none.
+  fileprivate func query(
+    _ from: [StructuredQuery.CollectionSelector], _ orders: [StructuredQuery.Order]
+  ) -> Query {
+    Query(
+      parent: parent,
+      StructuredQuery(from: from, orderBy: orders, limit: pageSize == 0 ? nil : pageSize))
   }
 }

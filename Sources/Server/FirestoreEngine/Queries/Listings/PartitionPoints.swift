@@ -5,6 +5,7 @@
 // it holds too many keys, it doubles k and drops every second key. So memory is bounded, and the kept keys
 // are evenly spread.
 
+import Access
 import FirestoreModel
 import OrderedStore
 
@@ -53,30 +54,33 @@ struct KeySamples: Sendable {
 extension FirestoreDatabase {
   /// One page of the points that partition a collection group.
   func partition(
-    _ request: PartitionQueryRequest, _ group: String, _ size: Int, as caller: Caller
+    _ request: PartitionQueryRequest, _ group: String, _ size: Int, as caller: Principal
   ) async throws -> PartitionQueryPage {
+    try await authoriseWithoutData(caller, .partition(request.query))
+    let owner = TokenOwner(caller, in: name)
     var session = try await beginRead(request.consistency, as: caller)
     defer { endRead(session) }
     var last: ResourcePath?
     if !request.pageToken.isEmpty {
-      let token = try PageToken(request.pageToken, of: request.binding(options.limits.data))
+      let token = try PageToken(
+        request.pageToken, of: request.binding(options.limits.data), signer, for: owner)
       last = token.last
       if session.version == nil { session.version = token.version }
     }
-    let points = try await points(request, group, &session, as: caller).filter { point in
+    let points = try await points(request, group, &session).filter { point in
       last.map { ResourcePath.compare(point.path, $0) == .descending } ?? true
     }
     var token = ""
     if points.count > size, let version = session.version {
       token = try PageToken(
         of: request.binding(options.limits.data), version: version, last: points[size - 1].path
-      ).text
+      ).text(signer, for: owner)
     }
     return PartitionQueryPage(points: Array(points.prefix(size)), nextPageToken: token)
   }
 
   private func points(
-    _ request: PartitionQueryRequest, _ group: String, _ session: inout ReadSession, as caller: Caller
+    _ request: PartitionQueryRequest, _ group: String, _ session: inout ReadSession
   ) async throws -> [DocumentName] {
     let query = request.query
     var samples = KeySamples()
@@ -84,7 +88,6 @@ extension FirestoreDatabase {
     while let range = rest {
       try Task.checkCancellation()
       (samples, rest) = try await read(&session) { [samples] view in
-        if samples.count == 0 { _ = try self.authorise(caller, .query(query), in: view) }
         var samples = samples
         var visited = 0
         var last: Key?

@@ -5,6 +5,7 @@
 // ascending and `pages` descending in `books` end in `…GgkKBWdlbnJlEAEaCQoFcGFnZXMQAhoMCghfX25hbWVfXxAC`. If
 // the index is too long for the error message, the link leads to the list of indexes.
 
+import Access
 import FirestoreModel
 import JSON
 import OrderedStore
@@ -110,11 +111,11 @@ extension FirestoreDatabase {
   ///
   /// The check uses the current indexes even for a read in the past. The plan of such a read does not use an
   /// index that was not complete then.
-  func requireIndex(for query: PreparedQuery, as caller: Caller) throws(FirestoreError) {
+  func requireIndex(for query: PreparedQuery, as caller: Principal) throws(FirestoreError) {
     guard options.requiresIndexes else { return }
     let latest = Version(microseconds: .max)
     if let missing = Planner(query, indexes.current, at: latest).missingIndex {
-      throw missing.error(in: name, includesCause: caller.identity == .administrator)
+      throw missing.error(in: name, includesCause: caller.isAdministrator)
     }
   }
 }

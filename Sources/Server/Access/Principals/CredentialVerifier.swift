@@ -1,0 +1,36 @@
+// A credential verifier turns the token of a request into a principal. The emulator's tokens are one implementation, the
+// tokens of accounts and service accounts another.
+
+/// Verifies the tokens of requests.
+package protocol CredentialVerifier: Sendable {
+  /// Returns the principal of a token. Called for every request: it must be quick and must not block.
+  /// - Parameter token: the token, without the scheme `Bearer`.
+  /// - Throws: ``InvalidCredential``.
+  func principal(of token: Substring) throws(InvalidCredential) -> Principal
+}
+
+/// Why a token is not accepted.
+package struct InvalidCredential: Error, Equatable {
+  /// The kind of the failure.
+  package enum Kind: Sendable, Equatable {
+    /// The token cannot be read.
+    case malformed
+    /// The token was valid once.
+    case expired
+    /// The token was revoked, or its user or service account was disabled or deleted.
+    case revoked
+    /// The token has another issuer, audience or key, or an invalid signature.
+    case untrusted
+  }
+
+  /// The kind of the failure.
+  package var kind: Kind
+  /// The reason for the operator's log.
+  package var reason: String
+
+  /// Makes a failure.
+  package init(_ kind: Kind, reason: String) {
+    self.kind = kind
+    self.reason = reason
+  }
+}

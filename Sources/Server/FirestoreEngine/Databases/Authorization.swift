@@ -1,0 +1,108 @@
+// Authorizes operations: asks the database's access policy on the state that an operation reads.
+//
+// A read that locks or reads a past version is decided twice: on the newest state before it waits for locks or reads
+// stored data, and on the state that it reads, under its locks. So a denied read takes no lock, and a read of the past
+// also needs permission now.
+//
+// Invariant: no stored data reaches a caller, and no lock is taken for one, before the policy has allowed the operation.
+
+import Access
+import FirestoreModel
+import OrderedStore
+
+/// An operation with its caller, to authorize it at several points of its execution.
+struct AuthorizedOperation: Sendable {
+  /// The caller as it acts in the database's project.
+  let caller: Principal
+  let operation: FirestoreOperation
+  /// The policy that was in force when the operation began.
+  let policy: PinnedPolicy<FirestoreAccess>
+
+  /// Whether nothing needs to be decided.
+  var isAllowed: Bool { !operation.isAdministrative && policy.allowsEverything(caller) }
+}
+
+extension FirestoreDatabase {
+  /// Pins the policy in force for an operation.
+  func pin(_ caller: Principal, _ operation: FirestoreOperation) -> AuthorizedOperation {
+    AuthorizedOperation(
+      caller: caller.acting(in: name.project), operation: operation, policy: policies.current)
+  }
+
+  /// Decides an operation on the state of `view`.
+  /// - Returns: the items that the decision depends on.
+  /// - Throws: the policy's denial.
+  @discardableResult
+  func authorise(
+    _ authorised: AuthorizedOperation, in view: any ReadView
+  ) throws -> FirestoreDecision {
+    if authorised.isAllowed { return .allowed }
+    return try decide(authorised) { ReadDocumentView(view, time: options.clock.wallTime()) }
+  }
+
+  /// Decides an operation on the state of a view that is made on demand.
+  /// - Throws: the policy's denial.
+  @discardableResult
+  func decide(
+    _ authorised: AuthorizedOperation, view: () -> any DocumentView
+  ) throws -> FirestoreDecision {
+    let decision = try authorised.policy.decide(authorised.caller, authorised.operation) { view() }
+    if let denial = decision.denial {
+      options.reportDenial?(name, denial)
+      throw denial.error
+    }
+    return decision
+  }
+
+  /// Decides an operation that no stored data affects.
+  /// - Throws: the policy's denial.
+  func authoriseWithoutData(_ caller: Principal, _ operation: FirestoreOperation) async throws {
+    let authorised = pin(caller, operation)
+    if authorised.isAllowed { return }
+    if operation.isAdministrative {
+      // Only the caller decides.
+      try decide(authorised) { preconditionFailure("invariant: no policy decides administrative operations") }
+    } else {
+      try await rows.read(at: nil) { view in _ = try self.authorise(authorised, in: view) }
+    }
+  }
+
+  /// Whether an error is a denial. No other error of the engine has these codes.
+  static func isDenial(_ error: any Error) -> Bool {
+    guard let error = error as? FirestoreError else { return false }
+    return error.code == .permissionDenied || error.code == .unauthenticated
+  }
+
+  /// Decides a read on the newest state, before it locks or reads a past version. Does nothing for reads of the newest
+  /// state without locks, which the read itself decides.
+  /// - Throws: the policy's denial.
+  func authoriseNow(_ authorised: AuthorizedOperation, _ session: ReadSession) async throws {
+    guard session.locks != nil || session.version != nil, !authorised.isAllowed else { return }
+    try await rows.read(at: nil) { view in _ = try self.authorise(authorised, in: view) }
+  }
+}
+
+/// The documents that a policy may read during a read.
+private struct ReadDocumentView: DocumentView {
+  let view: any ReadView
+  let time: Timestamp
+
+  init(_ view: any ReadView, time: Int64) {
+    self.view = view
+    self.time = Timestamp(microseconds: time)
+  }
+
+  func document(_ name: DocumentName) throws -> Document? { try view.document(name)?.document() }
+  func documentAfter(_ name: DocumentName) throws -> Document? { try document(name) }
+  func exists(_ name: DocumentName) throws -> Bool {
+    try view.get(FirestoreKeyLayout.document(name.path)) != nil
+  }
+}
+
+extension StoredDocument {
+  /// The document with its decoded contents.
+  /// - Throws: DATA_LOSS if the stored bytes are not a document.
+  func document() throws(FirestoreError) -> Document {
+    Document(name: name, fields: try fields(), createTime: createTime, updateTime: updateTime)
+  }
+}

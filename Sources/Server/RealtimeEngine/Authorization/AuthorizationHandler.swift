@@ -1,0 +1,148 @@
+// Authorizes operations, and decides again about open listens whose permission may have ended.
+//
+// A permission may end because the caller changes or expires, because another policy is published, or because a write
+// changes what the decision has read. Each makes the listens concerned undecided (see `OpenListens`). A pass in the
+// background then decides them, a few in each batch. Before a write is delivered, the undecided listens that it matches
+// are decided first.
+//
+// Invariant: nothing that was sequenced after a change is delivered to a listen that has lost its permission by it.
+
+import Access
+import OrderedStore
+import RealtimeModel
+
+/// Authorizes operations in a batch.
+struct AuthorizationHandler: BatchHandler {
+  let batch: BatchExecution
+
+  private var listens: OpenListens { executor.openListens }
+
+  // MARK: Operations
+
+  /// Checks that a caller may read a location.
+  ///
+  /// - Throws: ``RealtimeError`` with status `permission_denied`; errors of the store.
+  func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Principal) throws {
+    try checkKeys(of: path)
+    try allow(.read(path, query), caller) { TreeAccessView(tree, now: now) }
+  }
+
+  /// Checks that a caller may listen to a location, and returns what the permission depends on.
+  ///
+  /// - Throws: ``RealtimeError`` with status `permission_denied`; errors of the store.
+  func mayListen(_ path: Path, _ query: QuerySpec, _ caller: Principal) throws -> ListenPermission {
+    try checkKeys(of: path)
+    var view: TreeAccessView?
+    let decision = try allow(.listen(path, query), caller) {
+      let made = TreeAccessView(tree, now: now, recordsObservations: true)
+      view = made
+      return made
+    }
+    var observations = view?.observations ?? []
+    // Paths that the policy names are followed in every respect.
+    for path in decision.dependencies {
+      for fact in [TreeFact.content, .priority, .childKeys(after: nil, limit: 1)] {
+        observations.append(.init(path: path, fact: fact, answer: try tree.answer(to: fact, at: path)))
+      }
+    }
+    return ListenPermission(observations: observations, dependsOnTime: decision.dependsOnTime)
+  }
+
+  /// Checks that a caller may perform a write.
+  ///
+  /// - Parameter changes: in ascending order of paths, none inside another, with resolved server values.
+  /// - Throws: ``RealtimeError`` with status `permission_denied`; errors of the store.
+  func mayWrite(
+    _ operation: RealtimeAccess.Operation, _ changes: [(path: Path, value: Node)], _ caller: Principal
+  ) throws {
+    try allow(operation, caller) { TreeAccessView(tree, changes: changes, now: now) }
+  }
+
+  /// Whether a caller may read a location.
+  func canRead(_ path: Path, _ caller: Principal) throws -> Bool {
+    do {
+      try mayRead(path, .default, caller)
+      return true
+    } catch is RealtimeError { return false }
+  }
+
+  private func checkKeys(of path: Path) throws {
+    for key in path.keys {
+      guard ChildKey.isValid(key.text) || key.isPriority else { throw RealtimeError.invalidPath }
+    }
+  }
+
+  @discardableResult
+  private func allow(
+    _ operation: RealtimeAccess.Operation, _ caller: Principal, _ view: () throws -> any TreeView
+  ) throws -> RealtimeDecision {
+    let decision = try batch.policy.decide(caller, operation, view: view)
+    if let denial = decision.denial { throw denial.error }
+    return decision
+  }
+
+  // MARK: Open listens
+
+  /// Maximum number of listens that a write or one step of the pass decides. Further ones wait for the next batch.
+  static let maximumDecisions = 512
+
+  /// Notices a new policy and expired callers. Called before the first operation of a batch.
+  func beginBatch() {
+    if listens.policyVersion != batch.policy.version {
+      listens.policyVersion = batch.policy.version
+      listens.invalidateAll()
+    }
+    while let connection = executor.expiries.next(at: batch.clock, journal) { expire(connection) }
+  }
+
+  /// Requests the next step of the pass if listens are undecided. Called after the last operation of a batch.
+  func endBatch() { if listens.undecidedCount > 0 { executor.requestDecisions() } }
+
+  private func expire(_ connection: ConnectionState) {
+    guard !connection.session.hasEnded, connection.session.caller.hasExpired(at: batch.clock) else { return }
+    journal.change(connection, \.caller, to: .nobody)
+    // The stored caller stays: onDisconnect writes of the session were registered while its credentials were valid.
+    for listen in connection.session.listens.values { listens.invalidate(listen) }
+    batch.add(.authRevoked(connection, .expiredToken))
+  }
+
+  /// Decides the undecided listens that a write matches, before the write changes the tree.
+  ///
+  /// - Throws: ``Deferral`` if they are too many for this batch.
+  func prepare(for changes: [(path: Path, value: Node)]) throws {
+    guard listens.undecidedCount > 0 else { return }
+    let maximum = batch.mayDefer ? AuthorizationHandler.maximumDecisions : .max
+    let matching = listens.undecided(matching: changes.map(\.path), atMost: maximum)
+    for listen in matching { try decide(listen) }
+    if matching.count == maximum { throw Deferral.nextBatch }
+  }
+
+  /// Decides the listens that a write matches and whose permission it may have ended. Called after the write has changed
+  /// the tree, and before its delivery.
+  ///
+  /// - Parameter changes: in ascending order of paths, none inside another.
+  func follow(_ changes: [OpenListens.Change]) throws {
+    try listens.follow(changes) { try tree.answer(to: $0, at: $1) }
+    let matching = listens.undecided(matching: changes.map(\.path), includesTimeDependent: true)
+    for listen in matching { try decide(listen) }
+  }
+
+  /// Decides some undecided listens.
+  func decideSome() throws {
+    executor.hasRequestedDecisions = false
+    for _ in 0..<AuthorizationHandler.maximumDecisions {
+      guard let listen = listens.nextUndecided() else { return }
+      try decide(listen)
+    }
+  }
+
+  /// Decides about a listen, and ends it if it is denied.
+  func decide(_ listen: OpenListen) throws {
+    do {
+      let permission = try mayListen(listen.name.path, listen.query, listen.connection.session.caller)
+      listens.permit(listen, permission)
+    } catch let error as RealtimeError {
+      batch.listens.revoke(listen.name, of: listen.connection, error)
+    }
+  }
+}

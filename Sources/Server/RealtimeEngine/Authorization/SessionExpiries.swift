@@ -1,0 +1,77 @@
+// Orders the sessions of a database by the expiry of their callers' credentials.
+//
+// An entry stays when its caller authenticates again with a later expiry. When it is due, it is replaced by an entry with
+// the later expiry.
+//
+// Invariant: a connection has one entry that counts, whose expiry is not later than its caller's. So a client that
+// authenticates often takes no memory for it.
+
+import Access
+
+/// The expiries of the callers of open connections.
+///
+/// `@unchecked Sendable`: only batches, which execute one at a time, and the batch loop between them access it.
+final class SessionExpiries: @unchecked Sendable {
+  private struct Entry {
+    let expiry: Int64
+    weak var connection: ConnectionState?
+  }
+
+  /// A binary heap with the earliest expiry first.
+  private var heap: [Entry] = []
+  private let scheduled: @Sendable (_ seconds: Int64) -> Void
+
+  /// - Parameter scheduled: called with the earliest expiry, in seconds since 1970, when it changes.
+  init(scheduled: @escaping @Sendable (_ seconds: Int64) -> Void) { self.scheduled = scheduled }
+
+  /// Adds the caller of a connection, if its credentials expire.
+  func add(_ connection: ConnectionState) {
+    guard let expiry = connection.session.caller.expiry else { return }
+    if let known = connection.session.scheduledExpiry, known <= expiry { return }
+    insert(Entry(expiry: expiry, connection: connection))
+  }
+
+  /// Removes the next caller that has expired, and returns its connection; nil if no caller has expired.
+  ///
+  /// - Parameter time: the current time in microseconds since 1970.
+  func next(at time: Int64, _ journal: SessionJournal) -> ConnectionState? {
+    while let first = heap.first, first.expiry <= time / 1_000_000 {
+      removeFirst()
+      guard let connection = first.connection, connection.session.scheduledExpiry == first.expiry else {
+        continue
+      }
+      connection.session.scheduledExpiry = nil
+      journal.record { self.insert(first) }
+      if connection.session.caller.hasExpired(at: time) { return connection }
+      add(connection)
+    }
+    return nil
+  }
+
+  private func insert(_ entry: Entry) {
+    var index = heap.count
+    heap.append(entry)
+    entry.connection?.session.scheduledExpiry = entry.expiry
+    while index > 0, heap[index].expiry < heap[(index - 1) / 2].expiry {
+      heap.swapAt(index, (index - 1) / 2)
+      index = (index - 1) / 2
+    }
+    if index == 0 { scheduled(entry.expiry) }
+  }
+
+  private func removeFirst() {
+    heap.swapAt(0, heap.count - 1)
+    heap.removeLast()
+    var index = 0
+    while true {
+      var least = index
+      for child in [2 * index + 1, 2 * index + 2] where child < heap.count {
+        if heap[child].expiry < heap[least].expiry { least = child }
+      }
+      if least == index { break }
+      heap.swapAt(index, least)
+      index = least
+    }
+    if let first = heap.first { scheduled(first.expiry) }
+  }
+}

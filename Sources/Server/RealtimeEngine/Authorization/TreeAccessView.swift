@@ -1,0 +1,209 @@
+// Shows an access policy the tree before and after the write that it decides, without reading a subtree.
+//
+// The state before comes from the cache or from rows. The state after is derived from it and from the changes of the
+// write. A location at or below a change has the value of the change, which is in memory. A location above changes is
+// derived from these changes and from whether anything else below it has a row. Other locations do not change.
+//
+// Invariant: a call costs a few rows for its location. A location above removals costs in addition one row for each
+// of these removals, once for each write.
+
+import Access
+import OrderedStore
+import RealtimeModel
+
+/// The tree as a policy sees it for one operation.
+final class TreeAccessView: TreeView {
+  private typealias Change = (path: Path, value: Node)
+
+  private let tree: Tree
+  /// The changes in ascending order of paths, none inside another.
+  private let changes: [(path: Path, value: Node)]
+  let now: Int64
+  /// Whether the write changes priorities by themselves.
+  private let changesPriorities: Bool
+  /// The kinds of locations above changes, after the write.
+  private var knownAbove: [Path: Node.Content] = [:]
+  /// What the policy has read so far, for decisions about listens.
+  private(set) var observations: [TreeObservation] = []
+  private let records: Bool
+
+  /// - Parameters:
+  ///   - changes: the changes of a write, in ascending order of paths, none inside another; empty for a read.
+  ///   - records: whether to record what the policy reads.
+  init(
+    _ tree: Tree, changes: [(path: Path, value: Node)] = [], now: Int64,
+    recordsObservations records: Bool = false
+  ) {
+    self.tree = tree
+    self.changes = changes
+    self.now = now
+    self.records = records
+    changesPriorities = changes.contains { $0.path.isPriority }
+  }
+
+  // MARK: TreeView
+
+  func content(at path: Path, _ state: TreeState) throws -> Node.Content {
+    if state == .after, !changes.isEmpty { return try contentAfter(path) }
+    return record(.content, path, try tree.content(at: path)) { .init($0) }
+  }
+
+  func priority(at path: Path, _ state: TreeState) throws -> Priority? {
+    if state == .after, !changes.isEmpty { return try priorityAfter(path) }
+    return record(.priority, path, try tree.priority(at: path)) { .priority($0) }
+  }
+
+  func childKeys(at path: Path, after key: ChildKey?, limit: Int, _ state: TreeState) throws -> [ChildKey] {
+    guard limit > 0 else { return [] }
+    if state == .after, !changes.isEmpty { return try childKeysAfter(path, key, limit) }
+    return record(
+      .childKeys(after: key, limit: limit), path, try tree.childKeys(at: path, after: key, limit: limit)
+    ) { .keys($0) }
+  }
+
+  private func record<Value>(
+    _ fact: TreeFact, _ path: Path, _ value: Value, _ answer: (Value) -> TreeFact.Answer
+  ) -> Value {
+    if records { observations.append(TreeObservation(path: path, fact: fact, answer: answer(value))) }
+    return value
+  }
+
+  // MARK: After the write
+
+  private func contentAfter(_ path: Path) throws -> Node.Content {
+    if path.isPriority { return try priorityAfter(path.dataPath).map { .leaf($0.leafValue) } ?? .empty }
+    if let known = knownAbove[path] { return known }
+    if let node = written(at: path) { return node.content }
+    let below = dataChanges(below: path)
+    if below.isEmpty { return try tree.content(at: path) }
+    var after = Node.Content.children
+    if below.allSatisfy(\.value.isEmpty) {
+      after = try tree.content(at: path)
+      if case .children = after, try !hasOtherRows(path, besides: below) { after = .empty }
+    }
+    knownAbove[path] = after
+    return after
+  }
+
+  private func priorityAfter(_ path: Path) throws -> Priority? {
+    if let node = written(at: path) { return node.priority }
+    let place = path.child(.priority)
+    if let change = change(at: place) {
+      if case .empty = try contentAfter(path) { return nil }
+      return try change.value.leafValue.map { try Priority($0) }
+    }
+    let below = dataChanges(below: path)
+    if below.isEmpty { return try tree.priority(at: path) }
+    switch try tree.content(at: path) {
+    case .empty: return nil
+    case .leaf: return try tree.priority(at: path)
+    case .children: return try isEmptied(path, by: below) ? nil : try tree.priority(at: path)
+    }
+  }
+
+  private func childKeysAfter(_ path: Path, _ key: ChildKey?, _ limit: Int) throws -> [ChildKey] {
+    if let node = written(at: path) { return node.childKeys(after: key, limit: limit) }
+    let below = dataChanges(below: path)
+    if below.isEmpty { return try tree.childKeys(at: path, after: key, limit: limit) }
+    guard case .children = try contentAfter(path) else { return [] }
+    let depth = path.count
+    var added = Set(below.lazy.filter { !$0.value.isEmpty }.map { $0.path.keys[depth] })
+    let removed = Set(below.lazy.filter { $0.value.isEmpty }.map { $0.path.keys[depth] }).subtracting(added)
+    added = added.filter { found in key.map { $0 < found } ?? true }
+    var found: [ChildKey] = []
+    var next = key
+    while found.count < limit {
+      let page = try tree.childKeys(at: path, after: next, limit: limit + removed.count + 1)
+      for child in page where !added.contains(child) {
+        if removed.contains(child), case .empty = try contentAfter(path.child(child)) { continue }
+        found.append(child)
+      }
+      guard let last = page.last, page.count > limit + removed.count else { break }
+      next = last
+    }
+    return Array((found + added).sorted().prefix(limit))
+  }
+
+  /// Whether a location with children has, at some time during the write, none of them. It then loses its priority.
+  ///
+  /// The changes take effect in their order. So the location is empty for a moment if the first changes are removals,
+  /// and nothing else is there before the first value is written.
+  private func isEmptied(_ path: Path, by changes: ArraySlice<(path: Path, value: Node)>) throws -> Bool {
+    guard let first = changes.firstIndex(where: { !$0.value.isEmpty }) else {
+      if case .empty = try contentAfter(path) { return true }
+      return false
+    }
+    guard first > changes.startIndex, try !hasOtherRows(path, besides: changes) else { return false }
+    for change in changes[first...] {
+      if case .empty = try tree.content(at: change.path) { continue }
+      return false
+    }
+    return true
+  }
+
+  // MARK: Changes
+
+  /// The value that the write gives to a location, if it replaces the location or an ancestor.
+  private func written(at path: Path) -> Node? {
+    // The last change that is not after the path is the only one that may contain it, because no change is inside
+    // another.
+    let next = firstChange { path < $0 }
+    guard next > 0, changes[next - 1].path.contains(path) else { return nil }
+    return changes[next - 1].value.descendant(Path(changes[next - 1].path.count, of: path))
+  }
+
+  private func change(at path: Path) -> Change? {
+    let index = firstChange { !($0 < path) }
+    return index < changes.count && changes[index].path == path ? changes[index] : nil
+  }
+
+  /// The changes of values strictly below a location. Changes of priorities never create or remove a location.
+  private func dataChanges(below path: Path) -> ArraySlice<(path: Path, value: Node)> {
+    let start = firstChange { path < $0 }
+    guard start < changes.count, path.contains(changes[start].path) else { return [] }
+    let end = firstChange(from: start) { !path.contains($0) }
+    let below = changes[start..<end]
+    return changesPriorities ? below.filter { !$0.path.isPriority }[...] : below
+  }
+
+  /// The index of the first change whose path fulfils a condition that all later paths fulfil too.
+  private func firstChange(from start: Int = 0, where isIncluded: (Path) -> Bool) -> Int {
+    var (low, high) = (start, changes.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if isIncluded(changes[middle].path) { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
+
+  /// Whether a location has a value that is not at or below one of these changes.
+  private func hasOtherRows(
+    _ location: Path, besides changes: ArraySlice<(path: Path, value: Node)>
+  ) throws -> Bool {
+    var start = RowKeys.row(of: location) + [RowKeys.priority + 1]
+    let end = KeyRange.successor(ofPrefix: RowKeys.row(of: location))
+    // Rows are sorted by bytes, changes by keys.
+    for row in changes.map({ RowKeys.row(of: $0.path) }).sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+      if start.lexicographicallyPrecedes(row), try hasValue(KeyRange(start: start, end: row)) { return true }
+      guard let next = KeyRange.successor(ofPrefix: row) else { return false }
+      start = next
+    }
+    if let end, !start.lexicographicallyPrecedes(end) { return false }
+    return try hasValue(KeyRange(start: start, end: end))
+  }
+
+  /// Whether a range has a row that is not a priority. A priority row exists only with a row of a value beside it.
+  private func hasValue(_ range: KeyRange) throws -> Bool {
+    var found = false
+    try tree.view.scan(range, reverse: false) { key, _, _ in
+      found = key.last != RowKeys.priority
+      return !found
+    }
+    return found
+  }
+}
+
+extension Path {
+  /// The path without its first keys.
+  fileprivate init(_ count: Int, of path: Path) { self.init(keys: Array(path.keys.dropFirst(count))) }
+}

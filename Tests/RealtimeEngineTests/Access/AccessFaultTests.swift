@@ -1,0 +1,72 @@
+// Tests faults of earlier versions: answers and times that revealed or decided too much.
+
+import Access
+import OrderedStore
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Access faults of earlier versions", .timeLimit(.minutes(10)))
+struct AccessFaultTests {
+  private struct WriteOnly: AccessPolicy {
+    typealias Product = RealtimeAccess
+    func decide(
+      _ caller: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
+    ) -> RealtimeDecision { operation.changesData ? .allowed : .deny(reason: "write only") }
+  }
+
+  private struct Until: AccessPolicy {
+    typealias Product = RealtimeAccess
+    let time: Int64
+    func decide(
+      _ caller: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
+    ) -> RealtimeDecision { view.now < time ? .allow(time: true) : .deny(reason: "too late", time: true) }
+  }
+
+  @Test("A conditional write needs read permission, whether or not its hash matches")
+  func conditionalWrite() async throws {
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: WriteOnly()).database("x")
+    _ = try await database.set("a", to: 1, as: .nobody)
+    for hash in [Node.leaf(.int(1)).hash, "wrong", ""] {
+      await #expect(throws: RealtimeError.permissionDenied) {
+        try await database.set("a", to: 2, ifHash: hash, as: .nobody)
+      }
+    }
+  }
+
+  @Test("The time of a read is the clock's, not that of the last commit")
+  func time() async throws {
+    let engine = RealtimeEngine(
+      store: try MemoryStore(), policy: Until(time: 4_000_000_000_000), now: { 4_000_000_000_000 })
+    let database = try await engine.database("x")
+    _ = try await database.set("a", to: 1, as: .administrator)
+    await #expect(throws: RealtimeError.permissionDenied) { try await database.get("a", as: .nobody) }
+  }
+
+  @Test("onDisconnect writes wait while no rules decide them")
+  func waitingOnDisconnect() async throws {
+    let store = try MemoryStore()
+    let first = RealtimeEngine(store: store, policy: OpenPolicy())
+    let client = Client(try await first.database("x"))
+    await client.call { $0.onDisconnectSet("a", to: 1, request: $1) }
+    await first.shutdown()
+    let second = RealtimeEngine(store: store, policy: LockedPolicy())
+    await #expect(throws: RealtimeError.permissionDenied) {
+      try await second.database("x").get("a", as: .nobody)
+    }
+    await second.shutdown()
+    let third = RealtimeEngine(store: store, policy: OpenPolicy())
+    #expect(try await third.database("x").get("a", as: .nobody) == 1)
+    await third.shutdown()
+  }
+
+  @Test("A denied increment does not reveal whether its result is a number")
+  func denied() async throws {
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: LockedPolicy()).database("x")
+    _ = try await database.set("a", to: .leaf(.double(1e308)), as: .administrator)
+    await #expect(throws: RealtimeError.permissionDenied) {
+      try await database.set("a", to: .leaf(.deferred(.increment(.double(1e308)))), as: .nobody)
+    }
+  }
+}

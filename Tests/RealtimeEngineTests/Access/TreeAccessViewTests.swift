@@ -1,0 +1,132 @@
+// Tests the view of the tree that policies read: it agrees with values in memory, and reads no subtree.
+
+import Access
+import OrderedStore
+import RandomModels
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("The policies' view of the tree", .timeLimit(.minutes(10)))
+struct TreeAccessViewTests {
+  /// Compares every answer of a view with a value in memory.
+  private func compare(
+    _ view: TreeAccessView, _ state: TreeState, _ expected: Node, at path: Path, _ place: Comment
+  ) throws {
+    let node = expected.descendant(path)
+    let content = try view.content(at: path, state)
+    switch (content, node.content) {
+    case (.empty, .empty), (.children, .children): break
+    case (.leaf(let found), .leaf(let value)): #expect(found == value, place)
+    default: Issue.record("\(place): \(path) has \(content), not \(node.content)")
+    }
+    #expect(try view.priority(at: path, state) == node.priority, "\(place): priority of \(path)")
+    var last: RealtimeModel.ChildKey?
+    for limit in 1...3 {
+      let keys = try view.childKeys(at: path, after: last, limit: limit, state)
+      let rest = node.childKeys.drop { key in last.map { key <= $0 } ?? false }
+      #expect(keys == Array(rest.prefix(limit)), "\(place): keys of \(path) after \(last?.text ?? "none")")
+      last = keys.last ?? last
+    }
+  }
+
+  @Test("The state before and after a random write equals the values in memory", arguments: 0..<24)
+  func property(seed: Int) async throws {
+    var values = RandomNodes(seed: UInt64(seed))
+    let database = try await RealtimeEngine(
+      store: MemoryStore(), policy: OpenPolicy(), cacheBytes: seed % 2 == 0 ? 2_000 : 1 << 20,
+      staging: seed % 3 == 0 ? .tiny : .standard
+    ).database("views")
+    var model = Node.empty
+    for step in 0..<30 {
+      var changes: [(Path, Node)] = []
+      for _ in 0...values.below(4) {
+        var path = values.path()
+        if path.isRoot { path = path.child("a") }
+        if values.below(4) == 0 { path = path.child(.priority) }
+        changes.removeAll { path.contains($0.0) || $0.0.contains(path) }
+        let removes = values.below(3) == 0
+        let priority = Node.leaf(.int(Int64(values.below(3))))
+        changes.append((path, removes ? .empty : path.isPriority ? priority : values.node()))
+      }
+      changes.sort { $0.0 < $1.0 }
+      let before = model
+      let paths = changes.flatMap { change in
+        (0...change.0.dataPath.count).map { Path(change.0.keys.prefix($0)) }
+      } + (0..<5).map { _ in values.path() }
+      let isCached = values.below(2) == 0
+      let executor = database.runner.executor
+      // A write sets priorities last.
+      let after = before.merging(changes.filter { !$0.0.isPriority })
+        .merging(changes.filter(\.0.isPriority))
+      if database.exists {
+        try await database.runner.store.read(at: nil) { [changes] base in
+          let tree = Tree(
+            view: try executor.generations.durable.view(base),
+            cache: isCached ? TreeCache(budget: 1 << 20) : nil, limits: .standard)
+          if isCached { _ = try tree.node(at: "a") }
+          let view = TreeAccessView(tree, changes: changes.map { (path: $0.0, value: $0.1) }, now: 0)
+          for path in paths {
+            try compare(view, .after, after, at: path, "seed \(seed), step \(step): after")
+            try compare(view, .before, before, at: path, "seed \(seed), step \(step): before")
+          }
+        }
+      }
+      _ = try await database.update("/", changes, as: .administrator)
+      model = after
+      #expect(try await database.get("/", as: .administrator) == model, "seed \(seed), step \(step)")
+    }
+    await database.shutdown()
+  }
+
+  @Test("A view of a large location reads a few rows, before and after a write inside it")
+  func cost() async throws {
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("views")
+    let many = Node.object((0..<20_000).map { (RealtimeModel.ChildKey("k\($0)"), Node.leaf(.int(1))) })
+    _ = try await database.set("large", to: many, as: .administrator)
+    let executor = database.runner.executor
+    let rows = try await database.runner.store.read(at: nil) { base in
+      let counting = CountingView(try executor.generations.durable.view(base))
+      let tree = Tree(view: counting, cache: nil, limits: .standard)
+      let view = TreeAccessView(tree, changes: [("large/k1", .empty), ("large/new", .leaf(.int(1)))], now: 0)
+      for state in [TreeState.before, .after] {
+        #expect(try view.exists(at: "large", state))
+        #expect(try view.exists(at: "/", state))
+        #expect(try view.firstKey(at: "large", state) == "k0")
+        #expect(try view.leaf(at: "large/k7", state) == .int(1))
+        #expect(try view.priority(at: "large", state) == nil)
+      }
+      #expect(try view.exists(at: "large/k1", .before))
+      #expect(try !view.exists(at: "large/k1", .after))
+      return counting.rows
+    }
+    #expect(rows < 60)
+    await database.shutdown()
+  }
+}
+
+/// A view that counts the rows that it returns.
+private final class CountingView: ReadView {
+  private let base: any ReadView
+  private(set) var rows = 0
+
+  init(_ base: any ReadView) { self.base = base }
+
+  var version: Version { base.version }
+
+  func get(_ key: [UInt8]) throws -> VersionedValue? {
+    rows += 1
+    return try base.get(key)
+  }
+
+  func scan(
+    _ range: KeyRange, reverse: Bool,
+    _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
+  ) throws {
+    try base.scan(range, reverse: reverse) { key, value, version in
+      rows += 1
+      return try visit(key, value, version)
+    }
+  }
+}
