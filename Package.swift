@@ -243,6 +243,7 @@ let package = Package(
     tests(
       of: "Fuzz",
       [
+        "FirebaseAuth", "FirebaseCore",
         "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
         "RealtimeEngine", "OrderedStore", "FirestoreProtobuf",
         "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",

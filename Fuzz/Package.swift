@@ -49,6 +49,8 @@ let package = Package(
       "FirestoreWire", exclude: ["Generated", "Protos"], ["FirestoreModel", "FirestoreProtobuf", protobuf]),
     module("JSON"),
     module("Locking"),
+    module("FirebaseCore", ["Locking"]),
+    module("FirebaseAuth", ["FirebaseCore", "Locking"], testable),
     module("RealtimeModel", ["JSON", crypto]),
     module("RealtimeWire", ["JSON", "RealtimeModel"]),
     module("GRPCFraming", ["JSON", nio("NIOCore"), hpack]),
@@ -92,7 +94,8 @@ let package = Package(
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "Access", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "FirestoreEngine", "JSON",
+        "Access", "FirebaseAuth", "FirebaseCore", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
+        "FirestoreEngine", "JSON",
         "RealtimeModel", "RealtimeWire", "RealtimeEngine", "GRPCFraming", "OrderedStore", "Ports",
         "FirestoreEndpoints",
         "RealtimeEndpoints", "EmulatorSuite",
