@@ -243,12 +243,12 @@ let package = Package(
     tests(
       of: "Fuzz",
       [
-        "FirebaseAuth", "FirebaseCore",
         "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
         "RealtimeEngine", "OrderedStore", "FirestoreProtobuf",
         "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),
         nio("NIOConcurrencyHelpers"), hpack, protobuf, log,
+        "FirebaseAuth", "FirebaseCore",
       ]),
     tests(
       of: "HearthServer",
