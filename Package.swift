@@ -252,6 +252,7 @@ let package = Package(
         "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),
         nio("NIOConcurrencyHelpers"), hpack, protobuf, log,
+        "FirebaseAuth", "FirebaseCore",
       ]),
     tests(
       of: "HearthServer",

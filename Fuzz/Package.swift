@@ -90,6 +90,8 @@ let package = Package(
         "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
         nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ], testable),
+    module("FirebaseCore", ["Locking"]),
+    module("FirebaseAuth", ["FirebaseCore", "Locking"], testable),
     .executableTarget(
       name: "fuzz",
       dependencies: [
@@ -101,6 +103,7 @@ let package = Package(
         protobuf, hpack, log,
         nio("NIOCore"), nio("NIOEmbedded"), nio("NIOHTTP1"), nio("NIOWebSocket"),
         nio("NIOConcurrencyHelpers"),
+        "FirebaseAuth", "FirebaseCore",
       ],
       swiftSettings: strict),
   ]

@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseAuth
 
-@Suite("Token refresh", .timeLimit(.minutes(2))) struct TokenTests {
+@Suite("Token refresh", .timeLimit(.minutes(2))) struct AuthTokenTests {
   @Test("a token is refreshed when five minutes remain, and not before")
   func fiveMinutes() async throws {
     let clock = ManualClock()

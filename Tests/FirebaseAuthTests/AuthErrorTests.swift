@@ -5,7 +5,7 @@ import Testing
 
 @testable import FirebaseAuth
 
-@Suite("Error codes") struct ErrorTests {
+@Suite("Error codes") struct AuthErrorTests {
   @Test(
     "codes have the numbers and names of Google's SDK",
     arguments: [

@@ -8,7 +8,7 @@ import Testing
 private typealias ResultHandler = ((AuthDataResult?, (any Error)?) -> Void)?
 private typealias Done = (((any Error)?) -> Void)?
 
-@Suite("Signatures of FirebaseAuth") struct SignatureTests {
+@Suite("Signatures of FirebaseAuth") struct AuthSignatureTests {
   @Test("the declarations of Auth")
   func auth() {
     let _: () -> Auth = Auth.auth

@@ -12,7 +12,7 @@ private func configure(apiKey: String?) {
   FirebaseApp.configure(options: options)
 }
 
-@Suite("Misuse of FirebaseAuth", .timeLimit(.minutes(2))) struct MisuseTests {
+@Suite("Misuse of FirebaseAuth", .timeLimit(.minutes(2))) struct AuthMisuseTests {
   @Test("Auth traps without a configured app")
   func noApp() async {
     await #expect(processExitsWith: .failure) { _ = Auth.auth() }
