@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs Examples/Reminders with two clients against a new server and checks the events of each client.
+# Runs Examples/Reminders and Examples/SocialBlog with two clients each against a new server, and checks the events of
+# each client.
 # Needs the products of `swift build`; BIN overrides the build directory .build/debug.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -45,17 +46,20 @@ serve
 address=$(sed -n 's#^Cloud Firestore listens on http://\([^ ]*\).*#\1#p' "$folder/server.out")
 echo "server on $address"
 
-# Starts a client that reads from a pipe, which a file descriptor keeps open.
+# Starts a client that reads from a pipe, which a file descriptor keeps open: start WHO DESCRIPTOR COMMAND...
 start() {
   local who=$1 descriptor=$2
+  shift 2
+  rm -f "$folder/$who.in"
   mkfifo "$folder/$who.in"
-  FIRESTORE_EMULATOR_HOST=$address "$bin/Reminders" <"$folder/$who.in" >"$folder/$who.out" 2>&1 &
+  FIRESTORE_EMULATOR_HOST=$address FIREBASE_DATABASE_EMULATOR_HOST=${database:-} \
+    XDG_DATA_HOME=$folder/${data:-$who} "$@" <"$folder/$who.in" >"$folder/$who.out" 2>&1 &
   pids+=($!)
   eval "exec $descriptor>\"$folder/$who.in\""
-  expect "$who" "Reminders. Type help for the commands."
+  expect "$who" "${1##*/}. Type help for the commands."
 }
-start ann 7
-start bob 8
+start ann 7 "$bin/Reminders"
+start bob 8 "$bin/Reminders"
 ann() { echo "$*" >&7; }
 bob() { echo "$*" >&8; }
 
@@ -117,4 +121,59 @@ for who in ann bob; do
     exit 1
   fi
 done
-echo "example: both clients received the expected changes"
+echo "Reminders: both clients received the expected changes"
+
+# The blog: stars by transaction, live comments, presence, and a client that is killed while it is offline.
+database=$(sed -n 's#^Realtime Database listens on http://\([^ ]*\).*#\1#p' "$folder/server.out")
+start ann 7 "$bin/SocialBlog" ann
+ann_pid=${pids[-1]}
+expect ann "* ann is here"
+start bob 8 "$bin/SocialBlog" bob
+expect ann "* bob is here"
+expect bob "* ann is here"
+ann post hello
+expect ann "sent: hello"
+expect bob "+ ann: hello"
+bob star 1
+expect ann "~ ann: hello (1 star)"
+ann star 1
+expect bob "~ ann: hello (2 stars)"
+ann read 1
+bob comment 1 welcome
+expect ann "# bob: welcome"
+
+# A second program on the same cache continues without one.
+data=ann start eve 9 "$bin/SocialBlog" eve
+expect eve "Another program uses the cache; posts of this one end with it."
+expect eve "+ ann: hello (2 stars)"
+echo quit >&9
+expect eve bye
+
+ann offline
+expect bob "* ann left"
+ann post written offline
+expect ann "+ ann: written offline"
+kill -9 "$ann_pid"
+wait "$ann_pid" 2>/dev/null || true
+start ann 7 "$bin/SocialBlog" ann --offline
+expect ann "+ ann: hello (2 stars)"
+expect ann "+ ann: written offline"
+if grep -qF "written offline" "$folder/bob.out"; then
+  echo "bob received a post before it was sent" >&2
+  exit 1
+fi
+ann online
+expect bob "+ ann: written offline"
+expect bob "* ann is here"
+bob posts
+expect bob "2. ann: written offline"
+ann quit
+expect ann bye
+bob quit
+expect bob bye
+if [ "$(grep -cxF -- "+ ann: written offline" "$folder/bob.out")" != 1 ]; then
+  echo "bob received the post twice" >&2
+  exit 1
+fi
+echo "SocialBlog: posts, stars, comments and presence arrived, and a post survived a kill"
+echo "example: all clients received the expected changes"

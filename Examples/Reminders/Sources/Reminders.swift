@@ -8,6 +8,7 @@
 import FirebaseCore
 import FirebaseFirestore
 import Foundation
+import Terminal
 
 @main
 struct Reminders {
