@@ -23,7 +23,7 @@ SEED ?= 1
 SECONDS ?= 60
 
 .PHONY: help serve build test unit clients compatibility example crash differential listeners serializability replay kills \
-  fuzz web-sdk system-tests bench bench-firestore bench-realtime bench-large bench-floods lint format clean setup
+  convergence fuzz web-sdk system-tests bench bench-firestore bench-realtime bench-large bench-floods lint format clean setup
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -52,7 +52,7 @@ clients: ## Run the tests with official clients only
 compatibility: ## Check that each test named in docs/compatibility.md and docs/bugs.md passed in the last run
 	@python3 scripts/compatibility.py
 
-example: ## Run Examples/Reminders with two clients against a server and check their events
+example: ## Run the programs in Examples with two clients each against a server and check their events
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
 	@scripts/example.sh
@@ -86,6 +86,11 @@ kills: ## N kills of the server while clients write, against what it acknowledge
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
 	@FLAGS="$(FLAGS)" scripts/proofs.sh kills $(or $(N),50) $(SEED)
+
+convergence: ## N random programs on clients of the Swift SDK, with kills and restarts from disk: make convergence N=1000 SEED=1
+	@scripts/setup.sh build
+	@swift build --build-tests $(FLAGS)
+	@FLAGS="$(FLAGS)" scripts/proofs.sh convergence $(or $(N),100) $(SEED)
 
 web-sdk: build ## Run the official web SDK and Google's tests of it: make web-sdk SDK=firebase-js-sdk CLOSURE=closure-library
 	@scripts/web-sdk.sh "$(SDK)" "$(CLOSURE)"

@@ -180,9 +180,13 @@ let package = Package(
       ["FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "FirebaseSharedSwift"]),
 
     // Examples; continuous integration builds and runs them.
+    .target(name: "Terminal", path: "Examples/Terminal", swiftSettings: strict),
     .executableTarget(
-      name: "Reminders", dependencies: ["FirebaseCore", "FirebaseFirestore"],
+      name: "Reminders", dependencies: ["FirebaseCore", "FirebaseFirestore", "Terminal"],
       path: "Examples/Reminders/Sources", swiftSettings: strict),
+    .executableTarget(
+      name: "SocialBlog", dependencies: ["FirebaseCore", "FirebaseDatabase", "Terminal"],
+      path: "Examples/SocialBlog/Sources", swiftSettings: strict),
 
     // Code that tests share.
     .target(

@@ -163,7 +163,7 @@ struct GuideTests {
     location.put(1)
     Task {
       do {
-        for try await snapshot in location.snapshots() { began.record(canonicalJSON(snapshot.value)) }
+        for try await snapshot in location.values() { began.record(canonicalJSON(snapshot.value)) }
         ends.record("sequence")
       } catch { ends.record("\(error)") }
     }

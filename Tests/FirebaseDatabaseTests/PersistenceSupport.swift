@@ -26,18 +26,14 @@ struct DataFolder {
 extension Client {
   /// Creates a client with persistence. Clients with equal arguments use the same file.
   static func persistent(
-    in folder: DataFolder, port: Int = 9, namespace: String, cacheSize: UInt = 10 << 20,
-    onError: (@Sendable (any Error) -> Void)? = nil
+    in folder: DataFolder, name: String = "persistent", port: Int = 9, namespace: String
   ) throws -> Client {
-    let name = "persistent"
     // A deleted app frees its name.
     let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
     FirebaseApp.configure(name: name, options: options)
     let app = try #require(FirebaseApp.app(name: name))
     let client = Client(app: app, url: "http://127.0.0.1:\(port)?ns=\(namespace)")
     client.database.isPersistenceEnabled = true
-    client.database.persistenceCacheSizeBytes = cacheSize
-    client.database.persistenceErrorHandler = onError
     client.database.dataDirectory = folder.url
     return client
   }

@@ -9,6 +9,7 @@
 import FirebaseCore
 import FirebaseFirestore
 import Foundation
+import Terminal
 
 @main
 struct Reminders {

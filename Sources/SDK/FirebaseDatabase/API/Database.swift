@@ -266,7 +266,10 @@ open class Database: NSObject, @unchecked Sendable {
     state.withLock { state in
       if let repository = state.repository { return repository }
       let repository = Repository(
-        endpoint: state.endpoint, callbackQueue: state.callbackQueue, storage: storage(state))
+        endpoint: state.endpoint, callbackQueue: state.callbackQueue, storage: storage(state),
+        tokenSources: { [weak owner] in
+          owner.map { TokenSources(auth: $0.authTokens, appCheck: $0.appCheckTokens) }
+        })
       if state.isShutDown { repository.shutdown() }
       state.repository = repository
       return repository

@@ -44,7 +44,11 @@ final class Repository: @unchecked Sendable {
   private let publishedOffset = Guarded<Int64>(0)
   /// The value of `.info`.
   var informationNode = Node.empty
-  private var transport: Transport?
+  var transport: Transport?
+  /// The sources of the tokens that the connection sends.
+  var tokenSources: TokenSources?
+  var tokenObservations: [TokenObservation] = []
+  private let makeTokenSources: @Sendable () -> TokenSources?
   /// Calls of the app that wait for the commit of the current step.
   private var deliveries: [@Sendable () -> Void] = []
   private var lastIdentifier = 0
@@ -70,10 +74,17 @@ final class Repository: @unchecked Sendable {
     let completion: @Sendable (Result<Node, RealtimeError>) -> Void
   }
 
-  init(endpoint: DatabaseEndpoint, callbackQueue: DispatchQueue, storage: any ClientStorage) {
+  /// Makes the core of a database.
+  ///
+  /// - Parameter tokenSources: finds the sources of tokens when the database is first used.
+  init(
+    endpoint: DatabaseEndpoint, callbackQueue: DispatchQueue, storage: any ClientStorage,
+    tokenSources: @escaping @Sendable () -> TokenSources? = { nil }
+  ) {
     self.endpoint = endpoint
     self.callbackQueue = callbackQueue
     self.storage = storage
+    makeTokenSources = tokenSources
     tree = SyncTree(storage: storage)
     var context: NIOSSLContext?
     if endpoint.isSecure {
@@ -89,7 +100,7 @@ final class Repository: @unchecked Sendable {
     tls = context
     connection = ServerConnection(
       seed: UInt64.random(in: 0 ... .max),
-      statsName: "sdk.swift.\(FirebaseVersion().replacingOccurrences(of: ".", with: "-"))")
+      statsName: "sdk.swift.\(FirebaseVersion().replacingOccurrences(of: ".", with: "-"))", usesTokens: true)
     (storage as? DiskStorage)?.source = self
   }
 
@@ -109,6 +120,8 @@ final class Repository: @unchecked Sendable {
     hasStarted = true
     restoreWrites()
     updateInformation("connected", .leaf(.bool(false)))
+    tokenSources = makeTokenSources()
+    observeTokens()
     connection.connect()
   }
 
@@ -209,6 +222,9 @@ final class Repository: @unchecked Sendable {
 
   private func perform(_ action: ConnectionAction) {
     switch action {
+    case .fetchTokens(let generation, let forcingAuth, let forcingAppCheck):
+      fetchTokens(generation, forcingAuth: forcingAuth, forcingAppCheck: forcingAppCheck)
+    case .refreshAppCheck: refreshAppCheck()
     case .open(let generation, let lastSession, let host):
       open(generation, lastSession, host)
     case .send(let message): transport?.send(message.json())
@@ -232,7 +248,7 @@ final class Repository: @unchecked Sendable {
     }
     log(.debug, "connecting to \(host ?? endpoint.authority)")
     transport = Transport.open(
-      to: endpoint, host: host, lastSession: lastSession, tls: tls,
+      to: endpoint, host: host, lastSession: lastSession, appCheck: connection.tokens?.appCheck, tls: tls,
       events: TransportEvents(
         received: { [weak self] message in
           Repository.queue.async { [weak self] in
@@ -281,6 +297,7 @@ final class Repository: @unchecked Sendable {
     enqueue { repository in
       guard !repository.hasEnded else { return }
       repository.connection.interrupt(.shutdown, at: Repository.uptime)
+      repository.tokenObservations = []
       repository.observers = [:]
       // Before the writes are cancelled, so that they remain stored for the next run.
       repository.storage.close()

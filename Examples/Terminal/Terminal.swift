@@ -2,14 +2,15 @@
 
 import Foundation
 
-enum Terminal {
+/// The terminal of an example program.
+package enum Terminal {
   /// Prints a line without buffering, also into a pipe.
-  static func say(_ line: String) {
+  package static func say(_ line: String) {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
   }
 
   /// The lines that the user types, until the end of the input.
-  static func lines() -> AsyncStream<String> {
+  package static func lines() -> AsyncStream<String> {
     AsyncStream { continuation in
       Thread.detachNewThread {
         while let line = readLine() { continuation.yield(line) }
