@@ -155,6 +155,72 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     reopened.persistence.close()
   }
 
+  @Test("no damage of the file or its log stops the program", arguments: 0..<4)
+  func randomDamage(seed: UInt64) throws {
+    var random = SplitMix(seed: seed)
+    var store = try open()
+    store.createsIndexes = false
+    let index = FieldIndex(collectionID: "c", segments: [.init(field: .init(field: "v"), kind: .value)])
+    try store.configure(Set([index].compactMap { $0 }))
+    let target = try store.allocate(query.target)
+    _ = try store.apply(
+      event((0..<100).map { document("d\($0)", ["v": .integer(Int64($0))]) }, at: 1, target: target.id))
+    for n in 0..<40 { _ = try store.write([Write(.update(name("d\(n)"), fields: ["w": .null]))], at: .epoch) }
+    // The log of a process that was killed, and the file after a checkpoint.
+    let killed = cache.folder.appendingPathComponent("killed")
+    try FileManager.default.createDirectory(at: killed, withIntermediateDirectories: true)
+    let names = ["cache.sqlite", "cache.sqlite-wal"]
+    for name in names {
+      try FileManager.default.copyItem(
+        at: cache.folder.appendingPathComponent(name), to: killed.appendingPathComponent(name))
+    }
+    store.persistence.close()
+    for round in 0..<20 {
+      let copy = CacheFixture(.disk)
+      try FileManager.default.createDirectory(at: copy.folder, withIntermediateDirectories: true)
+      let source = round.isMultiple(of: 2) ? killed : cache.folder
+      for name in names {
+        guard var bytes = try? Data(contentsOf: source.appendingPathComponent(name)), !bytes.isEmpty else {
+          continue
+        }
+        for _ in 0..<Int.random(in: 1...6, using: &random) {
+          let start = Int.random(in: 0..<bytes.count, using: &random)
+          let end = min(start + ([1, 4, 64, 512].randomElement(using: &random) ?? 1), bytes.count)
+          for place in start..<end { bytes[place] = UInt8.random(in: 0...255, using: &random) }
+        }
+        if Int.random(in: 0..<6, using: &random) == 0 {
+          bytes.removeLast(Int.random(in: 0..<bytes.count, using: &random))
+        }
+        try bytes.write(to: copy.folder.appendingPathComponent(name))
+      }
+      var damaged = LocalStore(persistence: try copy.open(database: database))
+      for _ in 0..<3 { try? DiskCacheTests.useEverything(&damaged) }
+      // At most a few failures replace the file; then everything works.
+      #expect(throws: Never.self) { try DiskCacheTests.useEverything(&damaged) }
+      damaged.persistence.close()
+    }
+  }
+
+  private static func useEverything(_ store: inout LocalStore) throws {
+    var structured = StructuredQuery(
+      from: [.init("c")], orderBy: [.init(.init(field: "v"), .ascending)], limit: 3)
+    _ = try store.execute(
+      ClientQuery(ModelQuery(parent: ParentName(rootOf: database), structured)), usePreviousResults: true)
+    structured.limit = nil
+    _ = try store.execute(
+      ClientQuery(ModelQuery(parent: ParentName(rootOf: database), structured)), usePreviousResults: true)
+    _ = try store.execute(query, usePreviousResults: true)
+    let target = try store.allocate(query.target)
+    _ = try store.apply(event([document("new", at: 50)], at: 50, target: target.id))
+    _ = try store.write([Write(.update(name("d1"), fields: ["x": .integer(1)]))], at: .epoch)
+    while let batch = try store.nextBatch(after: nil) { _ = try store.reject(batch) }
+    _ = try store.become(user: "ann")
+    _ = try store.become(user: nil)
+    try store.release(target.id)
+    try store.collectGarbage(above: 0, share: 0.5)
+    _ = try store.read(name("new"))
+  }
+
   @Test("a file of another kind, and one of a newer version, are renamed and replaced")
   func foreignFiles() throws {
     try FileManager.default.createDirectory(at: cache.folder, withIntermediateDirectories: true)
