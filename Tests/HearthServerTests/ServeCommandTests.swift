@@ -163,7 +163,8 @@ struct ServeCommandTests {
   /// Every option with its documented default.
   private static let options: [String: String?] = [
     "--data": nil, "--ephemeral": nil, "--project": "demo-project", "--host": "127.0.0.1",
-    "--firestore-port": "8080", "--database-port": "9000", "--hub-port": "4400", "--emulator": nil,
+    "--firestore-port": "8080", "--database-port": "9000", "--auth-port": "9099", "--hub-port": "4400",
+    "--emulator": nil,
     "--allow-remote-emulator": nil, "--accept-clock": nil, "--allow-host": nil, "--allow-origin": nil,
     "--indexes": "automatic",
     "--import": nil, "--export-on-exit": nil,
@@ -242,7 +243,7 @@ struct ServeCommandTests {
       #expect(read.hasSuffix("1"))
     }
     let hosted = try await run(["--ephemeral", "--emulator", "--host", "127.0.0.3"]) { _ in }
-    #expect(hosted.output.components(separatedBy: "http://127.0.0.3:").count == 4)
+    #expect(hosted.output.components(separatedBy: "http://127.0.0.3:").count == 5)
     let remote = try await run(
       ["--ephemeral", "--emulator", "--host", "0.0.0.0", "--allow-remote-emulator"]) { _ in }
     #expect(remote.output.contains("http://0.0.0.0:"))

@@ -1,6 +1,7 @@
 // The list of reminders in Cloud Firestore: reads it, changes it and listens to it.
 
 import FirebaseFirestore
+import Terminal
 import Foundation
 
 /// The reminders of one list.

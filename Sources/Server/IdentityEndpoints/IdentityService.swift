@@ -47,6 +47,12 @@ package struct IdentityService: HTTPService {
 
   package var acceptsCompressedBodies: Bool { true }
 
+  /// Any page may sign users in, as in the official emulator. Privileged requests and the emulator's administration are
+  /// limited to pages that the port admits.
+  package func isOpenToAllPages(_ head: HTTPRequestHead) -> Bool {
+    !head.headers.contains(name: "authorization") && !head.uri.hasPrefix("/emulator/v1/")
+  }
+
   package func receiveBody(of head: HTTPRequestHead, _ port: PortLimits) -> HTTPBodyPlan {
     .collect(maximumBytes: Self.maximumBodyBytes)
   }

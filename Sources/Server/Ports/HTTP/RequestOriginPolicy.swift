@@ -38,7 +38,8 @@ package struct RequestOriginPolicy: Sendable {
   }
 
   /// Returns why a request is not served, and which option helps; nil for a request that is served.
-  func refusal(of head: HTTPRequestHead) -> String? {
+  /// - Parameter isOpenToAllPages: whether only the host is checked.
+  func refusal(of head: HTTPRequestHead, isOpenToAllPages: Bool = false) -> String? {
     guard case .named(let hosts, let origins, let isRemote) = rule else { return nil }
     let host = head.headers.first(name: "host").map { WebOrigin.hostName($0) }
     if let host, !Self.isServed(host, hosts, isRemote: isRemote) {
@@ -46,6 +47,7 @@ package struct RequestOriginPolicy: Sendable {
         "This emulator does not serve the host name '\(host.prefix(100))'. Use an address or localhost, or start the "
         + "server with --allow-host \(host.prefix(100))."
     }
+    if isOpenToAllPages { return nil }
     let origin: String
     if let named = head.headers.first(name: "origin") {
       origin = named
