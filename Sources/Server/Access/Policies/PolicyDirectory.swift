@@ -16,18 +16,19 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     var slots: [Product.Database: WeakSlot] = [:]
     /// The slots of databases with a dedicated policy.
     var dedicated: [Product.Database: PolicySlot<Product>] = [:]
-    /// The policies of groups of databases, by the group's name.
-    var groups: [String: Group] = [:]
+    /// The policies of groups of databases, the latest last.
+    var groups: [Group] = []
     /// The number of slots at which released ones are removed.
     var maximumSlots = 64
 
     /// The policy of a database without a dedicated one.
     func sharedPolicy(of database: Product.Database) -> any AccessPolicy<Product> {
-      groups.values.first { $0.contains(database) }?.policy ?? defaultPolicy
+      groups.last { $0.contains(database) }?.policy ?? defaultPolicy
     }
   }
 
   private struct Group {
+    var name: String
     var contains: @Sendable (Product.Database) -> Bool
     var policy: any AccessPolicy<Product>
   }
@@ -69,21 +70,25 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     slot.publish(published)
   }
 
-  /// Replaces the policy of a group of databases, except for those with a dedicated one. Groups must not overlap.
+  /// Replaces the policy of a group of databases, except for those with a dedicated one. The policy of the group that
+  /// was published last is in force for a database of several groups.
   /// - Parameters:
-  ///   - policy: the policy; nil to return to the default policy.
+  ///   - policy: the policy; nil to return to that of another group, or to the default policy.
   ///   - group: the name of the group.
   ///   - contains: whether a database belongs to the group.
   package func publish(
     _ policy: (any AccessPolicy<Product>)?, forGroup group: String,
     of contains: @escaping @Sendable (Product.Database) -> Bool
   ) {
-    let (published, slots) = state.withLock { state in
-      state.groups[group] = policy.map { Group(contains: contains, policy: $0) }
-      let members = state.slots.filter { contains($0.key) && state.dedicated[$0.key] == nil }
-      return (policy ?? state.defaultPolicy, members.compactMap(\.value.slot))
+    let changed = state.withLock { state in
+      state.groups.removeAll { $0.name == group }
+      if let policy { state.groups.append(Group(name: group, contains: contains, policy: policy)) }
+      return state.slots.compactMap { database, own -> (PolicySlot<Product>, any AccessPolicy<Product>)? in
+        guard contains(database), state.dedicated[database] == nil, let slot = own.slot else { return nil }
+        return (slot, state.sharedPolicy(of: database))
+      }
     }
-    for slot in slots { slot.publish(published) }
+    for (slot, policy) in changed { slot.publish(policy) }
   }
 
   /// Replaces the policy of all databases without a dedicated one and without a group.
@@ -91,7 +96,7 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     let slots = state.withLock { state in
       state.defaultPolicy = policy
       let others = state.slots.filter { database, _ in
-        state.dedicated[database] == nil && !state.groups.values.contains { $0.contains(database) }
+        state.dedicated[database] == nil && !state.groups.contains { $0.contains(database) }
       }
       return others.compactMap(\.value.slot)
     }
