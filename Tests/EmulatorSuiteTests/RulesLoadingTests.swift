@@ -1,6 +1,7 @@
 // Tests loading security rules into the emulator, and that they are in force.
 
 import EmulatorSuite
+import Foundation
 import JSON
 import Testing
 

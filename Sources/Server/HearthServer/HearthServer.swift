@@ -18,6 +18,7 @@ import NIOCore
 import NIOPosix
 import OrderedStore
 import Ports
+import SecurityRules
 
 /// A Hearth server in this process.
 public final class HearthServer: Sendable {
@@ -156,7 +157,7 @@ public final class HearthServer: Sendable {
     }
     guard let engine, !configuration.rulesFiles.isEmpty else { return }
     do {
-      try FirestoreRules(configuration, log: log).publish(on: engine)
+      try await FirestoreRules(configuration, log: log).release(on: engine)
       log.notice("the rules files were read again", metadata: ["files": "\(configuration.rulesFiles.count)"])
     } catch {
       log.error("the rules stay unchanged: \(error)")
@@ -206,15 +207,14 @@ public final class HearthServer: Sendable {
     if !raised.isEmpty {
       log.notice("limits are raised", metadata: ["limits": "\(raised.joined(separator: " "))"])
     }
+    options.compileRules = { [explains = log.logLevel <= .debug] source in
+      FirestoreRulesPolicy(try FirestoreRuleset(compiling: source), explainsDenials: explains)
+    }
     options.report = { [log] in log.notice("\($0)") }
     options.reportDenial = { [log] database, denial in
       log.debug("denied", metadata: ["database": "\(database)", "reason": "\(denial.reason)"])
     }
     let engine = FirestoreEngine(store: store, policy: policy, options: options)
-    rules.publish(on: engine)
-    if rules.isEmpty, configuration.emulator {
-      log.notice("Cloud Firestore has no security rules: every request is allowed until rules are loaded")
-    }
     var limits = PortLimits()
     limits.memory = MemoryBudget(limit: SystemMemory.bytes / 4)
     // The ports share one budget of connections, and a single port may use all of it.
@@ -224,6 +224,10 @@ public final class HearthServer: Sendable {
     let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime)
     do throws(HearthError) {
+      try await rules.release(on: engine)
+      if rules.isEmpty, configuration.emulator {
+        log.notice("databases of Cloud Firestore without security rules allow every request")
+      }
       try await engine.setIndexes(indexes)
       try Self.checkCancellation()
       if configuration.emulator {
