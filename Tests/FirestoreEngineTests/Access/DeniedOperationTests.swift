@@ -143,6 +143,36 @@ import Testing
     }
   }
 
+  @Test("a transaction continues after a denied read and keeps its earlier locks")
+  func transactionContinues() async throws {
+    let fixture = try EngineFixture(policy: TestPolicy.denying("secret"))
+    try await fixture.set("c/d", ["n": 1])
+    let engine = fixture.engine
+    let token = try await engine.beginTransaction(in: fixture.database, .readWrite(), as: .nobody)
+    _ = try await engine.getDocument(
+      try fixture.name("c/d"), consistency: .transaction(token), as: .nobody)
+    let error = await failure {
+      try await engine.getDocument(
+        try fixture.name("secret/d"), consistency: .transaction(token), as: .nobody)
+    }
+    #expect(error == Self.denial)
+    let write = Write(.update(try fixture.name("c/d"), fields: ["n": 2]))
+    _ = try await engine.commit(in: fixture.database, [write], transaction: token, as: .nobody)
+    #expect(try await fixture.get("c/d") == ["n": 2])
+  }
+
+  @Test("a denied caller does not learn which read times are too old")
+  func oldReadTimes() async throws {
+    let fixture = try EngineFixture(policy: TestPolicy.denying("secret"))
+    try await fixture.set("secret/d", [:])
+    let old = ReadConsistency.readTime(Timestamp(microseconds: 1))
+    for (path, code) in [("secret/d", StatusCode.permissionDenied), ("c/d", .invalidArgument)] {
+      let name = try fixture.name(ResourcePath(path.split(separator: "/").map(String.init)))
+      let error = await failure { try await fixture.engine.getDocument(name, consistency: old, as: .nobody) }
+      #expect(error?.code == code)
+    }
+  }
+
   @Test("a transaction loses its locks if a read is denied under them")
   func deniedUnderLocks() async throws {
     let isOpen = Collected<Bool>()
