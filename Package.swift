@@ -128,7 +128,8 @@ let package = Package(
     module(
       "EmulatorSuite", in: "Server",
       [
-        "Access", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
+        "Access", "SecurityRules", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
+        "RealtimeEngine",
         "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
         nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ]),

@@ -1,4 +1,4 @@
-// Tests the emulator's paths on the Firestore port: clearing databases, and security rules.
+// Tests the emulator's paths on the Firestore port: clearing databases.
 
 import FirestoreProtobuf
 import HearthServer
@@ -99,107 +99,6 @@ struct EmulatorTests {
         return seen
       }
     }
-  }
-
-  private let rules = "/emulator/v1/projects/demo-test:securityRules"
-
-  private func body(_ content: String, ignoring: Bool = false) -> String {
-    let file = JSONValue.object(["name": .string("firestore.rules"), "content": .string(content)])
-    let request = JSONValue.object([
-      "rules": .object(["files": .array([file])]), "ignore_errors": .bool(ignoring),
-    ])
-    return String(decoding: request.json(), as: UTF8.self)
-  }
-
-  static let valid = """
-    rules_version = '2';
-    // Comments, /* of both kinds */
-    service cloud.firestore {
-      match /databases/{database}/documents {
-        function owns(user) { let a = [1, 2]; return request.auth.uid == user && a.size() > 0; }
-        match /users/{user=**} {
-          allow read, write: if owns(user) || get(/databases/$(database)/documents/a/b).data['x'] == "}";
-          allow list;
-        }
-      }
-    }
-    """
-
-  @Test("Rules may begin with a byte-order mark")
-  func byteOrderMark() { #expect(RulesForm.fault(in: "\u{FEFF}" + Self.valid) == nil) }
-
-  @Test("Valid rules are accepted with the warning that they are not enforced")
-  func acceptedRules() async throws {
-    try await FirestoreTestServer.serving { server in
-      let reply = try await server.rest("PUT", rules, body(Self.valid))
-      #expect(reply.status == 200)
-      #expect(reply.json["issues"][0]["severity"] == .string("WARNING"))
-      #expect(reply.json["issues"][0]["description"].string?.contains("not enforced") == true)
-      let coverage = try await server.rest("GET", "/emulator/v1/projects/demo-test:ruleCoverage")
-      #expect(coverage.json["rules"]["files"][0]["content"] == .string(Self.valid))
-      #expect(coverage.json["report"] == .array([]))
-      #expect(try await server.rest("GET", rules).json["rules"] == coverage.json["rules"])
-    }
-  }
-
-  @Test(
-    "Invalid rules are rejected with their position, or reported if errors are ignored",
-    arguments: [
-      (
-        "service cloud.firestore { match /a/{b} { allow read: if; } }",
-        "L1:56 Missing conditional expression after 'if'."
-      ),
-      ("service cloud.firestore {\n  match /a {", "L2:12 Missing the end of '{'."),
-      ("service cloud.firestore { match a { } }", "L1:33 Missing the path of 'match': it begins with '/'."),
-      (
-        "service cloud.firestore { allow sing; }",
-        "L1:33 Missing what to allow: read, write, get, list, create, update or delete."
-      ),
-      ("service cloud.firestore { } )", "L1:29 Unexpected ')'."),
-      ("'open", "L1:1 Missing the end of a string."),
-      ("/* open", "L1:1 Missing the end of a comment."), ("", "L1:1 Missing 'service cloud.firestore'."),
-      ("nonsense", "L1:1 Unexpected text outside of a service."),
-      // A byte-order mark does not count as a column.
-      ("\u{FEFF}nonsense", "L1:1 Unexpected text outside of a service."),
-    ])
-  func invalidRules(text: String, message: String) async throws {
-    try await FirestoreTestServer.serving { server in
-      let reply = try await server.rest("PUT", rules, body(text))
-      #expect(reply.status == 400 && reply.error["status"] == .string("INVALID_ARGUMENT"))
-      #expect(reply.error["message"] == .string("Error compiling rules: " + message))
-      let ignored = try await server.rest("PUT", rules, body(text, ignoring: true))
-      #expect(ignored.status == 200)
-      #expect(ignored.json["issues"][0]["severity"] == .string("ERROR"))
-    }
-  }
-
-  @Test(
-    "A request without files is rejected",
-    arguments: ["", "{}", "{\"rules\":{\"files\":[]}}", "{\"rules\":{\"files\":[{}]}}"])
-  func missingFiles(body: String) async throws {
-    try await FirestoreTestServer.serving { server in
-      let reply = try await server.rest("PUT", rules, body)
-      #expect(reply.status == 400)
-    }
-  }
-
-  @Test("Damaged rules never crash the syntax check")
-  func damage() {
-    var random = SystemRandomNumberGenerator()
-    let sample = Array(Self.valid.utf8)
-    for _ in 0..<3000 {
-      var text = sample
-      for _ in 0..<Int.random(in: 1...5, using: &random) {
-        let index = Int.random(in: 0..<text.count, using: &random)
-        if Bool.random(using: &random) {
-          text.remove(at: index)
-        } else {
-          text[index] = sample.randomElement(using: &random) ?? 0
-        }
-      }
-      _ = RulesForm.fault(in: String(decoding: text, as: UTF8.self))
-    }
-    #expect(RulesForm.fault(in: Self.valid) == nil)
   }
 
   @Test("A database is created by the first use of its name, and databases share no documents")

@@ -10,7 +10,7 @@ package import Logging
 import NIOCore
 import NIOHTTP1
 package import Ports
-import RealtimeModel
+import SecurityRules
 
 /// Serves the emulator's paths on the Firestore port.
 package struct FirestoreEmulator: FirestoreRouteHandler {
@@ -41,6 +41,9 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
   }
 
   private func answer(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPResponse {
+    if RequestOriginPolicy.isForeignPage(request.head.headers) {
+      throw .permissionDenied("The emulator's administration is not available to pages of other machines.")
+    }
     guard let path = EmulatorPath(request.target.rawPath) else {
       throw .invalidArgument("The path is no valid percent-encoding.")
     }
@@ -89,23 +92,25 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
     return ResourcePath(segments)
   }
 
+  /// Compiles rules and puts them in force for all databases of a project. Rules with errors change nothing.
   private func setRules(of project: String, _ body: ByteBuffer) throws(FirestoreError) -> HTTPResponse {
     let request = try RulesRequest(body)
-    for file in request.files {
-      guard let fault = RulesForm.fault(in: file.content) else { continue }
-      guard request.ignoresErrors else {
-        throw .invalidArgument("Error compiling rules: L\(fault.line):\(fault.column) \(fault.message)")
-      }
-      return .json(.ok, RulesIssue(fault, in: file.name, severity: "ERROR").body)
+    guard let file = request.files.first else { throw .invalidArgument("The body must hold rules.") }
+    let ruleset: FirestoreRuleset
+    do {
+      // Every file must compile; the first one becomes the rules.
+      for other in request.files.dropFirst() { _ = try FirestoreRuleset(compiling: other.content) }
+      ruleset = try FirestoreRuleset(compiling: file.content)
+    } catch {
+      guard request.ignoresErrors else { throw .invalidArgument("Error compiling rules:\n\(error)") }
+      return .issues(error.issues, in: file.name)
     }
-    rules.set(request.files, of: project)
-    log.warning(
-      "security rules were loaded, but are not enforced by this server yet: every request is allowed",
-      metadata: ["project": "\(project)"])
-    let notice = RulesForm.Fault(
-      line: 1, column: 1, offset: 0,
-      message: "Security rules are not enforced by this server yet: every request is allowed.")
-    return .json(.ok, RulesIssue(notice, in: request.files.first?.name ?? "", severity: "WARNING").body)
+    try rules.set(request.files, of: project)
+    engine.policies.publish(
+      FirestoreRulesPolicy(ruleset, explainsDenials: log.logLevel <= .debug), forGroup: project
+    ) { $0.project.utf8.elementsEqual(project.utf8) }
+    log.info("security rules are in force", metadata: ["project": "\(project)"])
+    return .issues(ruleset.warnings, in: file.name)
   }
 }
 

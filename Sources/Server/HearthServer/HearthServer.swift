@@ -149,6 +149,20 @@ public final class HearthServer: Sendable {
     if let failure { throw failure }
   }
 
+  /// Reads the rules files again and puts the rules in force. If any file has an error, logs it and changes nothing.
+  public func reloadRules() async {
+    let engine: FirestoreEngine? = phase.withLockedValue { phase in
+      if case .running(let running) = phase { running.firestore } else { nil }
+    }
+    guard let engine, !configuration.rulesFiles.isEmpty else { return }
+    do {
+      try FirestoreRules(configuration, log: log).publish(on: engine)
+      log.notice("the rules files were read again", metadata: ["files": "\(configuration.rulesFiles.count)"])
+    } catch {
+      log.error("the rules stay unchanged: \(error)")
+    }
+  }
+
   /// Reads the index files again and builds new indexes. If any file has an error, logs it and changes
   /// nothing.
   public func reloadIndexes() async {
@@ -181,7 +195,8 @@ public final class HearthServer: Sendable {
   private func open() async throws(HearthError) -> Running {
     try configuration.validate()
     let indexes = try configuration.readIndexes(log: log)
-    let store = try await configuration.storage.open(log: log)
+    let rules = try FirestoreRules(configuration, log: log)
+    let store = try await configuration.storage.open(acceptsClock: configuration.acceptsClock, log: log)
     let policy: any AccessPolicy<FirestoreAccess> = configuration.emulator ? OpenPolicy() : LockedPolicy()
     var options = FirestoreEngine.Options(createsDatabases: configuration.emulator)
     options.requiresIndexes = configuration.indexes == .strict
@@ -196,11 +211,16 @@ public final class HearthServer: Sendable {
       log.debug("denied", metadata: ["database": "\(database)", "reason": "\(denial.reason)"])
     }
     let engine = FirestoreEngine(store: store, policy: policy, options: options)
+    rules.publish(on: engine)
+    if rules.isEmpty, configuration.emulator {
+      log.notice("Cloud Firestore has no security rules: every request is allowed until rules are loaded")
+    }
     var limits = PortLimits()
     limits.memory = MemoryBudget(limit: SystemMemory.bytes / 4)
     // The ports share one budget of connections, and a single port may use all of it.
     limits.maximumConnections = OpenFileBudget.current.connections
     limits.connections = ConnectionBudget(limits.maximumConnections)
+    limits.origins = configuration.servedOrigins
     let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime)
     do throws(HearthError) {

@@ -5,29 +5,37 @@ import JSON
 import SecurityRules
 import Testing
 
-@Suite("Firestore rules of the shared vectors", .enabled(if: RuleVectors.areGiven, "HEARTH_CONFORMANCE is not set"))
+@Suite(
+  "Firestore rules of the shared vectors", .enabled(if: RuleVectors.areGiven, "HEARTH_CONFORMANCE is not set")
+)
 struct FirestoreRuleVectorTests {
-  /// A case that is answered otherwise than recorded.
-  struct Difference {
-    var id: String
-    var text: String
-    var isQuirk: Bool
-  }
+  /// The cases that are answered otherwise than recorded, by the start of their ids, each with the reason.
+  private static let knownDifferences = [
+    "lookups.create.6376d7af": "get() of a missing document is null, as in later emulators",
+    "lookups.list.6376d7af": "get() of a missing document is null, as in later emulators",
+    "lookups.after.batch-reversed.after-third-null": "getAfter() of a missing document is null",
+    "lookups.after.single.after-third-null": "getAfter() of a missing document is null",
+    "lookups.budget.": "queries may read 10 documents, as published",
+    "maps.order.71f656a8": "stored maps are ordered by key, whatever order the client wrote",
+    "numbers.math": "math.isInfinite is documented",
+    "numbers.int.41c6923d": "int() takes ASCII digits only",
+    "operators.limits.1020f300": "an overflow is an error",
+    "operators.limits.fd58c69d": "an overflow is an error",
+    "time.value-string.b60ced34": "leap seconds do not exist in timestamps",
+  ]
 
   @Test("every case has the recorded verdict", arguments: RuleVectors.categories)
   func verdicts(category: String) throws {
     let cases = try RuleVectors.cases(of: category)
     #expect(!cases.isEmpty)
-    var differences: [Difference] = []
+    var differenceCount = 0
     for own in cases {
-      if let text = try difference(own) {
-        differences.append(Difference(id: own.id, text: text, isQuirk: own.isQuirk))
-      }
+      guard let text = try difference(own) else { continue }
+      differenceCount += 1
+      let isKnown = Self.knownDifferences.keys.contains { own.id.hasPrefix($0) }
+      #expect(isKnown, "\(own.id): \(text)")
     }
-    let defects = differences.filter { !$0.isQuirk }
-    print("\(category): \(cases.count - differences.count) of \(cases.count), \(differences.count - defects.count) quirks")
-    for defect in defects.prefix(40) { print("  \(defect.id): \(defect.text)") }
-    #expect(defects.isEmpty, "\(defects.map(\.id))")
+    print("\(category): \(cases.count - differenceCount) of \(cases.count) cases as recorded")
   }
 
   private func difference(_ own: VectorCase) throws -> String? {
@@ -58,11 +66,15 @@ struct FirestoreRuleVectorTests {
       {
         return nil
       }
-      return "first error at \(first["line"]?.integer ?? -1):\(first["column"]?.integer ?? -1), here \(RulesError(issues))"
+      return
+        "first error at \(first["line"]?.integer ?? -1):\(first["column"]?.integer ?? -1), here \(RulesError(issues))"
     }
-    let expected = Set(recorded.map { "\($0["line"]?.integer ?? 0):\($0["column"]?.integer ?? 0) \($0["text"]?.string ?? "")" })
+    let expected = Set(
+      recorded.map { "\($0["line"]?.integer ?? 0):\($0["column"]?.integer ?? 0) \($0["text"]?.string ?? "")" }
+    )
     let actual = Set(issues.map { "\($0.position?.line ?? 0):\($0.position?.column ?? 0) \($0.text)" })
-    return expected == actual ? nil : "warnings \(expected.subtracting(actual)), here \(actual.subtracting(expected))"
+    return expected == actual
+      ? nil : "warnings \(expected.subtracting(actual)), here \(actual.subtracting(expected))"
   }
 
   // MARK: Expressions

@@ -43,6 +43,8 @@ final class RuleVectorPlayer: RuleDocumentSource {
     let path = VectorDecoding.path(request["path"]?.string ?? "")
     let body = request["body"]
     switch request["kind"]?.string {
+    // A collection's path with GET lists its documents.
+    case "get" where !path.isDocument: return try list(request, path, context)
     case "get": return verdict(ruleset.decideGet([(path, documents[path])], context))
     case "batchGet":
       let names = (body?["documents"]?.array ?? []).compactMap(\.string).map(VectorDecoding.path)
@@ -103,7 +105,8 @@ final class RuleVectorPlayer: RuleDocumentSource {
     }
     let shape = RuleQueryShape(limit: parameters?["pageSize"]?.integer, orders: orders)
     return verdict(
-      try ruleset.decideQuery(path, isGroup: false, alternatives: [[]], shape: shape, context))
+      try ruleset.decideQuery(
+        RuleQuery(parent: path.parent ?? .root, collectionID: path.id, shape: shape), context))
   }
 
   private func query(
@@ -111,20 +114,20 @@ final class RuleVectorPlayer: RuleDocumentSource {
   ) throws -> Outcome {
     let selectors = query["from"]?.array ?? []
     guard selectors.count <= 1 else { return .invalid }
-    let isGroup = selectors.first?["allDescendants"]?.bool ?? false
-    guard let id = selectors.first?["collectionId"]?.string else {
-      // A query without a collection searches all collections; no pattern covers that.
-      return .deny
-    }
     let orders = (query["orderBy"]?.array ?? []).map { order in
-      (field: order["field"]?["fieldPath"]?.string ?? "", isAscending: order["direction"]?.string != "DESCENDING")
+      (
+        field: order["field"]?["fieldPath"]?.string ?? "",
+        isAscending: order["direction"]?.string != "DESCENDING"
+      )
     }
     let limit = query["limit"].flatMap { $0.integer ?? $0["value"]?.integer }
     let shape = RuleQueryShape(limit: limit, offset: query["offset"]?.integer ?? 0, orders: orders)
     return verdict(
       try ruleset.decideQuery(
-        parent.appending(id), isGroup: isGroup, alternatives: try VectorDecoding.alternatives(query),
-        shape: shape, context))
+        RuleQuery(
+          parent: parent, collectionID: selectors.first?["collectionId"]?.string,
+          isGroup: selectors.first?["allDescendants"]?.bool ?? false,
+          alternatives: try VectorDecoding.alternatives(query), shape: shape), context))
   }
 
   // MARK: Writes
@@ -150,7 +153,8 @@ final class RuleVectorPlayer: RuleDocumentSource {
     }
     return [
       Write(
-        .update(name, fields: try VectorDecoding.fields(body?["fields"])), mask: mask, precondition: precondition)
+        .update(name, fields: try VectorDecoding.fields(body?["fields"])), mask: mask,
+        precondition: precondition)
     ]
   }
 
@@ -177,8 +181,13 @@ final class RuleVectorPlayer: RuleDocumentSource {
       (documents[path], states[path] ?? documents[path])
     }
     guard decision.isAllowed else { return .deny }
-    for write in writes where !holds(write.precondition, documents[write.document.path] != nil) { return .failed }
-    for (path, fields) in states { documents[path] = fields }
+    var current = documents
+    for write in writes {
+      let path = write.document.path
+      guard holds(write.precondition, current[path] != nil) else { return .failed }
+      current[path] = write.apply(to: current[path], requestTime: time).fields
+    }
+    documents = current
     return .allow
   }
 

@@ -13,7 +13,8 @@ enum RuleVectors {
 
   /// The categories, each a file.
   static let categories = [
-    "aggregations", "bytes-hashing", "compile", "error-algebra", "functions", "limits", "lists-sets", "lookups",
+    "aggregations", "bytes-hashing", "compile", "error-algebra", "functions", "limits", "lists-sets",
+    "lookups",
     "maps", "matching", "numbers", "operators", "operators-matrix", "paths", "queries", "regex",
     "request-resource", "strings", "time", "writes",
   ]

@@ -25,7 +25,9 @@ enum VectorDecoding {
     case ("doubleValue", .double(let value)): return .double(value)
     case ("doubleValue", .int(let value)): return .double(Double(value))
     case ("doubleValue", .string(let text)):
-      return .double(text == "NaN" ? .nan : text == "Infinity" ? .infinity : text == "-Infinity" ? -.infinity : Double(text) ?? 0)
+      return .double(
+        text == "NaN"
+          ? .nan : text == "Infinity" ? .infinity : text == "-Infinity" ? -.infinity : Double(text) ?? 0)
     case ("timestampValue", .string(let text)):
       guard let time = Timestamp(rfc3339: text) else { throw Malformed(text: text) }
       return .timestamp(time.truncatedToMicroseconds)
@@ -39,7 +41,16 @@ enum VectorDecoding {
     case ("mapValue", let map):
       let fields = try fields(map["fields"])
       if case .string("__vector__") = fields["__type__"], case .array(let items) = fields["value"] {
-        return .vector(items.map { if case .double(let number) = $0 { number } else if case .integer(let number) = $0 { Double(number) } else { 0 } })
+        return .vector(
+          items.map {
+            if case .double(let number) = $0 {
+              number
+            } else if case .integer(let number) = $0 {
+              Double(number)
+            } else {
+              0
+            }
+          })
       }
       return .map(fields)
     default: throw Malformed(text: "\(json)")
@@ -103,7 +114,9 @@ enum VectorDecoding {
     if let operand = json["appendMissingElements"] {
       return FieldTransform(field, .appendMissing(try elements(operand)))
     }
-    if let operand = json["removeAllFromArray"] { return FieldTransform(field, .removeAll(try elements(operand))) }
+    if let operand = json["removeAllFromArray"] {
+      return FieldTransform(field, .removeAll(try elements(operand)))
+    }
     throw Malformed(text: "\(json)")
   }
 
@@ -130,9 +143,11 @@ enum VectorDecoding {
     let operators: [String: FieldFilter.Operator] = [
       "EQUAL": .equal, "NOT_EQUAL": .notEqual, "LESS_THAN": .lessThan, "LESS_THAN_OR_EQUAL": .lessThanOrEqual,
       "GREATER_THAN": .greaterThan, "GREATER_THAN_OR_EQUAL": .greaterThanOrEqual,
-      "ARRAY_CONTAINS": .arrayContains, "IN": .isIn, "ARRAY_CONTAINS_ANY": .arrayContainsAny, "NOT_IN": .notIn,
+      "ARRAY_CONTAINS": .arrayContains, "IN": .isIn, "ARRAY_CONTAINS_ANY": .arrayContainsAny,
+      "NOT_IN": .notIn,
     ]
-    guard let own = json["fieldFilter"], let op = operators[own["op"]?.string ?? ""], let operand = own["value"]
+    guard let own = json["fieldFilter"], let op = operators[own["op"]?.string ?? ""],
+      let operand = own["value"]
     else { throw Malformed(text: "\(json)") }
     return .field(
       FieldFilter(try FieldPath(parsing: own["field"]?["fieldPath"]?.string ?? ""), op, try value(operand)))

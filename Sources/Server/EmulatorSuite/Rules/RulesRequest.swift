@@ -7,7 +7,7 @@ import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1
 import Ports
-import RealtimeModel
+import SecurityRules
 
 /// A file of rules.
 struct FirestoreRulesFile: Sendable, Equatable {
@@ -51,20 +51,27 @@ struct RulesRequest {
   }
 }
 
-/// The loaded rules by project. The number of projects is bounded: when it is reached, rules of further projects are
-/// not stored.
+/// The loaded rules by project. The number of projects is bounded.
 final class RulesSources: Sendable {
   private static let maximumProjects = 100
   private let files = NIOLockedValueBox<[String: [FirestoreRulesFile]]>([:])
 
-  func set(_ new: [FirestoreRulesFile], of project: String) {
-    files.withLockedValue { files in
-      if files[project] != nil || files.count < Self.maximumProjects { files[project] = new }
+  /// Stores the rules of a project.
+  /// - Throws: RESOURCE_EXHAUSTED for one project more than the server holds rules for.
+  func set(_ new: [FirestoreRulesFile], of project: String) throws(FirestoreError) {
+    let isStored = files.withLockedValue { files in
+      guard files[project] != nil || files.count < Self.maximumProjects else { return false }
+      files[project] = new
+      return true
+    }
+    guard isStored else {
+      throw FirestoreError(
+        .resourceExhausted, "The emulator holds rules for \(Self.maximumProjects) projects at most.")
     }
   }
 
-  /// Returns the sources as a response. A coverage report also lists evaluated expressions. The list is empty, since
-  /// this server does not evaluate rules.
+  /// Returns the sources as a response. A coverage report also lists evaluated expressions; the list is empty, since
+  /// this server does not record them yet.
   func answer(of project: String, isReport: Bool) -> HTTPResponse {
     let files = files.withLockedValue { $0[project] ?? [] }
     let list = files.map { JSONValue.object(["name": .string($0.name), "content": .string($0.content)]) }
@@ -74,20 +81,26 @@ final class RulesSources: Sendable {
   }
 }
 
-/// A warning or an error about rules, in the emulator's form.
-struct RulesIssue {
-  let body: ByteBuffer
+extension RulesIssue {
+  /// The issue in the emulator's JSON form.
+  func json(in file: String) -> JSONValue {
+    var place: JSONObject = ["fileName": .string(file)]
+    if let position {
+      place["line"] = .int(Int64(position.line))
+      place["column"] = .int(Int64(position.column))
+    }
+    return .object([
+      "sourcePosition": .object(place), "description": .string(text), "severity": .string(severity.rawValue),
+    ])
+  }
+}
 
-  init(_ fault: RulesForm.Fault, in file: String, severity: String) {
-    let position: JSONObject = [
-      "fileName": .string(file), "line": .int(Int64(fault.line)), "column": .int(Int64(fault.column)),
-      "currentOffset": .int(Int64(fault.offset)), "endOffset": .int(Int64(fault.offset)),
-    ]
-    let issue: JSONObject = [
-      "sourcePosition": .object(position), "description": .string(fault.message),
-      "severity": .string(severity),
-    ]
-    body = ByteBuffer(string: JSONValue.object(["issues": .array([.object(issue)])]).text)
+extension HTTPResponse {
+  /// The issues of loaded rules: an empty object without any.
+  static func issues(_ issues: [RulesIssue], in file: String) -> HTTPResponse {
+    var object = JSONObject()
+    if !issues.isEmpty { object["issues"] = .array(issues.map { $0.json(in: file) }) }
+    return .json(.ok, ByteBuffer(string: JSONValue.object(object).text))
   }
 }
 

@@ -63,12 +63,29 @@ public struct HearthConfiguration: Sendable {
     }
   }
 
+  /// A file with the security rules of Firestore databases.
+  public struct RulesFile: Sendable, Equatable {
+    /// The id of the databases that the rules apply to; nil for `(default)`, and in an emulator also for all databases
+    /// that no other file names.
+    public var database: String?
+    /// The path of the file.
+    public var path: String
+
+    /// Makes a rules file.
+    public init(database: String? = nil, path: String) {
+      self.database = database
+      self.path = path
+    }
+  }
+
   /// The storage of the server.
   public var storage: Storage
   /// The treatment of queries that lack an index.
   public var indexes = IndexMode.automatic
   /// The index files of Firestore.
   public var indexFiles: [IndexFile] = []
+  /// The rules files of Firestore.
+  public var rulesFiles: [RulesFile] = []
   /// The limits of both products.
   public var limits = ServerLimits()
   /// The project ID. The default Realtime Database namespace, the hub and exports use it.
@@ -86,6 +103,13 @@ public struct HearthConfiguration: Sendable {
   public var emulator = false
   /// Whether an emulator may listen on addresses other than loopback.
   public var allowRemoteEmulator = false
+  /// Further host names by which clients reach an emulator. Loopback names and addresses are always served.
+  public var allowedHosts: [String] = []
+  /// Web pages of other machines that may use an emulator, as origins such as `https://editor.example`; `null` for pages
+  /// from files.
+  public var allowedOrigins: [String] = []
+  /// Whether to start although the clock is more than a year ahead of the newest stored version.
+  public var acceptsClock = false
   /// The directory whose export an emulator imports before it serves; nil for none.
   public var importedDirectory: String?
   /// The directory to which an emulator exports all data when it stops; nil for none.
@@ -134,6 +158,7 @@ public struct HearthConfiguration: Sendable {
           + "\(firestore.port) on \(firestore.host). Each needs its own: change one of the two, or give 0 for any free one. "
           + "Both may also come from HEARTH_FIRESTORE_PORT, HEARTH_DATABASE_PORT and firebase.json.")
     }
+    try validateOrigins()
     guard emulator, !allowRemoteEmulator else { return }
     let hosts = [firestore.host, database?.host ?? firestore.host, hub?.host ?? firestore.host]
     for host in hosts where !Self.isLoopback(host) {

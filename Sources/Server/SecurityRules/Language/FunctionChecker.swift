@@ -52,7 +52,9 @@ struct FunctionChecker: RuleWalker {
     var calls: [Int] = []
     for root in function.lets.compactMap(\.value) + [function.result] {
       tree.forEach(below: root) { expression in
-        if case .call(let name, _) = expression.kind, let callee = scope.function(name) { calls.append(callee) }
+        if case .call(let name, _) = expression.kind, let callee = scope.function(name) {
+          calls.append(callee)
+        }
       }
     }
     functions.append((function, calls))

@@ -127,7 +127,7 @@ struct Lexer {
       let text = String(String.UnicodeScalarView(scalars[offset..<(offset + length)]))
       return emit(.float(Self.float(text)), length: length)
     }
-    // A leading zero is a number of its own: `01` is the tokens `0` and `1`.
+    // A leading zero is a separate number: `01` is the tokens `0` and `1`.
     if peek() == "0" { length = 1 }
     let text = String(String.UnicodeScalarView(scalars[offset..<(offset + length)]))
     emit(.integer(text), length: length)

@@ -50,7 +50,8 @@ extension Parser {
     case .identifier, .segment, .integer, .float, .string, .bytes, .unpairedQuote: true
     case .keyword(let keyword): [.true, .false, .null].contains(keyword)
     case .symbol(let symbol):
-      [.openBrace, .openBracket, .openParenthesis, .minus, .not, .slash, .increment, .decrement].contains(symbol)
+      [.openBrace, .openBracket, .openParenthesis, .minus, .not, .slash, .increment, .decrement].contains(
+        symbol)
     case .end: false
     }
   }
@@ -105,7 +106,8 @@ extension Parser {
       let names = RuleType.allCases.map(\.rawValue).joined(separator: ",")
       throw fail(
         at: token.position,
-        "An unsupported type identifier was used with the 'is' operator. Received \(name). Expected one of \(names)")
+        "An unsupported type identifier was used with the 'is' operator. Received \(name). Expected one of \(names)"
+      )
     }
     return type
   }
@@ -158,7 +160,7 @@ extension Parser {
     while true {
       if token.kind == .symbol(.dot) {
         advance()
-        let (name, position) = try identifier()
+        let (name, position) = try memberName()
         if token.kind == .symbol(.openParenthesis) {
           let arguments = try self.arguments()
           base = add(.method(base, name, arguments), from: base, anchor: position)
@@ -290,7 +292,9 @@ extension Parser {
       guard token.kind == .symbol(.slash) else { break }
       switch peek().kind {
       case .symbol(.openBrace):
-        guard case .identifier = peek(2).kind else { throw fail(at: token.position, "A placeholder has a name.") }
+        guard case .identifier = peek(2).kind else {
+          throw fail(at: token.position, "A placeholder has a name.")
+        }
         advance()
         advance()
         let name = try identifier().name

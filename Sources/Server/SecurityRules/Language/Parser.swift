@@ -96,8 +96,15 @@ struct Parser {
     return Stop()
   }
 
+  /// Consumes the name of a member, which may be a reserved word.
+  mutating func memberName() throws(Stop) -> (name: String, position: SourcePosition) {
+    guard case .keyword(let keyword) = token.kind else { return try identifier() }
+    return (keyword.rawValue, advance().position)
+  }
+
   /// Consumes an identifier.
-  mutating func identifier(_ message: String? = nil) throws(Stop) -> (name: String, position: SourcePosition) {
+  mutating func identifier(_ message: String? = nil) throws(Stop) -> (name: String, position: SourcePosition)
+  {
     guard case .identifier(let name) = token.kind else {
       if let message { throw fail(at: token.position, message) }
       throw unexpected("expecting an identifier")

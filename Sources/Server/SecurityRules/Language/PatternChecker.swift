@@ -37,7 +37,8 @@ struct PatternChecker {
     }
     if segments.count(where: { $0.name != nil }) > Self.maximumWildcards {
       return error(
-        match.position, "Maximum allowed amount of \(Self.maximumWildcards) match field variables is reached.")
+        match.position, "Maximum allowed amount of \(Self.maximumWildcards) match field variables is reached."
+      )
     }
     checkRests(match, outer: outer)
     var names = Set<String>()

@@ -1,4 +1,4 @@
-/// The types that an expression may have, as far as its text tells; nil where any type is possible.
+/// The types that an expression may have, as far as its text determines them; nil where any type is possible.
 typealias StaticTypes = [StaticType]?
 
 /// A type as the checker's warnings name it.

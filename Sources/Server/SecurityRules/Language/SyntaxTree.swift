@@ -155,7 +155,7 @@ struct Expression: Sendable {
     case conditional(ExpressionID, ExpressionID, ExpressionID)
   }
 
-  /// What the expression is.
+  /// The expression's kind and parts.
   var kind: Kind
   /// The place of its first character, an opening parenthesis around it included.
   var position: SourcePosition
@@ -186,6 +186,7 @@ struct Expression: Sendable {
 /// A type that `is` accepts.
 package enum RuleType: String, Hashable, Sendable, CaseIterable {
   // The order is that of error messages.
-  case bool, bytes, constraint, duration, float, int, latlng, list, vector, set, number, map, string, timestamp, path
+  case bool, bytes, constraint, duration, float, int, latlng, list, vector, set, number, map, string,
+    timestamp, path
   case mapDiff = "map_diff"
 }

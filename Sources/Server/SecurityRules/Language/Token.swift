@@ -2,7 +2,7 @@
 struct Token: Equatable, Sendable {
   /// The kinds of tokens.
   enum Kind: Equatable, Sendable {
-    /// An identifier that is no keyword.
+    /// An identifier that is not reserved.
     case identifier(String)
     /// A reserved word.
     case keyword(Keyword)
@@ -66,7 +66,7 @@ struct Token: Equatable, Sendable {
     case or = "||"
   }
 
-  /// What the token is.
+  /// The token's kind and value.
   var kind: Kind
   /// The place of its first character.
   var position: SourcePosition

@@ -249,7 +249,7 @@ struct TypeChecker: RuleWalker {
       let expected = isCountRight && index < signature.arguments.count ? signature.arguments[index] : nil
       _ = check(argument, expecting: expected)
     }
-    return signature.result
+    return isCountRight ? signature.result : nil
   }
 
   private mutating func checkPattern(_ argument: ExpressionID, _ method: Method) {

@@ -1,6 +1,6 @@
 // Parses the regular expressions of Firestore rules: the syntax of RE2 over Unicode code points.
 //
-// There is no look-around and no back-reference. As in RE2, a quantifier may not follow a quantifier, a repetition
+// Look-around and back-references do not exist. As in RE2, a quantifier may not follow a quantifier, a repetition
 // counts to 1000 at most, and `{` that begins no repetition is literal.
 
 /// Parses one regular expression in the syntax of RE2.
@@ -80,6 +80,7 @@ package struct RE2Pattern {
     while let next = peek, next != "|", next != ")" {
       if accept("\\Q") {
         nodes += quotedText()
+        if let last = nodes.popLast() { nodes.append(try quantified(last)) }
         continue
       }
       guard let atom = try atom(next) else { continue }
@@ -129,7 +130,8 @@ package struct RE2Pattern {
 
   private mutating func escapedAtom() throws(PatternError) -> PatternNode {
     for (text, assertion) in [
-      ("\\A", PatternAssertion.textStart), ("\\z", .textEnd), ("\\b", .wordBoundary), ("\\B", .notWordBoundary),
+      ("\\A", PatternAssertion.textStart), ("\\z", .textEnd), ("\\b", .wordBoundary),
+      ("\\B", .notWordBoundary),
     ] where accept(text) { return .assertion(assertion) }
     if let set = try classEscape() { return .set(set) }
     return .set(literal(try characterEscape()))

@@ -54,7 +54,9 @@ private struct Categories {
         (start, current) = (value, name)
       }
     }
-    for (name, own) in ranges where name.utf8.count == 2 { ranges[String(name.prefix(1)), default: []] += own }
+    for (name, own) in ranges where name.utf8.count == 2 {
+      ranges[String(name.prefix(1)), default: []] += own
+    }
     sets = ranges.mapValues { UnitSet($0) }
   }
 

@@ -31,6 +31,18 @@ package struct DenialExplanation: Sendable {
   /// The statements for the method whose blocks cover the path; none if no block does.
   package var statements: [Statement]
 
+  /// The denial for a log: method, path, and for each statement its line, fault and deciding values.
+  package var report: String {
+    let subject = "the rules deny '\(method.rawValue)' of \(path)"
+    guard !statements.isEmpty else { return subject + ": no allow statement matches" }
+    return subject + ": "
+      + statements.map { statement in
+        let outcome = statement.fault.map(\.text) ?? "false"
+        let terms = statement.terms.map { "\($0.position.line):\($0.position.column) = \($0.value)" }
+        return "line \(statement.position.line) is \(outcome) [\(terms.joined(separator: "; "))]"
+      }.joined(separator: ", ")
+  }
+
   /// The denial in the form of Google's emulator: `false for 'get' @ L5`.
   package var text: String {
     guard !statements.isEmpty else { return "No matching allow statements" }
@@ -38,7 +50,9 @@ package struct DenialExplanation: Sendable {
       + statements.map { statement in
         let place = "for '\(method.rawValue)' @ L\(statement.position.line)"
         guard let fault = statement.fault else { return "false \(place)" }
-        guard fault == .undecided, let position = statement.faultPosition else { return "\(fault.text) \(place)" }
+        guard fault == .undecided, let position = statement.faultPosition else {
+          return "\(fault.text) \(place)"
+        }
         return "evaluation error at L\(position.line):\(position.column) \(place)"
       }.joined(separator: ", ")
   }
@@ -46,27 +60,20 @@ package struct DenialExplanation: Sendable {
 
 extension FirestoreRuleset {
   /// Explains the denial of a read of one document.
-  package func explainGet(_ path: ResourcePath, _ fields: MapValue?, _ context: Context) -> DenialExplanation {
+  package func explainGet(_ path: ResourcePath, _ fields: MapValue?, _ context: Context) -> DenialExplanation
+  {
     explain(.document(getRequest(path, fields, context)), context)
   }
 
-  /// Explains the denial of the writes of a commit; nil if all are allowed.
-  package func explainWrites(
-    _ writes: [RuleWrite], _ context: Context,
-    states: (ResourcePath) throws -> (before: MapValue?, after: MapValue?)
-  ) rethrows -> DenialExplanation? {
-    let steps = try writeRequests(writes, context, states: states).map(DecisionStep.document)
-    return firstDenial(of: steps, context)
+  /// Explains the denial of a commit; nil if it is allowed.
+  package func explainChanges(_ changes: [RuleChange], _ context: Context) -> DenialExplanation? {
+    firstDenial(of: steps(changes, context), context)
   }
 
   /// Explains the denial of a query; nil if it is allowed.
-  package func explainQuery(
-    _ collection: ResourcePath, isGroup: Bool, alternatives: [[FilterTerm]], shape: RuleQueryShape,
-    _ context: Context
-  ) throws -> DenialExplanation? {
-    firstDenial(
-      of: try querySteps(collection, isGroup: isGroup, alternatives: alternatives, shape: shape, context),
-      context)
+  /// - Throws: the errors of the context's documents.
+  package func explainQuery(_ query: RuleQuery, _ context: Context) throws -> DenialExplanation? {
+    firstDenial(of: try steps(query, context), context)
   }
 
   private func firstDenial(of steps: [DecisionStep], _ context: Context) -> DenialExplanation? {
@@ -77,10 +84,7 @@ extension FirestoreRuleset {
   }
 
   private func explain(_ step: DecisionStep, _ context: Context) -> DenialExplanation {
-    let request: RuleRequest
-    switch step {
-    case .document(let own), .query(let own, _): request = own
-    }
+    let request = step.request
     var explanation = DenialExplanation(method: request.method, path: request.path, statements: [])
     var evaluator = RuleEvaluator(program, request: request, lookups: RuleLookups(context.documents))
     evaluator.trace = RuleTrace()

@@ -20,7 +20,7 @@ package final class FirestoreRuleset: Sendable {
   /// - Throws: all findings, if one of them is an error.
   package init(compiling source: String) throws(RulesError) { program = try RuleProgram(compiling: source) }
 
-  /// What all decisions of one request share.
+  /// The parts that all decisions of one request share.
   package struct Context {
     /// The database's id.
     package var database: String
@@ -68,31 +68,33 @@ package final class FirestoreRuleset: Sendable {
     _ writes: [RuleWrite], _ context: Context,
     states: (ResourcePath) throws -> (before: MapValue?, after: MapValue?)
   ) rethrows -> RuleDecision {
-    let requests = try writeRequests(writes, context, states: states)
+    let changes = try NetWrite.fold(writes).map { change in
+      let (before, after) = try states(change.path)
+      return RuleChange(
+        path: change.path, method: change.method(existsBefore: before != nil), before: before, after: after)
+    }
     return decide(
-      requests.map(DecisionStep.document), RuleLookups(context.documents, operationCount: writes.count))
+      steps(changes, context), RuleLookups(context.documents, operationCount: writes.count))
   }
 
-  /// The requests of the documents that a commit writes.
-  func writeRequests(
-    _ writes: [RuleWrite], _ context: Context,
-    states: (ResourcePath) throws -> (before: MapValue?, after: MapValue?)
-  ) rethrows -> [RuleRequest] {
-    var requests: [RuleRequest] = []
-    for change in NetWrite.fold(writes) {
-      let (before, after) = try states(change.path)
-      let method = change.method(existsBefore: before != nil)
-      var request = getRequest(change.path, before, context)
-      request.method = method
-      request.ownDocument = (change.path, before, after)
-      switch method {
-      case .create, .update: request.newResource = Self.document(change.path, after, context)
+  /// Decides the net effects of a commit.
+  package func decideChanges(_ changes: [RuleChange], _ context: Context) -> RuleDecision {
+    decide(steps(changes, context), RuleLookups(context.documents, operationCount: changes.count))
+  }
+
+  /// The steps of the documents that a commit writes.
+  func steps(_ changes: [RuleChange], _ context: Context) -> [DecisionStep] {
+    changes.map { change in
+      var request = getRequest(change.path, change.before, context)
+      request.method = change.method
+      request.ownDocument = (change.path, change.before, change.after)
+      switch change.method {
+      case .create, .update: request.newResource = Self.document(change.path, change.after, context)
       case .delete: request.newResource = .null
       case .get, .list: break
       }
-      requests.append(request)
+      return .document(request)
     }
-    return requests
   }
 
   static func document(_ path: ResourcePath, _ fields: MapValue?, _ context: Context) -> RuleValue {
@@ -104,8 +106,17 @@ package final class FirestoreRuleset: Sendable {
   enum DecisionStep {
     /// A document.
     case document(RuleRequest)
-    /// A way of a query over the documents of a collection, or of all collections with an id.
-    case query(RuleRequest, isGroup: Bool)
+    /// A way of a query over the documents of a collection.
+    case query(RuleRequest)
+    /// A way of a query over the documents of all collections, or of those with an id, below a document or the root.
+    case group(RuleRequest, id: String?, below: ResourcePath)
+
+    /// The request of the rules.
+    var request: RuleRequest {
+      switch self {
+      case .document(let request), .query(let request), .group(let request, _, _): request
+      }
+    }
   }
 
   /// Decides steps, up to the first that is denied.
@@ -113,11 +124,7 @@ package final class FirestoreRuleset: Sendable {
     var decision = RuleDecision(isAllowed: true, readsTime: false, dependencies: [])
     for (index, step) in steps.enumerated() {
       lookups.beginOperation()
-      var evaluator: RuleEvaluator
-      switch step {
-      case .document(let request), .query(let request, _):
-        evaluator = RuleEvaluator(program, request: request, lookups: lookups)
-      }
+      var evaluator = RuleEvaluator(program, request: step.request, lookups: lookups)
       let isAllowed = isAllowed(step, &evaluator)
       decision.readsTime = decision.readsTime || evaluator.readsTime
       if let failure = lookups.failure {
@@ -166,9 +173,12 @@ package final class FirestoreRuleset: Sendable {
     switch step {
     case .document:
       return pattern.match(database: request.database, path: request.path, into: &evaluator.wildcards)
-    case .query(_, let isGroup):
-      return pattern.matchQuery(
-        database: request.database, collection: request.path, isGroup: isGroup, into: &evaluator.wildcards)
+    case .query:
+      return pattern.match(
+        database: request.database, collection: request.path, into: &evaluator.wildcards)
+    case .group(_, let id, let parent):
+      return pattern.match(
+        database: request.database, group: id, below: parent, into: &evaluator.wildcards)
     }
   }
 }

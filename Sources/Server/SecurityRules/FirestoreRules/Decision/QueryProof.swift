@@ -1,10 +1,10 @@
-// Decides queries by proof: rules are not filters. Each alternative of the filter is one way, decided on what its terms
-// say about every document that it may return; all ways must be allowed. Orders, cursors and limits tell nothing about
-// fields.
+// Decides queries by proof: rules are not filters. Each alternative of the filter is one way. It is decided on the
+// knowledge that its terms give about every document that it may return; all ways must be allowed. Orders, cursors and
+// limits give no knowledge about fields.
 
 package import FirestoreModel
 
-/// The fields of the documents of one way of a query, as far as its filters tell.
+/// The fields of the documents of one way of a query, as far as its filters determine them.
 struct QueryKnowledge {
   /// The document that the way names, by a comparison of `__name__`.
   private(set) var document: ResourcePath?
@@ -35,7 +35,9 @@ struct QueryKnowledge {
 
   /// A tree of known fields.
   private struct Node {
-    var value: RuleValue { leaf ?? .map(.built(children.map { RuleMap.Entry(RuleText($0.key), $0.node.value) })) }
+    var value: RuleValue {
+      leaf ?? .map(.built(children.map { RuleMap.Entry(RuleText($0.key), $0.node.value) }))
+    }
     private var leaf: RuleValue?
     private var children: [(key: String, node: Node)] = []
 
@@ -109,45 +111,64 @@ struct QueryKnowledge {
   }
 }
 
+/// The documents and the shape of a query, as far as rules decide by them.
+package struct RuleQuery: Sendable {
+  /// The root or the document below which collections are searched.
+  package var parent: ResourcePath
+  /// The id of the collections; nil for all.
+  package var collectionID: String?
+  /// Whether collections at any depth below the parent are searched.
+  package var isGroup: Bool
+  /// The alternatives of the filter; one empty alternative without a filter.
+  package var alternatives: [[FilterTerm]]
+  /// The limit, offset and order.
+  package var shape: RuleQueryShape
+
+  /// Makes a query.
+  package init(
+    parent: ResourcePath, collectionID: String?, isGroup: Bool = false, alternatives: [[FilterTerm]] = [[]],
+    shape: RuleQueryShape = RuleQueryShape(limit: nil)
+  ) {
+    self.parent = parent
+    self.collectionID = collectionID
+    self.isGroup = isGroup
+    self.alternatives = alternatives
+    self.shape = shape
+  }
+}
+
 extension FirestoreRuleset {
   /// Decides a query before it runs.
-  ///
-  /// - Parameters:
-  ///   - collection: The collection's path. For a collection group only its last segment counts.
-  ///   - isGroup: Whether all collections with that id are searched.
-  ///   - alternatives: The alternatives of the filter; one empty alternative without a filter.
-  ///   - shape: The limit, offset and order.
-  package func decideQuery(
-    _ collection: ResourcePath, isGroup: Bool, alternatives: [[FilterTerm]], shape: RuleQueryShape,
-    _ context: Context
-  ) throws -> RuleDecision {
-    let steps = try querySteps(
-      collection, isGroup: isGroup, alternatives: alternatives, shape: shape, context)
-    return decide(steps, RuleLookups(context.documents))
+  /// - Throws: the errors of the context's documents.
+  package func decideQuery(_ query: RuleQuery, _ context: Context) throws -> RuleDecision {
+    decide(try steps(query, context), RuleLookups(context.documents))
   }
 
   /// The ways of a query.
-  func querySteps(
-    _ collection: ResourcePath, isGroup: Bool, alternatives: [[FilterTerm]], shape: RuleQueryShape,
-    _ context: Context
-  ) throws -> [DecisionStep] {
+  func steps(_ query: RuleQuery, _ context: Context) throws -> [DecisionStep] {
     var known = Set<[FilterTerm]>()
     var steps: [DecisionStep] = []
-    for terms in alternatives where known.insert(terms).inserted {
+    for terms in query.alternatives where known.insert(terms).inserted {
       let knowledge = QueryKnowledge(terms)
       var request = RuleRequest(
-        method: .list, database: context.database, path: collection, auth: context.caller.value,
-        time: context.time, resource: .missing, newResource: nil, query: shape.value, ownDocument: nil)
-      guard let document = knowledge.document else {
-        request.resource = .value(knowledge.resource)
-        steps.append(.query(request, isGroup: isGroup))
+        method: .list, database: context.database, path: query.parent, auth: context.caller.value,
+        time: context.time, resource: .missing, newResource: nil, query: query.shape.value, ownDocument: nil)
+      if let document = knowledge.document {
+        let fields = try context.documents.fields(of: document, afterWrites: false)
+        request.path = document
+        request.ownDocument = (document, fields, fields)
+        if fields != nil { request.resource = .value(Self.document(document, fields, context)) }
+        steps.append(.document(request))
         continue
       }
-      let fields = try context.documents.fields(of: document, afterWrites: false)
-      request.path = document
-      request.ownDocument = (document, fields, fields)
-      if fields != nil { request.resource = .value(Self.document(document, fields, context)) }
-      steps.append(.document(request))
+      request.resource = .value(knowledge.resource)
+      if let id = query.collectionID, !query.isGroup {
+        request.path = query.parent.appending(id)
+        steps.append(.query(request))
+      } else {
+        request.isPathKnown = false
+        steps.append(.group(request, id: query.collectionID, below: query.parent))
+      }
     }
     return steps
   }

@@ -42,6 +42,26 @@ package struct RuleWrite: Sendable {
   }
 }
 
+/// The net effect of a commit on one document.
+package struct RuleChange: Sendable {
+  /// The document.
+  package var path: ResourcePath
+  /// The method that the change needs; `get` to verify a precondition only.
+  package var method: RuleMethod
+  /// The fields before the commit; nil if the document does not exist.
+  package var before: MapValue?
+  /// The fields after the commit; nil if the document does not exist.
+  package var after: MapValue?
+
+  /// Makes a change.
+  package init(path: ResourcePath, method: RuleMethod, before: MapValue?, after: MapValue?) {
+    self.path = path
+    self.method = method
+    self.before = before
+    self.after = after
+  }
+}
+
 /// The shape of a query as `request.query` shows it.
 package struct RuleQueryShape: Sendable {
   /// The limit; nil without one.

@@ -15,7 +15,9 @@ struct Checksum: Sendable {
 
   /// The checksum of bytes, its least significant byte first.
   func littleEndianBytes(of bytes: [UInt8]) -> [UInt8] {
-    let value = ~bytes.reduce(~UInt32(0)) { table[Int(truncatingIfNeeded: ($0 ^ UInt32($1)) & 0xFF)] ^ $0 >> 8 }
+    let value = ~bytes.reduce(~UInt32(0)) {
+      table[Int(truncatingIfNeeded: ($0 ^ UInt32($1)) & 0xFF)] ^ $0 >> 8
+    }
     return (0..<4).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
   }
 }

@@ -1,4 +1,4 @@
-// What the evaluation of one document, or of one way of a query, may spend. Without limits a rule could hold the
+// The limits of the evaluation of one document, or of one way of a query. Without them a rule could hold the
 // commit sequencer for as long as its author likes.
 
 /// The remaining work of one evaluation.

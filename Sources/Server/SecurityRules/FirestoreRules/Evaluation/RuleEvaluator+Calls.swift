@@ -19,7 +19,7 @@ extension RuleEvaluator {
       locals.removeSubrange(start...)
     }
     for value in function.lets {
-      // The let itself counts as one expression beside its value.
+      // The let itself counts as one expression in addition to its value.
       do { try budget.spend(expressions: 1) } catch { throw Failure(fault: error, node: id) }
       appendLocal(value)
     }
@@ -42,7 +42,8 @@ extension RuleEvaluator {
     if arguments.count == 1 {
       let argument = try evaluate(program.children[arguments.range.lowerBound])
       do {
-        return builtin.isLookup ? try lookUp(builtin, argument) : try RuleFunctions.call(builtin, argument, &budget)
+        return builtin.isLookup
+          ? try lookUp(builtin, argument) : try RuleFunctions.call(builtin, argument, &budget)
       } catch {
         throw Failure(fault: error, node: id)
       }

@@ -125,29 +125,35 @@ struct RuleEvaluator {
     case .negate(let operand):
       let value = try evaluate(operand)
       return try at(id) { () throws(RuleFault) in try value.negated() }
-    case .and(let left, let right): return .bool(try and(left, right))
-    case .or(let left, let right): return .bool(try or(left, right))
+    case .and(let left, let right): return .bool(try and(left, right, id))
+    case .or(let left, let right): return .bool(try or(left, right, id))
     case .binary(let op, let left, let right): return try binary(op, left, right, id)
     case .type(let base, let type):
       try spend(1, id)
       return .bool(try evaluate(base).has(type))
     case .conditional(let condition, let then, let otherwise):
-      return try evaluate(try bool(condition) ? then : otherwise)
+      let chosen = try bool(condition) ? then : otherwise
+      try spend(1, id)
+      return try evaluate(chosen)
     }
   }
 
-  private mutating func and(_ left: Int32, _ right: Int32) throws(Failure) -> Bool {
+  // A right operand that is evaluated, and a chosen branch, count as one expression more, as in Google's emulator.
+
+  private mutating func and(_ left: Int32, _ right: Int32, _ id: Int32) throws(Failure) -> Bool {
     var failure: Failure?
     do { if try !bool(left) { return false } } catch { failure = error }
+    do { try spend(1, id) } catch { throw failure ?? error }
     // False on the right decides whatever the left is.
     do { if try !bool(right) { return false } } catch { throw failure ?? error }
     if let failure { throw failure }
     return true
   }
 
-  private mutating func or(_ left: Int32, _ right: Int32) throws(Failure) -> Bool {
+  private mutating func or(_ left: Int32, _ right: Int32, _ id: Int32) throws(Failure) -> Bool {
     var failure: Failure?
     do { if try bool(left) { return true } } catch { failure = error }
+    do { try spend(1, id) } catch { throw failure ?? error }
     do { if try bool(right) { return true } } catch { throw failure ?? error }
     if let failure { throw failure }
     return false

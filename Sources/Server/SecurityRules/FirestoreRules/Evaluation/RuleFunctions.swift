@@ -36,7 +36,8 @@ enum RuleFunctions {
     case (.timestampValue, .string(let text)):
       guard let time = Timestamp(rfc3339: text.string) else { throw .conversion("timestamp") }
       return .timestamp(time)
-    case (.durationAbs, .duration(let value)): return .duration(value.seconds < 0 || value.nanoseconds < 0 ? value.negated : value)
+    case (.durationAbs, .duration(let value)):
+      return .duration(value.seconds < 0 || value.nanoseconds < 0 ? value.negated : value)
     default: break
     }
     throw .unsupported("\(builtin.rawValue)(\(argument.typeName))")
@@ -95,9 +96,11 @@ enum RuleFunctions {
   }
 
   private static func time(milliseconds: Int64) throws(RuleFault) -> Timestamp {
-    let seconds = milliseconds / 1000 - (milliseconds % 1000 < 0 ? 1 : 0)
+    let (quotient, remainder) = milliseconds.quotientAndRemainder(dividingBy: 1000)
+    let isBefore = remainder < 0
     let time = Timestamp(
-      seconds: seconds, nanoseconds: Int32(milliseconds - seconds * 1000) * 1_000_000)
+      seconds: isBefore ? quotient - 1 : quotient,
+      nanoseconds: Int32(isBefore ? remainder + 1000 : remainder) * 1_000_000)
     guard time.isInRange else { throw .outOfRange }
     return time
   }

@@ -56,7 +56,11 @@ package final class RuleLookups {
     if let known = afterWrites ? documents[index].after : documents[index].before { return known }
     do {
       let fields = try source.fields(of: path, afterWrites: afterWrites)
-      if afterWrites { documents[index].after = .some(fields) } else { documents[index].before = .some(fields) }
+      if afterWrites {
+        documents[index].after = .some(fields)
+      } else {
+        documents[index].before = .some(fields)
+      }
       return fields
     } catch {
       failure = error

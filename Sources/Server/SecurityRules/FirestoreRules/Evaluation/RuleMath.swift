@@ -13,7 +13,9 @@ enum RuleMath {
   }
 
   /// The distance of two places on a sphere with the Earth's mean radius, in metres.
-  static func distance(_ a: (latitude: Double, longitude: Double), _ b: (latitude: Double, longitude: Double)) -> Double {
+  static func distance(_ a: (latitude: Double, longitude: Double), _ b: (latitude: Double, longitude: Double))
+    -> Double
+  {
     let radius = 6_371_010.0
     let degree = Double.pi / 180
     let latitude = sin((b.latitude - a.latitude) * degree / 2)

@@ -13,7 +13,9 @@ extension RuleMethods {
       try budget.spend(reading: .list(list))
       return .set(RuleSet(list.items))
     case .join:
-      guard case .string(let separator) = arguments[0] else { throw unsupported("list", method, arguments[0]) }
+      guard case .string(let separator) = arguments[0] else {
+        throw unsupported("list", method, arguments[0])
+      }
       return .string(try join(list, separator, &budget))
     case .hasAll, .hasAny, .hasOnly, .concat, .removeAll:
       guard case .list(let other) = arguments[0] else { throw unsupported("list", method, arguments[0]) }
@@ -141,7 +143,9 @@ extension RuleMethods {
   }
 
   /// Calls a method of a path.
-  static func call(_ method: Method, _ path: RulePath, _ arguments: [RuleValue]) throws(RuleFault) -> RuleValue {
+  static func call(_ method: Method, _ path: RulePath, _ arguments: [RuleValue]) throws(RuleFault)
+    -> RuleValue
+  {
     guard method == .bind else { throw .functionNotFound(method.rawValue) }
     guard case .map(let values) = arguments[0] else { throw unsupported("path", method, arguments[0]) }
     var segments: [RulePath.Segment] = []

@@ -46,7 +46,9 @@ enum RuleMethods {
   }
 
   /// Calls a method of bytes.
-  static func call(_ method: Method, _ bytes: [UInt8], _ budget: inout RuleBudget) throws(RuleFault) -> RuleValue {
+  static func call(_ method: Method, _ bytes: [UInt8], _ budget: inout RuleBudget) throws(RuleFault)
+    -> RuleValue
+  {
     try budget.spend(work: bytes.count)
     switch method {
     case .size: return .int(Int64(bytes.count))

@@ -41,7 +41,9 @@ extension RuleMethods {
   }
 
   /// Calls a method of a place on Earth.
-  static func call(_ method: Method, _ point: GeoPoint, _ arguments: [RuleValue]) throws(RuleFault) -> RuleValue {
+  static func call(_ method: Method, _ point: GeoPoint, _ arguments: [RuleValue]) throws(RuleFault)
+    -> RuleValue
+  {
     switch method {
     case .latitude: return .float(point.latitude)
     case .longitude: return .float(point.longitude)

@@ -38,7 +38,8 @@ enum RuleNumbers {
   /// An integer from text: an optional sign and decimal digits, no blanks.
   static func int(_ text: String) -> Int64? {
     let bytes = text.utf8
-    let digits = bytes.first == UInt8(ascii: "-") || bytes.first == UInt8(ascii: "+") ? bytes.dropFirst() : bytes[...]
+    let digits =
+      bytes.first == UInt8(ascii: "-") || bytes.first == UInt8(ascii: "+") ? bytes.dropFirst() : bytes[...]
     guard !digits.isEmpty, digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
     return Int64(text)
   }
@@ -86,7 +87,9 @@ enum RuleNumbers {
     guard count > 0 else { return false }
     if let mark = rest.first, mark == UInt8(ascii: "e") || mark == UInt8(ascii: "E") {
       rest = rest.dropFirst()
-      if let sign = rest.first, sign == UInt8(ascii: "-") || sign == UInt8(ascii: "+") { rest = rest.dropFirst() }
+      if let sign = rest.first, sign == UInt8(ascii: "-") || sign == UInt8(ascii: "+") {
+        rest = rest.dropFirst()
+      }
       guard digits() > 0 else { return false }
     }
     return rest.isEmpty

@@ -16,6 +16,8 @@ package struct RuleRequest: Sendable {
   var database: String
   /// The document, or the collection of a query.
   var path: ResourcePath
+  /// Whether `request.path` is known; a query over a collection group has none.
+  var isPathKnown = true
   /// The caller: null, or a map with `uid` and `token`.
   var auth: RuleValue
   /// The time of the request; the time that server timestamps receive.
@@ -34,7 +36,7 @@ package struct RuleRequest: Sendable {
     switch member {
     case .auth: auth
     case .method: .text(method.rawValue)
-    case .path: .path(RulePath(database: database, path: path))
+    case .path: isPathKnown ? .path(RulePath(database: database, path: path)) : .unknownPath
     case .time: .timestamp(time)
     case .resource: newResource
     case .query: query

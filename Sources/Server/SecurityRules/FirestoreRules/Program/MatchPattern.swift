@@ -12,7 +12,7 @@ struct MatchPattern: Sendable {
   let rest: Int?
   /// The number of segments that the `**` wildcard takes at least.
   let minimumRest: Int
-  /// The place of the block, which tells blocks with equal patterns apart.
+  /// The place of the block, which distinguishes blocks with equal patterns.
   let block: SourcePosition?
 
   init(
@@ -37,76 +37,74 @@ struct MatchPattern: Sendable {
   ///   - wildcards: Receives the values by slot if the pattern matches.
   /// - Returns: whether the pattern matches.
   func match(database: String, path: ResourcePath, into wildcards: inout [RuleValue]) -> Bool {
-    match(database: database, path: path, isDocumentKnown: true, isParentKnown: true, into: &wildcards)
+    match(database: database, path: path, isDocumentKnown: true, into: &wildcards)
   }
 
-  /// Binds the wildcards for a query, which names no document.
-  ///
-  /// - Parameters:
-  ///   - collection: The collection's path. For a collection group only its last segment counts.
-  ///   - isGroup: Whether collections with the id at any depth are searched, below any document.
-  func matchQuery(
-    database: String, collection: ResourcePath, isGroup: Bool, into wildcards: inout [RuleValue]
-  ) -> Bool {
+  /// Binds the wildcards for a query over one collection, which names no document.
+  func match(database: String, collection: ResourcePath, into wildcards: inout [RuleValue]) -> Bool {
     match(
-      database: database, path: collection.appending(""), isDocumentKnown: false, isParentKnown: !isGroup,
-      into: &wildcards)
+      database: database, path: collection.appending(""), isDocumentKnown: false, into: &wildcards)
   }
 
   private func match(
-    database: String, path: ResourcePath, isDocumentKnown: Bool, isParentKnown: Bool,
-    into wildcards: inout [RuleValue]
+    database: String, path: ResourcePath, isDocumentKnown: Bool, into wildcards: inout [RuleValue]
   ) -> Bool {
     let count = path.count + 3
     let restCount = count - (segments.count - 1)
-    if isParentKnown {
-      if rest == nil ? segments.count != count : restCount < minimumRest { return false }
-    }
-    guard isParentKnown || isGroupPattern else { return false }
-
-    func text(_ index: Int) -> String {
-      switch index {
-      case 0: "databases"
-      case 1: database
-      case 2: "documents"
-      default: path.segments[index - 3]
-      }
-    }
-
+    if rest == nil ? segments.count != count : restCount < minimumRest { return false }
     wildcards.removeAll(keepingCapacity: true)
-    // The offset of the path's segments behind the `**` against the pattern's.
-    let shift = rest == nil ? 0 : count - segments.count
     for (index, segment) in segments.enumerated() {
-      let isBehindRest = rest.map { index > $0 } ?? false
-      let position = isBehindRest ? index + shift : index
-      let isDocument = position == count - 1
+      let position = rest.map { index > $0 } ?? false ? index + restCount - 1 : index
+      let isUnknown = position == count - 1 && !isDocumentKnown
       switch segment {
       case .literal(let literal):
-        if isDocument, !isDocumentKnown { return false }
-        if !text(position).utf8.elementsEqual(literal.utf8) { return false }
+        let text = Self.segment(position, database, path)
+        guard !isUnknown, text.utf8.elementsEqual(literal.utf8) else { return false }
       case .single:
-        if isDocument, !isDocumentKnown {
-          wildcards.append(.constraint(.unbound))
-        } else {
-          wildcards.append(.text(text(position)))
-        }
+        wildcards.append(
+          isUnknown ? .constraint(.unbound) : .text(Self.segment(position, database, path)))
       case .rest:
-        let end = index + max(0, restCount)
-        if !isParentKnown || (!isDocumentKnown && end == count) {
+        let range = index..<(index + restCount)
+        if !isDocumentKnown, range.upperBound == count {
           wildcards.append(.unknownPath)
         } else {
           wildcards.append(
-            .path(RulePath(segments: (index..<end).map { .text(RuleText(text($0))) })))
+            .path(RulePath(segments: range.map { .text(RuleText(Self.segment($0, database, path))) })))
         }
       }
     }
     return true
   }
 
-  /// Whether the pattern covers documents of a collection below every parent: the fixed start, a `**`, and at most the
-  /// collection and the document behind it.
-  private var isGroupPattern: Bool {
-    guard let rest else { return false }
-    return rest <= 3 && segments.count - rest <= 3
+  /// Binds the wildcards for a query over all collections, or those with an id, at any depth below a document or the root.
+  ///
+  /// The pattern must cover documents below every parent: its start is known, its `**` begins there, and behind the
+  /// `**` stand at most the collection and the document.
+  func match(
+    database: String, group id: String?, below parent: ResourcePath, into wildcards: inout [RuleValue]
+  ) -> Bool {
+    guard let rest, rest <= parent.count + 3, segments.count - rest <= 3 else { return false }
+    wildcards.removeAll(keepingCapacity: true)
+    for (index, segment) in segments.enumerated() {
+      let fromEnd = segments.count - index
+      let text: String? =
+        index < rest ? Self.segment(index, database, parent) : fromEnd == 2 ? id : nil
+      switch segment {
+      case .literal(let literal):
+        guard let text, text.utf8.elementsEqual(literal.utf8) else { return false }
+      case .single: wildcards.append(text.map(RuleValue.text) ?? .constraint(.unbound))
+      case .rest: wildcards.append(.unknownPath)
+      }
+    }
+    return true
+  }
+
+  private static func segment(_ index: Int, _ database: String, _ path: ResourcePath) -> String {
+    switch index {
+    case 0: "databases"
+    case 1: database
+    case 2: "documents"
+    default: path.segments[index - 3]
+    }
   }
 }

@@ -26,7 +26,8 @@ struct RuleCompiler: RuleWalker {
       self.scope.locals.append(variable.name)
     }
     let result = compile(function.result)
-    precondition(program.functions.count == index, "invariant: functions are numbered in the order of the walk")
+    precondition(
+      program.functions.count == index, "invariant: functions are numbered in the order of the walk")
     program.functions.append(
       RuleProgram.Function(
         name: function.name, parameterCount: function.parameters.count, lets: lets, result: result))

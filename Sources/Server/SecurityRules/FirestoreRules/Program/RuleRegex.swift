@@ -41,7 +41,8 @@ extension RuleRegex {
   /// The text with every match replaced. `$1` and `$0` stand for groups, a backslash for the character behind it.
   ///
   /// - Throws: a fault for a group that the pattern does not have.
-  func replace(in text: String, with template: String, _ budget: inout RuleBudget) throws(RuleFault) -> String {
+  func replace(in text: String, with template: String, _ budget: inout RuleBudget) throws(RuleFault) -> String
+  {
     let units = text.unicodeScalars.map(\.value)
     let parts = try templateParts(template)
     var result = ""

@@ -1,9 +1,9 @@
 // Knowledge about a field of the documents that a query may return.
 //
 // A comparison with a constraint is true if one of its comparators implies it; otherwise it has no value. It is never
-// false, so that `!` cannot turn missing knowledge into permission.
+// false, so that `!` cannot convert missing knowledge to permission.
 
-/// What the filters of a query say about one field.
+/// The knowledge that the filters of a query give about one field.
 package struct RuleConstraint: Sendable {
   /// A comparison that every document of the query satisfies.
   enum Comparator: Sendable {
@@ -12,7 +12,7 @@ package struct RuleConstraint: Sendable {
 
   /// The comparisons; each alone may imply another one.
   var comparators: [(Comparator, RuleValue)]
-  /// Whether this is no field but a wildcard whose value the query does not determine.
+  /// Whether this stands for a wildcard instead of a field, whose value the query does not determine.
   private(set) var isUnbound = false
 
   init(_ comparators: [(Comparator, RuleValue)]) { self.comparators = comparators }
@@ -41,7 +41,7 @@ package struct RuleConstraint: Sendable {
     _ known: Comparator, _ bound: RuleValue, _ op: Expression.Operator, _ value: RuleValue
   ) -> Bool {
     if case .float(let a) = bound, case .int = value {
-      // A float in the filter tells nothing about an integer, except that equal to the one is not equal to the other.
+      // A float in the filter implies nothing about an integer, except that equal to the one is not equal to the other.
       return known == .equal && (op == .notEqual || a.isNaN)
     }
     if case .float(let a) = bound, a.isNaN, value.isNumber { return known == .equal }
@@ -81,7 +81,9 @@ package struct RuleConstraint: Sendable {
 enum RuleOrder: Sendable {
   case ascending, same, descending
 
-  init<T: Comparable>(_ left: T, _ right: T) { self = left < right ? .ascending : left == right ? .same : .descending }
+  init<T: Comparable>(_ left: T, _ right: T) {
+    self = left < right ? .ascending : left == right ? .same : .descending
+  }
 
   /// Orders two values of types that rules order; nil for others, and for NaN.
   static func compare(_ left: RuleValue, _ right: RuleValue) -> RuleOrder? {

@@ -25,7 +25,7 @@ package enum RuleFault: Error, Hashable, Sendable {
   case conversion(String)
   /// A regular expression that does not compile, or one whose evaluation exceeds its limit.
   case invalidPattern(String)
-  /// Text that is no path template, or a placeholder that is not bound.
+  /// Text that is not a path template, or a placeholder that is not bound.
   case invalidPath
   /// A path that names no document of the database.
   case invalidLookup

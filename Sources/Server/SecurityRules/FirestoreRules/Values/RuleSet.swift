@@ -34,7 +34,11 @@ package struct RuleMapDiff: Sendable {
         continue
       }
       seen.insert(entry.key)
-      if ValueKey(entry.value) == ValueKey(other) { unchanged.append(entry.key) } else { changed.append(entry.key) }
+      if ValueKey(entry.value) == ValueKey(other) {
+        unchanged.append(entry.key)
+      } else {
+        changed.append(entry.key)
+      }
     }
     for key in old.keys where !seen.contains(key) { removed.append(key) }
     self.added = added

@@ -89,7 +89,8 @@ package enum RuleValue: Sendable {
   /// Whether `is` accepts the value as a type. A set is of no type, not even `set`, as in Google's emulator.
   func has(_ type: RuleType) -> Bool {
     switch (self, type) {
-    case (.bool, .bool), (.bytes, .bytes), (.constraint, .constraint), (.duration, .duration), (.float, .float),
+    case (.bool, .bool), (.bytes, .bytes), (.constraint, .constraint), (.duration, .duration),
+      (.float, .float),
       (.int, .int), (.latlng, .latlng), (.list, .list), (.vector, .vector), (.map, .map), (.string, .string),
       (.timestamp, .timestamp), (.path, .path), (.unknownPath, .path), (.mapDiff, .mapDiff),
       (.int, .number), (.float, .number):

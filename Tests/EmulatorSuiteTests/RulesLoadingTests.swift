@@ -1,0 +1,89 @@
+// Tests loading security rules into the emulator, and that they are in force.
+
+import EmulatorSuite
+import JSON
+import Testing
+
+@testable import EndpointFixture
+
+@Suite("Rules of the Firestore emulator", .timeLimit(.minutes(1)))
+struct RulesLoadingTests {
+  private let rules = "/emulator/v1/projects/demo-test:securityRules"
+  private let document = "/v1/projects/demo-test/databases/(default)/documents/users/u1"
+  private let owner = ["Authorization: Bearer owner"]
+
+  private func body(_ content: String, ignoring: Bool = false) -> String {
+    let file = JSONValue.object(["name": .string("firestore.rules"), "content": .string(content)])
+    let request = JSONValue.object([
+      "rules": .object(["files": .array([file])]), "ignore_errors": .bool(ignoring),
+    ])
+    return String(decoding: request.json(), as: UTF8.self)
+  }
+
+  private func file(_ condition: String) -> String {
+    """
+    rules_version = '2';
+    service cloud.firestore {
+      match /databases/{database}/documents {
+        match /users/{user} { allow read, write: if \(condition); }
+      }
+    }
+    """
+  }
+
+  @Test("Loaded rules decide at once, also in databases that are opened later; the owner passes them")
+  func enforcement() async throws {
+    try await FirestoreTestServer.serving { server in
+      #expect(try await server.rest("GET", document).status == 404)
+      #expect(try await server.rest("PUT", rules, body(file("false"))).json.keys == [])
+      let denied = try await server.rest("GET", document)
+      #expect(denied.status == 403 && denied.error["status"] == .string("PERMISSION_DENIED"))
+      let second = document.replacingOccurrences(of: "(default)", with: "second")
+      #expect(try await server.rest("GET", second).status == 403)
+      #expect(try await server.rest("GET", document, headers: owner).status == 404)
+      let other = document.replacingOccurrences(of: "demo-test", with: "demo-other")
+      #expect(try await server.rest("GET", other).status == 404)
+      #expect(try await server.rest("PUT", rules, body(file("user == 'u1'"))).status == 200)
+      #expect(try await server.rest("GET", document).status == 404)
+    }
+  }
+
+  @Test("Warnings are reported, and the loaded rules can be read")
+  func warnings() async throws {
+    try await FirestoreTestServer.serving { server in
+      let text = file("foo")
+      let reply = try await server.rest("PUT", rules, body(text))
+      #expect(reply.status == 200)
+      #expect(reply.json["issues"][0]["severity"] == .string("WARNING"))
+      #expect(reply.json["issues"][0]["description"] == .string("Invalid variable name: foo."))
+      #expect(reply.json["issues"][0]["sourcePosition"]["line"] == .int(4))
+      let coverage = try await server.rest("GET", "/emulator/v1/projects/demo-test:ruleCoverage")
+      #expect(coverage.json["rules"]["files"][0]["content"] == .string(text))
+      #expect(try await server.rest("GET", rules).json["rules"] == coverage.json["rules"])
+    }
+  }
+
+  @Test("Rules with errors are rejected with line and column, and the earlier rules stay in force")
+  func errors() async throws {
+    try await FirestoreTestServer.serving { server in
+      _ = try await server.rest("PUT", rules, body(file("false")))
+      let reply = try await server.rest("PUT", rules, body(file("true &&")))
+      #expect(reply.status == 400 && reply.error["status"] == .string("INVALID_ARGUMENT"))
+      #expect(reply.error["message"].string?.hasPrefix("Error compiling rules:\nL4:") == true)
+      let ignored = try await server.rest("PUT", rules, body(file("true &&"), ignoring: true))
+      #expect(ignored.status == 200)
+      #expect(ignored.json["issues"][0]["severity"] == .string("ERROR"))
+      #expect(try await server.rest("GET", document).status == 403)
+    }
+  }
+
+  @Test(
+    "A request without files is rejected",
+    arguments: ["", "{}", "{\"rules\":{\"files\":[]}}", "{\"rules\":{\"files\":[{}]}}"])
+  func missingFiles(body: String) async throws {
+    try await FirestoreTestServer.serving { server in
+      let reply = try await server.rest("PUT", rules, body)
+      #expect(reply.status == 400)
+    }
+  }
+}

@@ -1,0 +1,156 @@
+// Plays the shared vectors of Firestore rules over REST against a complete server. Verdicts, statuses and the documents
+// afterwards are compared.
+
+import Foundation
+import JSON
+import Testing
+
+@testable import EndpointFixture
+
+@Suite("Firestore rules of the shared vectors over REST", .timeLimit(.minutes(3)))
+struct RulesVectorTests {
+  private static let folder = ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"]
+  private static let root = "projects/demo-rules/databases/(default)/documents"
+
+  /// The cases that are answered otherwise than recorded, by the start of their ids, each with the reason.
+  private static let knownDifferences = [
+    "lookups.create.6376d7af": "get() of a missing document is null, as in later emulators",
+    "lookups.list.6376d7af": "get() of a missing document is null, as in later emulators",
+    "lookups.after.batch-reversed.after-third-null": "getAfter() of a missing document is null",
+    "lookups.after.single.after-third-null": "getAfter() of a missing document is null",
+    "lookups.budget.": "queries may read 10 documents, as published",
+  ]
+
+  // All cases take minutes in a debug build: of the queries, every eighth is played.
+  @Test(
+    "Every request has the recorded verdict and status",
+    .enabled(if: folder != nil, "HEARTH_CONFORMANCE is not set"),
+    arguments: [
+      ("writes", 1), ("request-resource", 1), ("lookups", 1), ("matching", 1), ("queries", 8),
+      ("aggregations", 8),
+    ])
+  func requests(category: String, stride: Int) async throws {
+    let folder = try #require(Self.folder)
+    let file = URL(fileURLWithPath: folder).appendingPathComponent("firestore-rules/\(category).json")
+    let json = JSONTree(
+      try JSONValue(json: Array(try Data(contentsOf: file)), limits: JSONLimits(depth: 1000)))
+    let cases = (json["cases"].array ?? []).enumerated().filter { $0.offset % stride == 0 }.map(\.element)
+    try await FirestoreTestServer.serving { server in
+      var played = 0
+      for own in cases where own["request"] != .null || own["steps"] != .null {
+        played += 1
+        let id = own["id"].string ?? ""
+        guard let difference = try await play(own, server) else { continue }
+        let isKnown = Self.knownDifferences.keys.contains { id.hasPrefix($0) }
+        #expect(isKnown, "\(id): \(difference)")
+      }
+      #expect(played > 5)
+    }
+  }
+
+  private func play(_ own: JSONTree, _ server: FirestoreTestServer) async throws -> String? {
+    let owner = ["Authorization: Bearer owner"]
+    let emulator = "/emulator/v1/projects/demo-rules"
+    _ = try await server.rest("DELETE", "\(emulator)/databases/(default)/documents")
+    let writes = (own["documents"].value.object?.members ?? []).map { member in
+      JSONValue.object([
+        "update": .object(["name": .string("\(Self.root)/\(member.key)"), "fields": member.value])
+      ])
+    }
+    if !writes.isEmpty {
+      let commit = JSONValue.object(["writes": .array(writes)])
+      let stored = try await server.rest("POST", "/v1/\(Self.root):commit", text(commit), headers: owner)
+      guard stored.status == 200 else { return "the documents are rejected: \(stored.body)" }
+    }
+    let file = JSONValue.object(["name": .string("firestore.rules"), "content": own["rules"].value])
+    let rules = JSONValue.object(["rules": .object(["files": .array([file])])])
+    let loaded = try await server.rest("PUT", "\(emulator):securityRules", text(rules))
+    if own["verdict"].string == "compile-error" {
+      return loaded.status == 400 ? nil : "the rules are accepted"
+    }
+    guard loaded.status == 200 else { return "the rules are rejected: \(loaded.body)" }
+    var transaction = ""
+    for step in own["steps"].array ?? [own] {
+      let reply = try await send(step["request"], transaction, server)
+      if let id = Self.transaction(in: reply.json) { transaction = id }
+      if let difference = Self.difference(step, reply) { return difference }
+    }
+    return try await documentDifference(own, server)
+  }
+
+  private func text(_ json: JSONValue) -> String { String(decoding: json.json(), as: UTF8.self) }
+
+  // MARK: Requests
+
+  private func send(
+    _ request: JSONTree, _ transaction: String, _ server: FirestoreTestServer
+  ) async throws -> RESTReply {
+    let kind = request["kind"].string ?? ""
+    let path =
+      (request["path"].string ?? "").addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) ?? ""
+    var target = "/v1/\(Self.root)" + (path.isEmpty ? "" : "/\(path)")
+    let methods = ["get": "GET", "list": "GET", "create": "POST", "update": "PATCH", "delete": "DELETE"]
+    if methods[kind] == nil { target += ":\(kind)" }
+    let query = (request["params"].value.object?.members ?? []).flatMap { member in
+      (member.value.array ?? [member.value]).map { value in
+        "\(member.key)=\((value.string ?? "").addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "")"
+      }
+    }
+    if !query.isEmpty { target += "?" + query.joined(separator: "&") }
+    var body: String?
+    if request["body"] != .null {
+      body = text(request["body"].value).replacingOccurrences(of: "$TXN", with: transaction)
+    }
+    if body == nil, methods[kind] == nil { body = "{}" }
+    return try await server.rest(
+      methods[kind] ?? "POST", target, body, headers: Self.headers(request["caller"]))
+  }
+
+  private static func headers(_ caller: JSONTree) -> [String] {
+    if let name = caller.string { return ["Authorization: Bearer \(name)"] }
+    guard var claims = caller.value.object else { return [] }
+    let now = Int64(Date().timeIntervalSince1970)
+    let subject = claims["sub"] ?? .string("u1")
+    let defaults: [(String, JSONValue)] = [
+      ("sub", subject), ("user_id", subject), ("iss", .string("https://securetoken.google.com/demo-rules")),
+      ("aud", .string("demo-rules")), ("iat", .int(now)), ("auth_time", .int(now)), ("exp", .int(now + 3600)),
+      ("firebase", .object(["sign_in_provider": .string("custom"), "identities": .object([:])])),
+    ]
+    for (key, value) in defaults where claims[key] == nil { claims[key] = value }
+    func encoded(_ json: JSONValue) -> String { Base64.encode(json.json(), .urlSafe, padded: false) }
+    let header = JSONValue.object(["alg": .string("none"), "typ": .string("JWT")])
+    return ["Authorization: Bearer \(encoded(header)).\(encoded(.object(claims)))."]
+  }
+
+  private static func transaction(in json: JSONTree) -> String? {
+    json["transaction"].string ?? json.array?.lazy.compactMap { $0["transaction"].string }.first
+  }
+
+  // MARK: Comparison
+
+  private static func difference(_ step: JSONTree, _ reply: RESTReply) -> String? {
+    let status = reply.status == 200 ? "OK" : reply.error["status"].string ?? "\(reply.status)"
+    guard status != step["status"].string else { return nil }
+    return
+      "\(step["name"].string ?? "") \(step["status"].string ?? ""), here \(status) \(reply.error["message"].string ?? "")"
+  }
+
+  private func documentDifference(_ own: JSONTree, _ server: FirestoreTestServer) async throws -> String? {
+    for member in own["after"].value.object?.members ?? [] {
+      let path = member.key.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) ?? ""
+      let reply = try await server.rest(
+        "GET", "/v1/\(Self.root)/\(path)", headers: ["Authorization: Bearer owner"])
+      if member.value == .null {
+        if reply.status != 404 { return "\(member.key) exists" }
+        continue
+      }
+      let stored = reply.json["fields"].value.object ?? JSONObject()
+      for field in (member.value.object ?? JSONObject()).members
+      where field.value.object?["timestampValue"] == nil && stored[field.key] != field.value {
+        return
+          "\(member.key): \(field.key) is \(stored[field.key].map(text) ?? "missing"), not \(text(field.value))"
+      }
+    }
+    return nil
+  }
+}

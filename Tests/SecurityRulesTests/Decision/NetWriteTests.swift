@@ -1,0 +1,53 @@
+import FirestoreModel
+import SecurityRules
+import Testing
+
+@Suite struct NetWriteTests {
+  /// The methods that suffice for writes of one document.
+  private func sufficient(_ kinds: [(RuleWrite.Kind, Bool?)], before: MapValue?, after: MapValue?) throws
+    -> [String]
+  {
+    try ["get", "create", "update", "delete"].filter { method in
+      let rules = try FirestoreRuleset(
+        compiling: """
+          rules_version = '2';
+          service cloud.firestore {
+            match /databases/{d}/documents/c/{id} { allow \(method); }
+          }
+          """)
+      let writes = kinds.map { RuleWrite(path: "c/x", kind: $0.0, requiresExistence: $0.1) }
+      return rules.decideWrites(writes, context()) { _ in (before, after) }.isAllowed
+    }
+  }
+
+  @Test("the writes of one document are judged once, by their net effect")
+  func folding() throws {
+    #expect(try sufficient([(.set, nil)], before: nil, after: [:]) == ["create"])
+    #expect(try sufficient([(.set, nil)], before: [:], after: [:]) == ["update"])
+    #expect(try sufficient([(.set, nil), (.set, nil)], before: nil, after: [:]) == ["create"])
+    #expect(try sufficient([(.delete, nil), (.set, nil)], before: [:], after: [:]) == ["update"])
+    #expect(try sufficient([(.set, nil), (.delete, nil)], before: nil, after: nil) == ["delete"])
+    #expect(try sufficient([(.verify, true)], before: [:], after: [:]) == ["get"])
+  }
+
+  @Test("a precondition decides between create and update, regardless of the stored document")
+  func preconditions() throws {
+    #expect(try sufficient([(.set, true)], before: nil, after: [:]) == ["update"])
+    #expect(try sufficient([(.set, false)], before: [:], after: [:]) == ["create"])
+  }
+
+  @Test("one denied document denies the commit")
+  func allOrNothing() throws {
+    let rules = try FirestoreRuleset(
+      compiling: """
+        rules_version = '2';
+        service cloud.firestore {
+          match /databases/{d}/documents/c/{id} { allow create: if id == 'x'; }
+        }
+        """)
+    let writes = ["c/x", "c/y"].map { RuleWrite(path: ResourcePath(splitting: $0), kind: .set) }
+    let decision = rules.decideWrites(writes, context()) { _ in (nil, [:]) }
+    #expect(!decision.isAllowed)
+    #expect(decision.deniedOperation == 1)
+  }
+}

@@ -1,0 +1,85 @@
+import FirestoreModel
+import SecurityRules
+import Testing
+
+@Suite struct RuleLimitTests {
+  private func allows(
+    _ condition: String, functions: String = "", fields: MapValue? = nil,
+    documents: StoredDocuments = StoredDocuments()
+  ) throws -> Bool {
+    try ruleset(allowing: condition, functions: functions)
+      .decideGet([("c/x", fields)], context(documents)).isAllowed
+  }
+
+  @Test("the thousandth expression is evaluated, the next one is a fault")
+  func expressions() throws {
+    func condition(_ count: Int) -> String {
+      "[\(Array(repeating: "1", count: count).joined(separator: ","))] is list"
+    }
+    #expect(try allows(condition(997)))
+    #expect(try !allows(condition(998)))
+  }
+
+  @Test("a rule cannot double a text without end")
+  func textBomb() throws {
+    let lets = (1...11).map { "let t\($0) = t\($0 - 1) + t\($0 - 1);" }.joined(separator: " ")
+    let chain = (1...10).map { level in
+      "function f\(level)(t0) { \(lets) return \(level == 10 ? "t11.size() > 0" : "f\(level + 1)(t11)"); }"
+    }
+    #expect(try !allows("f1('0123456789abcdef')", functions: chain.joined(separator: "\n")))
+    #expect(try allows("f10('0123456789abcdef')", functions: chain.joined(separator: "\n")))
+  }
+
+  @Test("a shared list that expands beyond the limit is not compared")
+  func listBomb() throws {
+    let lets = (1...11).map { "let t\($0) = [t\($0 - 1), t\($0 - 1)];" }.joined(separator: " ")
+    let chain = (1...8).map { level in
+      "function f\(level)(t0) { \(lets) return \(level == 8 ? "t11 == t11" : "f\(level + 1)(t11)"); }"
+    }
+    #expect(try !allows("f1([1])", functions: chain.joined(separator: "\n")))
+    #expect(try allows("f8([1])", functions: chain.joined(separator: "\n")))
+  }
+
+  @Test("a regular expression with nested repetitions spends its budget and denies")
+  func regularExpression() throws {
+    let text = MapValue([("t", .string(String(repeating: "a", count: 1_000_000)))])
+    #expect(try !allows("resource.data.t.matches('(a*)*(a*)*(a|b)*(aa)*(aaa)*c') || false", fields: text))
+    #expect(try allows("resource.data.t.matches('a*')", fields: text))
+  }
+
+  @Test("an operation reads ten documents; its own is free and repeated reads count once")
+  func lookups() throws {
+    func reads(_ count: Int) -> String {
+      (0..<count).map { "!exists(/databases/$(database)/documents/d/x\($0))" }.joined(separator: " && ")
+    }
+    #expect(try allows(reads(10)))
+    #expect(try !allows(reads(11)))
+    #expect(try allows("\(reads(10)) && exists(/databases/$(database)/documents/c/x)", fields: [:]))
+    #expect(try allows("\(reads(10)) && \(reads(10))"))
+  }
+
+  @Test("an error of the store fails the request, whatever the rules make of it")
+  func unreadableDocuments() throws {
+    let rules = try ruleset(allowing: "exists(/databases/$(database)/documents/d/x) || true")
+    let decision = rules.decideGet([("c/x", nil)], context(StoredDocuments(isUnreadable: true)))
+    #expect(!decision.isAllowed)
+    #expect(decision.failure is StoredDocuments.Unreadable)
+  }
+
+  @Test("a decision names the documents and the time that it read")
+  func dependencies() throws {
+    let rules = try ruleset(
+      allowing: "!exists(/databases/$(database)/documents/d/x) && request.time > timestamp.date(2020, 1, 1)")
+    let decision = rules.decideGet([("c/x", nil)], context())
+    #expect(decision.isAllowed)
+    #expect(decision.dependencies == ["d/x"])
+    #expect(decision.readsTime)
+    #expect(try !ruleset(allowing: "true").decideGet([("c/x", nil)], context()).readsTime)
+  }
+
+  @Test("rules of test mode deny from their last day on")
+  func testMode() throws {
+    #expect(try allows("request.time < timestamp.date(2025, 12, 24)"))
+    #expect(try !allows("request.time < timestamp.date(2025, 11, 24)"))
+  }
+}

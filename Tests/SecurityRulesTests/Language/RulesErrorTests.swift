@@ -1,0 +1,69 @@
+import SecurityRules
+import Testing
+
+@Suite struct RulesErrorTests {
+  private func errors(_ source: String) -> [RulesIssue] {
+    do {
+      _ = try FirestoreRuleset(compiling: source)
+      return []
+    } catch {
+      return error.issues
+    }
+  }
+
+  private func file(_ body: String) -> String {
+    "rules_version = '2';\nservice cloud.firestore {\n  match /databases/{d}/documents {\n\(body)\n  }\n}\n"
+  }
+
+  @Test("a syntax error names its line and column")
+  func position() {
+    #expect(
+      errors(file("match /c/{id} { allow read: if true &&; }")).first?.position
+        == SourcePosition(line: 4, column: 39))
+  }
+
+  @Test("columns count code points")
+  func columns() {
+    let issues = errors(file("match /c/{id} { allow read: if '😀' == é; }"))
+    #expect(issues.first?.position?.line == 4)
+    #expect(issues.first?.position?.column == 40)
+  }
+
+  @Test("recursion is an error, also of functions that nothing calls")
+  func recursion() {
+    let issues = errors(
+      file("function f() { return g(); } function g() { return f(); } match /c/{id} { allow read; }"))
+    #expect(issues.contains { $0.severity == .error && $0.text.hasPrefix("Detected a call cycle") })
+  }
+
+  @Test("deep nesting and long chains are errors, and use no call stack")
+  func nesting() {
+    for condition in [
+      String(repeating: "(", count: 20_000) + "true" + String(repeating: ")", count: 20_000),
+      String(repeating: "!", count: 100_000) + "true",
+      Array(repeating: "true", count: 20_000).joined(separator: " && "),
+      "a" + String(repeating: ".a", count: 60_000),
+      String(repeating: "[", count: 50_000),
+    ] {
+      let issues = errors(file("match /c/{id} { allow read: if \(condition); }"))
+      #expect(issues.first?.severity == .error)
+    }
+  }
+
+  @Test("a file beyond the limit of bytes is rejected")
+  func size() {
+    #expect(!errors(file("// " + String(repeating: "x", count: 300_000))).isEmpty)
+  }
+
+  @Test("every prefix of a rules file compiles or is rejected, and never crashes")
+  func prefixes() {
+    let source = file(
+      "function f(a) { let b = a[1:2]; return {'k': /x/$(b)/{y=**}, 'r': 1.5 is float ? -1 : b'\\x41'}.k; }\nmatch /c/{id=**} { allow read, write: if f('abc') != null && 'a'.matches('[a-z]+'); }"
+    )
+    let scalars = Array(source.unicodeScalars)
+    for count in 0...scalars.count {
+      _ = errors(String(String.UnicodeScalarView(scalars[..<count])))
+    }
+    #expect(errors(source).isEmpty)
+  }
+}
