@@ -1,5 +1,5 @@
-// Security rules as the engine stores and publishes them. The engine does not know their language: whoever releases rules
-// passes the policy that they compile to.
+// Security rules as the engine stores and publishes them. The engine does not know their language: the caller that releases
+// rules passes the policy that they compile to.
 
 package import Access
 import FirestoreModel
