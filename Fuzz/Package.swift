@@ -86,8 +86,9 @@ let package = Package(
     module(
       "EmulatorSuite",
       [
-        "Access", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
-        "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
+        "Access", "SecurityRules", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
+        "RealtimeEngine", "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel",
+        nio("NIOCore"),
         nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ], testable),
     module("FirebaseCore", ["Locking"]),

@@ -197,18 +197,29 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "A firebase.json that names a rules file is rejected, in every form of the file",
+    "A firebase.json that names a rules file of the Realtime Database is rejected, in every form of the file",
     arguments: [
-      (#"{"firestore": {"rules": "firestore.rules"}}"#, "firestore.rules"),
-      (#"{"firestore": [{"database": "(default)"}, {"database": "b", "rules": "b.rules"}]}"#, "b.rules"),
       (#"{"database": {"rules": "database.rules.json"}}"#, "database.rules.json"),
       (#"{"database": [{"instance": "a", "rules": "a.json"}]}"#, "a.json"),
-      ("{ // note\n \"firestore\": { /* here */ \"rules\": \"x.rules\" } }", "x.rules"),
+      ("{ // note\n \"database\": { /* here */ \"rules\": \"x.json\" } }", "x.json"),
     ])
   func rulesFileIsRejected(file: String, name: String) {
     let message = error(file: file)
     #expect(message.contains(name))
-    #expect(message.contains("does not enforce rules"))
+    #expect(message.contains("does not load such files"))
+  }
+
+  @Test("firebase.json names the rules files of one or several Firestore databases")
+  func rulesFiles() throws {
+    let one = try resolve(file: "{ // note\n \"firestore\": { /* here */ \"rules\": \"x.rules\" } }")
+    #expect(one.rulesFiles == [.init(path: "x.rules")])
+    let several =
+      #"{"firestore": [{"database": "a", "rules": "a.rules"}, {"database": "b", "rules": "/b.rules"}]}"#
+    let two = try resolve(file: several, named: "app/firebase.json") { $0.config = "app/firebase.json" }
+    #expect(
+      two.rulesFiles == [.init(database: "a", path: "app/a.rules"), .init(database: "b", path: "/b.rules")])
+    #expect(error(file: #"{"firestore": {"rules": 7}}"#).contains("firestore.rules must be"))
+    #expect(error(file: #"{"firestore": [{"rules": "a"}, {"rules": "b"}]}"#).contains("twice"))
   }
 
   @Test("A firebase.json without rules is read, with comments and unknown sections")

@@ -19,6 +19,7 @@ import NIOCore
 import NIOPosix
 import OrderedStore
 import Ports
+import SecurityRules
 
 /// A Hearth server in this process.
 public final class HearthServer: Sendable {
@@ -154,6 +155,20 @@ public final class HearthServer: Sendable {
     if let failure { throw failure }
   }
 
+  /// Reads the rules files again and puts the rules in force. If any file has an error, logs it and changes nothing.
+  public func reloadRules() async {
+    let engine: FirestoreEngine? = phase.withLockedValue { phase in
+      if case .running(let running) = phase { running.firestore } else { nil }
+    }
+    guard let engine, !configuration.rulesFiles.isEmpty else { return }
+    do {
+      try await FirestoreRules(configuration, log: log).release(on: engine)
+      log.notice("the rules files were read again", metadata: ["files": "\(configuration.rulesFiles.count)"])
+    } catch {
+      log.error("the rules stay unchanged: \(error)")
+    }
+  }
+
   /// Reads the index files again and builds new indexes. If any file has an error, logs it and changes
   /// nothing.
   public func reloadIndexes() async {
@@ -187,6 +202,7 @@ public final class HearthServer: Sendable {
   private func open() async throws(HearthError) -> Running {
     try configuration.validate()
     let indexes = try configuration.readIndexes(log: log)
+    let rules = try FirestoreRules(configuration, log: log)
     let store = try await configuration.storage.open(acceptsClock: configuration.acceptsClock, log: log)
     let policy: any AccessPolicy<FirestoreAccess> = configuration.emulator ? OpenPolicy() : LockedPolicy()
     var options = FirestoreEngine.Options(createsDatabases: configuration.emulator)
@@ -196,6 +212,9 @@ public final class HearthServer: Sendable {
     let raised = configuration.limits.raised
     if !raised.isEmpty {
       log.notice("limits are raised", metadata: ["limits": "\(raised.joined(separator: " "))"])
+    }
+    options.compileRules = { [explains = log.logLevel <= .debug] source in
+      FirestoreRulesPolicy(try FirestoreRuleset(compiling: source), explainsDenials: explains)
     }
     options.report = { [log] in log.notice("\($0)") }
     options.reportDenial = { [log] database, denial in
@@ -212,6 +231,10 @@ public final class HearthServer: Sendable {
     let identity = IdentityAssembly(configuration, store: store, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime, identity: identity)
     do throws(HearthError) {
+      try await rules.release(on: engine)
+      if rules.isEmpty, configuration.emulator {
+        log.notice("databases of Cloud Firestore without security rules allow every request")
+      }
       try await engine.setIndexes(indexes)
       try Self.checkCancellation()
       if configuration.emulator {

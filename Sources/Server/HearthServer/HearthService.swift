@@ -52,7 +52,10 @@ extension HearthServer {
       throw StoppedBeforeReady(signal: signal)
     }
     let reloading = Task {
-      for await _ in signals.hangups { await server.reloadIndexes() }
+      for await _ in signals.hangups {
+        await server.reloadRules()
+        await server.reloadIndexes()
+      }
     }
     let trimming = Task { await HeapTrimming.run() }
     defer {

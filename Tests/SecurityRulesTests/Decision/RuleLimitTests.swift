@@ -76,4 +76,10 @@ import Testing
     #expect(decision.readsTime)
     #expect(try !ruleset(allowing: "true").decideGet([("c/x", nil)], context()).readsTime)
   }
+
+  @Test("rules of test mode deny from their last day on")
+  func testMode() throws {
+    #expect(try allows("request.time < timestamp.date(2025, 12, 24)"))
+    #expect(try !allows("request.time < timestamp.date(2025, 11, 24)"))
+  }
 }

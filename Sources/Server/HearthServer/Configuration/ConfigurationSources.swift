@@ -112,6 +112,7 @@ extension HearthConfiguration {
       configuration.indexes = mode
     }
     configuration.indexFiles = file.indexFiles
+    configuration.rulesFiles = file.rulesFiles
     if let path = flags.limits ?? variables.value("HEARTH_LIMITS") {
       configuration.limits = try limits(path, readFile)
     }

@@ -1,8 +1,8 @@
-// A project's firebase.json. The server reads the emulators' hosts and ports, the index files, and whether
-// the file names security rules.
+// A project's firebase.json. The server reads the emulators' hosts and ports, the index files, and the files with
+// security rules.
 //
-// Invariant: rules are never silently ignored. This server does not enforce rules, so a firebase.json that
-// names a rules file is an error.
+// Invariant: rules are never silently ignored. A firebase.json that names a rules file of the Realtime Database is an
+// error, since this server takes those only from requests.
 
 import JSON
 import RealtimeModel
@@ -18,6 +18,7 @@ struct FirebaseJSON: Equatable {
   var auth = Emulator()
   var hub = Emulator()
   var indexFiles: [HearthConfiguration.IndexFile] = []
+  var rulesFiles: [HearthConfiguration.RulesFile] = []
 
   init() {}
 
@@ -34,14 +35,12 @@ struct FirebaseJSON: Equatable {
       throw HearthError("\(path) is not valid JSON: \(error)")
     }
     guard let root = json.object else { throw HearthError("\(path) must hold a JSON object.") }
-    for (section, product) in [("firestore", "Cloud Firestore"), ("database", "the Realtime Database")] {
-      try Self.requireObjects(root[section], section, path)
-      if let rules = Self.rulesFile(in: root[section]) {
-        throw HearthError(
-          "\(path) names the rules file '\(rules)' for \(product), and this version of Hearth does not enforce rules "
-            + "yet. It does not start rather than serve data without them. To go on without rules, pass --config with "
-            + "a file that names none.")
-      }
+    for section in ["firestore", "database"] { try Self.requireObjects(root[section], section, path) }
+    if let rules = Self.rulesFile(in: root["database"]) {
+      throw HearthError(
+        "\(path) names the rules file '\(rules)' for the Realtime Database, and this version of Hearth does not load "
+          + "such files yet. It does not start rather than serve data without them. To go on without rules, pass "
+          + "--config with a file that names none.")
     }
     let emulators = try Self.object(root["emulators"], "emulators", path)
     firestore = try Self.emulator("firestore", emulators, path)
@@ -49,6 +48,7 @@ struct FirebaseJSON: Equatable {
     auth = try Self.emulator("auth", emulators, path)
     hub = try Self.emulator("hub", emulators, path)
     indexFiles = try Self.indexFiles(root["firestore"], path)
+    rulesFiles = try Self.rulesFiles(root["firestore"], path)
   }
 
   /// The value as an object; nil if it is absent or null.
@@ -106,6 +106,31 @@ struct FirebaseJSON: Equatable {
         throw HearthError("\(path): firestore names indexes of the database '\(database)' twice.")
       }
       files.append(.init(database: database, path: file.hasPrefix("/") ? file : folder + file))
+    }
+    return files
+  }
+
+  /// The rules files of Firestore's databases. Their paths are relative to this file.
+  private static func rulesFiles(
+    _ section: JSONValue?, _ path: String
+  ) throws(HearthError) -> [HearthConfiguration.RulesFile] {
+    let entries = section?.array ?? section.map { [$0] } ?? []
+    let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+    var files: [HearthConfiguration.RulesFile] = []
+    for entry in entries {
+      guard let value = entry.object?["rules"], value != .null else { continue }
+      guard let file = value.string, !file.isEmpty else {
+        throw HearthError("\(path): firestore.rules must be the name of a file.")
+      }
+      let named = entry.object?["database"] ?? .null
+      guard named == .null || named.string?.isEmpty == false else {
+        throw HearthError("\(path): firestore.database must be the id of a database.")
+      }
+      guard !files.contains(where: { $0.database == named.string }) else {
+        throw HearthError(
+          "\(path): firestore names rules of the database '\(named.string ?? "(default)")' twice.")
+      }
+      files.append(.init(database: named.string, path: file.hasPrefix("/") ? file : folder + file))
     }
     return files
   }

@@ -63,12 +63,29 @@ public struct HearthConfiguration: Sendable {
     }
   }
 
+  /// A file with the security rules of Firestore databases.
+  public struct RulesFile: Sendable, Equatable {
+    /// The id of the databases that the rules apply to; nil for `(default)`, and in an emulator also for all databases
+    /// that no other file names.
+    public var database: String?
+    /// The path of the file.
+    public var path: String
+
+    /// Makes a rules file.
+    public init(database: String? = nil, path: String) {
+      self.database = database
+      self.path = path
+    }
+  }
+
   /// The storage of the server.
   public var storage: Storage
   /// The treatment of queries that lack an index.
   public var indexes = IndexMode.automatic
   /// The index files of Firestore.
   public var indexFiles: [IndexFile] = []
+  /// The rules files of Firestore.
+  public var rulesFiles: [RulesFile] = []
   /// The limits of both products.
   public var limits = ServerLimits()
   /// The project ID. The default Realtime Database namespace, the hub and exports use it.
