@@ -151,13 +151,18 @@ public final class HearthServer: Sendable {
 
   /// Reads the rules files again and puts the rules in force. If any file has an error, logs it and changes nothing.
   public func reloadRules() async {
-    let engine: FirestoreEngine? = phase.withLockedValue { phase in
-      if case .running(let running) = phase { running.firestore } else { nil }
+    let running: Running? = phase.withLockedValue { phase in
+      if case .running(let running) = phase { running } else { nil }
     }
-    guard let engine, !configuration.rulesFiles.isEmpty else { return }
+    let count = configuration.rulesFiles.count + configuration.databaseRulesFiles.count
+    guard let running, count > 0 else { return }
     do {
-      try FirestoreRules(configuration, log: log).publish(on: engine)
-      log.notice("the rules files were read again", metadata: ["files": "\(configuration.rulesFiles.count)"])
+      let rules = try FirestoreRules(configuration, log: log)
+      let databaseRules = try DatabaseRules(configuration)
+      let databaseRules = try DatabaseRules(configuration)
+      rules.publish(on: running.firestore)
+      try await databaseRules.publish(on: running.realtime.engine)
+      log.notice("the rules files were read again", metadata: ["files": "\(count)"])
     } catch {
       log.error("the rules stay unchanged: \(error)")
     }
@@ -224,6 +229,12 @@ public final class HearthServer: Sendable {
     let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime)
     do throws(HearthError) {
+      try await databaseRules.publish(on: realtime.engine)
+      if databaseRules.isEmpty, configuration.emulator, configuration.database != nil {
+        log.notice(
+          "firebase.json names no rules of the Realtime Database: a database without rules allows every request"
+        )
+      }
       try await engine.setIndexes(indexes)
       try Self.checkCancellation()
       if configuration.emulator {
