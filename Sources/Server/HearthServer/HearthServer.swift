@@ -159,7 +159,6 @@ public final class HearthServer: Sendable {
     do {
       let rules = try FirestoreRules(configuration, log: log)
       let databaseRules = try DatabaseRules(configuration)
-      let databaseRules = try DatabaseRules(configuration)
       rules.publish(on: running.firestore)
       try await databaseRules.publish(on: running.realtime.engine)
       log.notice("the rules files were read again", metadata: ["files": "\(count)"])
@@ -201,6 +200,7 @@ public final class HearthServer: Sendable {
     try configuration.validate()
     let indexes = try configuration.readIndexes(log: log)
     let rules = try FirestoreRules(configuration, log: log)
+    let databaseRules = try DatabaseRules(configuration)
     let store = try await configuration.storage.open(acceptsClock: configuration.acceptsClock, log: log)
     let policy: any AccessPolicy<FirestoreAccess> = configuration.emulator ? OpenPolicy() : LockedPolicy()
     var options = FirestoreEngine.Options(createsDatabases: configuration.emulator)
