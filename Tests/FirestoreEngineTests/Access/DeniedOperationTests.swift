@@ -57,6 +57,24 @@ import Testing
     #expect(try await fixture.get("secret/stored") == ["large": large, "list": .array([1])])
   }
 
+  @Test("a denied caller does not learn that stored documents exceed the cost of a commit")
+  func cost() async throws {
+    let fixture = try EngineFixture(policy: TestPolicy.denying("secret"), maximumCommitCost: 1 << 18)
+    let large = Value.bytes([UInt8](repeating: 1, count: 200_000))
+    for id in ["a", "b", "c"] {
+      try await fixture.set(ResourcePath(["secret", id]), ["x": large])
+      try await fixture.set(ResourcePath(["c", id]), ["x": large])
+    }
+    func error(_ paths: [ResourcePath]) async throws -> FirestoreError? {
+      let writes = try paths.map { Write(.delete(try fixture.name($0))) }
+      return await failure { try await fixture.engine.commit(in: fixture.database, writes, as: .nobody) }
+    }
+    #expect(try await error(["secret/a", "secret/b", "secret/c"]) == Self.denial)
+    #expect(try await error(["secret/x", "secret/y", "secret/z"]) == Self.denial)
+    #expect(try await error(["c/a", "secret/b"]) == Self.denial)
+    #expect(try await error(["c/a", "c/b"])?.code == .invalidArgument)
+  }
+
   @Test("an allowed write still gets the error of its precondition and of its merged contents")
   func allowedWrites() async throws {
     let fixture = try EngineFixture(policy: TestPolicy.denying("secret"))
@@ -140,6 +158,36 @@ import Testing
       // The clock stands still, so a write that waits for a lock would never complete.
       try await fixture.set("secret/d", ["n": 2])
       try await engine.rollback(in: fixture.database, transaction: token, as: .nobody)
+    }
+  }
+
+  @Test("a transaction continues after a denied read and keeps its earlier locks")
+  func transactionContinues() async throws {
+    let fixture = try EngineFixture(policy: TestPolicy.denying("secret"))
+    try await fixture.set("c/d", ["n": 1])
+    let engine = fixture.engine
+    let token = try await engine.beginTransaction(in: fixture.database, .readWrite(), as: .nobody)
+    _ = try await engine.getDocument(
+      try fixture.name("c/d"), consistency: .transaction(token), as: .nobody)
+    let error = await failure {
+      try await engine.getDocument(
+        try fixture.name("secret/d"), consistency: .transaction(token), as: .nobody)
+    }
+    #expect(error == Self.denial)
+    let write = Write(.update(try fixture.name("c/d"), fields: ["n": 2]))
+    _ = try await engine.commit(in: fixture.database, [write], transaction: token, as: .nobody)
+    #expect(try await fixture.get("c/d") == ["n": 2])
+  }
+
+  @Test("a denied caller does not learn which read times are too old")
+  func oldReadTimes() async throws {
+    let fixture = try EngineFixture(policy: TestPolicy.denying("secret"))
+    try await fixture.set("secret/d", [:])
+    let old = ReadConsistency.readTime(Timestamp(microseconds: 1))
+    for (path, code) in [("secret/d", StatusCode.permissionDenied), ("c/d", .invalidArgument)] {
+      let name = try fixture.name(ResourcePath(path.split(separator: "/").map(String.init)))
+      let error = await failure { try await fixture.engine.getDocument(name, consistency: old, as: .nobody) }
+      #expect(error?.code == code)
     }
   }
 
