@@ -54,8 +54,8 @@ private struct Participant {
   var expected: [String: Int] = [:]
   /// The sum of the increments of this client.
   var sum = 0
-  /// Whether an increment may be in flight, which a kill could apply twice.
-  var hasUncertainIncrement = false
+  /// Whether an increment has no response yet.
+  var hasPendingIncrement = false
   var nextValue = 0
 }
 
@@ -124,9 +124,10 @@ private struct Program {
     case 7:
       client.ref.child("sums/c\(number)").put(ServerValue.increment(NSNumber(value: value)))
       participants[number].sum += value
-      participants[number].hasUncertainIncrement = true
+      participants[number].hasPendingIncrement = true
     case 8: transact(client)
     case 9:
+      try await awaitIncrements(number)
       client.database.goOffline()
       participants[number].isOnline = false
     case 10, 11:
@@ -151,17 +152,21 @@ private struct Program {
     }
   }
 
+  /// Waits for the responses to increments before their connection ends. The protocol repeats a write whose response was
+  /// lost, and an increment would count twice. Increments that were made offline are not sent yet.
+  private mutating func awaitIncrements(_ number: Int) async throws {
+    let participant = participants[number]
+    guard participant.isOnline, participant.hasPendingIncrement else { return }
+    _ = try await within(60, "seed \(seed): the responses to increments") {
+      try await participant.client.ref.child("marker").setValue(1)
+    }
+    participants[number].hasPendingIncrement = false
+  }
+
   /// Ends a client at once, and starts it again from the file that it had at that moment.
   private mutating func kill(_ number: Int) async throws {
+    try await awaitIncrements(number)
     let old = participants[number]
-    if old.hasUncertainIncrement {
-      // The protocol repeats a write whose response was lost, and an increment would count twice.
-      old.client.database.goOnline()
-      _ = try await within(60, "seed \(seed): the acknowledgement before a kill") {
-        try await old.client.ref.child("marker").setValue(1)
-      }
-      participants[number].hasUncertainIncrement = false
-    }
     let copy = try await old.client.killedData(from: old.folder)
     await old.client.close()
     old.folder.remove()
@@ -172,6 +177,7 @@ private struct Program {
   }
 
   private mutating func restartServer() async throws {
+    for number in participants.indices { try await awaitIncrements(number) }
     await server.server.stop()
     server = try await TestServer.start(
       directory: data.url.appendingPathComponent("server").path, port: server.port)
