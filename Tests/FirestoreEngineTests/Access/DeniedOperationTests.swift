@@ -57,6 +57,24 @@ import Testing
     #expect(try await fixture.get("secret/stored") == ["large": large, "list": .array([1])])
   }
 
+  @Test("a denied caller does not learn that stored documents exceed the cost of a commit")
+  func cost() async throws {
+    let fixture = try EngineFixture(policy: TestPolicy.denying("secret"), maximumCommitCost: 1 << 18)
+    let large = Value.bytes([UInt8](repeating: 1, count: 200_000))
+    for id in ["a", "b", "c"] {
+      try await fixture.set(ResourcePath(["secret", id]), ["x": large])
+      try await fixture.set(ResourcePath(["c", id]), ["x": large])
+    }
+    func error(_ paths: [ResourcePath]) async throws -> FirestoreError? {
+      let writes = try paths.map { Write(.delete(try fixture.name($0))) }
+      return await failure { try await fixture.engine.commit(in: fixture.database, writes, as: .nobody) }
+    }
+    #expect(try await error(["secret/a", "secret/b", "secret/c"]) == Self.denial)
+    #expect(try await error(["secret/x", "secret/y", "secret/z"]) == Self.denial)
+    #expect(try await error(["c/a", "secret/b"]) == Self.denial)
+    #expect(try await error(["c/a", "c/b"])?.code == .invalidArgument)
+  }
+
   @Test("an allowed write still gets the error of its precondition and of its merged contents")
   func allowedWrites() async throws {
     let fixture = try EngineFixture(policy: TestPolicy.denying("secret"))
