@@ -31,7 +31,7 @@ case "$proof" in
     ;;
   replay)
     export HEARTH_REPLAY_PROGRAMS=$count HEARTH_REPLAY_SEED=$seed
-    tests='RealtimeEngineTests.(ReplayTests|WindowedListenTests)'
+    tests='RealtimeEngineTests.(ReplayTests|WindowedListenTests)|RealtimeEndpointsTests.DeniedDataTests'
     ;;
   kills)
     export HEARTH_KILLS=$count HEARTH_KILLS_SEED=$seed

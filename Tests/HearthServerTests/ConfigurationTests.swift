@@ -196,17 +196,16 @@ struct ConfigurationTests {
     #expect(error { $0.tlsKey = "k" }.contains("--tls-cert"))
   }
 
-  @Test(
-    "A firebase.json that names a rules file of the Realtime Database is rejected, in every form of the file",
-    arguments: [
-      (#"{"database": {"rules": "database.rules.json"}}"#, "database.rules.json"),
-      (#"{"database": [{"instance": "a", "rules": "a.json"}]}"#, "a.json"),
-      ("{ // note\n \"database\": { /* here */ \"rules\": \"x.json\" } }", "x.json"),
-    ])
-  func rulesFileIsRejected(file: String, name: String) {
-    let message = error(file: file)
-    #expect(message.contains(name))
-    #expect(message.contains("does not load such files"))
+  @Test("firebase.json names the rules files of one or several Realtime Databases")
+  func databaseRulesFiles() throws {
+    let one = try resolve(file: "{ // note\n \"database\": { /* here */ \"rules\": \"x.json\" } }")
+    #expect(one.databaseRulesFiles == [.init(path: "x.json")])
+    let several = #"{"database": [{"rules": "a.json"}, {"instance": "b", "rules": "/b.json"}]}"#
+    let two = try resolve(file: several, named: "app/firebase.json") { $0.config = "app/firebase.json" }
+    #expect(two.databaseRulesFiles == [.init(path: "app/a.json"), .init(instance: "b", path: "/b.json")])
+    #expect(error(file: #"{"database": {"rules": 7}}"#).contains("database.rules must be"))
+    #expect(error(file: #"{"database": [{"target": "t", "rules": "a"}]}"#).contains("deploy target"))
+    #expect(error(file: #"{"database": [{"rules": "a"}, {"rules": "b"}]}"#).contains("twice"))
   }
 
   @Test("firebase.json names the rules files of one or several Firestore databases")

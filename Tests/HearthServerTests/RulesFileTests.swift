@@ -48,6 +48,34 @@ struct RulesFileTests {
     await server.stop()
   }
 
+  @Test("Rules of the Realtime Database are in force from the start; a reload replaces them")
+  func database() async throws {
+    let file = try temporaryFile()
+    defer { try? FileManager.default.removeItem(at: file.deletingLastPathComponent()) }
+    try Data(#"{"rules": {"a": {".read": true}}}"#.utf8).write(to: file)
+    var configuration = HearthConfiguration.forTesting()
+    configuration.databaseRulesFiles = [.init(path: file.path)]
+    let server = HearthServer(configuration)
+    try await server.start()
+    let port = try #require(server.databasePort)
+    func status(_ path: String) async throws -> Substring {
+      try await PlainRequest.send(port, "GET /\(path).json", "").split(separator: " ")[1]
+    }
+    #expect(try await status("a") == "200")
+    #expect(try await status("b") == "401")
+    try Data(#"{"rules": {"b": {".read": true}}}"#.utf8).write(to: file)
+    await server.reloadRules()
+    #expect(try await status("a") == "401")
+    #expect(try await status("b") == "200")
+    try Data(#"{"rules": {"b": {".read": "nonsense"}}}"#.utf8).write(to: file)
+    await server.reloadRules()
+    #expect(try await status("b") == "200")
+    await server.stop()
+    let invalid = HearthServer(configuration)
+    let error = await #expect(throws: HearthError.self) { try await invalid.start() }
+    #expect(error.map { "\($0)" } == "\(file.path):1:29: Unknown variable 'nonsense'.")
+  }
+
   @Test("A rules file with an error prevents the start and names file, line and column")
   func invalidFile() async throws {
     let file = try temporaryFile()

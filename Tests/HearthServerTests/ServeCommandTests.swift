@@ -104,7 +104,7 @@ struct ServeCommandTests {
     "A firebase.json with rules that cannot be loaded prevents the start, in the working directory or named by option",
     arguments: [
       ("firestore", "firestore.rules", "firestore.rules, which firebase.json names, does not exist"),
-      ("database", "database.rules.json", "does not load such files"),
+      ("database", "database.rules.json", "database.rules.json, which firebase.json names, does not exist"),
     ])
   func rulesFile(section: String, name: String, says: String) async throws {
     let directory = try temporaryDirectory()

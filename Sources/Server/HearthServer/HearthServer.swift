@@ -152,13 +152,17 @@ public final class HearthServer: Sendable {
 
   /// Reads the rules files again and puts the rules in force. If any file has an error, logs it and changes nothing.
   public func reloadRules() async {
-    let engine: FirestoreEngine? = phase.withLockedValue { phase in
-      if case .running(let running) = phase { running.firestore } else { nil }
+    let running: Running? = phase.withLockedValue { phase in
+      if case .running(let running) = phase { running } else { nil }
     }
-    guard let engine, !configuration.rulesFiles.isEmpty else { return }
+    let count = configuration.rulesFiles.count + configuration.databaseRulesFiles.count
+    guard let running, count > 0 else { return }
     do {
-      try await FirestoreRules(configuration, log: log).release(on: engine)
-      log.notice("the rules files were read again", metadata: ["files": "\(configuration.rulesFiles.count)"])
+      let rules = try FirestoreRules(configuration, log: log)
+      let databaseRules = try DatabaseRules(configuration)
+      try await rules.release(on: running.firestore)
+      try await databaseRules.publish(on: running.realtime.engine)
+      log.notice("the rules files were read again", metadata: ["files": "\(count)"])
     } catch {
       log.error("the rules stay unchanged: \(error)")
     }
@@ -197,6 +201,7 @@ public final class HearthServer: Sendable {
     try configuration.validate()
     let indexes = try configuration.readIndexes(log: log)
     let rules = try FirestoreRules(configuration, log: log)
+    let databaseRules = try DatabaseRules(configuration)
     let store = try await configuration.storage.open(acceptsClock: configuration.acceptsClock, log: log)
     let policy: any AccessPolicy<FirestoreAccess> = configuration.emulator ? OpenPolicy() : LockedPolicy()
     var options = FirestoreEngine.Options(createsDatabases: configuration.emulator)
@@ -227,6 +232,12 @@ public final class HearthServer: Sendable {
       try await rules.release(on: engine)
       if rules.isEmpty, configuration.emulator {
         log.notice("databases of Cloud Firestore without security rules allow every request")
+      }
+      try await databaseRules.publish(on: realtime.engine)
+      if databaseRules.isEmpty, configuration.emulator, configuration.database != nil {
+        log.notice(
+          "firebase.json names no rules of the Realtime Database: a database without rules allows every request"
+        )
       }
       try await engine.setIndexes(indexes)
       try Self.checkCancellation()

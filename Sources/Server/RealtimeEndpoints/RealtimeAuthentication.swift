@@ -50,6 +50,7 @@ package struct RealtimeAuthentication: Sendable {
       case .expired, .revoked: throw .expiredToken
       }
     }
+    if caller.hasExpiredClaims(at: RealtimeEndpoint.systemTime() / 1000) { throw .expiredToken }
     guard caller.isAdministrator, let override else { return caller }
     switch override {
     case .nobody: return Principal(.nobody, project: caller.project, expiry: caller.expiry)
@@ -77,6 +78,17 @@ package struct RealtimeAuthentication: Sendable {
 }
 
 extension Principal {
+  /// Whether the claims of an unverified token have expired. A token that was never issued, such as those of test
+  /// libraries, has times near 1970 and does not expire.
+  ///
+  /// - Parameter time: the current time in seconds since 1970.
+  fileprivate func hasExpiredClaims(at time: Int64) -> Bool {
+    guard expiry == nil, let claims = user?.claims.json, let expiry = claims["exp"]?.int,
+      let issued = claims["iat"]?.int, issued > 0
+    else { return false }
+    return expiry <= time
+  }
+
   /// The expiry in the claims of the token, in seconds since 1970; 0 for none. The emulator reports it to clients without
   /// enforcing it.
   var claimedExpiry: Int64 {

@@ -95,7 +95,7 @@ struct RealtimeHTTPService: HTTPService {
       return serveSettings(try SettingsRequest(head, target, endpoint), body, exchange)
     case "/.inspect/coverage", "/.inspect/coverage.json":
       throw RESTError(
-        .notImplemented, "Rules are not evaluated by this version of the server, so that none is covered.")
+        .notImplemented, "The coverage of rules is not recorded by this version of the server.")
     case let path where path.hasPrefix("/.inspect/"):
       throw RESTError(.notImplemented, "\(path) is not supported by this server yet.")
     case let path where path.hasPrefix("/namespaces/"):

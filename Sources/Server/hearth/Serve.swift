@@ -110,7 +110,7 @@ struct Serve: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "The project's firebase.json. A file that names rules is rejected, because rules are not enforced yet. "
+      "The project's firebase.json: ports, indexes and rules files. "
         + "(default: firebase.json in the working directory, if it exists)", valueName: "file"))
   var config: String?
 

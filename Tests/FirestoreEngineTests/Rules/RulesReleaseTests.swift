@@ -28,7 +28,7 @@ import Testing
 
   private func release(_ source: String, on engine: FirestoreEngine) async throws {
     try await engine.releaseRules(
-      DatabaseRules(source: source, policy: TestPolicy.denying(source)), inGroup: "p"
+      ReleasedRules(source: source, policy: TestPolicy.denying(source)), inGroup: "p"
     ) { $0.project == "p" }
   }
 

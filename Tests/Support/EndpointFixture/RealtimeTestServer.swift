@@ -25,10 +25,12 @@ struct RealtimeTestServer {
     limits: RealtimeEndpointLimits = .standard, port portLimits: PortLimits = PortLimits(),
     policy: any AccessPolicy<RealtimeAccess> = OpenPolicy(),
     authentication: RealtimeAuthentication = .emulator,
+    now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds,
     _ test: (RealtimeTestServer) async throws -> Void
   ) async throws {
     let store = try MemoryStore(StoreOptions())
-    let engine = RealtimeEngine(store: store, policy: policy, rules: { RealtimeRulesPolicy.policy(of: $0) })
+    let engine = RealtimeEngine(
+      store: store, policy: policy, rules: { RealtimeRulesPolicy.policy(of: $0) }, now: now)
     var log = Logger(label: "test")
     log.logLevel = .critical
     let endpoint = RealtimeEndpoint(

@@ -106,6 +106,7 @@ extension HearthConfiguration {
     }
     configuration.indexFiles = file.indexFiles
     configuration.rulesFiles = file.rulesFiles
+    configuration.databaseRulesFiles = file.databaseRulesFiles
     if let path = flags.limits ?? variables.value("HEARTH_LIMITS") {
       configuration.limits = try limits(path, readFile)
     }

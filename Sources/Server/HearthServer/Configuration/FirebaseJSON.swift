@@ -1,8 +1,7 @@
 // A project's firebase.json. The server reads the emulators' hosts and ports, the index files, and the files with
 // security rules.
 //
-// Invariant: rules are never silently ignored. A firebase.json that names a rules file of the Realtime Database is an
-// error, since this server takes those only from requests.
+// Invariant: rules are never silently ignored. A form of naming rules that this server does not support is an error.
 
 import JSON
 import RealtimeModel
@@ -18,6 +17,7 @@ struct FirebaseJSON: Equatable {
   var hub = Emulator()
   var indexFiles: [HearthConfiguration.IndexFile] = []
   var rulesFiles: [HearthConfiguration.RulesFile] = []
+  var databaseRulesFiles: [HearthConfiguration.DatabaseRulesFile] = []
 
   init() {}
 
@@ -35,18 +35,13 @@ struct FirebaseJSON: Equatable {
     }
     guard let root = json.object else { throw HearthError("\(path) must hold a JSON object.") }
     for section in ["firestore", "database"] { try Self.requireObjects(root[section], section, path) }
-    if let rules = Self.rulesFile(in: root["database"]) {
-      throw HearthError(
-        "\(path) names the rules file '\(rules)' for the Realtime Database, and this version of Hearth does not load "
-          + "such files yet. It does not start rather than serve data without them. To go on without rules, pass "
-          + "--config with a file that names none.")
-    }
     let emulators = try Self.object(root["emulators"], "emulators", path)
     firestore = try Self.emulator("firestore", emulators, path)
     database = try Self.emulator("database", emulators, path)
     hub = try Self.emulator("hub", emulators, path)
     indexFiles = try Self.indexFiles(root["firestore"], path)
     rulesFiles = try Self.rulesFiles(root["firestore"], path)
+    databaseRulesFiles = try Self.databaseRulesFiles(root["database"], path)
   }
 
   /// The value as an object; nil if it is absent or null.
@@ -72,15 +67,6 @@ struct FirebaseJSON: Equatable {
     }
     for (index, entry) in entries.enumerated() where entry.object == nil {
       throw HearthError("\(path): \(name)[\(index)] must be an object.")
-    }
-  }
-
-  /// The first rules file of a product's section, which is an object, or an array of objects for several
-  /// databases.
-  private static func rulesFile(in section: JSONValue?) -> String? {
-    let entries = section?.array ?? section.map { [$0] } ?? []
-    return entries.lazy.compactMap { $0.object?["rules"] }.first { $0 != .null }.map {
-      $0.string ?? "(inline)"
     }
   }
 
@@ -129,6 +115,37 @@ struct FirebaseJSON: Equatable {
           "\(path): firestore names rules of the database '\(named.string ?? "(default)")' twice.")
       }
       files.append(.init(database: named.string, path: file.hasPrefix("/") ? file : folder + file))
+    }
+    return files
+  }
+
+  /// The rules files of Realtime Databases. Their paths are relative to this file.
+  private static func databaseRulesFiles(
+    _ section: JSONValue?, _ path: String
+  ) throws(HearthError) -> [HearthConfiguration.DatabaseRulesFile] {
+    let entries = section?.array ?? section.map { [$0] } ?? []
+    let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+    var files: [HearthConfiguration.DatabaseRulesFile] = []
+    for entry in entries {
+      guard let value = entry.object?["rules"], value != .null else { continue }
+      guard let file = value.string, !file.isEmpty else {
+        throw HearthError("\(path): database.rules must be the name of a file.")
+      }
+      let target = entry.object?["target"] ?? .null
+      guard target == .null else {
+        throw HearthError(
+          "\(path): database.target names a deploy target of .firebaserc, which this server does not read. Name the "
+            + "database as 'instance' instead.")
+      }
+      let instance = entry.object?["instance"] ?? .null
+      guard instance == .null || instance.string?.isEmpty == false else {
+        throw HearthError("\(path): database.instance must be the name of a database.")
+      }
+      guard !files.contains(where: { $0.instance == instance.string }) else {
+        throw HearthError(
+          "\(path): database names rules of '\(instance.string ?? "the default database")' twice.")
+      }
+      files.append(.init(instance: instance.string, path: file.hasPrefix("/") ? file : folder + file))
     }
     return files
   }

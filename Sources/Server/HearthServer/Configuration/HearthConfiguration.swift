@@ -78,6 +78,20 @@ public struct HearthConfiguration: Sendable {
     }
   }
 
+  /// A file with the security rules of a Realtime Database.
+  public struct DatabaseRulesFile: Sendable, Equatable {
+    /// The namespace of the database; nil for the project's default one.
+    public var instance: String?
+    /// The path of the file.
+    public var path: String
+
+    /// Makes a rules file.
+    public init(instance: String? = nil, path: String) {
+      self.instance = instance
+      self.path = path
+    }
+  }
+
   /// The storage of the server.
   public var storage: Storage
   /// The treatment of queries that lack an index.
@@ -86,6 +100,8 @@ public struct HearthConfiguration: Sendable {
   public var indexFiles: [IndexFile] = []
   /// The rules files of Firestore.
   public var rulesFiles: [RulesFile] = []
+  /// The rules files of the Realtime Database.
+  public var databaseRulesFiles: [DatabaseRulesFile] = []
   /// The limits of both products.
   public var limits = ServerLimits()
   /// The project ID. The default Realtime Database namespace, the hub and exports use it.
