@@ -3,6 +3,7 @@
 import FirestoreProtobuf
 import Foundation
 import JSON
+import SwiftProtobuf
 import Testing
 
 @testable import EndpointFixture

@@ -110,7 +110,7 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
     try rules.set(request.files, of: project)
     let policy = FirestoreRulesPolicy(ruleset, explainsDenials: log.logLevel <= .debug)
     try await engine.releaseRules(
-      DatabaseRules(source: file.content, policy: policy), inGroup: "project \(project)"
+      ReleasedRules(source: file.content, policy: policy), inGroup: "project \(project)"
     ) { $0.project.utf8.elementsEqual(project.utf8) }
     log.info("security rules are in force", metadata: ["project": "\(project)"])
     return .issues(ruleset.warnings, in: file.name)

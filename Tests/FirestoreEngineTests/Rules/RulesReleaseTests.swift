@@ -28,7 +28,7 @@ import Testing
 
   private func release(_ source: String, on engine: FirestoreEngine) async throws {
     try await engine.releaseRules(
-      DatabaseRules(source: source, policy: TestPolicy.denying(source)), inGroup: "p"
+      ReleasedRules(source: source, policy: TestPolicy.denying(source)), inGroup: "p"
     ) { $0.project == "p" }
   }
 
@@ -39,7 +39,7 @@ import Testing
     do {
       try await engine.batchGetDocuments(in: database, [name], as: user) { _ in }
       return false
-    } catch {
+    } catch let error as FirestoreError {
       #expect(error.code == .permissionDenied || error.code == .unauthenticated)
       return true
     }
@@ -48,7 +48,7 @@ import Testing
   @Test("released rules decide in open databases, in those opened later, and after a restart")
   func releases() async throws {
     let store = try MemoryStore(StoreOptions())
-    let before = engine(store)
+    let before = self.engine(store)
     #expect(try await !isDenied("a", in: first, before))
     try await release("a", on: before)
     #expect(try await isDenied("a", in: first, before))
@@ -58,7 +58,7 @@ import Testing
     try await release("b", on: before)
     #expect(try await !isDenied("a", in: first, before))
     await before.shutDown()
-    let after = engine(store)
+    let after = self.engine(store)
     for database in [first, second] {
       #expect(try await isDenied("b", in: database, after))
       #expect(try await !isDenied("a", in: database, after))
@@ -72,11 +72,11 @@ import Testing
   @Test("rules that do not compile any more deny every user")
   func invalidRules() async throws {
     let store = try MemoryStore(StoreOptions())
-    let before = engine(store)
+    let before = self.engine(store)
     #expect(try await !isDenied("a", in: first, before))
     try await release("invalid", on: before)
     await before.shutDown()
-    let after = engine(store)
+    let after = self.engine(store)
     #expect(try await isDenied("a", in: first, after))
     await after.shutDown()
     try await store.close()
@@ -85,9 +85,10 @@ import Testing
   @Test("a damaged row of rules denies every user until rules are released")
   func damagedRules() async throws {
     let store = try MemoryStore(StoreOptions())
-    let rows = try await store.database(named: FirestoreDatabase.catalogueName(first))
+    let rows = try await store.database(
+      named: FirestoreDatabase.catalogueName(first), history: .seconds(3600))
     _ = try await rows.execute(validating: nil) { try $0.set(FirestoreKeyLayout.rules, [9, 9]) }
-    let engine = engine(store)
+    let engine = self.engine(store)
     #expect(try await isDenied("a", in: first, engine))
     try await release("b", on: engine)
     #expect(try await !isDenied("a", in: first, engine))
@@ -102,6 +103,6 @@ import Testing
     #expect(release.encoded == [1, 0, 0, 0, 0, 0, 0, 1, 2, 0xC3, 0xA9])
     #expect(try RulesRelease(decoding: release.encoded) == release)
     #expect(throws: FirestoreError.self) { try RulesRelease(decoding: [1, 2]) }
-    #expect(throws: FirestoreError.self) { try RulesRelease(decoding: release.encoded.dropLast() + []) }
+    #expect(throws: FirestoreError.self) { try RulesRelease(decoding: Array(release.encoded.dropLast())) }
   }
 }

@@ -14,7 +14,7 @@ extension FirestoreEngine {
   /// Returns once every open database has stored the rules and decides by them.
   /// - Throws: UNAVAILABLE if the store cannot write; some databases may have the new rules then.
   package func releaseRules(
-    _ rules: DatabaseRules, inGroup group: String,
+    _ rules: ReleasedRules, inGroup group: String,
     _ contains: @escaping @Sendable (DatabaseName) -> Bool
   ) async throws(FirestoreError) {
     let opening = state.withLock { state in

@@ -7,18 +7,18 @@ struct RulesDirectory: Sendable {
   private struct Group: Sendable {
     var name: String
     var contains: @Sendable (DatabaseName) -> Bool
-    var rules: DatabaseRules
+    var rules: ReleasedRules
   }
 
   /// The groups, the latest last.
   private var groups: [Group] = []
 
   /// The rules of a database: those of the group that was set last.
-  func rules(of database: DatabaseName) -> DatabaseRules? { groups.last { $0.contains(database) }?.rules }
+  func rules(of database: DatabaseName) -> ReleasedRules? { groups.last { $0.contains(database) }?.rules }
 
   /// Sets the rules of a group.
   mutating func set(
-    _ rules: DatabaseRules, ofGroup name: String, _ contains: @escaping @Sendable (DatabaseName) -> Bool
+    _ rules: ReleasedRules, ofGroup name: String, _ contains: @escaping @Sendable (DatabaseName) -> Bool
   ) {
     groups.removeAll { $0.name == name }
     groups.append(Group(name: name, contains: contains, rules: rules))

@@ -58,7 +58,7 @@ struct FirestoreRules {
     let named = Set(rulesets.compactMap(\.database))
     for (database, ruleset) in rulesets {
       let policy = FirestoreRulesPolicy(ruleset, explainsDenials: explainsDenials)
-      let rules = DatabaseRules(source: ruleset.source, policy: policy)
+      let rules = ReleasedRules(source: ruleset.source, policy: policy)
       // In an emulator the rules of the default database protect all databases without a file.
       let coversOthers = database == nil && isEmulator
       let id = database ?? DatabaseName.defaultDatabase

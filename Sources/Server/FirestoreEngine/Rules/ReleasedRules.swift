@@ -6,7 +6,7 @@ import FirestoreModel
 import OrderedStore
 
 /// Security rules: their text, and the policy that decides by them.
-package struct DatabaseRules: Sendable {
+package struct ReleasedRules: Sendable {
   /// The text of the rules file.
   package var source: String
   /// The policy.
