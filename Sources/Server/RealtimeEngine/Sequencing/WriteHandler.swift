@@ -51,7 +51,7 @@ struct WriteHandler: BatchHandler {
   ) throws -> WriteRequest {
     var resolved = request
     let failure = try resolved.resolve(in: tree, now: now)
-    if !batch.authorization.allowsEverything(caller) {
+    if try !batch.authorization.allowsEverything(caller) {
       try batch.authorization.mayWrite(operation(request.changes.map(\.path)), resolved.changes, caller)
     }
     if let failure { throw failure }
