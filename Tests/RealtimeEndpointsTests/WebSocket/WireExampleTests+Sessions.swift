@@ -14,7 +14,7 @@ extension WireExampleTests {
   func revokedQuery() async throws {
     try await RealtimeTestServer.run(policy: LockedPolicy()) { server in
       let socket = try await RawSocket.open(server)
-      try await server.publish(rules: #"{"rules":{".read":true,".write":true,"mail":{".indexOn":"to"}}}"#, in: "demo")
+      try await server.publish(rules: #"{"rules":{"mail":{".indexOn":"to"}}}"#, in: "demo")
       let query = #"{"sp":"u1", "sin":true,"ep":"u1","ein":true,"i":"to"}"#
       try await socket.play(
         [

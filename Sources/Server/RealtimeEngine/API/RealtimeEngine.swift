@@ -34,6 +34,8 @@ package final class RealtimeEngine: Sendable {
   private let report: @Sendable (String) -> Void
   private let now: @Sendable () -> Int64
   private let entries = Guarded<[String: Entry]>([:])
+  /// The namespaces whose rules may deny something, as ``findRules()`` found them.
+  private let ruled = Guarded<Set<String>>([])
   /// The pool is created before the first request. The process would end if the system had no threads left
   /// later.
   private let threads = ThreadPool(threads: 2)
@@ -60,14 +62,16 @@ package final class RealtimeEngine: Sendable {
     now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
   ) {
     self.init(
-      store: store, policies: policies, rules: rules, project: project, limits: limits, cacheBytes: cacheBytes,
+      store: store, policies: policies, rules: rules, project: project, limits: limits,
+      cacheBytes: cacheBytes,
       staging: .standard, report: report, now: now)
   }
 
   /// Creates an engine with one policy for all namespaces.
   package convenience init(
     store: any OrderedStore, policy: any AccessPolicy<RealtimeAccess>, rules: RulesCompiler? = nil,
-    limits: RealtimeLimits = .standard, cacheBytes: Int = 256 << 20, report: @escaping @Sendable (String) -> Void = { _ in },
+    limits: RealtimeLimits = .standard, cacheBytes: Int = 256 << 20,
+    report: @escaping @Sendable (String) -> Void = { _ in },
     now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
   ) {
     self.init(
@@ -199,12 +203,42 @@ package final class RealtimeEngine: Sendable {
     policies.slot(of: namespace).current.policy.rules
   }
 
-  /// Whether the policy of a namespace permits a caller everything. False for users while the namespace is not open,
-  /// because its rules are not known.
+  /// Finds the namespaces whose stored rules may deny something to users, so that this is known before they are open.
+  /// Called before the first request. Reads one row of each namespace.
+  ///
+  /// - Throws: ``RealtimeModel/RealtimeError`` if the store cannot be read, or rules are damaged.
+  package func findRules() async throws(RealtimeError) {
+    guard let rules else { return }
+    do {
+      let found = try await withThrowingTaskGroup(of: String?.self) { [store] group in
+        var found: Set<String> = []
+        for (position, namespace) in try await namespaces().enumerated() {
+          if position >= Self.maximumConcurrentReads, let name = try await group.next() ?? nil {
+            found.insert(name)
+          }
+          group.addTask {
+            let rows = try await store.database(
+              named: Self.cataloguePrefix + namespace, history: .activeReadersOnly)
+            let cache = RulesCache(rules)
+            _ = try await rows.read(at: nil) { view in try cache.rules(in: view) != nil }
+            return cache.mayDeny ? namespace : nil
+          }
+        }
+        for try await case let name? in group { found.insert(name) }
+        return found
+      }
+      ruled.withLock { $0 = found }
+    } catch { throw RealtimeError(storeError: error) }
+  }
+
+  private static let maximumConcurrentReads = 32
+
+  /// Whether the policy of a namespace permits a caller everything. False for a user if stored rules may deny something.
   package func allowsEverything(_ caller: Principal, in namespace: String) -> Bool {
     if let database = openDatabase(namespace) { return database.allowsEverything(caller) }
     let caller = caller.acting(in: project(namespace))
-    return caller.role != nil && policies.slot(of: namespace).current.allowsEverything(caller)
+    return policies.slot(of: namespace).current.allowsEverything(caller)
+      && (caller.role != nil || !ruled.withLock { $0.contains(namespace) })
   }
 
   /// The project of a namespace.

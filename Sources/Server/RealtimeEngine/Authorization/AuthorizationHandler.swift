@@ -76,7 +76,9 @@ struct AuthorizationHandler: BatchHandler {
   }
 
   /// Whether a caller may perform every operation, so that an operation need not be prepared for a decision.
-  func allowsEverything(_ caller: Principal) throws -> Bool { try batch.policy().policy.allowsEverything(caller) }
+  func allowsEverything(_ caller: Principal) throws -> Bool {
+    try batch.policy().policy.allowsEverything(caller)
+  }
 
   @discardableResult
   private func allow(
