@@ -32,6 +32,8 @@ struct CacheStart {
       _ = try await root.child("part\(part)").setValue(children)
     }
     _ = await writer.app.delete()
+    // The file is closed when the client has handled the deletion.
+    await writer.settle()
     let reader = try MeasuredClient(name: name, namespace: name, server: server, isPersistent: true)
     let start = await seconds {
       reader.database.goOffline()
