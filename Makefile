@@ -23,7 +23,8 @@ SEED ?= 1
 SECONDS ?= 60
 
 .PHONY: help serve build test unit clients compatibility example crash differential listeners access serializability replay \
-  kills convergence fuzz web-sdk system-tests bench bench-firestore bench-realtime bench-large bench-floods lint format clean setup
+  kills convergence fuzz web-sdk system-tests bench bench-firestore bench-realtime bench-large bench-client bench-floods lint \
+  format clean setup
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -120,6 +121,9 @@ bench-realtime: build ## Measure 18,800 connections and 1 GB of data (15 minutes
 bench-large: build ## Measure writes to a database of 10 GB (30 GB of disk, 30 minutes)
 	@FLAGS="$(FLAGS)" scripts/bench.sh --suite large $(ARGS)
 
+bench-client: build ## Measure the Realtime Database SDK: 100,000 pending writes, and the start with a large cache
+	@scripts/bench-client.sh $(ARGS)
+
 bench-floods: ## Measure the cost of abusive clients for honest ones (release build)
 	@scripts/setup.sh test
 	@swift build $(RELEASE) $(FLAGS)
@@ -132,4 +136,4 @@ format: ## Format the Swift files
 	@scripts/lint.sh --fix
 
 clean: ## Remove build results; data in .hearth/ stays
-	rm -rf .build .venv Benchmarks/.build Fuzz/.build
+	rm -rf .build .venv Benchmarks/.build Benchmarks/Client/.build Fuzz/.build

@@ -93,7 +93,8 @@ struct CacheFileTests {
 
   @Test(
     "a file with damaged bytes anywhere never stops the program, and later writes are stored",
-    arguments: 0..<60)
+    arguments: 0..<(ProcessInfo.processInfo.environment["HEARTH_DAMAGED_CACHES"].flatMap { UInt64($0) } ?? 60)
+  )
   func damagedBytes(seed: UInt64) throws {
     var random = SplitMix(seed: seed)
     let folder = try DataFolder()

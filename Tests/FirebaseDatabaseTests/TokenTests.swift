@@ -5,6 +5,8 @@ import Foundation
 import HearthServer
 import JSON
 import Locking
+import NIOCore
+import NIOPosix
 import RealtimeModel
 import RealtimeWire
 import Testing
@@ -27,6 +29,20 @@ private final class ListedTokens: TokenProvider {
       return tokens.first
     }
     completion(.success(token))
+  }
+}
+
+/// Records the bytes that a client sends.
+private final class ByteRecorder: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  private let texts: Recorder<String>
+
+  init(_ texts: Recorder<String>) {
+    self.texts = texts
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    texts.record(String(buffer: unwrapInboundIn(data)))
   }
 }
 
@@ -170,6 +186,30 @@ struct TokenTests {
     open.appCheckChanged("new")
     #expect(sent(open.takeActions()) == [#"{"t":"d","d":{"r":4,"a":"appcheck","b":{"token":"new"}}}"#])
     #expect(open.isConnected)
+  }
+
+  @Test("the App Check token is a header of the request that opens the WebSocket")
+  func appCheckHeader() async throws {
+    let texts = Recorder<String>()
+    let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(ByteRecorder(texts))
+        }
+      }
+      .bind(host: "127.0.0.1", port: 0).get()
+    let endpoint = DatabaseEndpoint(
+      host: "127.0.0.1", port: server.localAddress?.port, isSecure: false, namespace: "demo-check")
+    let events = TransportEvents(received: { _ in }, closed: { _ in })
+    for token in ["check-1", nil] {
+      let transport = Transport.open(
+        to: endpoint, host: nil, lastSession: nil, appCheck: token, tls: nil, events: events)
+      let request = try await texts.next()
+      #expect(request.hasPrefix("GET /.ws?v=5&ns=demo-check"))
+      #expect(request.contains("X-Firebase-AppCheck: check-1\r\n") == (token != nil))
+      transport.close()
+    }
+    try await server.close()
   }
 
   @Test("a client's token reaches the server, a rejected one is refreshed, and signing out ends it")

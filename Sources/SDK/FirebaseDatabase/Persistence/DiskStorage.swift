@@ -7,6 +7,8 @@
 // other failure, for instance of a full disk, the file's contents are replaced in the same way as soon as that is
 // possible.
 //
+// docs/decisions/0024-cache-of-the-database-sdk.md has the reasons.
+//
 // Invariant: the file has the state after some step of the core, or is marked for replacement.
 
 import Foundation

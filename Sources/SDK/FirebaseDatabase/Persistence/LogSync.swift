@@ -29,9 +29,12 @@ final class LogSync: Sendable {
     guard isNew else { return }
     queue.async { [self] in
       isRequested.withLock { $0 = false }
-      guard let handle = try? FileHandle(forUpdating: log) else { return }
-      try? handle.synchronize()
-      try? handle.close()
+      // The folder too: a new file is not on the disk before its entry is.
+      for url in [log, log.deletingLastPathComponent()] {
+        guard let handle = try? FileHandle(forReadingFrom: url) else { continue }
+        try? handle.synchronize()
+        try? handle.close()
+      }
     }
   }
 

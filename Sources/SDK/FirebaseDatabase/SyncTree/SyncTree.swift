@@ -79,9 +79,11 @@ final class SyncTree {
     writes.removeAll().filter(\.isVisible).flatMap { apply(acknowledgement(of: $0, isRevert: true)) }
   }
 
-  /// Stores the parts of an acknowledged write that no listen covers, so that a later run finds them.
+  /// Stores the parts of an acknowledged write that no listen covers, so that a later run finds them. For other parts,
+  /// the server has sent the result.
   private func storeUnobserved(_ record: WriteRecord) {
-    for (path, node) in record.replacements where !isCovered(path) {
+    for (path, node) in record.replacements
+    where !isCovered(path) && completeServerNode(at: path.dataPath) == nil {
       storage.storeUnobserved(node, at: path, query: .default)
     }
   }
@@ -128,24 +130,23 @@ final class SyncTree {
 
   private func apply(_ change: SyncOperation.Change, at path: Path, tag: Int?) -> [DataEvent] {
     guard let tag else {
-      store(change, at: path, query: .default)
+      store(change, at: path, query: .default, isTagged: false)
       return apply(SyncOperation(source: .server, path: path, change: change))
     }
     // A push for a query that was removed meanwhile may still arrive.
     guard let location = locations[tag], let relative = path.relative(to: location.path),
       let syncPoint = syncPoints[location.path]
     else { return [] }
-    store(change, at: path, query: relative.isRoot ? location.query : .default)
+    store(change, at: path, query: relative.isRoot ? location.query : .default, isTagged: true)
     let operation = SyncOperation(source: .query(location.query), path: relative, change: change)
     return syncPoint.apply(operation, writes: reference(location.path), completeServerNode: nil)
   }
 
   /// Stores data of the server.
-  private func store(_ change: SyncOperation.Change, at path: Path, query: QuerySpec) {
+  private func store(_ change: SyncOperation.Change, at path: Path, query: QuerySpec, isTagged: Bool) {
     switch change {
     case .overwrite(let node):
-      let known = query.showsAll && !path.isPriority ? completeServerNode(at: path) : nil
-      storage.store(node, at: path, query: query, replacing: known)
+      storage.store(node, at: path, query: query, replacing: isTagged ? nil : listenedNode(at: path))
     case .merge(let tree):
       var changes: [(Path, Node)] = []
       tree.forEach { changes.append(($0, $1)) }
@@ -153,6 +154,16 @@ final class SyncTree {
     case .listenComplete: storage.complete(query, at: path)
     case .acknowledge: break
     }
+  }
+
+  /// The server's complete value at a path, if a default listen covers it. Filtered listens may be ahead of it.
+  private func listenedNode(at path: Path) -> Node? {
+    for (syncPoint, depth) in syncPoints.values(on: path) where !path.isPriority {
+      if let view = syncPoint.completeView {
+        return view.completeServerNode(at: Path(keys: Array(path.keys[depth...])))
+      }
+    }
+    return nil
   }
 
   // MARK: Observers
