@@ -86,6 +86,24 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     #expect(try reopened.write([Write(.delete(name("c")))], at: .epoch).batch > (batch?.id ?? 0))
   }
 
+  @Test("a write to an invalid name is queued, and one with a reference to an invalid name is refused")
+  func invalidNames() throws {
+    var store = try open()
+    for id in ["__reserved__", ".", "..", String(repeating: "x", count: 2_000), "a\u{0}b"] {
+      _ = try store.write(
+        [Write(.update(name(id), fields: ["v": .null])), Write(.delete(name(id)))], at: .epoch)
+    }
+    let before = store.persistence.allBatches
+    #expect {
+      try store.write([Write(.update(name("a"), fields: ["r": .reference(name("__r__"))]))], at: .epoch)
+    } throws: { ($0 as? PersistenceFailure)?.error.code == .invalidArgument }
+    store.persistence.close()
+    var reopened = try open()
+    defer { reopened.persistence.close() }
+    #expect(reopened.persistence.allBatches == before && before.count == 5)
+    #expect(try reopened.read(name("__reserved__")).hasLocalChanges)
+  }
+
   @Test("each user has a queue of writes, which survives a restart")
   func queuesOfUsers() throws {
     var store = try open()
