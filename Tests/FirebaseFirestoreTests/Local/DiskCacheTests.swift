@@ -8,6 +8,9 @@ import Testing
 
 @testable import FirebaseFirestore
 
+/// Outside the suite, whose `open` is another.
+private func openForReadingAndWriting(_ path: String) -> Int32 { open(path, O_RDWR) }
+
 private let database = DatabaseName(project: "test")
 
 private func name(_ id: String) -> DocumentName {
@@ -293,7 +296,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
       #expect((file[.posixPermissions] as? Int ?? 0) & 0o077 == 0, "\(name)")
     }
     // Another process has its own table of open folders, and meets the lock.
-    let descriptor = Glibc.open(cache.folder.appendingPathComponent("lock").path, O_RDWR)
+    let descriptor = openForReadingAndWriting(cache.folder.appendingPathComponent("lock").path)
     #expect(descriptor >= 0)
     #expect(flock(descriptor, LOCK_EX | LOCK_NB) != 0)
     var persistence = store.persistence
@@ -302,7 +305,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     #expect { try open() } throws: { error in
       if case CacheFolderError.inUse = error { true } else { false }
     }
-    Glibc.close(descriptor)
+    close(descriptor)
     var next = try open()
     next.persistence.close()
   }
