@@ -31,6 +31,8 @@ import Testing
 private final class Participant {
   private(set) var client: Firestore
   private(set) var shown = Recorder<[String: String]>()
+  /// The last snapshot or error, for messages of failures.
+  let last = Locked("nothing")
   private var listener: (any ListenerRegistration)?
   private let collection: String
 
@@ -43,8 +45,13 @@ private final class Participant {
   private func listen() {
     let shown = Recorder<[String: String]>()
     self.shown = shown
+    let last = last
     listener = client.collection(collection).addSnapshotListener(includeMetadataChanges: true) {
-      snapshot, _ in
+      snapshot, error in
+      let text = snapshot.map {
+        "cached \($0.metadata.isFromCache), pending \($0.metadata.hasPendingWrites) \(Participant.contents($0))"
+      }
+      last.change { $0 = text ?? String(describing: error) }
       guard let snapshot, !snapshot.metadata.isFromCache, !snapshot.metadata.hasPendingWrites else { return }
       shown.add(Participant.contents(snapshot))
     }
@@ -112,8 +119,10 @@ private struct Program {
       do {
         _ = try await participant.shown.first(within: 20) { $0 == expected }
       } catch {
-        Issue.record(
-          "seed \(seed), client \(number): \(participant.shown.all.last ?? [:]), expected \(expected)")
+        let last = participant.last.change { $0 }
+        let state = await participant.client.stateForMessages()
+        Issue.record("seed \(seed), client \(number): \(last); \(state); expected \(expected)")
+        throw error
       }
       try await participant.stop()
     }

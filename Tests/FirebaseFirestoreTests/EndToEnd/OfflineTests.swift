@@ -103,7 +103,66 @@ import Testing
     #expect(text.contains("I-FST000008") && text.contains("another process uses the cache"))
   }
 
-  @Test("ten thousand queued writes behind a busy callback queue take less than 100 MB")
+  @Test("queries on the cache return the server's results")
+  func cacheAndServer() async throws {
+    try await withServer { _, port in
+      let client = TestClient.make(port: port)
+      var random = SplitMix(seed: 3)
+      let values: [Any] = [
+        0, 1, 1.0, 2.5, -1, "a", "b", "", true, false, NSNull(), Date(timeIntervalSince1970: 1),
+      ]
+      func value() -> Any { values.randomElement(using: &random) ?? 0 }
+      func operand() -> Any {
+        while true {
+          let value = value()
+          if !(value is NSNull) { return value }
+        }
+      }
+      for chunk in 0..<4 {
+        let batch = client.batch()
+        for n in 0..<40 {
+          var data: [String: Any] = ["tags": [value(), value()]]
+          for field in ["a", "b"] where Int.random(in: 0..<6, using: &random) > 0 { data[field] = value() }
+          batch.setData(data, forDocument: client.document("c/d\(chunk * 40 + n)"))
+        }
+        try await deadline { try await batch.commit() }
+      }
+      _ = try await deadline { try await client.collection("c").getDocuments(source: .server) }
+      for round in 0..<120 {
+        var query: Query = client.collection("c")
+        let field = Bool.random(using: &random) ? "a" : "b"
+        switch round % 8 {
+        case 0: query = query.whereField(field, isEqualTo: value())
+        case 1: query = query.whereField(field, isLessThan: operand())
+        case 2: query = query.whereField(field, isGreaterThanOrEqualTo: operand())
+        case 3: query = query.whereField("tags", arrayContains: value()).whereField("a", isEqualTo: value())
+        case 4:
+          query = query.whereField("a", in: [operand(), operand()]).whereField("b", isNotEqualTo: operand())
+        case 5:
+          query = query.whereFilter(
+            .orFilter([
+              .whereField("a", isEqualTo: value()), .whereField("b", isLessThanOrEqualTo: operand()),
+            ]))
+        case 6: query = query.whereField(field, notIn: ["a", 1])
+        default: break
+        }
+        if Bool.random(using: &random) {
+          query = query.order(by: field, descending: Bool.random(using: &random))
+          if round % 8 == 7 { query = query.start(at: [operand()]) }
+          let limit = Int.random(in: 1...20, using: &random)
+          query = Bool.random(using: &random) ? query.limit(to: limit) : query.limit(toLast: limit)
+        }
+        let server = try await deadline { [query] in try await query.getDocuments(source: .server) }
+        let cache = try await deadline { [query] in try await query.getDocuments(source: .cache) }
+        #expect(cache.documents.map(\.documentID) == server.documents.map(\.documentID), "round \(round)")
+      }
+      try await client.terminate()
+    }
+  }
+
+  @Test(
+    "ten thousand queued writes behind a busy callback queue take less than 100 MB",
+    .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/statm"), "needs /proc"))
   func memoryOfQueuedWrites() async throws {
     let callbacks = DispatchQueue(label: "busy")
     let client = TestClient.make(port: 1, queue: callbacks)

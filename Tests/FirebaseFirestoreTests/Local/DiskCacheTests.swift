@@ -8,6 +8,9 @@ import Testing
 
 @testable import FirebaseFirestore
 
+/// Outside the suite, whose `open` is another.
+private func openForReadingAndWriting(_ path: String) -> Int32 { open(path, O_RDWR) }
+
 private let database = DatabaseName(project: "test")
 
 private func name(_ id: String) -> DocumentName {
@@ -84,6 +87,24 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     #expect(try reopened.hasBundle(asNewAs: bundle))
     #expect(try reopened.namedQuery("q") == named)
     #expect(try reopened.write([Write(.delete(name("c")))], at: .epoch).batch > (batch?.id ?? 0))
+  }
+
+  @Test("a write to an invalid name is queued, and one with a reference to an invalid name is refused")
+  func invalidNames() throws {
+    var store = try open()
+    for id in ["__reserved__", ".", "..", String(repeating: "x", count: 2_000), "a\u{0}b"] {
+      _ = try store.write(
+        [Write(.update(name(id), fields: ["v": .null])), Write(.delete(name(id)))], at: .epoch)
+    }
+    let before = store.persistence.allBatches
+    #expect {
+      try store.write([Write(.update(name("a"), fields: ["r": .reference(name("__r__"))]))], at: .epoch)
+    } throws: { ($0 as? PersistenceFailure)?.error.code == .invalidArgument }
+    store.persistence.close()
+    var reopened = try open()
+    defer { reopened.persistence.close() }
+    #expect(reopened.persistence.allBatches == before && before.count == 5)
+    #expect(try reopened.read(name("__reserved__")).hasLocalChanges)
   }
 
   @Test("each user has a queue of writes, which survives a restart")
@@ -275,7 +296,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
       #expect((file[.posixPermissions] as? Int ?? 0) & 0o077 == 0, "\(name)")
     }
     // Another process has its own table of open folders, and meets the lock.
-    let descriptor = Glibc.open(cache.folder.appendingPathComponent("lock").path, O_RDWR)
+    let descriptor = openForReadingAndWriting(cache.folder.appendingPathComponent("lock").path)
     #expect(descriptor >= 0)
     #expect(flock(descriptor, LOCK_EX | LOCK_NB) != 0)
     var persistence = store.persistence
@@ -284,7 +305,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     #expect { try open() } throws: { error in
       if case CacheFolderError.inUse = error { true } else { false }
     }
-    Glibc.close(descriptor)
+    close(descriptor)
     var next = try open()
     next.persistence.close()
   }

@@ -19,6 +19,25 @@ extension Firestore {
     }
   }
 
+  /// The state of the sync engine as text.
+  func stateForMessages() async -> String {
+    await withCheckedContinuation { continuation in
+      client.event { client in
+        let engine = client.engine
+        let views = engine.views.values.map {
+          "view: current \($0.isCurrent), synced \($0.synced.map(\.id).sorted())"
+        }
+        let targets = engine.listenTargets.values.map {
+          "target \($0.id) \($0.purpose) at \($0.snapshotVersion.microseconds)"
+        }
+        let text =
+          "\(views), \(targets), limbo \(engine.limboTargets.keys.map(\.id)), queued \(engine.pipeline.map(\.id)),"
+          + " streams \(engine.watch.isOpen) \(engine.writing.isOpen), offline \(engine.offlineCauses)"
+        continuation.resume(returning: text)
+      }
+    }
+  }
+
   private func clientQuery(of id: String) -> ClientQuery {
     ClientQuery(
       ModelQuery(parent: .init(rootOf: databaseName), .init(from: [.init(id)])))

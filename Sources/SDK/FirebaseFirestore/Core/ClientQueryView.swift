@@ -15,6 +15,8 @@ enum LimboChange: Equatable {
 struct PendingViewChanges {
   var documents: DocumentSet
   var changes = ViewChangeSet()
+  /// The documents whose writes the server acknowledged, and the versions of the snapshots that have to confirm them.
+  var acknowledged: [DocumentName: ModelTimestamp] = [:]
   /// Whether a limit lost a document, so that the query has to be run again.
   var needsRefill = false
 }
@@ -23,6 +25,11 @@ struct ClientQueryView {
   let query: ClientQuery
   private var documents: DocumentSet
   private var limbo: Set<DocumentName> = []
+  /// The shown documents whose writes the server acknowledged, and the versions of the snapshots that have to confirm
+  /// them. A document that such a snapshot does not report was changed by another client meanwhile: it is in limbo.
+  private var acknowledged: [DocumentName: ModelTimestamp] = [:]
+  /// The version of the last snapshot of the server.
+  private var snapshotVersion = ModelTimestamp.epoch
   /// Whether `limbo` lacks changes, so that it has to be found among all documents.
   private var isLimboStale = true
   private(set) var isCurrent = false
@@ -61,19 +68,25 @@ struct ClientQueryView {
       case (let before?, let after?):
         if before.fields != after.fields {
           // Acknowledged, but watch has yet to say so: the next snapshot does.
-          if before.hasLocalChanges, after.hasCommittedChanges { continue }
+          if before.hasLocalChanges, after.hasCommittedChanges {
+            result.acknowledged[name] = confirmation(of: after)
+            continue
+          }
           result.changes.track(.modified, after)
           if let last = lastInLimit, query.compare(after, last) == .descending { result.needsRefill = true }
           if let first = firstInLimit, query.compare(after, first) == .ascending { result.needsRefill = true }
         } else if wasPending != isPending {
           result.changes.track(.metadata, after)
         } else {
+          if before.hasLocalChanges, after.hasCommittedChanges {
+            result.acknowledged[name] = confirmation(of: after)
+          }
           continue
         }
-        inserted.append(ShownDocument(after, isPending: isPending))
+        inserted.append(ShownDocument(after, isPending: isPending, since: snapshotVersion))
       case (nil, let after?):
         result.changes.track(.added, after)
-        inserted.append(ShownDocument(after, isPending: isPending))
+        inserted.append(ShownDocument(after, isPending: isPending, since: snapshotVersion))
       case (let before?, nil):
         result.changes.track(.removed, before)
         removed.insert(name)
@@ -92,6 +105,14 @@ struct ClientQueryView {
     return result
   }
 
+  /// The version of the snapshot that has to report an acknowledged write, if the document still has it: that of the
+  /// write. After a version from before the write, the next snapshot decides.
+  private func confirmation(of document: CachedDocument) -> ModelTimestamp {
+    let since = documents.shown(document.name)?.since ?? .epoch
+    if document.version > since { return document.version }
+    return ModelTimestamp(microseconds: snapshotVersion.microseconds + 1)
+  }
+
   // MARK: Applying
 
   /// Applies computed changes and what watch says about the target.
@@ -99,10 +120,13 @@ struct ClientQueryView {
   /// - Returns: the snapshot to raise, nil where nothing changed, and what limbo gained and lost.
   mutating func apply(
     _ pending: PendingViewChanges, targetChange: TargetChange? = nil, isPendingReset: Bool = false,
-    resolvesLimbo: Bool = true
+    at version: ModelTimestamp? = nil, resolvesLimbo: Bool = true
   ) -> (snapshot: ViewSnapshot?, limbo: [LimboChange]) {
     let old = documents
     documents = pending.documents
+    for name in pending.changes.changes.keys { acknowledged[name] = nil }
+    acknowledged.merge(pending.acknowledged) { $1 }
+    if let version { snapshotVersion = max(snapshotVersion, version) }
     if let change = targetChange {
       synced.formUnion(change.added)
       synced.subtract(change.removed)
@@ -149,12 +173,15 @@ struct ClientQueryView {
   ) -> [LimboChange] {
     var names = Set(pending.changes.changes.keys)
     if let targetChange { names.formUnion(targetChange.added.union(targetChange.removed)) }
+    for (name, version) in acknowledged where version <= snapshotVersion { names.insert(name) }
     if isLimboStale { names = limbo.union(documents.ordered.map(\.name)) }
     isLimboStale = false
     var left: [DocumentName] = []
     var entered: [DocumentName] = []
     for name in names {
-      let isInLimbo = documents[name].map { !synced.contains(name) && !$0.hasLocalChanges } ?? false
+      let isMissed = acknowledged[name].map { $0 <= snapshotVersion } ?? false
+      let isInLimbo =
+        documents[name].map { !synced.contains(name) && (!$0.hasLocalChanges || isMissed) } ?? false
       if isInLimbo, limbo.insert(name).inserted { entered.append(name) }
       if !isInLimbo, limbo.remove(name) != nil { left.append(name) }
     }

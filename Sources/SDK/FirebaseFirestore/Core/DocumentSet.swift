@@ -10,10 +10,13 @@ final class ShownDocument: Sendable {
   let document: CachedDocument
   /// Whether the document has writes that watch has not confirmed.
   let isPending: Bool
+  /// The version of the last snapshot of the server when the view took these contents.
+  let since: ModelTimestamp
 
-  init(_ document: CachedDocument, isPending: Bool) {
+  init(_ document: CachedDocument, isPending: Bool, since: ModelTimestamp = .epoch) {
     self.document = document
     self.isPending = isPending
+    self.since = since
   }
 }
 
@@ -39,7 +42,7 @@ struct DocumentSet: Sendable {
   func contains(_ name: DocumentName) -> Bool { shown(name) != nil }
   func isPending(_ name: DocumentName) -> Bool { shown(name)?.isPending ?? false }
 
-  private func shown(_ name: DocumentName) -> ShownDocument? {
+  func shown(_ name: DocumentName) -> ShownDocument? {
     byName.find { DocumentName.compare($0.document.name, name) }?.element
   }
 
@@ -57,13 +60,12 @@ struct DocumentSet: Sendable {
     if old.isPending { pendingCount -= 1 }
   }
 
-  mutating func insert(_ document: CachedDocument, isPending: Bool) {
-    remove(document.name)
-    let new = ShownDocument(document, isPending: isPending)
+  mutating func insert(_ new: ShownDocument) {
+    remove(new.document.name)
     let query = query
     tree.insert(new) { query.compare($0.document, $1.document) }
     byName.insert(new) { DocumentName.compare($0.document.name, $1.document.name) }
-    if isPending { pendingCount += 1 }
+    if new.isPending { pendingCount += 1 }
   }
 
   /// Removes and inserts many documents: one by one, or in one pass over all where that costs less.
@@ -71,7 +73,7 @@ struct DocumentSet: Sendable {
     let changes = removed.count + inserted.count
     if changes * 8 < count || changes < 3 {
       for name in removed { remove(name) }
-      for shown in inserted { insert(shown.document, isPending: shown.isPending) }
+      for shown in inserted { insert(shown) }
       return
     }
     let gone = removed.union(inserted.map(\.document.name))

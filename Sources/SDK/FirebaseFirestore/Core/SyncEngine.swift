@@ -219,7 +219,7 @@ struct SyncEngine {
       }
       let applied = view.apply(
         pending, targetChange: event?.targetChanges[target],
-        isPendingReset: event?.targetMismatches[target] != nil)
+        isPendingReset: event?.targetMismatches[target] != nil, at: event?.version)
       views[query] = view
       trackLimbo(applied.limbo, of: target)
       if let snapshot = applied.snapshot { snapshots.append(snapshot) }

@@ -26,14 +26,28 @@ enum StoreOperation: String, Sendable {
 
 /// Why an operation of the local store changed nothing.
 struct PersistenceFailure: Error, Equatable {
+  enum Kind: Sendable {
+    /// The disk is full, unreadable or closed; the operation may succeed later.
+    case unavailable
+    /// The cache was damaged and has been replaced by an empty one.
+    case damage
+    /// A write cannot be stored: it holds a reference to a name that no document can have.
+    case invalidWrite
+  }
+
   let operation: StoreOperation
   let reason: String
-  /// Whether the cache was damaged: it has been replaced by an empty one.
-  var isDamage = false
+  var kind = Kind.unavailable
+
+  var isDamage: Bool { kind == .damage }
 
   /// The failure as an app receives it.
   var error: FirestoreError {
     let text = "The cache failed (\(operation.rawValue)): \(reason)"
-    return isDamage ? FirestoreError(.dataLoss, text) : .unavailable(text)
+    switch kind {
+    case .unavailable: return .unavailable(text)
+    case .damage: return FirestoreError(.dataLoss, text)
+    case .invalidWrite: return .invalidArgument(reason)
+    }
   }
 }

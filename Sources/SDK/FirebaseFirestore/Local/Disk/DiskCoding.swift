@@ -50,16 +50,64 @@ extension ResourcePath {
   var column: Data { description.column }
 }
 
+/// A write that could not be read again.
+struct UnstorableWrite: Error, CustomStringConvertible {
+  let description: String
+}
+
 /// Writes of a batch or an overlay as a column.
+///
+/// The names of their documents are not validated: the server rejects a write to an invalid name, and until then the
+/// write is queued and shown.
 enum WriteColumn {
+  /// Encodes writes.
+  ///
+  /// - Throws: `UnstorableWrite` if a value refers to an invalid name.
   static func encode(_ writes: [Write]) throws -> Data {
-    try Google_Firestore_V1_WriteRequest.with {
+    let column: Data = try Google_Firestore_V1_WriteRequest.with {
       $0.writes = writes.map { Google_Firestore_V1_Write($0) }
-    }.serializedData()
+    }.serializedBytes()
+    if let database = writes.first?.document.database {
+      do { _ = try decode(column, in: database) } catch { throw UnstorableWrite(description: "\(error)") }
+    }
+    return column
   }
 
-  static func decode(_ column: Data) throws -> [Write] {
-    try Google_Firestore_V1_WriteRequest(serializedBytes: column).writes.map { try Write($0) }
+  static func decode(_ column: Data, in database: DatabaseName) throws -> [Write] {
+    let messages = try Google_Firestore_V1_WriteRequest(serializedBytes: column).writes
+    return try messages.map { try write($0, in: database) }
+  }
+
+  private static func write(_ message: Google_Firestore_V1_Write, in database: DatabaseName) throws -> Write {
+    let root = ParentName(rootOf: database)
+    let valid = root.collection("c").document("d").description
+    var message = message
+    let text: String
+    switch message.operation {
+    case .update(let document):
+      text = document.name
+      message.update.name = valid
+    case .delete(let name):
+      text = name
+      message.delete = valid
+    case .verify(let name):
+      text = name
+      message.verify = valid
+    case .transform, nil: return try Write(message)
+    }
+    let path = ResourcePath(splitting: String(text.dropFirst(root.description.count + 1)))
+    guard text.hasPrefix(root.description + "/"), let name = DocumentName(database: database, path: path)
+    else {
+      throw DamagedRow(description: "the name of a write is damaged")
+    }
+    var write = try Write(message)
+    switch write.operation {
+    case .update(_, let fields): write.operation = .update(name, fields: fields)
+    case .delete: write.operation = .delete(name)
+    case .verify: write.operation = .verify(name)
+    case .transform: break
+    }
+    return write
   }
 }
 

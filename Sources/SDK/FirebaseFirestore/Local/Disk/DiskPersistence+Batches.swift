@@ -50,7 +50,8 @@ extension DiskPersistence {
     return try Row.fetchAll(statement, arguments: arguments).map { row in
       MutationBatch(
         id: try row.at(0), localWriteTime: try ModelTimestamp(column: row.at(1)),
-        baseWrites: try WriteColumn.decode(row.at(2)), writes: try WriteColumn.decode(row.at(3)))
+        baseWrites: try WriteColumn.decode(row.at(2), in: database),
+        writes: try WriteColumn.decode(row.at(3), in: database))
     }
   }
 
@@ -93,7 +94,7 @@ extension DiskPersistence {
   }
 
   private func overlay(_ row: Row, from start: Int) throws -> Overlay {
-    guard let write = try WriteColumn.decode(row.at(start + 1)).first else {
+    guard let write = try WriteColumn.decode(row.at(start + 1), in: database).first else {
       throw DamagedRow(description: "an overlay is damaged")
     }
     return Overlay(batch: (try row.at(start)), write: write)

@@ -165,13 +165,16 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     let operation = operation ?? .readDocument
     _ = try? queue?.unsafeReentrantWrite { db in if db.isInsideTransaction { try db.execute(sql: "ROLLBACK") }
     }
+    if error is UnstorableWrite {
+      throw PersistenceFailure(operation: operation, reason: "\(error)", kind: .invalidWrite)
+    }
     guard DiskPersistence.isDamage(error) else {
       throw PersistenceFailure(operation: operation, reason: "\(error)")
     }
     do { try replace(error) } catch {
       throw PersistenceFailure(operation: operation, reason: "\(error)")
     }
-    throw PersistenceFailure(operation: operation, reason: "\(error)", isDamage: true)
+    throw PersistenceFailure(operation: operation, reason: "\(error)", kind: .damage)
   }
 
   /// Runs statements on the connection. After a failure in this group it does nothing.
