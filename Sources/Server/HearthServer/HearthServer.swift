@@ -187,7 +187,7 @@ public final class HearthServer: Sendable {
   private func open() async throws(HearthError) -> Running {
     try configuration.validate()
     let indexes = try configuration.readIndexes(log: log)
-    let store = try await configuration.storage.open(log: log)
+    let store = try await configuration.storage.open(acceptsClock: configuration.acceptsClock, log: log)
     let policy: any AccessPolicy<FirestoreAccess> = configuration.emulator ? OpenPolicy() : LockedPolicy()
     var options = FirestoreEngine.Options(createsDatabases: configuration.emulator)
     options.requiresIndexes = configuration.indexes == .strict
@@ -207,6 +207,7 @@ public final class HearthServer: Sendable {
     // The ports share one budget of connections, and a single port may use all of it.
     limits.maximumConnections = OpenFileBudget.current.connections
     limits.connections = ConnectionBudget(limits.maximumConnections)
+    limits.origins = configuration.servedOrigins
     let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
     let identity = IdentityAssembly(configuration, store: store, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime, identity: identity)

@@ -76,6 +76,24 @@ struct Serve: AsyncParsableCommand {
     help: "Let --emulator listen beyond this machine: everyone who reaches it may read and change all data.")
   var allowRemoteEmulator = false
 
+  @Flag(
+    help:
+      "Start although the clock is more than a year ahead of the stored data, because the server did not run for so long."
+  )
+  var acceptClock = false
+
+  @Option(
+    help: ArgumentHelp(
+      "With --emulator: a further host name by which clients reach the server; repeatable. Loopback names and addresses are "
+        + "always served.", valueName: "name"))
+  var allowHost: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "With --emulator: let web pages of this origin use the server, such as https://editor.example, or null for pages from "
+        + "files; repeatable. Pages of this machine always may.", valueName: "origin"))
+  var allowOrigin: [String] = []
+
   @Option(
     name: .customLong("import"),
     help: ArgumentHelp(
@@ -149,6 +167,9 @@ struct Serve: AsyncParsableCommand {
     flags.hubPort = hubPort
     flags.emulator = emulator
     flags.allowRemoteEmulator = allowRemoteEmulator
+    flags.acceptClock = acceptClock
+    flags.allowedHosts = allowHost
+    flags.allowedOrigins = allowOrigin
     flags.importedDirectory = importedDirectory
     flags.exportOnExit = exportOnExit
     flags.tlsCertificate = tlsCert

@@ -230,7 +230,7 @@ struct FirestoreRESTTests {
 
   @Test("responses to another origin have CORS headers")
   func cors() async throws {
-    try await FirestoreTestServer.serving { server in
+    try await FirestoreTestServer.serving({ $0.allowedOrigins = ["https://app.example"] }) { server in
       let origin = ["Origin: https://app.example", "Access-Control-Request-Private-Network: true"]
       let read = try await server.rest("GET", "\(docs)/a/b", headers: origin)
       #expect(read.status == 404)

@@ -25,6 +25,12 @@ public struct ServeFlags: Sendable {
   public var emulator = false
   /// `--allow-remote-emulator`.
   public var allowRemoteEmulator = false
+  /// `--accept-clock`.
+  public var acceptClock = false
+  /// `--allow-host`, once for each name.
+  public var allowedHosts: [String] = []
+  /// `--allow-origin`, once for each origin.
+  public var allowedOrigins: [String] = []
   /// `--import`.
   public var importedDirectory: String?
   /// `--export-on-exit`.
@@ -90,6 +96,10 @@ extension HearthConfiguration {
     let allowRemote = try variables.flag("HEARTH_ALLOW_REMOTE_EMULATOR")
     configuration.emulator = flags.emulator || emulator
     configuration.allowRemoteEmulator = flags.allowRemoteEmulator || allowRemote
+    let acceptClock = try variables.flag("HEARTH_ACCEPT_CLOCK")
+    configuration.acceptsClock = flags.acceptClock || acceptClock
+    configuration.allowedHosts = flags.allowedHosts + variables.list("HEARTH_ALLOW_HOST")
+    configuration.allowedOrigins = flags.allowedOrigins + variables.list("HEARTH_ALLOW_ORIGIN")
     configuration.exportOnExit = flags.exportOnExit ?? variables.value("HEARTH_EXPORT_ON_EXIT")
     configuration.importedDirectory = flags.importedDirectory ?? variables.value("HEARTH_IMPORT")
     configuration.tls = try tls(
@@ -194,6 +204,11 @@ extension HearthConfiguration {
 
     func value(_ name: String) -> String? {
       values[name].flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// The parts of a value that commas separate.
+    func list(_ name: String) -> [String] {
+      value(name)?.split(separator: ",").map { $0.filter { $0 != " " } }.filter { !$0.isEmpty } ?? []
     }
 
     func flag(_ name: String) throws(HearthError) -> Bool {
