@@ -133,8 +133,8 @@ let package = Package(
     module(
       "IdentityEndpoints", in: "Server",
       [
-        "Identity", "Ports", "JSON", "Locking", "OrderedStore", nio("NIOCore"), nio("NIOPosix"),
-        nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), tls, log,
+        "Access", "Identity", "Ports", "JSON", "Locking", "OrderedStore", nio("NIOCore"), nio("NIOPosix"),
+        nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), tls, crypto, log,
       ]),
     module(
       "EmulatorSuite", in: "Server",
@@ -235,7 +235,7 @@ let package = Package(
       of: "IdentityEndpoints",
       [
         "IdentityEndpoints", "Identity", "Access", "HearthServer", "JSON", "OrderedStore", nio("NIOCore"),
-        nio("NIOPosix"), nio("NIOHTTP1"), crypto, cryptoExtras, log,
+        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), tls, crypto, cryptoExtras, log,
       ]),
     tests(of: "EmulatorSuite", endpointModules + ["EndpointFixture"]),
     tests(

@@ -14,7 +14,12 @@ import Testing
 @Suite("Without --emulator", .timeLimit(.minutes(10)))
 struct ProductionTests {
   private func with(_ body: (FirestoreTestServer) async throws -> Void) async throws {
-    let running = try await FirestoreTestServer.start { $0.emulator = false }
+    let running = try await FirestoreTestServer.start {
+      $0.emulator = false
+      // The server creates the database of its own project.
+      $0.project = "demo-test"
+      $0.auth = .init(port: 0)
+    }
     do {
       try await body(running)
     } catch {
@@ -194,6 +199,28 @@ struct ProductionTests {
         #expect(response.hasPrefix(#"{"t":"d","d":{"r":\#(number),"b":{"s":"\#(status)""#), "\(response)")
       }
       await client.close()
+    }
+  }
+
+  @Test("A Listen stream ends with UNAUTHENTICATED when its user deletes the account")
+  func revokedStream() async throws {
+    try await with { running in
+      let port = running.server.authPort ?? 0
+      let toolkit = "/identitytoolkit.googleapis.com/v1/accounts"
+      let signUp = try await RESTClient.request(port, "POST", "\(toolkit):signUp?key=k", body: "{}")
+      let token = try #require(signUp.json["idToken"].string)
+      let call = try await running.client.open("Listen", metadata: [("authorization", "Bearer \(token)")])
+      var request = Google_Firestore_V1_ListenRequest()
+      request.database = FirestoreTestServer.database
+      request.addTarget.targetID = 1
+      request.addTarget.documents.documents = [FirestoreTestServer.documents + "/a/b"]
+      try await call.send(request)
+      let denied: Google_Firestore_V1_ListenResponse = try await call.message()
+      #expect(denied.targetChange.targetChangeType == .remove, "there are no rules")
+      let deleted = try await RESTClient.request(
+        port, "POST", "\(toolkit):delete?key=k", body: #"{"idToken":"\#(token)"}"#)
+      #expect(deleted.status == 200)
+      #expect(try await call.status(within: .seconds(10)).code == .unauthenticated)
     }
   }
 }

@@ -163,7 +163,8 @@ struct ServeCommandTests {
   /// Every option with its documented default.
   private static let options: [String: String?] = [
     "--data": nil, "--ephemeral": nil, "--project": "demo-project", "--host": "127.0.0.1",
-    "--firestore-port": "8080", "--database-port": "9000", "--hub-port": "4400", "--emulator": nil,
+    "--firestore-port": "8080", "--database-port": "9000", "--auth-port": "9099",
+    "--auth-config": nil, "--hub-port": "4400", "--emulator": nil,
     "--allow-remote-emulator": nil, "--accept-clock": nil, "--allow-host": nil, "--allow-origin": nil,
     "--indexes": "automatic",
     "--import": nil, "--export-on-exit": nil,
