@@ -241,7 +241,8 @@ let package = Package(
     tests(
       of: "Fuzz",
       [
-        "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
+        "Access", "EmulatorSuite", "Identity", "IdentityEndpoints", "FirestoreEndpoints", "RealtimeEndpoints",
+        "Ports", "FirestoreEngine",
         "RealtimeEngine", "OrderedStore", "FirestoreProtobuf",
         "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),

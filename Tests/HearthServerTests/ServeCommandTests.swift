@@ -243,7 +243,7 @@ struct ServeCommandTests {
       #expect(read.hasSuffix("1"))
     }
     let hosted = try await run(["--ephemeral", "--emulator", "--host", "127.0.0.3"]) { _ in }
-    #expect(hosted.output.components(separatedBy: "http://127.0.0.3:").count == 4)
+    #expect(hosted.output.components(separatedBy: "http://127.0.0.3:").count == 5)
     let remote = try await run(
       ["--ephemeral", "--emulator", "--host", "0.0.0.0", "--allow-remote-emulator"]) { _ in }
     #expect(remote.output.contains("http://0.0.0.0:"))

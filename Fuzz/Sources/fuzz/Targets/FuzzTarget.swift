@@ -5,6 +5,7 @@
 enum FuzzTarget: String, CaseIterable, Sendable {
   case json, websocket, grpc, protobuf, paths, index
   case rules, messages, webchannel, longpoll, stream, realtimequery, query, export, inflation
+  case identity
 
   /// Runs the target on an input.
   /// - Throws: ``PropertyFailure`` if the property does not hold.
@@ -25,6 +26,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case .query: try fuzzQuery(input)
     case .export: try fuzzExport(input)
     case .inflation: try fuzzInflation(input)
+    case .identity: try fuzzIdentity(input)
     }
   }
 }
