@@ -114,6 +114,8 @@ public struct HearthConfiguration: Sendable {
   public var auth: Address?
   /// Whether the start fails if the auth port is in use. Otherwise it then uses any free port.
   public var authPortIsFixed = false
+  /// How a production server sends codes, and which identity providers it accepts.
+  var authSettings = AuthJSON()
   /// The address of the emulator hub; nil for none.
   public var hub: Address?
   /// Whether the start fails if the hub's port is in use. Otherwise the hub then uses any free port.

@@ -139,10 +139,7 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     if head.version == .http1_1, !isHTTP2, head.headers[canonicalForm: "host"].count != 1 {
       return reject(.malformed("A request of HTTP/1.1 must have exactly one Host header."))
     }
-    let isOpen = connection.service.isOpenToAllPages(head)
-    if let refusal = connection.port.origins.refusal(of: head, isOpenToAllPages: isOpen) {
-      return reject(.forbidden(refusal))
-    }
+    if let refusal = connection.port.origins.refusal(of: head) { return reject(.forbidden(refusal)) }
     plan = connection.service.receiveBody(of: head, connection.port)
     if case .reject(let response) = plan { return respond(response) }
     let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0

@@ -8,8 +8,6 @@ package import NIOHTTP1
 package protocol HTTPService: Sendable {
   /// The limits of one connection.
   func connectionLimits(_ port: PortLimits) -> HTTPConnectionLimits
-  /// Whether pages of every origin may send a request, whatever the port's ``PortLimits/origins``.
-  func isOpenToAllPages(_ head: HTTPRequestHead) -> Bool
   /// Whether request bodies may be compressed.
   var acceptsCompressedBodies: Bool { get }
   /// Decides from a request's head how its body is received.
@@ -21,10 +19,6 @@ package protocol HTTPService: Sendable {
   func response(to failure: HTTPRequestFailure) -> HTTPResponse
   /// Adds headers that every response to a request has, such as CORS headers.
   func addHeaders(to headers: inout HTTPHeaders, respondingTo request: HTTPRequestHead)
-}
-
-extension HTTPService {
-  package func isOpenToAllPages(_ head: HTTPRequestHead) -> Bool { false }
 }
 
 /// The limits of one HTTP connection.
