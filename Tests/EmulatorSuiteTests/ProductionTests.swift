@@ -105,7 +105,7 @@ struct ProductionTests {
           continue
         }
         let status = try await call.status()
-        let expected: [StatusCode] =
+        let expected: [GRPCStatus.Code] =
           credential == nil ? [.unauthenticated, .permissionDenied] : [.unauthenticated]
         #expect(expected.contains(status.code), "\(method): \(status)")
         #expect(status.message.contains("auth"), "\(method): \(status.message)")
