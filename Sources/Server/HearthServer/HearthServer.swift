@@ -18,6 +18,7 @@ import NIOCore
 import NIOPosix
 import OrderedStore
 import Ports
+import RealtimeEngine
 import SecurityRules
 
 /// A Hearth server in this process.
