@@ -35,6 +35,7 @@ class Hearth:
         self.options = list(options)
         self.firestore_port = free_port()
         self.database_port = free_port()
+        self.auth_port = free_port()
         self.process = None
         self.output = []
 
@@ -46,9 +47,14 @@ class Hearth:
     def database(self):
         return f"127.0.0.1:{self.database_port}"
 
+    @property
+    def auth(self):
+        return f"127.0.0.1:{self.auth_port}"
+
     def start(self, timeout=20):
         command = [BINARY, "serve", *self.options, "--host", "127.0.0.1"]
         command += ["--firestore-port", str(self.firestore_port), "--database-port", str(self.database_port)]
+        command += ["--auth-port", str(self.auth_port)]
         command += ["--data", str(self.directory)] if self.directory else ["--ephemeral"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         ready = threading.Event()

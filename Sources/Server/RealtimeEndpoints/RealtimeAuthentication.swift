@@ -13,8 +13,14 @@ import RealtimeModel
 package struct RealtimeAuthentication: Sendable {
   /// Verifies credentials; nil to reject every caller.
   private let verifier: (any CredentialVerifier)?
+  /// Whether a request with an invalid credential is rejected before its other errors and its body. The emulator reports
+  /// other errors first.
+  private let rejectsEarly: Bool
 
-  private init(_ verifier: (any CredentialVerifier)?) { self.verifier = verifier }
+  private init(_ verifier: (any CredentialVerifier)?, rejectsEarly: Bool = false) {
+    self.verifier = verifier
+    self.rejectsEarly = rejectsEarly
+  }
 
   /// Trusts every credential: see `EmulatorTokens`. A caller without one is nobody.
   package static let emulator = RealtimeAuthentication(EmulatorTokens())
@@ -24,14 +30,19 @@ package struct RealtimeAuthentication: Sendable {
 
   /// Accepts the credentials that a verifier accepts. A caller without one is nobody.
   package static func verifying(_ verifier: any CredentialVerifier) -> RealtimeAuthentication {
-    RealtimeAuthentication(verifier)
+    RealtimeAuthentication(verifier, rejectsEarly: true)
   }
+
+  /// Whether `refusal(of:)` may return an error.
+  var mayRefuse: Bool { verifier == nil || rejectsEarly }
 
   /// Returns the error for a request with a given credential if this port rejects such requests independent
   /// of their contents; nil otherwise.
   func refusal(of credential: String?) -> RealtimeError? {
-    guard verifier == nil else { return nil }
-    return credential == nil ? .permissionDenied : Self.invalidToken
+    guard verifier != nil else { return credential == nil ? .permissionDenied : Self.invalidToken }
+    guard rejectsEarly, credential != nil else { return nil }
+    do throws(RealtimeError) { _ = try caller(credential: credential) } catch { return error }
+    return nil
   }
 
   private static let invalidToken = RealtimeError(.invalidToken, "Could not parse auth token.")

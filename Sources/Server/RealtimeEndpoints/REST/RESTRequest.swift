@@ -140,7 +140,7 @@ struct RESTRequest: Sendable {
   /// Returns the error if the request's credential is rejected; nil otherwise. Needs only the head, so that
   /// no body is buffered for a rejected request.
   static func rejection(of head: HTTPRequestHead, _ endpoint: RealtimeEndpoint) -> RESTError? {
-    guard head.method != .OPTIONS, endpoint.authentication.refusal(of: nil) != nil else { return nil }
+    guard head.method != .OPTIONS, endpoint.authentication.mayRefuse else { return nil }
     let path = head.uri.prefix { $0 != "?" }
     guard path != "/.ws", path != "/.lp" else { return nil }
     let credential =
