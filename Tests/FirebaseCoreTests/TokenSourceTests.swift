@@ -80,6 +80,21 @@ struct TokenSourceTests {
     other.cancel()
   }
 
+  @Test("a change was delivered when its publication returns, and an observer may publish")
+  func publication() {
+    let source = TokenSource()
+    let received = Guarded<[String?]>([])
+    let observation = source.observe { state in
+      received.withLock { $0.append(state.token) }
+      if state.token == "1" { source.publish(TokenState(userID: "a", token: "2")) }
+    }
+    source.publish(TokenState(userID: "a", token: "1"))
+    #expect(received.withLock { $0.prefix(2) } == [nil, "1"])
+    source.publish(TokenState(userID: "a", token: "3"))
+    #expect(received.withLock { $0 } == [nil, "1", "2", "3"])
+    observation.cancel()
+  }
+
   @Test("the provider answers with its token or its error, and learns whether a refresh is forced")
   func answers() async throws {
     let source = TokenSource()

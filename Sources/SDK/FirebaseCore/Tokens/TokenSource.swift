@@ -3,7 +3,8 @@
 // A source exists for each app from the start, with or without a provider. A product may therefore observe it before
 // FirebaseAuth is used; it then receives the sign-in as a change.
 //
-// Invariant: each observer receives the current state first, then every change, in order and never concurrently.
+// Invariant: each observer receives the current state first, then every change, in order and never concurrently. A change
+// was delivered when `publish(_:)` returns, so that an app's write after a sign-in belongs to the new user.
 
 import Dispatch
 import Locking
@@ -46,8 +47,11 @@ package final class TokenSource: Sendable {
 
   private let state = Guarded(State())
   private let queue = DispatchQueue(label: "com.google.firebase.tokens")
+  private static let queueOwner = DispatchSpecificKey<ObjectIdentifier>()
 
-  package init() {}
+  package init() {
+    queue.setSpecific(key: Self.queueOwner, value: ObjectIdentifier(self))
+  }
 
   // MARK: For products that send tokens
 
@@ -80,7 +84,9 @@ package final class TokenSource: Sendable {
     }
   }
 
-  /// Adds an observer. It receives the current state soon, then every change, on a queue of the source.
+  /// Adds an observer. It receives the current state soon, then every change.
+  ///
+  /// A sign-in or sign-out waits until its observers return. They must neither block nor wait for a token.
   ///
   /// - Returns: the observation, which ends when it is cancelled or released.
   package func observe(_ observer: @escaping Observer) -> TokenObservation {
@@ -110,7 +116,7 @@ package final class TokenSource: Sendable {
   /// Installs the provider of this source, with its first state.
   package func register(_ provider: any TokenProvider, state first: TokenState) {
     state.withLock { $0.provider = provider }
-    publish(first)
+    enqueue(first)
   }
 
   /// Removes a provider, for instance when its app is deleted. Observers receive a signed-out state.
@@ -120,11 +126,18 @@ package final class TokenSource: Sendable {
       state.provider = nil
       return true
     }
-    if isRemoved { publish(.signedOut) }
+    if isRemoved { enqueue(.signedOut) }
   }
 
-  /// Delivers a state to the observers, unless it equals the latest.
+  /// Delivers a state to the observers, unless it equals the latest. Returns after the observers.
   package func publish(_ new: TokenState) {
+    enqueue(new)
+    // An observer that publishes is on the queue already; its change follows when it returns.
+    if DispatchQueue.getSpecific(key: Self.queueOwner) != ObjectIdentifier(self) { queue.sync {} }
+  }
+
+  /// Delivers a state to the observers soon, unless it equals the latest.
+  private func enqueue(_ new: TokenState) {
     state.withLock { state in
       guard state.latest != new else { return }
       state.latest = new
