@@ -31,6 +31,28 @@ extension GRDB.Database {
   }
 }
 
+extension Row {
+  /// The bytes in a column. GRDB's subscripts trap where a damaged file has another type.
+  ///
+  /// - Throws: `CacheFailure` if the column has no bytes.
+  func bytes(_ column: Int) throws -> Data {
+    guard let value = Data.fromDatabaseValue(self[column] as DatabaseValue) else {
+      throw CacheFailure.damaged("a column has no bytes")
+    }
+    return value
+  }
+
+  /// The integer in a column.
+  ///
+  /// - Throws: `CacheFailure` if the column has no integer.
+  func integer(_ column: Int) throws -> Int64 {
+    guard let value = Int64.fromDatabaseValue(self[column] as DatabaseValue) else {
+      throw CacheFailure.damaged("a column has no integer")
+    }
+    return value
+  }
+}
+
 extension Array where Element == UInt8 {
   /// The bytes as an argument of a statement.
   var data: Data { Data(self) }

@@ -13,6 +13,9 @@ struct PendingWriteTable {
     case merge = 2
   }
 
+  /// The largest identifier that a file may have. It leaves room for those of the next runs.
+  private static let maximumID: Int64 = 1 << 53
+
   let db: GRDB.Database
 
   /// Stores a write.
@@ -43,9 +46,12 @@ struct PendingWriteTable {
   func load() throws -> [OutgoingWrite] {
     var writes: [OutgoingWrite] = []
     try db.visit("SELECT id, kind, path, value FROM pending_writes ORDER BY id", []) { row in
-      let id: Int64 = row[0]
-      let path = Path(keys: try RowPath.decode(row[2] as Data))
-      let change = try (row[3] as Data).withUnsafeBytes { try PendingWriteTable.change(row[1], $0) }
+      let id = try row.integer(0)
+      guard id > writes.last.map({ Int64($0.id) }) ?? -1, id <= PendingWriteTable.maximumID else {
+        throw CacheFailure.damaged("the identifiers of pending writes do not ascend")
+      }
+      let path = Path(keys: try RowPath.decode(row.bytes(2)))
+      let change = try row.bytes(3).withUnsafeBytes { try PendingWriteTable.change(row.integer(1), $0) }
       writes.append(OutgoingWrite(id: Int(id), path: path, change: change))
     }
     return writes

@@ -92,7 +92,7 @@ struct TrackedQueryTable {
     guard let id else { return nil }
     var keys: [ChildKey] = []
     try db.visit("SELECT key FROM tracked_keys WHERE query = ?", [id]) { row in
-      keys += try RowPath.decode(row[0] as Data)
+      keys += try RowPath.decode(row.bytes(0))
     }
     return keys
   }
@@ -136,12 +136,12 @@ struct TrackedQueryTable {
       SELECT key FROM tracked_keys JOIN tracked_queries ON tracked_queries.id = tracked_keys.query
       WHERE path = ? AND is_complete = 1
       """, [key.data]
-    ) { row in keys.formUnion(try RowPath.decode(row[0] as Data)) }
+    ) { row in keys.formUnion(try RowPath.decode(row.bytes(0))) }
     try db.visit(
       "SELECT path FROM tracked_queries WHERE path > ? AND path < ? AND query = ? AND is_complete = 1",
       [key.data, RowPath.upperBound(key).data, TrackedQueryTable.all.data]
     ) { row in
-      let below = try RowPath.decode((row[0] as Data).dropFirst(key.count))
+      let below = try RowPath.decode(row.bytes(0).dropFirst(key.count))
       if below.count == 1 { keys.formUnion(below) }
     }
     return keys.sorted()
@@ -161,7 +161,7 @@ struct TrackedQueryTable {
     var removed: [(id: Int64, key: [UInt8])] = []
     try db.visit(
       "SELECT id, path FROM tracked_queries WHERE is_active = 0 ORDER BY last_use, id LIMIT ?", [count]
-    ) { row in removed.append((row[0], Array(row[1] as Data))) }
+    ) { row in removed.append((try row.integer(0), Array(try row.bytes(1)))) }
     for (id, _) in removed {
       try db.run("DELETE FROM tracked_keys WHERE query = ?", id)
       try db.run("DELETE FROM tracked_queries WHERE id = ?", id)
@@ -175,7 +175,7 @@ struct TrackedQueryTable {
     try db.visit(
       "SELECT DISTINCT path FROM tracked_queries WHERE path >= ? AND path < ? ORDER BY path",
       [key.data, RowPath.upperBound(key).data]
-    ) { row in keys.append(Array(row[0] as Data)) }
+    ) { row in keys.append(Array(try row.bytes(0))) }
     return keys
   }
 
