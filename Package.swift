@@ -251,9 +251,9 @@ let package = Package(
     tests(
       of: "Fuzz",
       [
-        "Access", "EmulatorSuite", "Identity", "IdentityEndpoints", "FirestoreEndpoints", "RealtimeEndpoints",
-        "Ports", "FirestoreEngine",
-        "RealtimeEngine", "OrderedStore", "FirestoreProtobuf",
+        "Access", "EmulatorSuite", "Identity", "IdentityEndpoints", "FirestoreEndpoints",
+        "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine", "OrderedStore",
+        "FirestoreProtobuf", "SecurityRules",
         "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),
         nio("NIOConcurrencyHelpers"), hpack, protobuf, log,
