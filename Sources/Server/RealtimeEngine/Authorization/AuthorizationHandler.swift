@@ -24,7 +24,7 @@ struct AuthorizationHandler: BatchHandler {
   /// - Throws: ``RealtimeError`` with status `permission_denied`; errors of the store.
   func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Principal) throws {
     try checkKeys(of: path)
-    if allowsEverything(caller) { return }
+    if try allowsEverything(caller) { return }
     try allow(.read(path, query), caller) { TreeAccessView(tree, now: now) }
   }
 
@@ -33,7 +33,7 @@ struct AuthorizationHandler: BatchHandler {
   /// - Throws: ``RealtimeError`` with status `permission_denied`; errors of the store.
   func mayListen(_ path: Path, _ query: QuerySpec, _ caller: Principal) throws -> ListenPermission {
     try checkKeys(of: path)
-    if allowsEverything(caller) { return ListenPermission() }
+    if try allowsEverything(caller) { return ListenPermission() }
     var view: TreeAccessView?
     let decision = try allow(.listen(path, query), caller) {
       let made = TreeAccessView(tree, now: now, recordsObservations: true)
