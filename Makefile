@@ -22,7 +22,7 @@ ARGS ?=
 SEED ?= 1
 SECONDS ?= 60
 
-.PHONY: help serve build test unit clients compatibility example crash differential listeners serializability replay kills \
+.PHONY: help serve build test unit clients compatibility example crash differential listeners access serializability replay kills \
   fuzz web-sdk system-tests bench bench-firestore bench-realtime bench-large bench-floods lint format clean setup
 
 help: ## List the commands
@@ -71,6 +71,11 @@ listeners: ## N random histories of listeners, with kills, resumes and resets: m
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
 	@FLAGS="$(FLAGS)" scripts/proofs.sh listeners $(or $(N),500) $(SEED)
+
+access: ## N random programs on two engines with different denied documents: make access N=500 SEED=1
+	@scripts/setup.sh build
+	@swift build --build-tests $(FLAGS)
+	@FLAGS="$(FLAGS)" scripts/proofs.sh access $(or $(N),500) $(SEED)
 
 serializability: ## N times some 2,800 concurrent transactions, checked for anomalies: make serializability N=25 SEED=1
 	@scripts/setup.sh build

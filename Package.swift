@@ -134,8 +134,8 @@ let package = Package(
     module(
       "IdentityEndpoints", in: "Server",
       [
-        "Identity", "Ports", "JSON", "Locking", "OrderedStore", nio("NIOCore"), nio("NIOPosix"),
-        nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), tls, log,
+        "Access", "Identity", "Ports", "JSON", "Locking", "OrderedStore", nio("NIOCore"), nio("NIOPosix"),
+        nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), tls, crypto, log,
       ]),
     module(
       "EmulatorSuite", in: "Server",
@@ -237,13 +237,14 @@ let package = Package(
       of: "IdentityEndpoints",
       [
         "IdentityEndpoints", "Identity", "Access", "HearthServer", "JSON", "OrderedStore", nio("NIOCore"),
-        nio("NIOPosix"), nio("NIOHTTP1"), crypto, cryptoExtras, log,
+        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), tls, crypto, cryptoExtras, log,
       ]),
     tests(of: "EmulatorSuite", endpointModules + ["EndpointFixture"]),
     tests(
       of: "Fuzz",
       [
-        "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
+        "Access", "EmulatorSuite", "Identity", "IdentityEndpoints", "FirestoreEndpoints", "RealtimeEndpoints",
+        "Ports", "FirestoreEngine",
         "RealtimeEngine", "OrderedStore", "FirestoreProtobuf",
         "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),

@@ -2,6 +2,7 @@
 # Runs a proof at length; `make test` runs each one briefly. Usage: proofs.sh PROOF N [SEED].
 #   differential     N random programs of Firestore's queries against a naive evaluator
 #   listeners        N random histories of Firestore's listeners, with kills, resumes and resets
+#   access           N random programs on two engines with different denied documents; every outcome must be the same
 #   serializability  N times some thousand concurrent transactions, checked for anomalies
 #   replay           N random programs on the Realtime Database against a naive tree; replayed pushes rebuild the state
 #   kills            N kills of the server while clients write; every acknowledged write must survive
@@ -20,20 +21,24 @@ case "$proof" in
     export HEARTH_LISTENER_PROGRAMS=$count HEARTH_SEED=$seed
     tests='ListenerModelTests|ListenerKillTests'
     ;;
+  access)
+    export HEARTH_ACCESS_PROGRAMS=$count HEARTH_SEED=$seed
+    tests='NoninterferenceTests'
+    ;;
   serializability)
     export HEARTH_SERIALIZABILITY=$count HEARTH_SEED=$seed
     tests='SerializabilityTests'
     ;;
   replay)
     export HEARTH_REPLAY_PROGRAMS=$count HEARTH_REPLAY_SEED=$seed
-    tests='RealtimeEngineTests.(ReplayTests|WindowedListenTests)'
+    tests='RealtimeEngineTests.(ReplayTests|WindowedListenTests)|RealtimeEndpointsTests.DeniedDataTests'
     ;;
   kills)
     export HEARTH_KILLS=$count HEARTH_KILLS_SEED=$seed
     tests='RealtimeEndpointsTests.CrashLoopTests'
     ;;
   *)
-    echo "proofs.sh: there is no proof '$proof': differential, listeners, serializability, replay or kills" >&2
+    echo "proofs.sh: there is no proof '$proof': differential, listeners, access, serializability, replay or kills" >&2
     exit 2
     ;;
 esac

@@ -2,6 +2,7 @@
 
 import EmbeddedStore
 import Foundation
+import Locking
 import OrderedStore
 import Testing
 
@@ -53,6 +54,15 @@ private struct Victim {
   private static var options: EmbeddedOptions {
     EmbeddedOptions(
       store: StoreOptions(trimmingIntervalMilliseconds: 0), blockCacheBytes: 1 << 20, memtableBytes: 64 << 10)
+  }
+
+  /// The store's reports while it opens a directory.
+  static func reports(openingAt path: String) async throws -> [String] {
+    let reports = Guarded<[String]>([])
+    var options = Victim.options
+    options.store.report = { text in reports.withLock { $0.append(text) } }
+    try await EmbeddedStore.open(directory: path, options).close()
+    return reports.withLock { $0 }
   }
 
   var files: [String] {
@@ -230,6 +240,21 @@ struct DamageTests {
       return
     }
     #expect(count > 0 && count < victim.keys.count)
+  }
+
+  @Test("A log that ends inside a record opens, and the dropped bytes are reported")
+  func incompleteEnd() async throws {
+    let victim = try await Victim()
+    #expect(try await Victim.reports(openingAt: victim.copy()) == [])
+    let log = try victim.log
+    let bytes = try victim.bytes(log)
+    let path = try victim.copy()
+    try bytes.dropLast(1).write(to: URL(fileURLWithPath: path + "/" + log))
+    let report = try #require(try await Victim.reports(openingAt: path).first)
+    let place = try #require(report.firstMatch(of: /last ([0-9]+) bytes, from byte ([0-9]+)/))
+    #expect(
+      Int(place.1).map { $0 + (Int(place.2) ?? 0) } == bytes.count - 1 && report.contains(log), "\(report)")
+    #expect(try await Victim.reports(openingAt: path) == [], "the second start has nothing to drop")
   }
 
   @Test("A damaged old log whose rows are in tables does not prevent opening")

@@ -30,6 +30,34 @@ struct EmbeddedStoreTests {
     try await again.close()
   }
 
+  @Test("A clock far ahead of the newest version prevents opening, and changes nothing")
+  func clockAhead() async throws {
+    let scratch = try ScratchDirectory()
+    let day: UInt64 = 86_400_000_000
+    let start: UInt64 = 1_700_000_000_000_000
+    func store(atDay days: UInt64, maximumLead: UInt64?) async throws -> EmbeddedStore {
+      var options = StoreOptions(clock: StoreClock { start + days * day })
+      options.maximumClockLead = maximumLead
+      return try await EmbeddedStore.open(directory: scratch.path, EmbeddedOptions(store: options))
+    }
+    func write(_ store: EmbeddedStore) async throws -> Version {
+      let database = try await store.database(named: "a", history: .activeReadersOnly)
+      let version = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
+      try await store.close()
+      return version
+    }
+    _ = try await write(try await store(atDay: 0, maximumLead: 366 * day))
+    let error = await #expect(throws: StoreError.self) {
+      _ = try await store(atDay: 400, maximumLead: 366 * day)
+    }
+    #expect(
+      error?.code == .clockAhead && error?.message.contains("399 days ahead") == true, "\(error as Any)")
+    // Earlier versions do not include the refused time.
+    #expect(
+      try await write(try await store(atDay: 300, maximumLead: 366 * day)).microseconds < start + 301 * day)
+    #expect(try await write(try await store(atDay: 900, maximumLead: nil)).microseconds >= start + 900 * day)
+  }
+
   @Test("Opening a directory in use fails with the process ID of its owner")
   func directoryInUse() async throws {
     let scratch = try ScratchDirectory()

@@ -26,16 +26,19 @@ final class HearthProcess: Sendable {
       "hearth")
   }
 
-  /// Starts the command, with a limit of open files if one is given.
+  /// Starts the command, with a limit of open files or of the address space in KiB if one is given.
   init(
-    _ arguments: [String], environment: [String: String] = [:], directory: URL? = nil, openFiles: Int? = nil
+    _ arguments: [String], environment: [String: String] = [:], directory: URL? = nil, openFiles: Int? = nil,
+    addressSpace: Int? = nil
   ) throws {
     process = Process()
     process.executableURL = Self.binary
     process.arguments = arguments
-    if let openFiles {
+    let limits = [openFiles.map { "ulimit -n \($0); " }, addressSpace.map { "ulimit -v \($0); " }]
+    if limits.contains(where: { $0 != nil }) {
       process.executableURL = URL(fileURLWithPath: "/bin/sh")
-      process.arguments = ["-c", "ulimit -n \(openFiles); exec \"$0\" \"$@\"", Self.binary.path] + arguments
+      process.arguments =
+        ["-c", "\(limits.compactMap(\.self).joined())exec \"$0\" \"$@\"", Self.binary.path] + arguments
     }
     process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("HEARTH_") }
       .merging(environment) { _, new in new }

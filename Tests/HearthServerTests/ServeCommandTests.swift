@@ -137,6 +137,16 @@ struct ServeCommandTests {
     #expect(config.contains("The configuration file /proc cannot be read: it is a directory"), "\(config)")
   }
 
+  @Test("A small address space stops the start with advice")
+  func addressSpace() async throws {
+    let process = try HearthProcess(
+      ["serve", "--ephemeral", "--emulator"] + Self.free, addressSpace: 1 << 20)
+    #expect(await process.wait() == 1)
+    #expect(
+      process.errors.contains("limited to 1024 MiB") && process.errors.contains("ulimit -v"),
+      "\(process.errors)")
+  }
+
   @Test("HEARTH_* variables configure the server")
   func variables() async throws {
     let process = try HearthProcess(
@@ -153,8 +163,11 @@ struct ServeCommandTests {
   /// Every option with its documented default.
   private static let options: [String: String?] = [
     "--data": nil, "--ephemeral": nil, "--project": "demo-project", "--host": "127.0.0.1",
-    "--firestore-port": "8080", "--database-port": "9000", "--hub-port": "4400", "--emulator": nil,
-    "--allow-remote-emulator": nil, "--indexes": "automatic", "--import": nil, "--export-on-exit": nil,
+    "--firestore-port": "8080", "--database-port": "9000", "--auth-port": "9099",
+    "--auth-config": nil, "--hub-port": "4400", "--emulator": nil,
+    "--allow-remote-emulator": nil, "--accept-clock": nil, "--allow-host": nil, "--allow-origin": nil,
+    "--indexes": "automatic",
+    "--import": nil, "--export-on-exit": nil,
     "--tls-cert": nil, "--tls-key": nil, "--config": "firebase.json", "--limits": nil,
     "--log-level": "notice",
   ]
@@ -185,7 +198,7 @@ struct ServeCommandTests {
   func unknownOptions() async throws {
     #expect(try await refusal(["--ephemeral", "--rules", "x"]).contains("--rules"))
     for (name, _) in Self.options
-    where !["--ephemeral", "--emulator", "--allow-remote-emulator"].contains(name) {
+    where !["--ephemeral", "--emulator", "--allow-remote-emulator", "--accept-clock"].contains(name) {
       #expect(try await refusal([name]).contains(name), "\(name)")
     }
   }
@@ -230,7 +243,7 @@ struct ServeCommandTests {
       #expect(read.hasSuffix("1"))
     }
     let hosted = try await run(["--ephemeral", "--emulator", "--host", "127.0.0.3"]) { _ in }
-    #expect(hosted.output.components(separatedBy: "http://127.0.0.3:").count == 4)
+    #expect(hosted.output.components(separatedBy: "http://127.0.0.3:").count == 5)
     let remote = try await run(
       ["--ephemeral", "--emulator", "--host", "0.0.0.0", "--allow-remote-emulator"]) { _ in }
     #expect(remote.output.contains("http://0.0.0.0:"))

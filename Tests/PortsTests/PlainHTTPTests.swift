@@ -64,6 +64,12 @@ struct PlainHTTPTests {
     #expect(text.contains("access-control-allow-headers: x-goog-api-client\r\n"))
   }
 
+  @Test("HTTP/1.1 without a Host header, or with two, gets 400", arguments: ["", "Host: a\r\nHost: b\r\n"])
+  func hostHeaders(headers: String) async throws {
+    let text = try await response(to: "GET / HTTP/1.1\r\n\(headers)Connection: close\r\n\r\n")
+    #expect(text.hasPrefix("HTTP/1.1 400 Bad Request") && text.contains("exactly one Host header"), "\(text)")
+  }
+
   @Test(
     "Invalid HTTP/1.1 gets the official error with the reason, and the connection closes",
     arguments: [
@@ -74,11 +80,11 @@ struct PlainHTTPTests {
       ("GET / HTTP/1.1\r\n\(String(repeating: "a: b\r\n", count: 300))\r\n", "256 headers"),
       ("POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n", "Content-Length"),
       (
-        "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "Transfer-Encoding"
       ),
       // The error is within a body, or after a request that is answered first.
-      ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\nzz\r\n", "chunk"),
+      ("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\nzz\r\n", "chunk"),
       ("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET\u{1}\r\n\r\n", "method"),
     ])
   func invalidBytes(request: String, reason: String) async throws {
@@ -91,7 +97,7 @@ struct PlainHTTPTests {
     #expect(
       message.hasPrefix("The request is not valid HTTP/1.1: ") && message.contains(reason), "\(message)")
     #expect(body.lowercased().contains("connection: close\r\n"))
-    #expect(text.hasPrefix("HTTP/1.1 200 OK") == request.contains("Host: x"))
+    #expect(text.hasPrefix("HTTP/1.1 200 OK") == request.hasPrefix("GET / HTTP/1.1\r\nHost: x"))
   }
 
   @Test("A body above the limit is rejected as over gRPC")

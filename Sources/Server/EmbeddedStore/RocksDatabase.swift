@@ -31,7 +31,8 @@ final class RocksDatabase: @unchecked Sendable {
     rocksdb_writeoptions_set_sync(syncedWrite, settings.syncsCommits ? 1 : 0)
     var handle: OpaquePointer?
     do {
-      try LogDamage(directory.path).check(options)
+      let end = try LogDamage(directory.path).check(options)
+      if let end { settings.store.report(end.description) }
       try RocksError.check("opening \(directory.path)") { error in
         handle = rocksdb_open(options, directory.path, error)
       }

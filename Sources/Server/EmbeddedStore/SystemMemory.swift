@@ -1,3 +1,8 @@
+// Reports the memory that this process may use: the machine's memory, the lowest limit of the control groups that contain the
+// process, or half of its address space.
+//
+// Sources: cgroups(7), and the kernel's documentation of `memory.max` (version 2) and `memory.limit_in_bytes` (version 1).
+
 #if canImport(Darwin)
   internal import Darwin
 #elseif canImport(Musl)
@@ -6,21 +11,65 @@
   internal import Glibc
 #endif
 
-/// The memory that this process may use: the machine's memory, or the limit of its control group if that is lower.
+/// The memory that this process may use.
 public enum SystemMemory {
   /// The size in bytes.
   public static var bytes: Int {
     let physical = sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE))
-    guard let limit = controlGroupLimit, limit < physical else { return max(physical, 256 << 20) }
+    // Code, thread stacks and fragmentation take address space too.
+    let limits = [controlGroupLimit(read: contents), addressSpaceLimit.map { $0 / 2 }].compactMap(\.self)
+    guard let limit = limits.min(), limit < physical else { return max(physical, 256 << 20) }
     return limit
   }
 
-  private static var controlGroupLimit: Int? {
-    guard let file = fopen("/sys/fs/cgroup/memory.max", "r") else { return nil }
+  /// The limit of the process's address space (`ulimit -v`) in bytes; nil without one.
+  public static var addressSpaceLimit: Int? {
+    var limit = rlimit()
+    #if canImport(Glibc)
+      let result = getrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit)
+    #else
+      let result = getrlimit(RLIMIT_AS, &limit)
+    #endif
+    guard result == 0, let bytes = Int(exactly: limit.rlim_cur), bytes < Int.max / 2 else { return nil }
+    return bytes
+  }
+
+  /// Returns the lowest memory limit of the control groups of this process, in bytes; nil for none.
+  ///
+  /// `/proc/self/cgroup` names the groups, one hierarchy per line, such as `0::/system.slice/hearth.service`. The limit of
+  /// each ancestor applies too. A container may show the path of its host while only its own groups are mounted. Missing
+  /// files are therefore skipped, and the root of the hierarchy is always read.
+  /// - Parameter read: returns the contents of a file; nil if it cannot be read.
+  static func controlGroupLimit(read: (String) -> String?) -> Int? {
+    var limits = [Int]()
+    func collect(_ root: String, _ path: Substring, _ file: String) {
+      var path = path
+      while true {
+        let text = read("\(root)\(path == "/" ? "" : path)/\(file)")
+        if let digits = text?.prefix(while: { $0.isNumber }), let limit = Int(digits) { limits.append(limit) }
+        guard !path.isEmpty, path != "/", let slash = path.lastIndex(of: "/") else { return }
+        path = path[..<slash]
+      }
+    }
+    for line in (read("/proc/self/cgroup") ?? "0::/").split(separator: "\n") {
+      let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+      guard fields.count == 3 else { continue }
+      if fields[0] == "0", fields[1].isEmpty {
+        collect("/sys/fs/cgroup", fields[2], "memory.max")
+        // Systems that mount both versions mount version 2 here.
+        collect("/sys/fs/cgroup/unified", fields[2], "memory.max")
+      } else if fields[1].split(separator: ",").contains("memory") {
+        collect("/sys/fs/cgroup/memory", fields[2], "memory.limit_in_bytes")
+      }
+    }
+    return limits.min()
+  }
+
+  private static func contents(_ path: String) -> String? {
+    guard let file = fopen(path, "r") else { return nil }
     defer { fclose(file) }
-    var buffer = [CChar](repeating: 0, count: 32)
-    guard fgets(&buffer, Int32(buffer.count), file) != nil else { return nil }
-    let digits = buffer.prefix { $0 >= 48 && $0 <= 57 }
-    return Int(String(decoding: digits.map { UInt8(bitPattern: $0) }, as: UTF8.self))
+    var bytes = [UInt8](repeating: 0, count: 16 << 10)
+    let count = fread(&bytes, 1, bytes.count, file)
+    return String(decoding: bytes[..<count], as: UTF8.self)
   }
 }

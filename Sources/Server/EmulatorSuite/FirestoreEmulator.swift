@@ -41,6 +41,9 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
   }
 
   private func answer(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPResponse {
+    if RequestOriginPolicy.isForeignPage(request.head.headers) {
+      throw .permissionDenied("The emulator's administration is not available to pages of other machines.")
+    }
     guard let path = EmulatorPath(request.target.rawPath) else {
       throw .invalidArgument("The path is no valid percent-encoding.")
     }

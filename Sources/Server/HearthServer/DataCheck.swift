@@ -6,6 +6,7 @@ import EmbeddedStore
 public import FirestoreEngine
 import FirestoreModel
 import Foundation
+import NIOConcurrencyHelpers
 import OrderedStore
 public import RealtimeEngine
 
@@ -25,6 +26,9 @@ public enum DataCheck {
     public var firestore: [Finding]
     /// The results of each Realtime Database namespace.
     public var realtime: [TreeReport]
+    /// The store's reports while it opened, such as an incomplete end of the write-ahead log. It is the only trace of a log
+    /// that lost its end, and it also remains after a power cut.
+    public var reports: [String] = []
     /// Whether no problem was found.
     public var areConsistent: Bool {
       firestore.allSatisfy(\.report.isConsistent) && realtime.allSatisfy(\.isConsistent)
@@ -39,9 +43,12 @@ public enum DataCheck {
       throw HearthError("\(directory) is no data directory of Hearth.")
     }
     do {
-      let store = try await EmbeddedStore.open(directory: directory)
+      let reports = NIOLockedValueBox<[String]>([])
+      let options = StoreOptions(report: { text in reports.withLockedValue { $0.append(text) } })
+      let store = try await EmbeddedStore.open(directory: directory, EmbeddedOptions(store: options))
       do {
-        let findings = try await run(store)
+        var findings = try await run(store)
+        findings.reports = reports.withLockedValue { $0 }
         try await store.close()
         return findings
       } catch {

@@ -11,6 +11,7 @@ import EmbeddedStore
 import EmulatorSuite
 import FirestoreEndpoints
 import FirestoreEngine
+import FirestoreModel
 import Foundation
 import IdentityEndpoints
 public import Logging
@@ -48,6 +49,10 @@ public final class HearthServer: Sendable {
     var identity: IdentityAssembly
     var suite: EmulatorDataDirectory?
     var locator: HubLocator?
+    /// The socket of `hearth credentials`.
+    var socket: ListeningPort?
+    /// Ends the streams of revoked callers.
+    var revocations: Task<Void, Never>?
     var ports: [(listener: Listener, port: ListeningPort)] = []
   }
 
@@ -187,7 +192,14 @@ public final class HearthServer: Sendable {
   private func open() async throws(HearthError) -> Running {
     try configuration.validate()
     let indexes = try configuration.readIndexes(log: log)
-    let store = try await configuration.storage.open(log: log)
+    let store = try await configuration.storage.open(acceptsClock: configuration.acceptsClock, log: log)
+    let identity: IdentityAssembly
+    do throws(HearthError) {
+      identity = try await IdentityAssembly(configuration, store: store, log: log)
+    } catch {
+      try? await store.close()
+      throw error
+    }
     let policy: any AccessPolicy<FirestoreAccess> = configuration.emulator ? OpenPolicy() : LockedPolicy()
     var options = FirestoreEngine.Options(createsDatabases: configuration.emulator)
     options.requiresIndexes = configuration.indexes == .strict
@@ -207,16 +219,19 @@ public final class HearthServer: Sendable {
     // The ports share one budget of connections, and a single port may use all of it.
     limits.maximumConnections = OpenFileBudget.current.connections
     limits.connections = ConnectionBudget(limits.maximumConnections)
-    let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
-    let identity = IdentityAssembly(configuration, store: store, log: log)
+    limits.origins = configuration.servedOrigins
+    let realtime = RealtimeAssembly(
+      configuration, store: store, verifier: identity.verifier, limits: limits, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime, identity: identity)
     do throws(HearthError) {
       try await realtime.reportUnenforcedRules(log)
       try await engine.setIndexes(indexes)
       try Self.checkCancellation()
+      try await createDatabases(engine, identity)
       if configuration.emulator {
         let suite = EmulatorDataDirectory(
           firestore: engine, realtime: configuration.database == nil ? nil : realtime.engine,
+          auth: configuration.auth == nil ? nil : AuthExports(identity.service(isTLS: false)),
           project: configuration.project, version: Self.version, log: log)
         running.suite = suite
         // This check runs before clients can write data. If the export directory is invalid, their data would
@@ -228,7 +243,7 @@ public final class HearthServer: Sendable {
       }
       let tls = try tls()
       let protocols = PortProtocols.firestore(
-        engine, authentication: configuration.emulator ? .emulator : .refuseAll, limits: limits,
+        engine, authentication: identity.verifier.map { .verifying($0) } ?? .emulator, limits: limits,
         handlers: configuration.emulator ? [FirestoreEmulator(engine, log: log)] : [], log: log)
       try await listen(
         configuration.firestore, protocols, tls, limits, Self.firestoreName, flag: "--firestore-port",
@@ -237,11 +252,17 @@ public final class HearthServer: Sendable {
         try await listen(
           address, realtime.protocols, tls, limits, Self.databaseName, flag: "--database-port", in: &running)
       }
-      if let address = configuration.auth, configuration.emulator {
+      if let address = configuration.auth {
+        var authLimits = limits
+        authLimits.origins = limits.origins.servingEveryPage
+        let service = identity.service(isTLS: tls != nil, pages: limits.origins)
         try await listen(
-          address, identity.service(isTLS: tls != nil).protocols(limits), tls, limits, Self.authName,
-          flag: "--auth-port", in: &running, fallsBackToAnyPort: !configuration.authPortIsFixed)
+          address, service.protocols(authLimits), tls, authLimits, Self.authName,
+          flag: "--auth-port", in: &running,
+          fallsBackToAnyPort: configuration.emulator && !configuration.authPortIsFixed)
       }
+      running.revocations = Task { await identity.endRevokedStreams(of: engine) }
+      running.socket = await identity.openSocket(configuration.storage, limits, log: log)
       if configuration.emulator, let address = configuration.hub {
         // The hub never uses TLS, because tools contact it before they know whether this server uses TLS.
         try await listen(
@@ -264,6 +285,19 @@ public final class HearthServer: Sendable {
       }.value
       throw error
     }
+  }
+
+  /// Creates the default Firestore database of every project of a production server. An emulator creates databases on
+  /// first use.
+  private func createDatabases(
+    _ engine: FirestoreEngine, _ identity: IdentityAssembly
+  ) async throws(HearthError) {
+    guard !configuration.emulator else { return }
+    do {
+      for project in try await identity.projectIDs() {
+        try await engine.createDatabase(DatabaseName(parsing: "projects/\(project)/databases/(default)"))
+      }
+    } catch { throw HearthError("The databases of the projects cannot be created: \(error)") }
   }
 
   /// Throws if the start was cancelled.
@@ -339,10 +373,12 @@ public final class HearthServer: Sendable {
     let grace = TimeAmount.seconds(Int64(configuration.drainSeconds))
     await withTaskGroup(of: Void.self) { group in
       for (_, port) in running.ports { group.addTask { await port.drain(grace: grace) } }
+      if let socket = running.socket { group.addTask { await socket.drain(grace: grace) } }
     }
   }
 
   private func close(_ running: Running) async {
+    running.revocations?.cancel()
     await running.firestore.shutDown()
     await running.realtime.shutDown()
     do {

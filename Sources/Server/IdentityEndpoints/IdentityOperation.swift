@@ -123,7 +123,9 @@ struct IdentityOperation: Sendable {
     "accounts:signInWithGameCenter": ["POST": unimplemented("accounts:signInWithGameCenter")],
     "accounts:verifyIosClient": ["POST": unimplemented("accounts:verifyIosClient")],
     "accounts:issueSamlResponse": ["POST": unimplemented("accounts:issueSamlResponse")],
-    "sessionCookiePublicKeys": ["GET": unimplemented("sessionCookiePublicKeys")],
+    "sessionCookiePublicKeys": [
+      "GET": IdentityOperation(RequestFields.none) { try await $0.getSessionCookieKeys() }
+    ],
     "projects": ["GET": project],
     "recaptchaParams": ["GET": recaptchaParameters],
     "projects/accounts": ["POST": administrative(signUp)],

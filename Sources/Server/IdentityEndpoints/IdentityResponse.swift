@@ -44,6 +44,7 @@ extension IdentityError {
     switch failure {
     case .malformed(let reason):
       self.init(400, "INVALID_ARGUMENT", reason, reason: "badRequest")
+    case .forbidden(let reason): self.init(403, "PERMISSION_DENIED", reason, reason: "forbidden")
     case .bodyTimeout:
       self.init(
         408, "DEADLINE_EXCEEDED", "The request body did not arrive in time.", reason: "requestTimeout")

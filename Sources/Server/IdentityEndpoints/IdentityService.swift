@@ -1,9 +1,12 @@
 // Serves the Identity Toolkit and secure token APIs over HTTP.
 //
 // A request is authenticated first, then its body is parsed, then its operation runs in a task.
+//
+// An emulator trusts every administrator, so a page that its developer visits could manage its accounts. Such requests are
+// served to configured pages only. Requests with an API key are served to every page, as by the hosted product.
 
 import Identity
-import JSON
+package import JSON
 import Logging
 package import NIOCore
 package import NIOHTTP1
@@ -22,6 +25,7 @@ package struct IdentityService: HTTPService {
   package let services: IdentityServices
   private let handlers: [any IdentityRouteHandler]
   private let isTLS: Bool
+  private let administrationPages: RequestOriginPolicy
 
   /// Maximum bytes of a body: an import of 1,000 accounts fits.
   private static let maximumBodyBytes = 32 << 20
@@ -30,7 +34,12 @@ package struct IdentityService: HTTPService {
   /// - Parameters:
   ///   - handlers: handlers of additional paths, in the order in which they are tried.
   ///   - isTLS: whether the port uses TLS.
-  package init(_ services: IdentityServices, handlers: [any IdentityRouteHandler] = [], isTLS: Bool = false) {
+  ///   - administrationPages: the web pages that may send requests of administrators.
+  package init(
+    _ services: IdentityServices, handlers: [any IdentityRouteHandler] = [], isTLS: Bool = false,
+    administrationPages: RequestOriginPolicy = .any
+  ) {
+    self.administrationPages = administrationPages
     self.services = services
     self.handlers = handlers
     self.isTLS = isTLS
@@ -74,6 +83,10 @@ package struct IdentityService: HTTPService {
   /// Converts an error of an operation to one of the API. Errors of the server are logged and not shown.
   private func failure(_ error: any Error) -> IdentityError {
     if let error = error as? IdentityError { return error }
+    if let error = error as? StoreError, error.code == .limitExceeded {
+      return IdentityError(
+        400, "INVALID_ARGUMENT", "A name or value of the request is too long.", reason: "badRequest")
+    }
     services.log.error("an Identity operation failed", metadata: ["error": "\(error)"])
     if let error = error as? StoreError, error.code == .unavailable {
       return .unavailable("The store cannot write now.")
@@ -87,6 +100,7 @@ package struct IdentityService: HTTPService {
         400, "INVALID_ARGUMENT", "The path is not valid percent-encoding.", reason: "badRequest")
     }
     guard let route = IdentityRoute(segments) else {
+      try checkPage(request)
       for handler in handlers {
         if let response = try await handler.response(to: request, self) { return response }
       }
@@ -107,6 +121,7 @@ package struct IdentityService: HTTPService {
   ) async throws -> IdentityCall {
     let bearer = try bearerToken(request)
     if let bearer {
+      try checkPage(request)
       try await services.tokens.authenticateAdministrator(bearer: bearer, project: route.project)
     } else {
       try checkKey(request)
@@ -132,6 +147,21 @@ package struct IdentityService: HTTPService {
       throw IdentityError.rejected("PROJECT_DISABLED")
     }
     return call
+  }
+
+  /// Imports accounts of an export. Accounts with the same ID are replaced.
+  /// - Parameter users: UserInfo messages.
+  /// - Returns: the response of `accounts:batchCreate`, which lists the rows that were left out.
+  package func importAccounts(_ users: [JSONValue], project: String, tenant: String?) async throws
+    -> JSONObject
+  {
+    let object: JSONObject = ["users": .array(users), "allowOverwrite": .bool(true)]
+    let body = RequestBody(converted: try FieldKind.convert(object, RequestFields.batchCreate))
+    let head = HTTPRequestHead(version: .http1_1, method: .POST, uri: "/")
+    let request = HTTPRequest(head: head, target: try RequestTarget(head.uri))
+    return try await makeCall(
+      request, project: project, tenant: tenant, isPrivileged: true, body: body
+    ).batchCreate()
   }
 
   /// Makes a call for a request that was authenticated, or that needs no authentication.
@@ -221,6 +251,13 @@ package struct IdentityService: HTTPService {
     guard headers.count == 1 else { throw .invalidCredentials }
     guard header.lowercased().hasPrefix(Self.bearerPrefix) else { return nil }
     return String(header.dropFirst(Self.bearerPrefix.count).drop { $0 == " " })
+  }
+
+  /// Rejects a request of an administrator, or to a path of the emulator, that another machine's page sent.
+  private func checkPage(_ request: HTTPRequest) throws(IdentityError) {
+    if let refusal = administrationPages.refusal(of: request.head) {
+      throw IdentityError(403, "PERMISSION_DENIED", refusal, reason: "forbidden")
+    }
   }
 
   private static let missingKey = IdentityError(

@@ -27,6 +27,8 @@ struct Check: AsyncParsableCommand {
       FileHandle.standardError.write(Data("hearth: \(error)\n".utf8))
       throw ExitCode.failure
     }
+    if findings.reports.isEmpty { print("the write-ahead log ends with a complete record") }
+    for report in findings.reports { print("note: \(report)") }
     for finding in findings.firestore {
       let report = finding.report
       print(

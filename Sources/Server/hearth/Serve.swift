@@ -8,7 +8,7 @@ import Logging
 
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Serve Cloud Firestore and the Realtime Database.",
+    abstract: "Serve Cloud Firestore, the Realtime Database and authentication.",
     discussion: """
       Prints one line for each listening address, then "ready". On SIGTERM or SIGINT, open requests finish and the \
       process ends within ten seconds, or within ten minutes if it exports at exit. A second signal ends it immediately: \
@@ -20,7 +20,8 @@ struct Serve: AsyncParsableCommand {
 
       SIGHUP reloads the index files that firebase.json names. It never ends the process.
 
-      Without --emulator every request for data fails with UNAUTHENTICATED: this version has no accounts yet.
+      Without --emulator callers need credentials: 'hearth credentials create' makes those of servers and administrators. \
+      Users sign in at the auth port; without rules they have no access to data.
       """)
 
   @Option(
@@ -55,9 +56,15 @@ struct Serve: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "The port of authentication, 0 for any free port; also emulators.auth.port. (default: 9099, or any free port)",
+      "The port of authentication, 0 for any free port; also emulators.auth.port. (default: 9099, or with --emulator any free port)",
       valueName: "port"))
   var authPort: Int?
+
+  @Option(
+    help: ArgumentHelp(
+      "Without --emulator: a JSON file that names how codes are sent and which identity providers are accepted; "
+        + "docs/production.md describes it.", valueName: "file"))
+  var authConfig: String?
 
   @Option(
     help: ArgumentHelp(
@@ -75,6 +82,24 @@ struct Serve: AsyncParsableCommand {
   @Flag(
     help: "Let --emulator listen beyond this machine: everyone who reaches it may read and change all data.")
   var allowRemoteEmulator = false
+
+  @Flag(
+    help:
+      "Start although the clock is more than a year ahead of the stored data, because the server did not run for so long."
+  )
+  var acceptClock = false
+
+  @Option(
+    help: ArgumentHelp(
+      "With --emulator: a further host name by which clients reach the server; repeatable. Loopback names and addresses are "
+        + "always served.", valueName: "name"))
+  var allowHost: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "With --emulator: let web pages of this origin use the server, such as https://editor.example, or null for pages from "
+        + "files; repeatable. Pages of this machine always may.", valueName: "origin"))
+  var allowOrigin: [String] = []
 
   @Option(
     name: .customLong("import"),
@@ -146,9 +171,13 @@ struct Serve: AsyncParsableCommand {
     flags.firestorePort = firestorePort
     flags.databasePort = databasePort
     flags.authPort = authPort
+    flags.authConfig = authConfig
     flags.hubPort = hubPort
     flags.emulator = emulator
     flags.allowRemoteEmulator = allowRemoteEmulator
+    flags.acceptClock = acceptClock
+    flags.allowedHosts = allowHost
+    flags.allowedOrigins = allowOrigin
     flags.importedDirectory = importedDirectory
     flags.exportOnExit = exportOnExit
     flags.tlsCertificate = tlsCert

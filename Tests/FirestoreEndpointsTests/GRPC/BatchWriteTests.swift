@@ -18,7 +18,7 @@ struct BatchWriteTests {
     request.database = FirestoreTestServer.database
     request.writes = writes
     request.labels = ["ignored": "yes"]
-    return try await client.unary("BatchWrite", request)
+    return try await client.unary("BatchWrite", request, metadata: GRPCTestClient.administrator)
   }
 
   @Test("Each write has a result and a status, and a failed write does not affect the others")

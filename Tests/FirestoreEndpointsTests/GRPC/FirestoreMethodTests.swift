@@ -60,7 +60,7 @@ struct FirestoreMethodTests {
       var collections = Google_Firestore_V1_ListCollectionIdsRequest()
       collections.parent = documents
       let ids: Google_Firestore_V1_ListCollectionIdsResponse = try await client.unary(
-        "ListCollectionIds", collections)
+        "ListCollectionIds", collections, metadata: GRPCTestClient.administrator)
       #expect(ids.collectionIds == ["books"])
 
       var delete = Google_Firestore_V1_DeleteDocumentRequest()

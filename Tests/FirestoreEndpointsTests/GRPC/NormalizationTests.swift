@@ -85,7 +85,7 @@ struct NormalizationTests {
   @discardableResult
   private func call(_ client: GRPCTestClient, _ method: String, _ request: [UInt8]) async throws -> [[UInt8]]
   {
-    let call = try await client.open(method)
+    let call = try await client.open(method, metadata: GRPCTestClient.administrator)
     try await call.send(raw: framed(request), endStream: true)
     var messages: [[UInt8]] = []
     while true {

@@ -39,7 +39,8 @@ struct PartitionQueryTests {
     var request = request
     var points: [Point] = []
     repeat {
-      let page: Response = try await client.unary("PartitionQuery", request)
+      let page: Response = try await client.unary(
+        "PartitionQuery", request, metadata: GRPCTestClient.administrator)
       if request.pageSize > 0 { #expect(page.partitions.count <= Int(request.pageSize)) }
       points += page.partitions
       request.pageToken = page.nextPageToken
@@ -104,10 +105,12 @@ struct PartitionQueryTests {
       var pagedRequest = request(7)
       let before = try await points(client, pagedRequest)
       pagedRequest.pageSize = 3
-      let first: Response = try await client.unary("PartitionQuery", pagedRequest)
+      let first: Response = try await client.unary(
+        "PartitionQuery", pagedRequest, metadata: GRPCTestClient.administrator)
       let time = try await client.commit((0..<500).map { .delete("g/d\($0)") }).commitTime
       pagedRequest.pageToken = first.nextPageToken
-      let second: Response = try await client.unary("PartitionQuery", pagedRequest)
+      let second: Response = try await client.unary(
+        "PartitionQuery", pagedRequest, metadata: GRPCTestClient.administrator)
       #expect(first.partitions + second.partitions == Array(before.prefix(6)))
 
       var after = request(7)
@@ -154,7 +157,8 @@ struct PartitionQueryTests {
         var pagedRequest = request(3)
         change(&pagedRequest)
         do {
-          let _: Response = try await client.unary("PartitionQuery", pagedRequest)
+          let _: Response = try await client.unary(
+            "PartitionQuery", pagedRequest, metadata: GRPCTestClient.administrator)
           Issue.record("no error with: \(expectedText)")
         } catch let status as GRPCStatus {
           #expect(status.code == .invalidArgument, "\(status)")

@@ -54,7 +54,7 @@ struct ReadMaskTests {
             $0.collectionID = "c"
             $0.showMissing = true
             if isMasked { $0.mask = .init() }
-          })
+          }, metadata: GRPCTestClient.administrator)
         let listed = try #require(list.documents.first { $0.name == name })
         for document in [created, updated, read, listed] + batch.map(\.found) {
           #expect(document.name == name && document.fields == shown)

@@ -17,7 +17,7 @@ struct CompressedBodyTests {
     _ connection: RawConnection, _ target: String, _ body: [UInt8], _ encoding: String, close: Bool = true
   ) async throws {
     let head =
-      "POST \(target) HTTP/1.1\r\nHost: h\r\nContent-Length: \(body.count)\r\nContent-Encoding: \(encoding)\r\n"
+      "POST \(target) HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.count)\r\nContent-Encoding: \(encoding)\r\n"
       + (close ? "Connection: close\r\n" : "") + "\r\n"
     try await connection.send(Array(head.utf8) + body)
   }

@@ -106,15 +106,16 @@ struct FirestoreRESTTests {
 
   @Test("methods of a document, partition queries, collection ids and batch writes work")
   func nestedResources() async throws {
+    let owner = ["Authorization: Bearer owner"]
     try await FirestoreTestServer.serving { server in
       let batch = try await server.rest(
         "POST", "\(docs):batchWrite",
         """
         {"writes":[{"update":{"name":"\(names)/a/b/c/d","fields":{}}},
         {"update":{"name":"\(names)/a/x"},"currentDocument":{"exists":true}}]}
-        """)
+        """, headers: owner)
       #expect(batch.status == 200 && batch.json["status"][1]["code"] == .int(5))
-      let ids = try await server.rest("POST", "\(docs)/a/b:listCollectionIds", "{}")
+      let ids = try await server.rest("POST", "\(docs)/a/b:listCollectionIds", "{}", headers: owner)
       #expect(ids.json["collectionIds"] == .array([.string("c")]))
       let query = "{\"structuredQuery\":{\"from\":[{\"collectionId\":\"c\"}]}}"
       let found = try await server.rest("POST", "\(docs)/a/b:runQuery", query)
@@ -124,11 +125,45 @@ struct FirestoreRESTTests {
         """
         {"structuredQuery":{"from":[{"collectionId":"c","allDescendants":true}],
         "orderBy":[{"field":{"fieldPath":"__name__"}}]},"partitionCount":"2"}
-        """)
+        """, headers: owner)
       #expect(partitions.status == 200)
-      let missing = try await server.rest("GET", "\(docs)/a?showMissing=true")
+      let missing = try await server.rest("GET", "\(docs)/a?showMissing=true", headers: owner)
       #expect(missing.json["documents"][0] == .object(["name": .string("\(names)/a/b")]))
     }
+  }
+
+  @Test("operations on metadata and batch writes need an administrator, with the texts of Google's emulator")
+  func administrativeOperations() async throws {
+    let group = "{\"from\":[{\"collectionId\":\"c\",\"allDescendants\":true}]}"
+    let requests: [(method: String, target: String, body: String?, subject: String)] = [
+      ("POST", "\(docs):batchWrite", "{\"writes\":[]}", "Batch writes"),
+      ("POST", "\(docs):listCollectionIds", "{}", "Metadata operations"),
+      ("POST", "\(docs)/a/b:listCollectionIds", "{}", "Metadata operations"),
+      ("GET", "\(docs)/a?showMissing=true", nil, "Metadata operations"),
+      (
+        "POST", "\(docs):partitionQuery", "{\"structuredQuery\":\(group),\"partitionCount\":\"2\"}",
+        "Metadata operations"
+      ),
+      (
+        "POST", "\(docs):runQuery", "{\"structuredQuery\":\(group),\"explainOptions\":{}}",
+        "Metadata operations"
+      ),
+    ]
+    try await FirestoreTestServer.serving { server in
+      for request in requests {
+        for headers in [[], ["Authorization: Bearer \(unsignedToken)"]] {
+          let reply = try await server.rest(request.method, request.target, request.body, headers: headers)
+          #expect(reply.status == 403, "\(request.target)")
+          #expect(reply.body.contains("\(request.subject) require admin authentication."), "\(reply.body)")
+        }
+      }
+    }
+  }
+
+  /// A token without signature for the user `u`.
+  private var unsignedToken: String {
+    let claims = Base64.encode(Array("{\"sub\":\"u\"}".utf8), .urlSafe, padded: false)
+    return "e30.\(claims)."
   }
 
   @Test("a transaction commits, another one rolls back")
@@ -230,7 +265,7 @@ struct FirestoreRESTTests {
 
   @Test("responses to another origin have CORS headers")
   func cors() async throws {
-    try await FirestoreTestServer.serving { server in
+    try await FirestoreTestServer.serving({ $0.allowedOrigins = ["https://app.example"] }) { server in
       let origin = ["Origin: https://app.example", "Access-Control-Request-Private-Network: true"]
       let read = try await server.rest("GET", "\(docs)/a/b", headers: origin)
       #expect(read.status == 404)

@@ -121,7 +121,7 @@ import Testing
     #expect(await failure { try await count(token) } == tooBig)
     database.transactions.endRequest(owner)
 
-    var session = try await database.beginRead(.newTransaction(.readOnly()), as: .administrator)
+    var session = try await database.beginRead(.newTransaction(.readOnly()), [], as: .administrator)
     let prepared = try PreparedQuery(Query(parent: fixture.root, query), .standard)
     let (begun, ranges) = try await database.begin(prepared, &session)
     let name = fixture.database

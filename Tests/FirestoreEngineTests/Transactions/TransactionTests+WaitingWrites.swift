@@ -35,7 +35,7 @@ extension TransactionTests {
     let token = try await fixture.begin()
     try await eventually("the sweeper sleeps") { fixture.clock.sleepers == 1 }
     let database = try await fixture.engine.database(fixture.database)
-    var session = try await database.beginRead(.transaction(token), as: .administrator)
+    var session = try await database.beginRead(.transaction(token), [], as: .administrator)
     let name = try fixture.name("c/d")
     try await database.lock(&session, keys: [FirestoreKeyLayout.document(name.path)])
     // The sweeper wakes and sleeps again while the only transaction has an active request.

@@ -273,7 +273,7 @@ import Testing
     #expect(try await read("c/a", token) == 1)
     try await fixture.set("c/b", ["n": 2])
     let database = try await fixture.engine.database(fixture.database)
-    var session = try await database.beginRead(.transaction(token), as: .administrator)
+    var session = try await database.beginRead(.transaction(token), [], as: .administrator)
     let owner = try #require(session.transaction?.owner)
     let name = try fixture.name("c/b")
     try await database.lock(&session, keys: [FirestoreKeyLayout.document(name.path)])

@@ -191,6 +191,9 @@ struct QueryDefinitionTests {
     #expect(
       Self.refusal(StructuredQuery(from: [.init("a"), .init("b")]))
         == "StructuredQuery.from cannot have more than one collection selector.")
+    for filter in [Filter.composite(.or, []), .composite(.and, [.composite(.or, [])])] {
+      #expect(Self.refusal(StructuredQuery(filter: filter))?.contains("at least one filter") == true)
+    }
     #expect(Self.refusal(StructuredQuery(offset: -1)) == "offset is negative")
     #expect(Self.refusal(StructuredQuery(limit: -1)) == "limit is negative")
     #expect(Self.refusal(StructuredQuery(limit: 0)) == nil)
@@ -272,7 +275,9 @@ struct QueryDefinitionTests {
     func deep(_ filter: Filter) -> Filter {
       (0..<90).reduce(filter) { filter, level in .composite(level.isMultiple(of: 2) ? .or : .and, [filter]) }
     }
-    for empty in [Filter.composite(.and, []), .composite(.or, []), deep(.composite(.and, []))] {
+    for empty in [
+      Filter.composite(.and, []), .composite(.or, [.composite(.and, [])]), deep(.composite(.and, [])),
+    ] {
       func parts(_ count: Int) -> StructuredQuery {
         StructuredQuery(
           filter: .composite(.and, [Filter](repeating: empty, count: count) + [all(50, .equal)]))

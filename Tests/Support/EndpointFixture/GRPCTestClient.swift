@@ -58,6 +58,9 @@ final class GRPCTestClient: Sendable {
     return GRPCTestCall(stream, mailbox)
   }
 
+  /// The metadata of the emulator's owner.
+  static let administrator = [("authorization", "Bearer owner")]
+
   /// Sends one request and returns its response.
   /// - Throws: the call's status, unless it is OK.
   func unary<Response: Message>(

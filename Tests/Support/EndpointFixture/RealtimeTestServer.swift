@@ -24,10 +24,11 @@ struct RealtimeTestServer {
     limits: RealtimeEndpointLimits = .standard, port portLimits: PortLimits = PortLimits(),
     policy: any AccessPolicy<RealtimeAccess> = OpenPolicy(),
     authentication: RealtimeAuthentication = .emulator,
+    now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds,
     _ test: (RealtimeTestServer) async throws -> Void
   ) async throws {
     let store = try MemoryStore(StoreOptions())
-    let engine = RealtimeEngine(store: store, policy: policy)
+    let engine = RealtimeEngine(store: store, policy: policy, now: now)
     var log = Logger(label: "test")
     log.logLevel = .critical
     let endpoint = RealtimeEndpoint(

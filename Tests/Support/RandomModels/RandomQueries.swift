@@ -28,7 +28,10 @@ extension RandomValues {
 
   package mutating func filter(depth: Int = 0) -> Filter {
     if depth == 2 || below(2) == 0 { return leaf() }
-    return .composite(below(2) == 0 ? .and : .or, (0..<below(4)).map { _ in filter(depth: depth + 1) })
+    let isAnd = below(2) == 0
+    // An OR without filters is invalid.
+    return .composite(
+      isAnd ? .and : .or, (0..<(isAnd ? below(4) : 1 + below(3))).map { _ in filter(depth: depth + 1) })
   }
 
   package mutating func structuredQuery() -> StructuredQuery {

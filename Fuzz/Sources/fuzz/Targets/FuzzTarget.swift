@@ -4,8 +4,13 @@
 /// A target, named by its corpus.
 enum FuzzTarget: String, CaseIterable, Sendable {
   case json, websocket, grpc, protobuf, paths, index
+<<<<<<< HEAD
   case rules, messages, webchannel, longpoll, stream, realtimequery, query, export, inflation,
     authentication
+=======
+  case rules, messages, webchannel, longpoll, stream, realtimequery, query, export, inflation
+  case identity
+>>>>>>> identity
 
   /// Runs the target on an input.
   /// - Throws: ``PropertyFailure`` if the property does not hold.
@@ -26,7 +31,11 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case .query: try fuzzQuery(input)
     case .export: try fuzzExport(input)
     case .inflation: try fuzzInflation(input)
+<<<<<<< HEAD
     case .authentication: try fuzzAuthentication(input)
+=======
+    case .identity: try fuzzIdentity(input)
+>>>>>>> identity
     }
   }
 }

@@ -36,7 +36,7 @@ package enum TreeOperation: AccessOperation {
   /// Replace the values at several locations as one write.
   case merge([Path])
   /// Replace the value at a location if it equals a known value. The error for another value shows the location, so the
-  /// engine also asks for permission to read it, as an operation of its own.
+  /// engine also asks for permission to read it, as a separate operation.
   case conditionalWrite(Path)
   /// Write at these locations when the client disconnects. Decided when it is registered and when it runs.
   case onDisconnect([Path])

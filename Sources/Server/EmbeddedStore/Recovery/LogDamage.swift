@@ -16,6 +16,23 @@
 internal import CRocksDB
 internal import OrderedStore
 
+/// The incomplete last record of a write-ahead log. RocksDB drops it when it replays the log.
+struct IncompleteLogEnd: Equatable {
+  /// The path of the log.
+  var file: String
+  /// Where the record begins, in bytes.
+  var offset: Int
+  /// The bytes from there to the end of the file.
+  var bytes: Int
+
+  /// The report for the operator.
+  var description: String {
+    "the write-ahead log \(file) ends in an incomplete record: its last \(bytes) bytes, from byte \(offset), are dropped. "
+      + "A power cut or a kill during a write leaves such an end, and that write was not acknowledged. If neither "
+      + "happened, the disk or a copy lost the end of the file: compare with a backup"
+  }
+}
+
 /// Checks the logs of a directory for damage.
 struct LogDamage {
   private let directory: String
@@ -27,10 +44,14 @@ struct LogDamage {
   }
 
   /// Checks the manifest and the write-ahead logs.
+  /// - Returns: the incomplete end of the last log; nil if every log ends with a complete record.
   /// - Throws: ``StoreError`` of code `corrupted` with the position, if acknowledged writes cannot be replayed.
-  func check(_ options: OpaquePointer) throws {
-    guard let manifest = try currentManifest() else { return try checkIsNew() }
-    try checkWriteAheadLogs(options, manifest, try checkManifest(manifest))
+  func check(_ options: OpaquePointer) throws -> IncompleteLogEnd? {
+    guard let manifest = try currentManifest() else {
+      try checkIsNew()
+      return nil
+    }
+    return try checkWriteAheadLogs(options, manifest, try checkManifest(manifest))
   }
 
   /// The manifest that `CURRENT` names; nil without a file `CURRENT`. RocksDB validates other contents of the file.
@@ -76,7 +97,9 @@ struct LogDamage {
     )
   }
 
-  private func checkWriteAheadLogs(_ options: OpaquePointer, _ manifest: String, _ state: LogScan) throws {
+  private func checkWriteAheadLogs(
+    _ options: OpaquePointer, _ manifest: String, _ state: LogScan
+  ) throws -> IncompleteLogEnd? {
     let logs = names.compactMap { name in logNumber(name).map { (name, $0) } }.sorted { $0.1 < $1.1 }
     // A log with a number below `oldestLog` does not count. It may remain after its rows were written to
     // tables.
@@ -88,6 +111,7 @@ struct LogDamage {
     }
     var damage: (file: String, offset: Int)?
     var unreached: UInt64?
+    var end: IncompleteLogEnd?
     var isFirst = true
     for (name, number) in logs {
       let scan = try LogScan(directory + "/" + name)
@@ -95,11 +119,14 @@ struct LogDamage {
         try checkNoLogIsMissing(state, first, name)
         isFirst = false
       }
+      end = scan.damage.map {
+        IncompleteLogEnd(file: directory + "/" + name, offset: $0, bytes: scan.size - $0)
+      }
       let afterDamage = damage == nil ? scan.newestAfterDamage : scan.newest
       unreached = [unreached, afterDamage].compactMap { $0 }.max()
       if damage == nil, let offset = scan.damage { damage = (name, offset) }
     }
-    guard let damage, let unreached, try replayed(options) < unreached else { return }
+    guard let damage, let unreached, try replayed(options) < unreached else { return end }
     throw StoreError(
       .corrupted,
       "the write-ahead log \(directory)/\(damage.file) is damaged at byte \(damage.offset), and "

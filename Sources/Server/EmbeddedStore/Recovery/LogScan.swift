@@ -10,6 +10,8 @@ import BlockLog
 
 /// The result of a scan.
 struct LogScan {
+  /// The size of the file in bytes.
+  private(set) var size = 0
   /// The offset of the first damage in bytes; nil if the file is intact.
   private(set) var damage: Int?
   /// Whether the damaged fragment claims more bytes than the file has.
@@ -56,6 +58,7 @@ struct LogScan {
       offset += count
       guard count == BlockLogFormat.blockBytes else { break }
     }
+    size = offset
     // The file ends inside a record, because the process stopped while it wrote the record.
     if openRecord != nil { note(damageAt: offset, overruns: true) }
   }

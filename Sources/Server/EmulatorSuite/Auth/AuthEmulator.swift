@@ -80,7 +80,7 @@ package struct AuthEmulator: IdentityRouteHandler {
     }
   }
 
-  private static func configuration(_ settings: ProjectSettings) -> JSONObject {
+  static func configuration(_ settings: ProjectSettings) -> JSONObject {
     [
       "signIn": .object(["allowDuplicateEmails": .bool(settings.allowsDuplicateEmails)]),
       "emailPrivacyConfig": .object([

@@ -45,6 +45,7 @@ extension GoogleHTTPService {
   package func response(to failure: HTTPRequestFailure) -> HTTPResponse {
     switch failure {
     case .malformed(let reason): return .error(.invalidArgument(reason))
+    case .forbidden(let reason): return .error(.permissionDenied(reason))
     case .bodyTimeout:
       let error = FirestoreError(.deadlineExceeded, "The request did not arrive whole in time.")
       return .error(error, as: .requestTimeout)

@@ -14,11 +14,10 @@ extension FirestoreEngine {
     try await convertingErrors {
       let database = try await self.database(name.database)
       let authorised = database.pin(caller, .get([name]))
-      var session = try await database.beginRead(consistency, as: caller)
+      var session = try await database.beginRead(consistency, [authorised], as: caller)
       let key = FirestoreKeyLayout.document(name.path)
       let found: StoredDocument?
       do {
-        try await database.authoriseNow(authorised, session)
         try await database.lock(&session, keys: [key])
         found = try await database.read(&session) { view in
           try database.authorise(authorised, in: view)
@@ -56,19 +55,20 @@ extension FirestoreEngine {
     }
     let database: FirestoreDatabase
     var session: ReadSession
+    let decisions: [AuthorizedOperation]
     do {
       database = try await self.database(name)
-      session = try await database.beginRead(consistency, as: caller)
+      // A decision reads the documents, so each decides about at most a page of them. All are made, at the version of
+      // every page, before the first page is delivered.
+      let opened = database
+      decisions = stride(from: 0, to: distinct.count, by: EngineLimits.maximumPageDocuments).map { start in
+        let end = min(start + EngineLimits.maximumPageDocuments, distinct.count)
+        return opened.pin(caller, .get(Array(distinct[start..<end])))
+      }
+      session = try await database.beginRead(consistency, decisions, as: caller)
     } catch { throw FirestoreError(error) }
     let keys = session.transaction == nil ? [] : distinct.map { FirestoreKeyLayout.document($0.path) }
-    // A decision reads the documents, so each decides about at most a page of them. All are made, at the version of
-    // every page, before the first page is delivered.
-    let decisions = stride(from: 0, to: distinct.count, by: EngineLimits.maximumPageDocuments).map { start in
-      let end = min(start + EngineLimits.maximumPageDocuments, distinct.count)
-      return database.pin(caller, .get(Array(distinct[start..<end])))
-    }
     do {
-      for decision in decisions { try await database.authoriseNow(decision, session) }
       try await database.lock(&session, keys: keys)
       var token = session.newToken
       if distinct.isEmpty, let begun = token {

@@ -60,6 +60,8 @@ struct CommitPlan {
   private let needsDecisions: Bool
   /// The first failure that stored data decided.
   private var failure: (any Error)?
+  /// The document whose row could not be read; nil if there is none.
+  private var unreadable: DocumentName?
   private let indexes: IndexSet
   private let limits: EngineLimits
   private var documents: [PendingDocument] = []
@@ -105,7 +107,9 @@ struct CommitPlan {
         throw fault.error
       } catch {
         fail(error)
-        // Without the result of this write, the results of later ones are unknown.
+        // The result of this write is unknown, and so are those of later ones. The failure shows something about this
+        // document, so the policy decides about it too.
+        if needsDecisions { addUnapplied(write) }
         break
       }
       if failure != nil, !needsDecisions { break }
@@ -120,6 +124,15 @@ struct CommitPlan {
 
   private mutating func fail(_ error: any Error) {
     if failure == nil { failure = error }
+  }
+
+  /// Adds a write that could not be applied to the net effect on its document.
+  private mutating func addUnapplied(_ write: Write) {
+    if let position = positions[write.document.path] {
+      documents[position].add(write)
+    } else {
+      unreadable = write.document
+    }
   }
 
   /// Throws the first failure of `apply`, or an invalid result of an earlier write.
@@ -194,7 +207,6 @@ struct CommitPlan {
     if let position = positions[name.path] { return position }
     let key = FirestoreKeyLayout.document(name.path)
     let row = try view.get(key)
-    try costBudget.charge(bytes: row?.value.count ?? 0)
     let before = try row.map { try DocumentRow.decode($0.value, name).decodedOnce() }
     let fields = try before?.fields()
     documents.append(
@@ -202,6 +214,8 @@ struct CommitPlan {
         name: name, key: key, before: before, fieldsBefore: fields, fields: fields,
         createTime: before?.createTime, updateTime: before?.updateTime))
     positions[name.path] = documents.count - 1
+    // The document is charged after it was added, so that the policy decides about it even if the charge fails.
+    try costBudget.charge(bytes: row?.value.count ?? 0)
     return documents.count - 1
   }
 
@@ -215,14 +229,15 @@ struct CommitPlan {
 
   /// The net effect of the commit on each document, for the access policy.
   var netWrites: [DocumentWrite] {
-    documents.flatMap { document -> [DocumentWrite] in
+    let unreadable = unreadable.map { [DocumentWrite($0, .update)] } ?? []
+    return documents.flatMap { document -> [DocumentWrite] in
       var writes: [DocumentWrite] = []
       if document.isVerified { writes.append(DocumentWrite(document.name, .verify)) }
       if let kind = document.netKind {
         writes.append(DocumentWrite(document.name, kind, isConditional: document.isConditional))
       }
       return writes
-    }
+    } + unreadable
   }
 
   /// The documents before and after the commit, for the access policy.

@@ -103,6 +103,8 @@ extension FirestoreDatabase {
     var reads: ReadSet?
     /// The locking transaction that commits, whose own locks do not block it. Nil for other commits.
     var owner: LockTable.Owner?
+    /// Whether the access policy decides about the commit.
+    var needsDecisions = false
     /// Whether a conflict was found. The commit is then only decided, so that a denied caller does not learn of it.
     var isConflicting = false
     /// When the wait for locks times out; nil before the first wait.
@@ -146,7 +148,9 @@ extension FirestoreDatabase {
     attempt(
       Attempt(
         call: call, writer: makeWriter(), reads: hasReads ? reads : nil,
-        owner: transaction.mode == .optimistic ? nil : transaction.owner, plan: plan, completion: completion))
+        owner: transaction.mode == .optimistic ? nil : transaction.owner,
+        needsDecisions: !policies.current.allowsEverything(caller.acting(in: name.project)), plan: plan,
+        completion: completion))
   }
 
   /// Commits a transaction without writes. Its commit time is the snapshot that it read or, if locks keep its
@@ -203,9 +207,10 @@ extension FirestoreDatabase {
         attempt.completion(
           .success(CommitResponse(writeResults: committed.result, commitTime: committed.version.timestamp)))
       case .failure(let blocked as Blocked): self.wait(for: blocked.footprint, attempt)
-      case .failure(let error as StoreError) where error.code == .conflict && attempt.reads != nil:
+      case .failure(let error as StoreError) where error.code == .conflict && attempt.needsDecisions:
         var decided = attempt
         decided.reads = nil
+        decided.needsDecisions = false
         decided.isConflicting = true
         self.attempt(decided)
       case .failure(let error): attempt.completion(.failure(FirestoreError(error)))

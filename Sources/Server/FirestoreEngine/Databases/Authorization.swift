@@ -73,12 +73,12 @@ extension FirestoreDatabase {
     return error.code == .permissionDenied || error.code == .unauthenticated
   }
 
-  /// Decides a read on the newest state, before it locks or reads a past version. Does nothing for reads of the newest
-  /// state without locks, which the read itself decides.
+  /// Decides operations on the newest state, each in a read.
   /// - Throws: the policy's denial.
-  func authoriseNow(_ authorised: AuthorizedOperation, _ session: ReadSession) async throws {
-    guard session.locks != nil || session.version != nil, !authorised.isAllowed else { return }
-    try await rows.read(at: nil) { view in _ = try self.authorise(authorised, in: view) }
+  func authoriseNow(_ operations: [AuthorizedOperation]) async throws {
+    for operation in operations where !operation.isAllowed {
+      try await rows.read(at: nil) { view in _ = try self.authorise(operation, in: view) }
+    }
   }
 }
 

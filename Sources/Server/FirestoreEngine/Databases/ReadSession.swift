@@ -16,6 +16,8 @@ struct ReadSession: Sendable {
   var transaction: OpenTransaction?
   /// The token of the transaction that this read began.
   var newToken: [UInt8]?
+  /// Whether this read has acquired locks.
+  var hasLocked = false
 
   /// Whether reads are recorded, to be validated at the transaction's commit.
   var keepsReads: Bool {
@@ -34,24 +36,38 @@ struct ReadSession: Sendable {
 
 extension FirestoreDatabase {
   /// Begins a read: determines the version that it reads, and its transaction.
+  ///
+  /// If the read locks or reads a fixed version, first decides the operations on the newest state, before locks and before
+  /// everything that depends on stored versions.
+  /// - Parameter operations: the operations that the read performs.
   /// - Throws: INVALID_ARGUMENT or ABORTED for a token that the caller does not own or whose
-  ///   transaction has ended, PERMISSION_DENIED if the caller may not begin the requested transaction.
-  func beginRead(_ consistency: ReadConsistency, as caller: Principal) async throws -> ReadSession {
+  ///   transaction has ended, the policy's denial of the operations or of the requested transaction.
+  func beginRead(
+    _ consistency: ReadConsistency, _ operations: [AuthorizedOperation], as caller: Principal
+  ) async throws -> ReadSession {
+    var session = ReadSession()
     switch consistency {
     case .latest:
       _ = await recentVersion()
-      return ReadSession()
-    case .readTime(let time): return ReadSession(version: try await version(at: time))
-    case .transaction(let token):
-      let session = session(try transactions.beginRequest(token, toCommit: false, as: caller))
-      if session.version == nil { _ = await recentVersion() }
       return session
+    case .readTime(let time):
+      try await authoriseNow(operations)
+      return ReadSession(version: try await version(at: time))
+    case .transaction(let token):
+      session = self.session(try transactions.beginRequest(token, toCommit: false, as: caller))
+      if session.version == nil { _ = await recentVersion() }
     case .newTransaction(let options):
       let token = try await begin(options, as: caller)
-      var session = session(try transactions.beginRequest(token, toCommit: false, as: caller))
+      session = self.session(try transactions.beginRequest(token, toCommit: false, as: caller))
       session.newToken = token
-      return session
     }
+    do {
+      if session.locks != nil || session.version != nil { try await authoriseNow(operations) }
+    } catch {
+      failRead(session, error)
+      throw error
+    }
+    return session
   }
 
   private func session(_ transaction: OpenTransaction) -> ReadSession {
@@ -122,7 +138,9 @@ extension FirestoreDatabase {
         yieldsToWrites: yieldsToWrites)
     }
     if outcome == .cancelled { throw CancellationError() }
-    if outcome != .granted {
+    if outcome == .granted {
+      session.hasLocked = true
+    } else {
       transactions.markAborted(owner)
       locks.release(owner)
     }
@@ -173,11 +191,11 @@ extension FirestoreDatabase {
   }
 
   /// Ends a failed read. If the read began its transaction, the transaction ends too, since the client never
-  /// receives its token. If the read was denied, its transaction loses its locks, so that a denied read delays no other
-  /// request.
+  /// receives its token. If the read was denied under its locks, its transaction loses all locks, so that a denied read
+  /// delays no other request.
   func failRead(_ session: ReadSession, _ error: any Error) {
     endRead(session)
-    if session.locks != nil, let owner = session.transaction?.owner, FirestoreDatabase.isDenial(error) {
+    if session.hasLocked, let owner = session.transaction?.owner, FirestoreDatabase.isDenial(error) {
       transactions.markAborted(owner)
       locks.release(owner)
     }

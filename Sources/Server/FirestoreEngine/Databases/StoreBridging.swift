@@ -20,7 +20,7 @@ extension FirestoreError {
     case .versionTooOld: self = .failedPrecondition("The requested snapshot version is too old.")
     case .versionInFuture: self = .invalidArgument("The requested 'read_time' cannot be in the future.")
     case .limitExceeded: self = .invalidArgument(error.message)
-    case .unavailable, .locked: self = .unavailable(error.message)
+    case .unavailable, .locked, .clockAhead: self = .unavailable(error.message)
     case .corrupted: self = FirestoreError(.dataLoss, error.message)
     }
   }

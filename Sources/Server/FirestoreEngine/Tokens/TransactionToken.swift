@@ -15,7 +15,7 @@ struct TransactionToken: Equatable {
   var epoch: UInt64
   /// The transaction's id.
   var id: UInt64
-  /// Hashes of the database's project and id, which tell apart tokens of other databases.
+  /// Hashes of the database's project and id, by which tokens of other databases are recognized.
   var project: UInt32
   var database: UInt32
 

@@ -14,14 +14,18 @@ struct RealtimeAssembly: Sendable {
   /// The protocols of its port.
   let protocols: PortProtocols
 
-  init(_ configuration: HearthConfiguration, store: any OrderedStore, limits: PortLimits, log: Logger) {
+  /// - Parameter verifier: verifies the credentials of callers; nil for an emulator, which trusts them.
+  init(
+    _ configuration: HearthConfiguration, store: any OrderedStore, verifier: (any CredentialVerifier)?,
+    limits: PortLimits, log: Logger
+  ) {
     let policy: any AccessPolicy<RealtimeAccess> = configuration.emulator ? OpenPolicy() : LockedPolicy()
     engine = RealtimeEngine(
       store: store, policies: PolicyDirectory(default: policy),
       project: { [project = configuration.project] in Self.project(of: $0, default: project) },
       limits: configuration.limits.realtime, report: { log.error("\($0)") })
     let endpoint = RealtimeEndpoint(
-      engine: engine, authentication: configuration.emulator ? .emulator : .refuseAll,
+      engine: engine, authentication: verifier.map { .verifying($0) } ?? .emulator,
       defaultNamespace: "\(configuration.project)-default-rtdb",
       limits: RealtimeEndpointLimits(data: configuration.limits.realtime), log: log)
     protocols = endpoint.protocols(limits)

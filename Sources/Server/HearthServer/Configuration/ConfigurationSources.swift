@@ -19,12 +19,20 @@ public struct ServeFlags: Sendable {
   public var databasePort: Int?
   /// `--auth-port`.
   public var authPort: Int?
+  /// `--auth-config`.
+  public var authConfig: String?
   /// `--hub-port`.
   public var hubPort: Int?
   /// `--emulator`.
   public var emulator = false
   /// `--allow-remote-emulator`.
   public var allowRemoteEmulator = false
+  /// `--accept-clock`.
+  public var acceptClock = false
+  /// `--allow-host`, once for each name.
+  public var allowedHosts: [String] = []
+  /// `--allow-origin`, once for each origin.
+  public var allowedOrigins: [String] = []
   /// `--import`.
   public var importedDirectory: String?
   /// `--export-on-exit`.
@@ -77,6 +85,9 @@ extension HearthConfiguration {
     let authPort = authFlag ?? authVariable ?? file.auth.port
     configuration.auth = Address(host: host ?? file.auth.host ?? "127.0.0.1", port: authPort ?? 9099)
     configuration.authPortIsFixed = authPort != nil
+    if let path = flags.authConfig ?? variables.value("HEARTH_AUTH_CONFIG") {
+      configuration.authSettings = try authSettings(path, readFile)
+    }
     let emulator = try variables.flag("HEARTH_EMULATOR")
     let hubFlag = try port(flags.hubPort, "--hub-port")
     let hubVariable = try variables.port("HEARTH_HUB_PORT")
@@ -90,6 +101,10 @@ extension HearthConfiguration {
     let allowRemote = try variables.flag("HEARTH_ALLOW_REMOTE_EMULATOR")
     configuration.emulator = flags.emulator || emulator
     configuration.allowRemoteEmulator = flags.allowRemoteEmulator || allowRemote
+    let acceptClock = try variables.flag("HEARTH_ACCEPT_CLOCK")
+    configuration.acceptsClock = flags.acceptClock || acceptClock
+    configuration.allowedHosts = flags.allowedHosts + variables.list("HEARTH_ALLOW_HOST")
+    configuration.allowedOrigins = flags.allowedOrigins + variables.list("HEARTH_ALLOW_ORIGIN")
     configuration.exportOnExit = flags.exportOnExit ?? variables.value("HEARTH_EXPORT_ON_EXIT")
     configuration.importedDirectory = flags.importedDirectory ?? variables.value("HEARTH_IMPORT")
     configuration.tls = try tls(
@@ -126,6 +141,21 @@ extension HearthConfiguration {
       return FirebaseJSON()
     }
     return try FirebaseJSON(bytes, path: path)
+  }
+
+  private static func authSettings(
+    _ path: String, _ readFile: (String) throws -> [UInt8]?
+  ) throws(HearthError) -> AuthJSON {
+    let bytes: [UInt8]?
+    do {
+      bytes = try readFile(path)
+    } catch {
+      throw HearthError("The file \(path) cannot be read: \(error) (--auth-config)")
+    }
+    guard let bytes else {
+      throw HearthError("The file \(path) does not exist (--auth-config, or HEARTH_AUTH_CONFIG).")
+    }
+    return try AuthJSON(bytes, path: path)
   }
 
   private static func limits(
@@ -194,6 +224,11 @@ extension HearthConfiguration {
 
     func value(_ name: String) -> String? {
       values[name].flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// The parts of a value that commas separate.
+    func list(_ name: String) -> [String] {
+      value(name)?.split(separator: ",").map { $0.filter { $0 != " " } }.filter { !$0.isEmpty } ?? []
     }
 
     func flag(_ name: String) throws(HearthError) -> Bool {

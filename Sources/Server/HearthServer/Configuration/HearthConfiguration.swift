@@ -81,6 +81,8 @@ public struct HearthConfiguration: Sendable {
   public var auth: Address?
   /// Whether the start fails if the auth port is in use. Otherwise it then uses any free port.
   public var authPortIsFixed = false
+  /// How a production server sends codes, and which identity providers it accepts.
+  var authSettings = AuthJSON()
   /// The address of the emulator hub; nil for none.
   public var hub: Address?
   /// Whether the start fails if the hub's port is in use. Otherwise the hub then uses any free port.
@@ -90,6 +92,13 @@ public struct HearthConfiguration: Sendable {
   public var emulator = false
   /// Whether an emulator may listen on addresses other than loopback.
   public var allowRemoteEmulator = false
+  /// Further host names by which clients reach an emulator. Loopback names and addresses are always served.
+  public var allowedHosts: [String] = []
+  /// Web pages of other machines that may use an emulator, as origins such as `https://editor.example`; `null` for pages
+  /// from files.
+  public var allowedOrigins: [String] = []
+  /// Whether to start although the clock is more than a year ahead of the newest stored version.
+  public var acceptsClock = false
   /// The directory whose export an emulator imports before it serves; nil for none.
   public var importedDirectory: String?
   /// The directory to which an emulator exports all data when it stops; nil for none.
@@ -138,6 +147,7 @@ public struct HearthConfiguration: Sendable {
           + "\(firestore.port) on \(firestore.host). Each needs its own: change one of the two, or give 0 for any free one. "
           + "Both may also come from HEARTH_FIRESTORE_PORT, HEARTH_DATABASE_PORT and firebase.json.")
     }
+    try validateOrigins()
     guard emulator, !allowRemoteEmulator else { return }
     let hosts = [
       firestore.host, database?.host ?? firestore.host, auth?.host ?? firestore.host,

@@ -12,6 +12,7 @@
 //   'k' tenant, passkey credential ID         localId
 //   'o' tenant, code                          an out-of-band code, as JSON
 //   's' tenant, session                       a verification of a phone number, as JSON
+//   'r' tenant, localId                       a revocation of tokens, as JSON; localId is empty for the whole tenant
 //   'c'                                       the settings of the project, as JSON
 //   't' tenant                                the settings of the tenant, as JSON
 //   'y' key ID                                a signing key, as JSON
@@ -34,6 +35,7 @@ enum IdentityKeyLayout {
     case passkey = 0x6B
     case code = 0x6F
     case phoneSession = 0x73
+    case revocation = 0x72
     case settings = 0x63
     case tenant = 0x74
     case signingKey = 0x79

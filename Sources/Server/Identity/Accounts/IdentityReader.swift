@@ -150,6 +150,16 @@ package struct IdentityReader {
 
   // MARK: Rows
 
+  /// The stored revocations with their accounts.
+  func revocations() throws -> [(tenant: String, localID: String, revocation: Revocation)] {
+    try objects(IdentityKeyLayout.key(.revocation)).map { object in
+      (
+        object["tenant"]?.string ?? "", object["localId"]?.string ?? "",
+        try Revocation(storedForm: object)
+      )
+    }
+  }
+
   /// The secret of sealed tokens; nil before its first use.
   func sealKey() throws -> [UInt8]? {
     guard let row = try view.get(IdentityKeyLayout.key(.secret)) else { return nil }

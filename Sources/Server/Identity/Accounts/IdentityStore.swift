@@ -31,6 +31,15 @@ package final class IdentityStore: Sendable {
     }
   }
 
+  /// The name of the server's own database, which has no project.
+  private static let serverName = "identity-server"
+
+  /// Opens the database of the server's own keys and service accounts.
+  func server() async throws -> IdentityDatabase {
+    let rows = try await store.database(named: Self.serverName, history: .activeReadersOnly)
+    return IdentityDatabase("", rows, events)
+  }
+
   /// Whether a project has an identity database.
   package func projectExists(_ id: String) async throws -> Bool {
     try await store.databaseExists(named: Self.catalogue + id)

@@ -33,7 +33,7 @@ package final class IdentityTransaction {
     try writer.set(key, JSONValue.object(account.storedForm).json())
     guard let old else { return }
     if account.isDisabled != old.isDisabled || account.validSince != old.validSince {
-      record(account.isDisabled ? .disabled : .changed(validSince: account.validSince), account)
+      try record(account.isDisabled ? .disabled : .changed(validSince: account.validSince), account)
     }
   }
 
@@ -41,7 +41,7 @@ package final class IdentityTransaction {
   package func remove(_ account: Account) throws {
     for key in Self.indexKeys(account) { try writer.clear(key) }
     try writer.clear(IdentityKeyLayout.key(.account, account.tenantID ?? "", account.localID))
-    record(.deleted, account)
+    try record(.deleted, account)
   }
 
   /// Removes all accounts of the project itself or of a tenant.
@@ -49,11 +49,41 @@ package final class IdentityTransaction {
     for kind in IdentityKeyLayout.accountKinds {
       try writer.clear(KeyRange(prefix: IdentityKeyLayout.key(kind, tenant ?? "")))
     }
-    events.append(AccountEvent(tenantID: tenant, localID: nil, change: .deleted))
+    try record(AccountEvent(tenantID: tenant, localID: nil, change: .deleted))
   }
 
-  private func record(_ change: AccountEvent.Change, _ account: Account) {
-    events.append(AccountEvent(tenantID: account.tenantID, localID: account.localID, change: change))
+  private func record(_ change: AccountEvent.Change, _ account: Account) throws {
+    try record(AccountEvent(tenantID: account.tenantID, localID: account.localID, change: change))
+  }
+
+  /// Stores the revocation of an event, and publishes the event after the commit.
+  private func record(_ event: AccountEvent) throws {
+    let key = IdentityKeyLayout.key(.revocation, event.tenantID ?? "", event.localID ?? "")
+    let old = try reader.object(key).map { try Revocation(storedForm: $0) }
+    let now = Int64(clamping: writer.commitVersion.microseconds / 1_000_000)
+    var row = event.revocation(after: old, at: now).storedForm
+    row["tenant"] = .string(event.tenantID ?? "")
+    row["localId"] = .string(event.localID ?? "")
+    try set(key, row)
+    events.append(event)
+    try removeExpiredRevocations(after: key, at: now)
+  }
+
+  /// Removes a few revocations whose tokens have expired, so that their number stays bounded. The IDs of accounts are
+  /// random, so the scans from the changed account reach all rows in time.
+  private func removeExpiredRevocations(after key: Key, at now: Int64) throws {
+    var range = KeyRange(prefix: IdentityKeyLayout.key(.revocation))
+    range.start = key
+    var expired: [Key] = []
+    var visited = 0
+    try reader.view.scan(range, reverse: false) { key, value, writtenAt in
+      visited += 1
+      if Int64(clamping: writtenAt.microseconds / 1_000_000) < now - RevocationList.retentionSeconds {
+        expired.append(Array(key))
+      }
+      return visited < 64
+    }
+    for key in expired { try writer.clear(key) }
   }
 
   private static func indexKeys(_ account: Account) -> [Key] {

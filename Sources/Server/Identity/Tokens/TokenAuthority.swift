@@ -12,6 +12,8 @@ package protocol TokenAuthority: Sendable {
   /// Reads a custom token, and returns its claims.
   /// - Throws: `INVALID_CUSTOM_TOKEN`.
   func readCustomToken(_ text: String, project: String) async throws -> JSONObject
+  /// The keys by which others can verify the tokens; empty for unsigned tokens.
+  var publishedKeys: [SigningKey] { get }
   /// Authenticates an `authorization` header's bearer token as an administrator of a project.
   /// - Throws: UNAUTHENTICATED or PERMISSION_DENIED.
   func authenticateAdministrator(bearer token: String, project: String?) async throws
@@ -25,6 +27,8 @@ package struct EmulatorTokenAuthority: TokenAuthority {
 
   /// Creates the authority of an emulator.
   package init() {}
+
+  package var publishedKeys: [SigningKey] { [] }
 
   package func encode(_ claims: JSONObject) async throws -> String { JSONWebToken.unsigned(claims) }
 

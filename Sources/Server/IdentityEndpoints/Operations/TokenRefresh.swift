@@ -54,13 +54,3 @@ extension IdentityCall {
   private static let minimumCookieSeconds: Int64 = 300
   private static let maximumCookieSeconds: Int64 = 14 * 86_400
 }
-
-/// The number of a project, which some responses contain in place of its ID.
-package enum ProjectNumber {
-  /// A number of 12 digits that the ID determines (FNV-1a).
-  package static func of(_ project: String) -> String {
-    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-    for byte in project.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-    return String(100_000_000_000 + hash % 900_000_000_000)
-  }
-}

@@ -5,7 +5,7 @@
 import Foundation
 import NIOConcurrencyHelpers
 package import NIOCore
-import NIOHTTP1
+package import NIOHTTP1
 import NIOPosix
 import NIOSSL
 
@@ -45,8 +45,16 @@ package final class OutboundHTTP: Sendable {
     try await send(.GET, address, nil, seconds)
   }
 
+  /// Sends a request to a server that listens on a socket in the file system.
+  /// - Parameter seconds: the time within which the response must be complete.
+  package func send(
+    _ method: HTTPMethod, path: String, body: [UInt8]?, socket: String, seconds: Int64
+  ) async throws -> Response {
+    try await send(method, "http://localhost" + path, body, seconds, socket: socket)
+  }
+
   private func send(
-    _ method: HTTPMethod, _ address: String, _ body: [UInt8]?, _ seconds: Int64
+    _ method: HTTPMethod, _ address: String, _ body: [UInt8]?, _ seconds: Int64, socket: String? = nil
   ) async throws -> Response {
     guard let url = URLComponents(string: address), let host = url.host, !host.isEmpty,
       url.scheme == "http" || url.scheme == "https"
@@ -81,7 +89,11 @@ package final class OutboundHTTP: Sendable {
         }
       }
     do {
-      let channel = try await bootstrap.connect(host: bare, port: port).get()
+      let connection =
+        if let socket { bootstrap.connect(unixDomainSocketPath: socket) } else {
+          bootstrap.connect(host: bare, port: port)
+        }
+      let channel = try await connection.get()
       channel.write(HTTPClientRequestPart.head(request), promise: nil)
       if let body {
         channel.write(HTTPClientRequestPart.body(.byteBuffer(ByteBuffer(bytes: body))), promise: nil)

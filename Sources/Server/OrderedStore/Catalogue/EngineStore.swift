@@ -51,6 +51,12 @@ package final class EngineStore: OrderedStore {
       try engine.commit(batch)
     }
     let now = options.clock.now()
+    if let lead = options.maximumClockLead, bootVersion > .zero, now > bootVersion.microseconds &+ lead {
+      let days = (now - bootVersion.microseconds) / 86_400_000_000
+      throw StoreError(
+        .clockAhead,
+        "the clock is \(days) days ahead of the newest stored version, \(bootVersion) µs since 1970")
+    }
     if now + CommitPipeline.ceilingLead * 2 < bootVersion.microseconds {
       options.report(
         "the clock was set back: it reads \(now) µs, below version \(bootVersion), which may have been assigned; "

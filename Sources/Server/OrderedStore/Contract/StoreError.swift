@@ -14,6 +14,8 @@ public struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     case unavailable
     /// Another process has locked the data directory.
     case locked
+    /// The clock is too far ahead of the stored versions.
+    case clockAhead
     /// The data on disk does not have this store's format.
     case corrupted
   }

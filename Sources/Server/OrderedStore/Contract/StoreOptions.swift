@@ -26,6 +26,10 @@ public struct StoreClock: Sendable {
 public struct StoreOptions: Sendable {
   /// The clock from which versions are derived.
   public var clock: StoreClock
+  /// The maximum time by which the clock may be ahead of the newest stored version when a store opens, in microseconds; nil
+  /// for any. Versions never decrease, so a single start with a clock in the far future would determine the versions and
+  /// server timestamps of a database for good.
+  public var maximumClockLead: UInt64?
   /// Milliseconds between two passes of the trimmer, which deletes rows below the history window; 0 for no passes.
   public var trimmingIntervalMilliseconds: Int
   /// Reports events for the operator, such as a clock set back or a failed write. Called from any thread; must be quick.

@@ -135,6 +135,11 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     self.head = head
     body = ByteBuffer()
     state.beginRequest()
+    // RFC 9112, section 3.2: a request without a Host, or with several, must be rejected.
+    if head.version == .http1_1, !isHTTP2, head.headers[canonicalForm: "host"].count != 1 {
+      return reject(.malformed("A request of HTTP/1.1 must have exactly one Host header."))
+    }
+    if let refusal = connection.port.origins.refusal(of: head) { return reject(.forbidden(refusal)) }
     plan = connection.service.receiveBody(of: head, connection.port)
     if case .reject(let response) = plan { return respond(response) }
     let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0

@@ -49,6 +49,8 @@ package enum HTTPBodyPlan {
 package enum HTTPRequestFailure: Error {
   /// The bytes are not an HTTP request, or the target cannot be decoded.
   case malformed(String)
+  /// The port does not serve the request's host or the web page that sent it. The text names both.
+  case forbidden(String)
   /// The body did not arrive within its deadline.
   case bodyTimeout
   /// The body exceeds its limit. `bytes` is the announced length, if any.

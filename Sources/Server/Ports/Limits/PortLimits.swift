@@ -31,6 +31,8 @@ package struct PortLimits: Sendable {
   package var allowanceBytes = 64 << 10
   /// Maximum bytes read from one connection per tick of its event loop.
   package var maximumReadBytes = 16 << 10
+  /// The hosts and web pages whose requests the port serves.
+  package var origins = RequestOriginPolicy.any
   /// The limits of HTTP/2 connections.
   package var http2 = HTTP2Limits()
 

@@ -165,7 +165,7 @@ struct RESTRequest: Sendable {
     guard let text = target["auth_variable_override"] else { return nil }
     guard let variable = try? JSONValue(json: Array(text.utf8)),
       let override = RealtimeAuthentication.Override(variable)
-    else { throw RealtimeError(.failure, "auth_variable_override must be a JSON object or null") }
+    else { throw RealtimeError(.failure, "auth_variable_override must be valid JSON: an object or null") }
     return override
   }
 

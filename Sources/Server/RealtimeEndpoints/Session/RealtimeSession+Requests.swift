@@ -133,7 +133,7 @@ extension RealtimeAuthentication.Override {
   fileprivate init(_ override: AuthenticateRequest.Override) {
     switch override {
     case .nobody: self = .nobody
-    // A value that is no object identifies nobody.
+    // A value other than an object identifies nobody.
     case .variable(let value): self = Self(value) ?? .nobody
     }
   }

@@ -24,6 +24,7 @@ struct AuthorizationHandler: BatchHandler {
   /// - Throws: ``RealtimeError`` with status `permission_denied`; errors of the store.
   func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Principal) throws {
     try checkKeys(of: path)
+    if allowsEverything(caller) { return }
     try allow(.read(path, query), caller) { TreeAccessView(tree, now: now) }
   }
 
@@ -32,6 +33,7 @@ struct AuthorizationHandler: BatchHandler {
   /// - Throws: ``RealtimeError`` with status `permission_denied`; errors of the store.
   func mayListen(_ path: Path, _ query: QuerySpec, _ caller: Principal) throws -> ListenPermission {
     try checkKeys(of: path)
+    if allowsEverything(caller) { return ListenPermission() }
     var view: TreeAccessView?
     let decision = try allow(.listen(path, query), caller) {
       let made = TreeAccessView(tree, now: now, recordsObservations: true)
@@ -39,8 +41,9 @@ struct AuthorizationHandler: BatchHandler {
       return made
     }
     var observations = view?.observations ?? []
-    // Paths that the policy names are followed in every respect.
-    for path in decision.dependencies {
+    // Paths that the policy names without having read them are followed in every respect.
+    let read = Set(observations.map(\.path))
+    for path in decision.dependencies where !read.contains(path) {
       for fact in [TreeFact.content, .priority, .childKeys(after: nil, limit: 1)] {
         observations.append(.init(path: path, fact: fact, answer: try tree.answer(to: fact, at: path)))
       }
@@ -71,6 +74,9 @@ struct AuthorizationHandler: BatchHandler {
       guard ChildKey.isValid(key.text) || key.isPriority else { throw RealtimeError.invalidPath }
     }
   }
+
+  /// Whether a caller may perform every operation, so that an operation need not be prepared for a decision.
+  func allowsEverything(_ caller: Principal) -> Bool { batch.policy.allowsEverything(caller) }
 
   @discardableResult
   private func allow(
@@ -121,10 +127,20 @@ struct AuthorizationHandler: BatchHandler {
   /// the tree, and before its delivery.
   ///
   /// - Parameter changes: in ascending order of paths, none inside another.
-  func follow(_ changes: [OpenListens.Change]) throws {
+  func follow(_ changes: @autoclosure () -> [OpenListens.Change]) throws {
+    guard listens.needsDecisions else { return }
+    let changes = changes()
     try listens.follow(changes) { try tree.answer(to: $0, at: $1) }
-    let matching = listens.undecided(matching: changes.map(\.path), includesTimeDependent: true)
-    for listen in matching { try decide(listen) }
+    try settle(matching: changes.map(\.path))
+  }
+
+  /// Decides the listens at, above and below some paths whose decisions are not certain. Called before anything is delivered
+  /// to them.
+  ///
+  /// - Parameter paths: in ascending order, none inside another.
+  func settle(matching paths: [Path]) throws {
+    guard listens.needsDecisions else { return }
+    for listen in listens.undecided(matching: paths, includesTimeDependent: true) { try decide(listen) }
   }
 
   /// Decides some undecided listens.

@@ -35,7 +35,7 @@ final class OpenListen {
   }
 }
 
-/// What the permission of a listen depends on.
+/// The facts and the time that the permission of a listen depends on.
 struct ListenPermission {
   var observations: [TreeObservation] = []
   var dependsOnTime = false

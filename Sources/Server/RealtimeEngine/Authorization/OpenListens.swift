@@ -29,6 +29,9 @@ final class OpenListens: @unchecked Sendable {
   /// Listens that became undecided in the current round.
   private var invalidated: [OpenListen] = []
 
+  /// Whether a write may have to decide listens: some are undecided, or a decision depends on stored data or the time.
+  var needsDecisions: Bool { undecidedCount > 0 || factCount > 0 || timeDependentCount > 0 }
+
   /// Number of open listens.
   var count: Int { all.count }
 

@@ -23,7 +23,7 @@ final class TreeAccessView: TreeView {
   private let changesPriorities: Bool
   /// The kinds of locations above changes, after the write.
   private var knownAbove: [Path: Node.Content] = [:]
-  /// What the policy has read so far, for decisions about listens.
+  /// The answers that the policy has read so far, for decisions about listens.
   private(set) var observations: [TreeObservation] = []
   private let records: Bool
 
@@ -192,7 +192,7 @@ final class TreeAccessView: TreeView {
     return try hasValue(KeyRange(start: start, end: end))
   }
 
-  /// Whether a range has a row that is not a priority. A priority row exists only with a row of a value beside it.
+  /// Whether a range has a row that is not a priority. A priority row exists only together with a row of a value.
   private func hasValue(_ range: KeyRange) throws -> Bool {
     var found = false
     try tree.view.scan(range, reverse: false) { key, _, _ in

@@ -21,7 +21,11 @@ struct ListenHandler: BatchHandler {
       throw RealtimeError(
         .failure, "too many listens: a connection may hold \(limits.listensPerConnection)")
     }
-    if !listen.isDefault { try checkOrderLimit(listen) }
+    if !listen.isDefault {
+      try checkOrderLimit(listen)
+      // The fan-out stage may deliver to other listens of the location when this one starts.
+      try batch.authorization.settle(matching: [listen.path])
+    }
     if let shown = try batch.rowWindows.start(listen, for: operation) {
       change(connection, listen: name, to: OpenListen(connection, name, listen.query), permission)
       return batch.add(

@@ -203,6 +203,7 @@ struct RowWindowHandler: BatchHandler {
     guard executor.windows[path]?.isReadingFullValue == true else { return }
     do {
       let value = try batch.reads.value(at: path, for: operation)
+      try batch.authorization.settle(matching: [path])
       executor.windows.remove(path, journal)
       batch.add(.fullValue(path, value.node))
     } catch let error as RealtimeError {

@@ -29,6 +29,12 @@ public enum FilterTerm: Hashable, Sendable {
 }
 
 extension Filter {
+  /// Whether an OR without filters is part of the filter. No document could match it.
+  var hasEmptyDisjunction: Bool {
+    guard case .composite(let op, let parts) = self else { return false }
+    return (op == .or && parts.isEmpty) || parts.contains(where: \.hasEmptyDisjunction)
+  }
+
   /// The number of alternatives, saturating.
   public var disjunctionCount: Int {
     switch self {

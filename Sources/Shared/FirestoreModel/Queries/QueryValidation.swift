@@ -70,6 +70,9 @@ extension Query {
     _ leaves: [Filter], _ limits: FirestoreLimits
   ) throws(FirestoreError) {
     guard let filter = structured.filter else { return }
+    if filter.hasEmptyDisjunction {
+      throw .invalidArgument("A composite filter with the operator OR must have at least one filter.")
+    }
     var operators: [FieldFilter.Operator] = []
     var negations = 0
     for leaf in leaves {

@@ -132,8 +132,9 @@ enum ResponseEncoding {
 
   /// Encodes a page of RunQuery.
   ///
-  /// Separate messages contain the token of a transaction that the call began, the number of skipped results, and, as
-  /// the last message, the explanation. A query without results yields one message with the read time.
+  /// Separate messages contain the token of a transaction that the call began and the number of skipped results. The
+  /// last document's message also contains the explanation, where official clients expect it. A query without results
+  /// yields one message with the read time.
   static func query(_ page: QueryPage) throws -> ByteBuffer {
     var buffer = ByteBuffer()
     if let token = page.transaction {
@@ -148,13 +149,16 @@ enum ResponseEncoding {
     if page.documents.isEmpty, page.skippedResults == 0, page.isLast, page.explanation == nil {
       try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in buffer.writeField(3, page.readTime) }
     }
-    for document in page.documents {
+    for (index, document) in page.documents.enumerated() {
       try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in
         buffer.writeField(1, document.encoded)
         buffer.writeField(3, page.readTime)
+        if index == page.documents.count - 1, let explanation = page.explanation {
+          buffer.writeExplanation(11, explanation)
+        }
       }
     }
-    if let explanation = page.explanation {
+    if page.documents.isEmpty, let explanation = page.explanation {
       try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in
         if explanation.statistics != nil { buffer.writeField(3, page.readTime) }
         buffer.writeExplanation(11, explanation)

@@ -12,9 +12,8 @@ extension FirestoreDatabase {
     explain: ExplainMode = .none, as caller: Principal, deliver: (QueryPage) async throws -> Void
   ) async throws {
     let authorised = pin(caller, operation)
-    var session = try await beginRead(consistency, as: caller)
+    var session = try await beginRead(consistency, [authorised], as: caller)
     do {
-      try await authoriseNow(authorised, session)
       try await requireIndex(for: query, session, authorised)
       if explain != .none { try await authoriseExplanation(of: query, session, authorised) }
       let read: QueryReads

@@ -39,14 +39,14 @@ extension FirestoreDatabase {
     var query = Query(parent: request.parent, StructuredQuery(from: from, orderBy: orders, limit: size + 1))
     let owner = TokenOwner(caller, in: name)
     let authorised = pin(caller, .list(ListedQuery(request.query(from, orders))))
-    var session = try await beginRead(request.consistency, as: caller)
+    var session = try await beginRead(request.consistency, [authorised], as: caller)
     do {
-      if request.pageToken.isEmpty {
-        try await authoriseNow(authorised, session)
-      } else {
+      if !request.pageToken.isEmpty {
         let token = try PageToken(request.pageToken, of: request.binding, signer, for: owner)
-        if session.transaction == nil, session.version == nil { session.version = token.version }
-        try await authoriseNow(authorised, session)
+        if session.transaction == nil, session.version == nil {
+          session.version = token.version
+          try await authoriseNow([authorised])
+        }
         query.structured.startAt = try await cursor(after: token, query, session, authorised)
       }
       let prepared = try PreparedQuery(query, options.limits.data)
@@ -121,7 +121,7 @@ extension FirestoreDatabase {
     try await authoriseWithoutData(
       caller, .showMissing(request.parent, collectionID: request.collectionID))
     let owner = TokenOwner(caller, in: name)
-    var session = try await beginRead(request.consistency, as: caller)
+    var session = try await beginRead(request.consistency, [], as: caller)
     do {
       let token =
         request.pageToken.isEmpty
@@ -196,7 +196,7 @@ extension FirestoreDatabase {
   ) async throws -> ListCollectionIDsPage {
     try await authoriseWithoutData(caller, .listCollections(request.parent))
     let owner = TokenOwner(caller, in: name)
-    var session = try await beginRead(request.consistency, as: caller)
+    var session = try await beginRead(request.consistency, [], as: caller)
     defer { endRead(session) }
     var last: String?
     if !request.pageToken.isEmpty {

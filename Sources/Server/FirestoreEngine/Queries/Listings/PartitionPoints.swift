@@ -58,7 +58,7 @@ extension FirestoreDatabase {
   ) async throws -> PartitionQueryPage {
     try await authoriseWithoutData(caller, .partition(request.query))
     let owner = TokenOwner(caller, in: name)
-    var session = try await beginRead(request.consistency, as: caller)
+    var session = try await beginRead(request.consistency, [], as: caller)
     defer { endRead(session) }
     var last: ResourcePath?
     if !request.pageToken.isEmpty {

@@ -1,0 +1,126 @@
+// Open listens whose permission ends: replaced policies, expired and revoked credentials, decisions by the time.
+
+import Access
+import FirestoreModel
+import Locking
+import OrderedStore
+import Testing
+
+@testable import FirestoreEngine
+
+@Suite("Listens that lose their permission", .timeLimit(.minutes(5))) struct ListenRevocationTests {
+  private func listen(
+    _ fixture: EngineFixture, as caller: Principal, _ collection: String = "c"
+  ) async throws -> (client: WatchClient, stream: WatchStream) {
+    let client = WatchClient()
+    let stream = try await fixture.watch(client, as: caller)
+    stream.addTarget(WatchTarget(id: 2, fixture.selection(StructuredQuery(from: [.init(collection)]))))
+    try await eventually("the target is current") {
+      client.view.current == [2] && !client.view.snapshots.isEmpty
+    }
+    return (client, stream)
+  }
+
+  private func received(_ client: WatchClient) -> Set<String> {
+    var ids: Set<String> = []
+    for case .documentChange(let document, _, _) in client.view.responses { ids.insert(document.name.id) }
+    return ids
+  }
+
+  @Test(
+    "a replaced policy removes the targets that it denies, also while nothing changes, and keeps the others")
+  func replacedPolicy() async throws {
+    let fixture = try EngineFixture()
+    try await fixture.set("c/a", [:])
+    let denied = try await listen(fixture, as: .nobody)
+    let allowed = try await listen(fixture, as: .user("u"))
+    let policy = TestPolicy { principal, _, _ in
+      principal.user == nil ? .deny(reason: "nobody") : .allowed
+    }
+    fixture.engine.policies.publish(policy, for: fixture.database)
+    try await eventually("the target is removed") { denied.client.view.removed[2] != nil }
+    #expect(denied.client.view.removed[2]??.code == .permissionDenied)
+    let time = try #require(try await fixture.set("c/b", [:]).commitTime)
+    #expect(try await allowed.client.snapshot(at: time)[2]?.count == 2)
+    #expect(received(denied.client) == ["a"])
+    denied.stream.close()
+    allowed.stream.close()
+  }
+
+  @Test("a change committed after the policy was replaced reaches no denied listener, even a slow one")
+  func slowListener() async throws {
+    let fixture = try EngineFixture()
+    try await fixture.set("c/a", [:])
+    let (client, stream) = try await listen(fixture, as: .nobody)
+    client.block(true)
+    try await fixture.set("c/before", [:])
+    fixture.engine.policies.publish(TestPolicy.denying("c"), for: fixture.database)
+    for number in 0..<20 { try await fixture.set(ResourcePath(["c", "secret\(number)"]), [:]) }
+    client.block(false)
+    try await eventually("the target is removed") { client.view.removed[2] != nil }
+    #expect(!received(client).contains { $0.hasPrefix("secret") })
+    stream.close()
+  }
+
+  @Test("a stream ends with UNAUTHENTICATED when its credentials expire, also while nothing changes")
+  func idleExpiry() async throws {
+    let fixture = try EngineFixture()
+    let seconds = fixture.clock.wallTime() / 1_000_000
+    let caller = Principal(.user(User(id: "u", claims: .none)), expiry: seconds + 60)
+    let (client, _) = try await listen(fixture, as: caller)
+    let database = try await fixture.engine.database(fixture.database)
+    try await eventually("the stream ends") {
+      fixture.clock.advance(by: 1_000_000)
+      return client.view.failure != nil
+    }
+    #expect(client.view.failure?.code == .unauthenticated)
+    #expect(fixture.clock.wallTime() / 1_000_000 >= seconds + 60)
+    try await eventually("the stream is removed") { database.hub.streamCount == 0 }
+  }
+
+  @Test("a change after the credentials expired is not sent")
+  func expiryBeforeChange() async throws {
+    let fixture = try EngineFixture()
+    let seconds = fixture.clock.wallTime() / 1_000_000
+    let caller = Principal(.user(User(id: "u", claims: .none)), expiry: seconds + 2)
+    let (client, _) = try await listen(fixture, as: caller)
+    // The clock advances less than the interval of heartbeats, so only the change itself can end the stream.
+    fixture.clock.advance(by: 3_000_000)
+    try await fixture.set("c/secret", [:])
+    try await eventually("the stream ends") { client.view.failure != nil }
+    #expect(client.view.failure?.code == .unauthenticated)
+    #expect(received(client).isEmpty)
+  }
+
+  @Test("revoked credentials end their streams and no others")
+  func revoked() async throws {
+    let fixture = try EngineFixture()
+    let revoked = try await listen(fixture, as: .user("revoked"))
+    let other = try await listen(fixture, as: .user("other"))
+    fixture.engine.revokeListens { $0.user?.id == "revoked" }
+    let time = try #require(try await fixture.set("c/a", [:]).commitTime)
+    try await eventually("the stream ends") { revoked.client.view.failure?.code == .unauthenticated }
+    _ = try await other.client.snapshot(at: time)
+    #expect(received(revoked.client).isEmpty)
+    #expect(other.client.view.failure == nil)
+    other.stream.close()
+  }
+
+  @Test("a decision by the time is made again before a change is sent")
+  func timeDependence() async throws {
+    let limit = Guarded<Int64>(.max)
+    let policy = TestPolicy { _, _, view in
+      view.time.microseconds < limit.withLock { $0 } ? .allow(time: true) : .deny(reason: "too late")
+    }
+    let fixture = try EngineFixture(policy: policy)
+    let (client, stream) = try await listen(fixture, as: .nobody)
+    limit.withLock { $0 = fixture.clock.wallTime() + 1_000_000 }
+    try await fixture.set("c/a", [:])
+    try await eventually("the change arrives") { received(client) == ["a"] }
+    fixture.clock.advance(by: 2_000_000)
+    try await fixture.set("c/secret", [:])
+    try await eventually("the target is removed") { client.view.removed[2] != nil }
+    #expect(received(client) == ["a"])
+    stream.close()
+  }
+}

@@ -1,0 +1,51 @@
+// A policy whose decisions a test makes, and which counts them.
+
+import Access
+import FirestoreModel
+import Locking
+
+/// Decides by a closure.
+struct TestPolicy: AccessPolicy {
+  typealias Decide =
+    @Sendable (Principal, FirestoreOperation, any DocumentView) throws -> FirestoreDecision
+
+  private let body: Decide
+  /// The operations that the policy has decided.
+  let operations = Guarded<[FirestoreOperation]>([])
+
+  init(_ body: @escaping Decide) { self.body = body }
+
+  func decide(
+    _ principal: Principal, _ operation: FirestoreOperation, view: any DocumentView
+  ) throws -> FirestoreDecision {
+    operations.withLock { $0.append(operation) }
+    return try body(principal, operation, view)
+  }
+
+  /// Denies every operation on a collection of the root and below it, and allows all others.
+  static func denying(_ collection: String) -> TestPolicy {
+    TestPolicy { _, operation, _ in
+      operation.touches(collection) ? .deny(reason: "the collection \(collection)") : .allowed
+    }
+  }
+}
+
+extension FirestoreOperation {
+  /// Whether the operation reads or writes documents of a collection of the root or below it.
+  func touches(_ collection: String) -> Bool {
+    func isIn(_ path: ResourcePath) -> Bool { path.segments.first == collection }
+    func isIn(_ query: Query) -> Bool {
+      if !query.parent.path.isEmpty { return isIn(query.parent.path) }
+      // A query of a group, or of all collections, may select documents of every collection.
+      return query.structured.from.isEmpty
+        || query.structured.from.contains { $0.allDescendants || $0.collectionID == collection }
+    }
+    switch self {
+    case .get(let names): return names.contains { isIn($0.path) }
+    case .list(let listed), .aggregate(let listed): return isIn(listed.query)
+    case .commit(let writes): return writes.contains { isIn($0.name.path) }
+    case .transaction, .batchWrite: return false
+    case .partition, .showMissing, .listCollections, .explain: return true
+    }
+  }
+}

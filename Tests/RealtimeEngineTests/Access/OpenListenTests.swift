@@ -1,0 +1,203 @@
+// Tests that open listens end when their permission does: by another policy, a change of what the decision has read, the
+// time, or the expiry of the caller. Nothing later than that change is delivered to them.
+
+import Access
+import Locking
+import OrderedStore
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Permission of open listens", .timeLimit(.minutes(10)))
+struct OpenListenTests {
+  private let clock = Guarded<Int64>(1_700_000_000_000)
+
+  private func open(_ policy: any AccessPolicy<RealtimeAccess>) async throws -> RealtimeDatabase {
+    try await RealtimeEngine(store: MemoryStore(), policy: policy, now: { [clock] in clock.withLock { $0 } })
+      .database("listens")
+  }
+
+  private func user(_ id: String, expiring seconds: Int64) -> Principal {
+    Principal(.user(User(id: id, claims: .none)), expiry: seconds)
+  }
+
+  /// Denies reads of a location by everybody.
+  private func denying(_ denied: Path) -> ClosurePolicy {
+    .when { _, operation, _ in operation.changesData || operation.paths.allSatisfy { !denied.contains($0) } }
+  }
+
+  @Test("A new policy ends the listens that it denies before a later write is delivered")
+  func policySwap() async throws {
+    let database = try await open(OpenPolicy())
+    let client = Client(database)
+    for path in ["a", "b"] as [Path] { await client.call { $0.listen(path, hash: "", request: $1) } }
+    await client.call { $0.listen("a", query: QuerySpec(limit: .first(1)), tag: 7, hash: "", request: $1) }
+    _ = await client.drain()
+    database.policies.publish(denying("a"))
+    _ = try await database.set("a/x", to: 1, as: .nobody)
+    _ = try await database.set("b/x", to: 1, as: .nobody)
+    await client.call { $0.get("b", request: $1) }
+    let received = await client.drain()
+    #expect(Set(received.prefix(2)) == ["c a permission_denied", "c a permission_denied #7"])
+    #expect(received.dropFirst(2) == ["d b/x 1", "4 ok {x:1}"])
+    database.policies.publish(OpenPolicy())
+    await client.call { $0.listen("a", hash: "", request: $1) }
+    #expect(await client.drain() == ["d a {x:1}", "5 ok"])
+    await database.shutdown()
+  }
+
+  @Test("An idle database ends denied listens without a write, also before it has rows")
+  func idle() async throws {
+    let database = try await open(OpenPolicy())
+    let client = Client(database)
+    await client.call { $0.listen("a", hash: "", request: $1) }
+    _ = await client.drain()
+    database.policies.publish(LockedPolicy())
+    while await client.received.isEmpty { await Task.yield() }
+    #expect(await client.drain() == ["c a permission_denied"])
+    #expect(!database.exists)
+    await database.shutdown()
+  }
+
+  @Test("A write that changes what a decision has read ends the listens that depended on it")
+  func dependency() async throws {
+    let policy = ClosurePolicy.when { principal, operation, view in
+      guard case .listen(let path, _) = operation, let user = principal.user else { return true }
+      if path == "open" { return try view.leaf(at: "settings/open", .before) == .bool(true) }
+      return try view.exists(at: Path("members/\(user.id)"), .before)
+    }
+    let database = try await open(policy)
+    _ = try await database.update(
+      "/", [("members/u1", true), ("members/u2", true), ("settings/open", true)], as: .administrator)
+    let (first, second) = (Client(database, as: .user("u1")), Client(database, as: .user("u2")))
+    for client in [first, second] {
+      for path in ["room", "open"] as [Path] { await client.call { $0.listen(path, hash: "", request: $1) } }
+      _ = await client.drain()
+    }
+    // One write ends the membership and changes the room. The former member does not receive the change.
+    _ = try await database.update("/", [("members/u1", .empty), ("room/x", 1)], as: .administrator)
+    await first.call { $0.get("none", request: $1) }
+    await second.call { $0.get("none", request: $1) }
+    #expect(await first.drain() == ["c room permission_denied", "3 ok null"])
+    #expect(await second.drain() == ["d room/x 1", "3 ok null"])
+    // A write that leaves the answers as they are causes no decision about a listen.
+    let count = policy.count
+    _ = try await database.set("settings/other", to: 1, as: .administrator)
+    _ = try await database.set("members/u3", to: 1, as: .administrator)
+    _ = try await database.set("settings", to: ["open": true], as: .administrator)
+    #expect(policy.count == count)
+    _ = try await database.set("settings", to: .empty, as: .administrator)
+    for client in [first, second] {
+      await client.call { $0.get("none", request: $1) }
+      #expect(await client.drain() == ["c open permission_denied", "4 ok null"])
+    }
+    await database.shutdown()
+  }
+
+  @Test("A decision that read the time is made again before each push")
+  func time() async throws {
+    let clock = clock
+    let policy = ClosurePolicy { _, operation, view in
+      guard case .listen = operation else { return .allowed }
+      // The view has the time of the batch, which is that of the store.
+      return clock.withLock { $0 } < 1_700_000_000_500
+        ? .allow(time: true) : .deny(reason: "too late", time: true)
+    }
+    let database = try await open(policy)
+    let client = Client(database)
+    await client.call { $0.listen("a", hash: "", request: $1) }
+    _ = await client.set("a", 1)
+    clock.withLock { $0 += 1_000 }
+    _ = await client.set("a", 2)
+    #expect(await client.drain() == ["1 ok", "d a 1", "2 ok", "c a permission_denied", "3 ok"])
+    await database.shutdown()
+  }
+
+  @Test("An expired caller is notified and acts as nobody; its listens end before a later write is delivered")
+  func expiry() async throws {
+    let database = try await open(OwnPathPolicy())
+    let client = Client(database)
+    await client.call { $0.authenticate(user("u1", expiring: 1_700_000_010), request: $1) }
+    await client.call { $0.listen("u1", hash: "", request: $1) }
+    await client.call { $0.onDisconnectSet("u1/gone", to: true, request: $1) }
+    // Later credentials replace the earlier expiry.
+    await client.call { $0.authenticate(user("u1", expiring: 1_700_000_020), request: $1) }
+    clock.withLock { $0 = 1_700_000_015_000 }
+    _ = try await database.set("u1/a", to: 1, as: .administrator)
+    _ = await client.call { $0.get("u1", request: $1) }
+    _ = await client.drain()
+    clock.withLock { $0 = 1_700_000_020_000 }
+    _ = try await database.set("u1/a", to: 2, as: .administrator)
+    #expect(await client.call { $0.get("u1", request: $1) }.text == "permission_denied")
+    #expect(await client.set("u1/a", 3).text == "permission_denied")
+    #expect(
+      await client.drain() == [
+        "ac expired_token", "c u1 permission_denied", "6 permission_denied", "7 permission_denied",
+      ])
+    await #expect(throws: RealtimeError.expiredToken) {
+      try await database.get("u1", as: user("u1", expiring: 1_700_000_020))
+    }
+    // The write was registered with valid credentials, and the caller who registered it performs it.
+    client.connection.close()
+    let reader = Client(database, as: .administrator)
+    #expect(await reader.call { $0.get("u1", request: $1) }.text == "ok {a:2,gone:true}")
+    await database.shutdown()
+  }
+
+  @Test("The end of credentials is noticed without any request")
+  func idleExpiry() async throws {
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: OwnPathPolicy()).database("expiry")
+    let client = Client(database)
+    let expiry = SystemTime.milliseconds() / 1_000 + 1
+    await client.call { $0.authenticate(user("u1", expiring: expiry), request: $1) }
+    await client.call { $0.listen("u1", hash: "", request: $1) }
+    _ = await client.drain()
+    while await client.received.count < 2 { try await Task.sleep(for: .milliseconds(5)) }
+    #expect(await client.drain() == ["ac expired_token", "c u1 permission_denied"])
+    await database.shutdown()
+  }
+
+  @Test("After a failed commit open listens are decided again")
+  func failedCommit() async throws {
+    let policy = ClosurePolicy.when { _, operation, view in
+      guard case .listen = operation else { return true }
+      return try view.exists(at: "open", .before)
+    }
+    let executor = OperationExecutor(policies: PolicySlot(policy), limits: .standard, cacheBytes: 1 << 20)
+    let rows = try await MemoryStore().database(named: "x", history: .activeReadersOnly)
+    let group = RecordingGroup()
+    let connection = ConnectionState(name: "c", caller: .nobody, sink: RecordingSink(group))
+    func run(_ action: RealtimeOperation.Action, from isConnection: Bool, fails: Bool = false) async throws
+      -> [FanOutStep]
+    {
+      let operation = RealtimeOperation(
+        action, from: isConnection ? .connection(connection, request: 1) : .call(.administrator) { _ in })
+      let journal = SessionJournal()
+      return try await rows.execute(validating: nil) { writer in
+        let steps = try executor.run([operation], in: writer, journal, mayDefer: false).steps
+        if fails {
+          executor.rollBack([journal])
+          throw StoreError.unavailable("test")
+        }
+        return steps
+      }.result
+    }
+    _ = try await run(.write(.set("open", 1), hash: nil), from: false)
+    let listen = RealtimeOperation.Listen(path: "a", query: .default, tag: nil, hash: "", compoundHash: nil)
+    _ = try await run(.listen(listen), from: true)
+    #expect(executor.openListens.undecidedCount == 0)
+    await #expect(throws: StoreError.self) {
+      _ = try await run(.write(.set("open", .empty), hash: nil), from: false, fails: true)
+    }
+    #expect(executor.openListens.undecidedCount == 1)
+    #expect(connection.session.listens.count == 1)
+    _ = try await run(.decideListens, from: false)
+    #expect(executor.openListens.undecidedCount == 0)
+    #expect(connection.session.listens.count == 1)
+    _ = try await run(.write(.set("open", .empty), hash: nil), from: false)
+    _ = try await run(.decideListens, from: false)
+    #expect(connection.session.listens.isEmpty)
+    #expect(executor.openListens.count == 0)
+  }
+}
