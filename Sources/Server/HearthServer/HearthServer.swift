@@ -229,9 +229,7 @@ public final class HearthServer: Sendable {
     let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime)
     do throws(HearthError) {
-      do { try await realtime.engine.findRules() } catch {
-        throw HearthError("The rules of the databases cannot be read: \(error)")
-      }
+      try await realtime.findRules()
       try await databaseRules.publish(on: realtime.engine)
       if databaseRules.isEmpty, configuration.emulator, configuration.database != nil {
         log.notice(
