@@ -179,7 +179,9 @@ struct RESTTests {
   func queries() async throws {
     let data = #"{"a":{"h":3,"n":"x"},"b":{"h":1},"c":{"h":2,"n":"y"},"d":{"w":1}}"#
     try await RealtimeTestServer.run { server in
-      try await server.publish(rules: #"{"rules":{".read":true,".write":true,"q":{".indexOn":["h","n"]},"v":{".indexOn":".value"}}}"#)
+      try await server.publish(
+        rules: #"{"rules":{".read":true,".write":true,"q":{".indexOn":["h","n"]},"v":{".indexOn":".value"}}}"#
+      )
       #expect(try await server.rest("PUT", "/q.json", body: data).status == 200)
       for (parameters, keys) in [
         ("orderBy=%22h%22", "abcd"), ("orderBy=%22h%22&limitToFirst=2", "bd"),

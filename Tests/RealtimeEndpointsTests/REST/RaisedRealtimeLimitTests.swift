@@ -177,7 +177,8 @@ struct RaisedRealtimeLimitTests {
       #expect(refused.status == 400 && refused.body.contains(refusal), "\(refused.body)")
       // Indexes children by value, with the longest possible sort key.
       let rules = try await self.rest(
-        port, "PUT", "/.settings/rules.json?auth=owner", #"{"rules":{".read":true,".write":true,"i":{".indexOn":".value"}}}"#)
+        port, "PUT", "/.settings/rules.json?auth=owner",
+        #"{"rules":{".read":true,".write":true,"i":{".indexOn":".value"}}}"#)
       #expect(rules.status == 200, "\(rules.body)")
       try await socket.play(
         [

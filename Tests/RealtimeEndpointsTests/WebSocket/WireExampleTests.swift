@@ -127,7 +127,8 @@ struct WireExampleTests {
       try await socket.play(
         [#"{"r":1,"a":"p","b":{"p":"/s","d":{"a":{"score":10},"b":{"score":15},"c":{"score":20}}}}"#],
         expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
-      try await server.publish(rules: #"{"rules":{".read":true,".write":true,"s":{".indexOn":"score"}}}"#, in: "demo")
+      try await server.publish(
+        rules: #"{"rules":{".read":true,".write":true,"s":{".indexOn":"score"}}}"#, in: "demo")
       let queries = [
         #"{"sp":10,"sn":"[MAX_NAME]","sin":false,"ep":20,"en":"[MIN_NAME]","ein":false,"i":"score"}"#,
         #"{"sp":10,"sn":"[MAX_NAME]","ep":20,"en":"[MIN_NAME]","i":"score"}"#,

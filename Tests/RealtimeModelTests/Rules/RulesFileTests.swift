@@ -80,7 +80,10 @@ struct RulesFileTests {
         #"{"rules":{},"more":{"a":[1,{}]}}"#,
         "1:13: Unexpected property 'more': only 'rules' may stand here.\n"
       ),
-      ("{\n  \"rules\": {\n    \".read\": 1\n", "3:14: .read must be a string with an expression, or true or false.\n4:1: Parse error: expected ',' or '}'.\n"),
+      (
+        "{\n  \"rules\": {\n    \".read\": 1\n",
+        "3:14: .read must be a string with an expression, or true or false.\n4:1: Parse error: expected ',' or '}'.\n"
+      ),
       (
         #"{"rules":{"a":1,"b":null}}"#,
         "1:15: Expected an object of rules.\n1:21: Expected an object of rules.\n"
@@ -105,7 +108,10 @@ struct RulesFileTests {
           + "1:48: The property 'a' stands here twice.\n"
       ),
       ("{\"rules\":{/* open", "1:11: Parse error: the comment does not end.\n"),
-      ("{\"rules\":{\"ż😀\":{\".read\":1}}}", "1:26: .read must be a string with an expression, or true or false.\n"),
+      (
+        "{\"rules\":{\"ż😀\":{\".read\":1}}}",
+        "1:26: .read must be a string with an expression, or true or false.\n"
+      ),
     ])
   func structure(text: String, expected: String) { #expect(problems(text) == expected) }
 
@@ -131,7 +137,8 @@ struct RulesFileTests {
     #expect(
       sites == [
         RuleSite(path: [], kind: .read, rule: .constant(true), line: 2, column: 12),
-        RuleSite(path: ["a", "$b"], kind: .validate, rule: .expression("ż &&\n    bad"), line: 3, column: 32),
+        RuleSite(
+          path: ["a", "$b"], kind: .validate, rule: .expression("ż &&\n    bad"), line: 3, column: 32),
         RuleSite(path: ["a", "$b"], kind: .write, rule: .expression("bad"), line: 4, column: 22),
         RuleSite(path: ["c"], kind: .read, rule: .expression("good"), line: 5, column: 20),
       ])

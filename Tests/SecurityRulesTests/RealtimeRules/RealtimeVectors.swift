@@ -61,7 +61,8 @@ struct RealtimeVectors {
   }
 
   private func isAllowed(
-    _ policy: RealtimeRulesPolicy, _ principal: Principal, _ operation: RealtimeAccess.Operation, _ before: Node,
+    _ policy: RealtimeRulesPolicy, _ principal: Principal, _ operation: RealtimeAccess.Operation,
+    _ before: Node,
     _ after: Node? = nil
   ) throws -> Bool {
     let pinned = PolicySlot<RealtimeAccess>(policy).current
@@ -111,7 +112,8 @@ struct RealtimeVectors {
     switch kind {
     case "get", "stream", "ws-listen", "ws-get":
       guard let query = try query(operation) else { return nil }
-      let operation: RealtimeAccess.Operation = kind.hasSuffix("get") ? .read(path, query) : .listen(path, query)
+      let operation: RealtimeAccess.Operation =
+        kind.hasSuffix("get") ? .read(path, query) : .listen(path, query)
       return try isAllowed(policy, principal, operation, before) ? .allow : .deny
     case "put", "ws-put", "delete", "post", "ws-disconnect-put":
       guard operation["params"]?.object?["auth_variable_override"] == nil else { return nil }
@@ -137,7 +139,8 @@ struct RealtimeVectors {
       guard let value = try? node(json) else { return nil }
       after = after.setting(path, to: value.resolved(existing: before.descendant(path), timestamp: now))
     }
-    let operation: RealtimeAccess.Operation = changes.count == 1 ? .write(changes[0].0) : .merge(changes.map(\.0))
+    let operation: RealtimeAccess.Operation =
+      changes.count == 1 ? .write(changes[0].0) : .merge(changes.map(\.0))
     return try isAllowed(policy, principal, operation, before, after) ? .allow : .deny
   }
 

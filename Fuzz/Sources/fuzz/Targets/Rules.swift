@@ -76,5 +76,6 @@ private func readFirestoreRules(_ text: String) throws {
     return
   }
   try require(
-    (try? FirestoreRuleset(compiling: "/* a */ \(text)\n// b")) != nil, "comments around it make a text wrong")
+    (try? FirestoreRuleset(compiling: "/* a */ \(text)\n// b")) != nil, "comments around it make a text wrong"
+  )
 }

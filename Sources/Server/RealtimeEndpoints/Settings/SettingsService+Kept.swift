@@ -42,7 +42,8 @@ extension SettingsService {
   ) async throws -> HTTPResponse {
     switch kept {
     case .rulesets:
-      let id = try await database.addRuleset(try RealtimeRuleset(Array(body.readableBytesView)).file, as: caller)
+      let id = try await database.addRuleset(
+        try RealtimeRuleset(Array(body.readableBytesView)).file, as: caller)
       return answer(.object(["id": .string(id)]))
     case .labels:
       let labels = try Self.labels(Self.object(body))

@@ -51,7 +51,9 @@ final class RulesCache: Sendable {
       return nil
     }
     let (last, prepared) = state.withLock { ($0.last, $0.prepared) }
-    if let last, last.version == row.writtenAt, last.rules.file.text.utf8.count == row.value.count { return last }
+    if let last, last.version == row.writtenAt, last.rules.file.text.utf8.count == row.value.count {
+      return last
+    }
     let rules: StoredRules
     if let prepared, prepared.file.text.utf8.elementsEqual(row.value) {
       rules = prepared
