@@ -249,17 +249,11 @@ public final class HearthServer: Sendable {
       configuration, store: store, verifier: identity.verifier, limits: limits, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime, identity: identity)
     do throws(HearthError) {
-<<<<<<< HEAD
       try await rules.release(on: engine)
       if rules.isEmpty, configuration.emulator {
         log.notice("databases of Cloud Firestore without security rules allow every request")
       }
-      do { try await realtime.engine.findRules() } catch {
-        throw HearthError("The rules of the databases cannot be read: \(error)")
-      }
-=======
       try await realtime.findRules()
->>>>>>> rtrules
       try await databaseRules.publish(on: realtime.engine)
       if databaseRules.isEmpty, configuration.emulator, configuration.database != nil {
         log.notice("databases of the Realtime Database without security rules allow every request")
