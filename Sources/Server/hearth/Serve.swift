@@ -18,7 +18,7 @@ struct Serve: AsyncParsableCommand {
       Each option can also be set by an environment variable, HEARTH_ and its name in capitals (HEARTH_FIRESTORE_PORT), \
       or, where documented below, by firebase.json. A flag overrides a variable, and a variable overrides firebase.json.
 
-      SIGHUP reloads the index files that firebase.json names. It never ends the process.
+      SIGHUP reloads the index files and rules files that firebase.json names. It never ends the process.
 
       Without --emulator callers need credentials: 'hearth credentials create' makes those of servers and administrators. \
       Users sign in at the auth port; without rules they have no access to data.
