@@ -73,7 +73,7 @@ struct RulesFileTests {
     await server.stop()
     let invalid = HearthServer(configuration)
     let error = await #expect(throws: HearthError.self) { try await invalid.start() }
-    #expect(error.map { "\($0)" } == "\(file.path):1:29: Unknown variable 'nonsense'.")
+    #expect(error.map { "\($0)" } == "\(file.path):1:28: Unknown variable 'nonsense'.")
   }
 
   @Test("A rules file with an error prevents the start and names file, line and column")
