@@ -1,8 +1,10 @@
 // Encodes values, names and field paths as index keys: bytes whose order is the database's order.
 //
-// Invariant: bytes of exact encodings compare as `Value.compare` does. Truncated text and containers keep the order,
-// but different values may have equal bytes, so readers of such an index check the documents again. `byteLimit`
-// truncates all values at the same length, so that no encoding is a prefix of another.
+// Invariant: bytes of exact encodings compare as `Value.compare` does. Truncated text keeps the order, but different
+// text may have equal bytes. In an array or map, the bytes after truncated text do not keep the order; the first
+// `Limits.indexedValueBytes` bytes of any encoding do. So readers of an index check the documents again, and indexes
+// that are read in order store only these bytes of an array or map. `byteLimit` truncates all values at the same
+// length, so that no encoding is a prefix of another.
 
 /// Builds an index key part by part.
 public struct IndexKeyEncoder: Sendable {
