@@ -26,7 +26,7 @@ import Testing
 
   @Test("the same holds for values that index entries truncate, alone and in arrays and maps")
   func longValues() async throws {
-    try await run(max(Self.count / 12, 1), RandomModel.longValueProgram)
+    try await run(max(Self.count / 20, 1), RandomModel.longValueProgram)
   }
 
   /// Runs programs until they have had `count` queries.

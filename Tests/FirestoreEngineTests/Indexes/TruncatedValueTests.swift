@@ -58,7 +58,8 @@ import Testing
         for value in Self.values where filter.matches(value) {
           matches += 1
           let key = IndexValue.encode(value) + FirestoreKeyLayout.segment("d")
-          #expect(range.contains(key), "\(op) \(operand.canonicalText.suffix(40))")
+          let isInside = range.contains(key)
+          #expect(isInside, "\(op) \(operand.canonicalText.suffix(40))")
         }
       }
     }
