@@ -175,7 +175,8 @@ struct UnknownNameTests {
       let call = try await running.client.open("Listen", metadata: metadata)
       // The server may reject the call because of its headers before the client sends the message.
       try? await call.send(listen, endStream: true)
-      #expect(try await call.status().code == .unauthenticated)
+      // A database that does not exist has no rules, which could ask for credentials.
+      #expect(try await call.status().code == (metadata.isEmpty ? .notFound : .unauthenticated))
     }
     let rest = try await RawClient.connect(running.server.databasePort ?? 0)
     for index in 0..<100 {
@@ -186,7 +187,9 @@ struct UnknownNameTests {
     await rest.close()
     await running.stop()
     let store = try await EmbeddedStore.open(directory: directory)
-    #expect(try await store.databaseNames() == [])
+    let requested = ["/projects/p", "/projects/c", "/projects/l", "realtime/n"]
+    let names = try await store.databaseNames()
+    #expect(names.allSatisfy { name in !requested.contains { name.contains($0) } }, "\(names)")
     try await store.close()
   }
 }
