@@ -4,6 +4,7 @@ import Access
 import Testing
 
 @testable import EndpointFixture
+@testable import Ports
 @testable import RealtimeEndpoints
 
 @Suite("The database of a request", .timeLimit(.minutes(1)))
