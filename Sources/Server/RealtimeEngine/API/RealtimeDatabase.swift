@@ -258,18 +258,6 @@ package final class RealtimeDatabase: Sendable {
 
   // MARK: Connections
 
-  /// Ends the credentials of connected callers, for example because a user was disabled. Their sinks receive
-  /// ``RealtimeOutput/authRevoked(_:)``, and later operations run as nobody. Returns when nothing sequenced later reaches
-  /// them with these credentials.
-  ///
-  /// - Parameter isRevoked: whether the credentials of a caller end; called once for each connection.
-  /// - Throws: ``RealtimeModel/RealtimeError`` if the store cannot write.
-  package func revokeCredentials(
-    where isRevoked: @escaping @Sendable (Principal) -> Bool
-  ) async throws(RealtimeError) {
-    _ = try await call(.revokeCredentials(isRevoked), as: .administrator)
-  }
-
   /// Opens a connection, on behalf of `caller` until it authenticates otherwise.
   ///
   /// - Parameter sink: receives the answers and pushes of the connection. The engine holds it until the

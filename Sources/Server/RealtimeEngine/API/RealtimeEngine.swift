@@ -250,28 +250,6 @@ package final class RealtimeEngine: Sendable {
     return pushIDs.withLock { $0.next(at: milliseconds) }
   }
 
-  /// Ends the credentials of connected callers in all open namespaces: see ``RealtimeDatabase/revokeCredentials(where:)``.
-  ///
-  /// - Throws: ``RealtimeModel/RealtimeError`` if a namespace cannot write; the others are processed too.
-  package func revokeCredentials(
-    where isRevoked: @escaping @Sendable (Principal) -> Bool
-  ) async throws(RealtimeError) {
-    let open = entries.withLock { entries in
-      entries.values.compactMap { entry -> RealtimeDatabase? in
-        switch entry {
-        case .open(let database): database
-        case .name(let entry): entry.database
-        case .opening: nil
-        }
-      }
-    }
-    var failure: RealtimeError?
-    for database in open {
-      do { try await database.revokeCredentials(where: isRevoked) } catch { failure = error }
-    }
-    if let failure { throw failure }
-  }
-
   /// Completes submitted operations, delivers their results, and rejects later ones. onDisconnect writes of
   /// open sessions stay stored, and are performed when the namespace is opened again.
   package func shutdown() async {

@@ -113,25 +113,8 @@ struct AuthorizationHandler: BatchHandler {
 
   private func expire(_ connection: ConnectionState) {
     guard !connection.session.hasEnded, connection.session.caller.hasExpired(at: batch.clock) else { return }
-    // The stored caller stays: onDisconnect writes of the session were registered while its credentials were valid.
-    endCredentials(of: connection)
-  }
-
-  /// Ends the credentials of connected callers, for example because a user was disabled. Their onDisconnect writes are
-  /// decided as those of nobody.
-  func revokeCredentials(where isRevoked: (Principal) -> Bool) throws {
-    for connection in executor.connections {
-      let isCaller = isRevoked(connection.session.caller)
-      if isCaller { endCredentials(of: connection) }
-      if let registered = connection.session.registeredCaller, isRevoked(registered) {
-        try batch.disconnects.storeCaller(.nobody, of: connection)
-      }
-    }
-  }
-
-  /// Makes the caller of a connection nobody, and notifies its client.
-  private func endCredentials(of connection: ConnectionState) {
     journal.change(connection, \.caller, to: .nobody)
+    // The stored caller stays: onDisconnect writes of the session were registered while its credentials were valid.
     for listen in connection.session.listens.values { listens.invalidate(listen) }
     batch.add(.authRevoked(connection, .expiredToken))
   }

@@ -31,14 +31,13 @@ struct DisconnectHandler: BatchHandler {
       try writer.clear(KeyRange(prefix: row))
       try writer.set(row, bytes)
     }
-    if connection.session.registeredCaller != connection.session.caller {
-      try storeCaller(connection.session.caller, of: connection)
-    }
+    if connection.session.registeredCaller != connection.session.caller { try storeCaller(of: connection) }
     journal.change(connection, \.registered, to: registered)
   }
 
-  /// Stores the caller who performs the onDisconnect writes of a connection.
-  func storeCaller(_ caller: Principal, of connection: ConnectionState) throws {
+  /// Stores a connection's caller, who performs its onDisconnect writes.
+  func storeCaller(of connection: ConnectionState) throws {
+    let caller = connection.session.caller
     try batch.writer?.set(RowKeys.caller(ofSession: connection.name), PrincipalCoding.encode(caller))
     journal.change(connection, \.registeredCaller, to: caller)
   }

@@ -118,9 +118,6 @@ final class BatchExecution {
     case .get(let path, let query): answer(operation, .value(try reads.get(path, query, for: operation)))
     case .getShallow(let path, let query):
       answer(operation, .shallow(try reads.getShallow(path, query, caller)))
-    case .revokeCredentials(let isRevoked):
-      try authorization.revokeCredentials(where: isRevoked)
-      answer(operation, .done)
     case .decideListens:
       try authorization.decideSome()
       answer(operation, .done)

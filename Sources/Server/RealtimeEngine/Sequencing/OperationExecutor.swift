@@ -203,9 +203,6 @@ final class OperationExecutor: @unchecked Sendable {
   /// The background reads in progress, which every write has to notify.
   var backgroundReads: BackgroundReads { cache.backgroundReads }
 
-  /// The connections with open sessions.
-  var connections: [ConnectionState] { Array(sessions.values) }
-
   func register(_ connection: ConnectionState, _ journal: SessionJournal) {
     guard sessions[connection.name] !== connection else { return }
     sessions[connection.name] = connection

@@ -46,8 +46,6 @@ struct RealtimeOperation: Sendable {
     case administer(bytes: Int, @Sendable (BatchExecution) throws -> Void)
     /// Decides some of the open listens whose permission may have ended.
     case decideListens
-    /// Ends the credentials of connected callers that fulfil a condition.
-    case revokeCredentials(@Sendable (Principal) -> Bool)
     /// Builds the next index rows.
     case buildIndexes
     case close
