@@ -294,7 +294,7 @@ public final class HearthServer: Sendable {
           flag: "--auth-port", in: &running,
           fallsBackToAnyPort: configuration.emulator && !configuration.authPortIsFixed)
       }
-      running.revocations = Task { await identity.endRevokedStreams(of: engine) }
+      running.revocations = Task { await identity.endRevokedStreams(of: engine, realtime.engine) }
       running.socket = await identity.openSocket(configuration.storage, limits, log: log)
       if configuration.emulator, let address = configuration.hub {
         // The hub never uses TLS, because tools contact it before they know whether this server uses TLS.

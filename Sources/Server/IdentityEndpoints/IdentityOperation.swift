@@ -18,10 +18,13 @@ struct IdentityOperation: Sendable {
   var ignoresDisabledTenant = false
   /// Whether the body must name the project, as the legacy batch operations require.
   var requiresTargetProject = false
+  /// The calls that count as guesses of the client's address.
+  var guesses = GuessPolicy.none
   var run: Handler
 
-  init(_ fields: [String: FieldKind], _ run: @escaping Handler) {
+  init(_ fields: [String: FieldKind], guesses: GuessPolicy = .none, _ run: @escaping Handler) {
     self.fields = fields
+    self.guesses = guesses
     self.run = run
   }
 
@@ -41,33 +44,41 @@ struct IdentityOperation: Sendable {
 
   // MARK: Tables
 
-  private static let signUp = IdentityOperation(RequestFields.signUp) { try await $0.signUp() }
+  private static let signUp = IdentityOperation(RequestFields.signUp, guesses: .failures) {
+    try await $0.signUp()
+  }
   private static let lookup = IdentityOperation(RequestFields.lookup) { try await $0.lookup() }
-  private static let update = IdentityOperation(RequestFields.update) { try await $0.update() }
+  private static let update = IdentityOperation(RequestFields.update, guesses: .failures) {
+    try await $0.update()
+  }
   private static let delete = IdentityOperation(RequestFields.delete) { try await $0.deleteAccount() }
-  private static let sendCode = IdentityOperation(RequestFields.sendCode) { try await $0.sendCode() }
-  private static let password = IdentityOperation(RequestFields.password) {
+  private static let sendCode = IdentityOperation(RequestFields.sendCode, guesses: .always) {
+    try await $0.sendCode()
+  }
+  private static let password = IdentityOperation(RequestFields.password, guesses: .failures) {
     try await $0.signInWithPassword()
   }
   private static let customToken = IdentityOperation(RequestFields.customToken) {
     try await $0.signInWithCustomToken()
   }
-  private static let emailLink = IdentityOperation(RequestFields.emailLink) {
+  private static let emailLink = IdentityOperation(RequestFields.emailLink, guesses: .failures) {
     try await $0.signInWithEmailLink()
   }
   private static let provider = IdentityOperation(RequestFields.identityProvider) {
     try await $0.signInWithProvider()
   }
-  private static let phoneNumber = IdentityOperation(RequestFields.phoneNumber) {
+  private static let phoneNumber = IdentityOperation(RequestFields.phoneNumber, guesses: .failures) {
     try await $0.signInWithPhoneNumber()
   }
-  private static let verificationCode = IdentityOperation(RequestFields.verificationCode) {
+  private static let verificationCode = IdentityOperation(RequestFields.verificationCode, guesses: .always) {
     try await $0.sendVerificationCode()
   }
-  private static let resetPassword = IdentityOperation(RequestFields.resetPassword) {
+  private static let resetPassword = IdentityOperation(RequestFields.resetPassword, guesses: .failures) {
     try await $0.resetPassword()
   }
-  private static let authURI = IdentityOperation(RequestFields.authURI) { try await $0.createAuthURI() }
+  private static let authURI = IdentityOperation(RequestFields.authURI, guesses: .always) {
+    try await $0.createAuthURI()
+  }
   private static let project = IdentityOperation(RequestFields.none) { try await $0.getProject() }
   private static let recaptchaParameters = IdentityOperation(RequestFields.none) {
     try await $0.getRecaptchaParameters()
@@ -145,19 +156,29 @@ struct IdentityOperation: Sendable {
   /// `identitytoolkit.googleapis.com/v2`.
   static let version2: Table = [
     "accounts/mfaEnrollment:start": [
-      "POST": IdentityOperation(RequestFields.multiFactorEnrolment) { try await $0.startEnrolment() }
+      "POST": IdentityOperation(RequestFields.multiFactorEnrolment, guesses: .failures) {
+        try await $0.startEnrolment()
+      }
     ],
     "accounts/mfaEnrollment:finalize": [
-      "POST": IdentityOperation(RequestFields.multiFactorEnrolment) { try await $0.finalizeEnrolment() }
+      "POST": IdentityOperation(RequestFields.multiFactorEnrolment, guesses: .failures) {
+        try await $0.finalizeEnrolment()
+      }
     ],
     "accounts/mfaEnrollment:withdraw": [
-      "POST": IdentityOperation(RequestFields.multiFactorEnrolment) { try await $0.withdrawEnrolment() }
+      "POST": IdentityOperation(RequestFields.multiFactorEnrolment, guesses: .failures) {
+        try await $0.withdrawEnrolment()
+      }
     ],
     "accounts/mfaSignIn:start": [
-      "POST": IdentityOperation(RequestFields.multiFactorSignIn) { try await $0.startSecondFactor() }
+      "POST": IdentityOperation(RequestFields.multiFactorSignIn, guesses: .failures) {
+        try await $0.startSecondFactor()
+      }
     ],
     "accounts/mfaSignIn:finalize": [
-      "POST": IdentityOperation(RequestFields.multiFactorSignIn) { try await $0.finalizeSecondFactor() }
+      "POST": IdentityOperation(RequestFields.multiFactorSignIn, guesses: .failures) {
+        try await $0.finalizeSecondFactor()
+      }
     ],
     "accounts/passkeyEnrollment:start": [
       "POST": IdentityOperation(RequestFields.passkeyEnrolment) { try await $0.startPasskeyEnrolment() }

@@ -71,9 +71,10 @@ package struct IdentityService: HTTPService {
       return exchange.respond(response(to: error))
     }
     let responder = HTTPResponder(exchange)
+    let client = ClientAddress(peer: exchange.remoteAddress, forwardedFor: head.headers["x-forwarded-for"])
     responder.start {
       do {
-        responder.respond(try await response(to: request, responder))
+        responder.respond(try await response(to: request, of: client))
       } catch {
         responder.respond(.identity(failure(error)))
       }
@@ -94,7 +95,9 @@ package struct IdentityService: HTTPService {
     return IdentityError(500, "INTERNAL", "Internal error encountered.", reason: "backendError")
   }
 
-  private func response(to request: HTTPRequest, _ responder: HTTPResponder) async throws -> HTTPResponse {
+  private func response(
+    to request: HTTPRequest, of client: ClientAddress?
+  ) async throws -> HTTPResponse {
     guard let segments = request.target.segments else {
       throw IdentityError(
         400, "INVALID_ARGUMENT", "The path is not valid percent-encoding.", reason: "badRequest")
@@ -112,7 +115,20 @@ package struct IdentityService: HTTPService {
       return .identity(message, .methodNotAllowed)
     }
     let call = try await call(request, route, operation)
-    return .identity(try await operation.run(call))
+    return .identity(try await run(operation, call, client))
+  }
+
+  /// Runs an operation. Guesses of a client without credentials of an administrator count for its address.
+  private func run(
+    _ operation: IdentityOperation, _ call: IdentityCall, _ client: ClientAddress?
+  ) async throws -> JSONObject {
+    guard !call.isPrivileged, operation.guesses != .none else { return try await operation.run(call) }
+    try services.addresses.check(client, at: call.now)
+    if operation.guesses == .always { services.addresses.record(client, at: call.now) }
+    do { return try await operation.run(call) } catch let error as IdentityError {
+      if operation.guesses.counts(error) { services.addresses.record(client, at: call.now) }
+      throw error
+    }
   }
 
   /// Authenticates a request and reads everything that its operation needs.

@@ -15,6 +15,8 @@ package struct IdentityServices: Sendable {
   package var outbound: OutboundHTTP
   /// Limits the attempts to guess passwords.
   package let attempts: AttemptLimiter
+  /// Limits the guesses of each client address.
+  package let addresses: AddressLimiter
   /// Sends codes to users.
   package var delivery: any CodeDelivery
   /// Verifies the responses of identity providers.
@@ -37,6 +39,7 @@ package struct IdentityServices: Sendable {
     self.tokens = tokens
     self.outbound = outbound
     attempts = AttemptLimiter(isEnabled: mode == .production)
+    addresses = AddressLimiter(isEnabled: mode == .production)
     self.delivery = delivery
     self.providers = providers
     self.actionPage = actionPage

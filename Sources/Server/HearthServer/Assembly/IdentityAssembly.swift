@@ -11,6 +11,7 @@ import NIOCore
 import NIOPosix
 import OrderedStore
 import Ports
+import RealtimeEngine
 
 /// The authentication of a server.
 struct IdentityAssembly: Sendable {
@@ -65,17 +66,21 @@ struct IdentityAssembly: Sendable {
   /// Verifies the credentials of requests to the databases; nil for an emulator.
   var verifier: (any CredentialVerifier)? { production?.authority.verifier }
 
-  /// Ends the open streams of callers whose credentials are revoked. Runs until its task is cancelled.
+  /// Ends the open streams and the authentication of open connections of callers whose credentials are revoked. Runs
+  /// until its task is cancelled.
   ///
   /// Revocations that arrive during a scan of the streams share the next one.
-  func endRevokedStreams(of engine: FirestoreEngine) async {
+  func endRevokedStreams(of firestore: FirestoreEngine, _ realtime: RealtimeEngine) async {
     guard let production else { return }
     let (revocations, continuation) = AsyncStream.makeStream(
       of: Void.self, bufferingPolicy: .bufferingNewest(1))
     let observation = services.store.events.observe { _ in continuation.yield() }
     production.authority.accounts.observe { continuation.yield() }
     let verifier = production.authority.verifier
-    for await _ in revocations { engine.revokeListens { verifier.isRevoked($0) } }
+    for await _ in revocations {
+      firestore.revokeListens { verifier.isRevoked($0) }
+      realtime.revoke { verifier.isRevoked($0) }
+    }
     observation.cancel()
   }
 

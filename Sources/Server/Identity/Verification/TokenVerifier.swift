@@ -54,11 +54,12 @@ package final class TokenVerifier: CredentialVerifier {
   package func isRevoked(_ principal: Principal) -> Bool {
     switch principal.identity {
     case .nobody: return false
-    case .user(let user):
+    case .user(let user) where !user.isOverride:
       return revocations.isRevoked(
         project: principal.project ?? "", tenant: user.tenant ?? "", localID: user.id,
         issuedAt: user.claims.json["iat"]?.int ?? 0)
-    case .service: return principal.issuer.map { !accounts.contains($0) } ?? false
+    // A service account may act as a user.
+    case .service, .user: return principal.issuer.map { !accounts.contains($0) } ?? false
     }
   }
 

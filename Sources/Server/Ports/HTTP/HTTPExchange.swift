@@ -16,6 +16,7 @@ protocol HTTPExchangeOutput: AnyObject {
   var isHTTP2: Bool { get }
   var method: HTTPMethod { get }
   var localAddress: SocketAddress? { get }
+  var remoteAddress: SocketAddress? { get }
   /// Writes a complete response.
   func respond(_ response: HTTPResponse)
   /// Begins a response whose length is unknown.
@@ -44,6 +45,8 @@ package final class HTTPExchange {
 
   package let eventLoop: any EventLoop
   let localAddress: SocketAddress?
+  /// The address of the connection's other end.
+  package let remoteAddress: SocketAddress?
   package let isHTTP2: Bool
   private let memory: MemoryReservation
   private var phase = Phase.waiting
@@ -62,6 +65,7 @@ package final class HTTPExchange {
     self.eventLoop = eventLoop
     isHTTP2 = output.isHTTP2
     localAddress = output.localAddress
+    remoteAddress = output.remoteAddress
   }
 
   /// Whether the exchange is over.

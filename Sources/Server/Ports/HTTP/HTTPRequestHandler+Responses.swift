@@ -18,8 +18,12 @@ extension HTTPRequestHandler: HTTPExchangeOutput {
 
   var method: HTTPMethod { head?.method ?? .GET }
 
-  /// An HTTP/2 stream has the address of its connection.
-  var localAddress: SocketAddress? { (isHTTP2 ? context?.channel.parent : context?.channel)?.localAddress }
+  /// An HTTP/2 stream has the addresses of its connection.
+  var localAddress: SocketAddress? { connectionChannel?.localAddress }
+
+  var remoteAddress: SocketAddress? { connectionChannel?.remoteAddress }
+
+  private var connectionChannel: (any Channel)? { isHTTP2 ? context?.channel.parent : context?.channel }
 
   func respond(_ response: HTTPResponse) {
     guard let context, let request = head else { return }

@@ -18,12 +18,16 @@ package final class RealtimeConnection: Sendable {
   }
 
   /// Changes the caller of all later operations. Listens that the new caller has no access to end with
-  /// ``RealtimePush/Body/cancel(_:)``. When the caller's credentials expire, the sink receives
+  /// ``RealtimePush/Body/cancel(_:)``. When the caller's credentials expire or are revoked, the sink receives
   /// ``RealtimeOutput/authRevoked(_:)``.
   ///
   /// - Parameter request: the request number of the answer ``RealtimeResponse/done``; nil for no answer.
   package func authenticate(_ caller: Principal, request: Int64? = nil) {
-    submit(.authenticate(caller.acting(in: database.project)), request)
+    let caller = caller.acting(in: database.project)
+    // A revocation that precedes the request in the sequence finds the caller when the request executes; a later one
+    // finds it here.
+    state.noteSubmitted(caller)
+    submit(.authenticate(caller), request)
   }
 
   /// Starts a listen. The sink receives its data, the answer ``RealtimeResponse/listening(warnings:)``, and

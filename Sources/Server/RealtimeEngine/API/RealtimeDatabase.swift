@@ -35,6 +35,7 @@ package final class RealtimeDatabase: Sendable {
   /// - Parameters:
   ///   - project: the project of callers that have rights in the database.
   ///   - rules: makes the policies that enforce stored rules; nil if they are not enforced.
+  ///   - revocations: decides whether credentials were revoked.
   ///   - now: the clock in milliseconds since the Unix epoch.
   ///   - threads: the threads for work on large values, which namespaces may share.
   ///   - report: reports events that an operator must know.
@@ -42,7 +43,8 @@ package final class RealtimeDatabase: Sendable {
   ///   - released: called when the object is released.
   init(
     namespace: String, project: String = "", rows: DatabaseRows, policies: PolicySlot<RealtimeAccess>,
-    rules: RulesCompiler? = nil, limits: RealtimeLimits, cacheBytes: Int,
+    rules: RulesCompiler? = nil, revocations: RevocationCheck = RevocationCheck(), limits: RealtimeLimits,
+    cacheBytes: Int,
     now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds,
     threads: ThreadPool = ThreadPool(threads: 1),
     maximumInFlight: Int = BatchLoop.maximumInFlight, staging: StagingLimits = .standard,
@@ -60,7 +62,8 @@ package final class RealtimeDatabase: Sendable {
       waitingSessions.end(queue, rows) { session in connections.withLock { $0[session] == nil } }
     }
     let executor = OperationExecutor(
-      policies: policies, rules: RulesCache(rules), limits: limits, cacheBytes: cacheBytes, staging: staging,
+      policies: policies, rules: RulesCache(rules), revocations: revocations, limits: limits,
+      cacheBytes: cacheBytes, staging: staging,
       events: ExecutorEvents(
         indexesPending: { builder.wake() },
         indexesChanged: { indexWaiters.resumeAll() },
@@ -162,6 +165,13 @@ package final class RealtimeDatabase: Sendable {
     if queue.append(operation) { return }
     guard case .call(_, let completion) = operation.origin else { return }
     completion(.failure(RealtimeError(.unavailable, "the server is shutting down")))
+  }
+
+  /// Submits an operation of the engine. It is dropped during shutdown.
+  func submit(_ operation: RealtimeOperation) {
+    var operation = operation
+    operation.database = self
+    _ = queue.append(operation)
   }
 
   // MARK: Operations outside a connection
@@ -276,6 +286,9 @@ package final class RealtimeDatabase: Sendable {
     enqueue(
       RealtimeOperation(.takeOver(session: session, of: connection), from: .call(.administrator) { _ in }))
   }
+
+  /// The connections that their endpoints have not closed.
+  var openConnections: [ConnectionState] { connections.withLock { Array($0.values) } }
 
   /// Removes a connection that its endpoint has closed.
   func remove(_ connection: ConnectionState) {

@@ -34,6 +34,7 @@ package final class RealtimeEngine: Sendable {
   private let report: @Sendable (String) -> Void
   private let now: @Sendable () -> Int64
   private let entries = Guarded<[String: Entry]>([:])
+  let revocations = RevocationCheck()
   /// The namespaces whose rules may deny something, as ``findRules()`` found them.
   private let ruled = Guarded<Set<String>>([])
   /// The pool is created before the first request. The process would end if the system had no threads left
@@ -148,6 +149,19 @@ package final class RealtimeEngine: Sendable {
     }
   }
 
+  /// The namespaces that are open.
+  var openDatabases: [RealtimeDatabase] {
+    entries.withLock { entries in
+      entries.values.compactMap { entry in
+        switch entry {
+        case .open(let database): database
+        case .name(let entry): entry.database
+        case .opening: nil
+        }
+      }
+    }
+  }
+
   /// Number of namespaces in memory.
   var openCount: Int { entries.withLock { $0.count } }
 
@@ -156,7 +170,7 @@ package final class RealtimeEngine: Sendable {
       let rows = try await DatabaseRows(named: Self.cataloguePrefix + namespace, in: store, now: now)
       let database = try await RealtimeDatabase(
         namespace: namespace, project: project(namespace), rows: rows, policies: policies.slot(of: namespace),
-        rules: rules,
+        rules: rules, revocations: revocations,
         limits: limits, cacheBytes: cacheBytes, now: now, threads: threads, staging: staging, report: report,
         created: { [weak self] in self?.keepOpen(namespace) },
         released: { [weak self] in self?.release(namespace) })

@@ -1,6 +1,6 @@
 // Authorizes operations, and decides again about open listens whose permission may have ended.
 //
-// A permission may end because the caller changes or expires, because another policy is published, or because a write
+// A permission may end because the caller changes, expires or is revoked, because another policy is published, or because a write
 // changes what the decision has read. Each makes the listens concerned undecided (see `OpenListens`). A pass in the
 // background then decides them, a few in each batch. Before a write is delivered, the undecided listens that it matches
 // are decided first.
@@ -112,7 +112,16 @@ struct AuthorizationHandler: BatchHandler {
   func endBatch() { if listens.undecidedCount > 0 { executor.requestDecisions() } }
 
   private func expire(_ connection: ConnectionState) {
-    guard !connection.session.hasEnded, connection.session.caller.hasExpired(at: batch.clock) else { return }
+    if connection.session.caller.hasExpired(at: batch.clock) { endAuthentication(of: connection) }
+  }
+
+  /// Ends the authentication of a connection if its caller's credentials are revoked.
+  func revoke(_ connection: ConnectionState) {
+    if executor.revocations.isRevoked(connection.session.caller) { endAuthentication(of: connection) }
+  }
+
+  private func endAuthentication(of connection: ConnectionState) {
+    guard !connection.session.hasEnded else { return }
     journal.change(connection, \.caller, to: .nobody)
     // The stored caller stays: onDisconnect writes of the session were registered while its credentials were valid.
     for listen in connection.session.listens.values { listens.invalidate(listen) }

@@ -10,6 +10,7 @@ struct SessionHandler: BatchHandler {
 
   /// Changes a connection's caller, and ends the listens that the new caller has no access to.
   func authenticate(_ connection: ConnectionState, as caller: Principal) throws {
+    if executor.revocations.isRevoked(caller) { throw RealtimeError.expiredToken }
     if connection.session.caller == caller { return }
     // Each change authorizes all listens again. If a connection with many listens changes its caller
     // repeatedly, each change gets a separate batch, so that other clients are served in between.

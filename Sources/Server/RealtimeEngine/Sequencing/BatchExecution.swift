@@ -75,7 +75,7 @@ final class BatchExecution {
       if connection.session.hasEnded {
         guard case .close = operation.action else { return }
       }
-      executor.register(connection, journal)
+      if executor.register(connection, journal) { authorization.revoke(connection) }
     }
     let answersBefore = answerCount
     do {
@@ -120,6 +120,9 @@ final class BatchExecution {
       answer(operation, .shallow(try reads.getShallow(path, query, caller)))
     case .decideListens:
       try authorization.decideSome()
+      answer(operation, .done)
+    case .revoke(let connections):
+      for connection in connections { authorization.revoke(connection) }
       answer(operation, .done)
     case .estimate(let write, let maximum):
       answer(operation, .count(try reads.estimate(write, atMost: maximum, for: caller)))

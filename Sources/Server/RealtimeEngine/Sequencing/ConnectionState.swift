@@ -1,4 +1,4 @@
-// Holds the engine's state of one connection. Each part has one user: the endpoint's threads use `closed`,
+// Holds the engine's state of one connection. Each part has one user: the endpoint's threads use `endpoint`,
 // the executor uses `session`, and the fan-out stage uses `output`.
 
 import Access
@@ -14,7 +14,7 @@ struct ListenName: Hashable, Sendable {
 
 /// The state of one connection.
 ///
-/// `@unchecked Sendable`: a lock guards `closed`. Only batches, which execute one at a time, and the batch
+/// `@unchecked Sendable`: a lock guards `endpoint`. Only batches, which execute one at a time, and the batch
 /// loop between them access `session`. Only the single task of the fan-out stage accesses `output`.
 final class ConnectionState: @unchecked Sendable {
   /// The executor's state.
@@ -32,6 +32,13 @@ final class ConnectionState: @unchecked Sendable {
     var hasEnded = false
   }
 
+  /// The endpoint's state.
+  private struct Endpoint {
+    var isClosed = false
+    /// The caller of the latest request to authenticate, which may wait for execution.
+    var submittedCaller: Principal
+  }
+
   /// The fan-out stage's state.
   struct Output {
     var listeners: [ListenName: Listener] = [:]
@@ -44,22 +51,29 @@ final class ConnectionState: @unchecked Sendable {
   let sink: any RealtimeSink
   var session: Session
   var output = Output()
-  private let closed = Guarded(false)
+  private let endpoint: Guarded<Endpoint>
 
   init(name: String, caller: Principal, sink: any RealtimeSink) {
     self.name = name
     self.sink = sink
     session = Session(caller: caller)
+    endpoint = Guarded(Endpoint(submittedCaller: caller))
   }
 
   /// Whether the endpoint has closed the connection.
-  var isClosed: Bool { closed.withLock { $0 } }
+  var isClosed: Bool { endpoint.withLock { $0.isClosed } }
+
+  /// The caller of the latest request to authenticate, which may wait for execution.
+  var submittedCaller: Principal { endpoint.withLock { $0.submittedCaller } }
+
+  /// Notes the caller of a request to authenticate, before the request is submitted.
+  func noteSubmitted(_ caller: Principal) { endpoint.withLock { $0.submittedCaller = caller } }
 
   /// Marks the connection as closed by its endpoint. Returns false if it was closed already.
   func markClosed() -> Bool {
-    closed.withLock { closed in
-      defer { closed = true }
-      return !closed
+    endpoint.withLock { endpoint in
+      defer { endpoint.isClosed = true }
+      return !endpoint.isClosed
     }
   }
 }

@@ -34,6 +34,7 @@ final class OperationExecutor: @unchecked Sendable {
   let now: @Sendable () -> Int64
   let limits: RealtimeLimits
   let rules: RulesCache
+  let revocations: RevocationCheck
   let generations: GenerationState
   let orders = ListenedOrders()
   let windows = WindowedLocations()
@@ -51,14 +52,15 @@ final class OperationExecutor: @unchecked Sendable {
   private var unconfirmed: (version: Version, journal: SessionJournal)?
 
   init(
-    policies: PolicySlot<RealtimeAccess>, rules: RulesCache = RulesCache(), limits: RealtimeLimits,
-    cacheBytes: Int,
+    policies: PolicySlot<RealtimeAccess>, rules: RulesCache = RulesCache(),
+    revocations: RevocationCheck = RevocationCheck(), limits: RealtimeLimits, cacheBytes: Int,
     staging: StagingLimits = .standard, events: ExecutorEvents = ExecutorEvents(),
     now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
   ) {
     self.events = events
     self.policies = policies
     self.rules = rules
+    self.revocations = revocations
     self.now = now
     expiries = SessionExpiries(scheduled: events.expiryScheduled)
     generations = GenerationState(staging)
@@ -203,11 +205,13 @@ final class OperationExecutor: @unchecked Sendable {
   /// The background reads in progress, which every write has to notify.
   var backgroundReads: BackgroundReads { cache.backgroundReads }
 
-  func register(_ connection: ConnectionState, _ journal: SessionJournal) {
-    guard sessions[connection.name] !== connection else { return }
+  /// Adds the session of a connection. Returns false if it is known already.
+  func register(_ connection: ConnectionState, _ journal: SessionJournal) -> Bool {
+    guard sessions[connection.name] !== connection else { return false }
     sessions[connection.name] = connection
     journal.record { self.sessions[connection.name] = nil }
     expiries.add(connection)
+    return true
   }
 
   func unregister(_ session: String, _ journal: SessionJournal) -> ConnectionState? {

@@ -46,6 +46,8 @@ struct RealtimeOperation: Sendable {
     case administer(bytes: Int, @Sendable (BatchExecution) throws -> Void)
     /// Decides some of the open listens whose permission may have ended.
     case decideListens
+    /// Ends the authentication of connections whose callers' credentials are revoked.
+    case revoke([ConnectionState])
     /// Builds the next index rows.
     case buildIndexes
     case close

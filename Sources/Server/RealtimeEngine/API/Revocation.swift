@@ -1,0 +1,50 @@
+// Ends the authentication of open connections whose credentials were revoked.
+//
+// The connections are searched off the sequencer. The batch checks the found ones again, because their callers may have
+// changed meanwhile.
+
+package import Access
+
+extension RealtimeEngine {
+  /// Ends the authentication of connections whose credentials were revoked. Their sinks receive
+  /// ``RealtimeOutput/authRevoked(_:)``, and their listens are decided again for nobody. Returns before it is done.
+  ///
+  /// - Parameter isRevoked: whether a caller's credentials are revoked. Must cover all revocations so far, because it also
+  ///   checks callers that authenticate later. Called on any thread, also in batches, so it must be quick.
+  package func revoke(where isRevoked: @escaping @Sendable (Principal) -> Bool) {
+    revocations.set(isRevoked)
+    for database in openDatabases { database.revokeCallers() }
+  }
+}
+
+extension RealtimeDatabase {
+  /// Maximum number of connections in one operation, so that other operations are not delayed.
+  private static let maximumRevokedConnections = 512
+
+  /// The delay before a rejected operation is submitted again.
+  private static let retryDelay = Duration.milliseconds(100)
+
+  /// Ends the authentication of open connections whose credentials were revoked.
+  func revokeCallers() {
+    let revocations = runner.executor.revocations
+    var revoked = openConnections.filter { revocations.isRevoked($0.submittedCaller) }[...]
+    while !revoked.isEmpty {
+      revoke(Array(revoked.prefix(Self.maximumRevokedConnections)))
+      revoked = revoked.dropFirst(Self.maximumRevokedConnections)
+    }
+  }
+
+  /// Submits the operation that revokes connections. Repeats it if the store rejects the commit that contains it.
+  private func revoke(_ connections: [ConnectionState]) {
+    submit(
+      RealtimeOperation(
+        .revoke(connections),
+        from: .call(.administrator) { [weak self] result in
+          guard case .failure = result, let self else { return }
+          Task {
+            try? await Task.sleep(for: Self.retryDelay)
+            self.revoke(connections)
+          }
+        }))
+  }
+}

@@ -1,0 +1,25 @@
+// Decides whether the credentials of a caller were revoked after they were verified. All databases of an engine share one
+// check.
+//
+// A connection may submit verified credentials just before their revocation. So batches check the callers that
+// connections bring, and `RealtimeEngine/revoke(where:)` checks the callers of open connections.
+//
+// Invariant: a caller whose credentials were revoked before the batch that executes its request has no access.
+
+import Access
+import Locking
+
+/// The condition for revoked credentials.
+final class RevocationCheck: Sendable {
+  private let condition = Guarded<(@Sendable (Principal) -> Bool)?>(nil)
+
+  /// Replaces the condition.
+  func set(_ isRevoked: @escaping @Sendable (Principal) -> Bool) { condition.withLock { $0 = isRevoked } }
+
+  /// Whether the credentials of a caller are revoked. False before the first revocation.
+  func isRevoked(_ caller: Principal) -> Bool {
+    if case .nobody = caller.identity { return false }
+    guard let condition = condition.withLock({ $0 }) else { return false }
+    return condition(caller)
+  }
+}
