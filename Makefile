@@ -22,8 +22,9 @@ ARGS ?=
 SEED ?= 1
 SECONDS ?= 60
 
-.PHONY: help serve build test unit clients compatibility example crash differential listeners access serializability replay kills \
-  fuzz web-sdk system-tests bench bench-firestore bench-realtime bench-large bench-floods lint format clean setup
+.PHONY: help serve build test unit clients compatibility example crash differential listeners access serializability replay \
+  kills convergence fuzz web-sdk system-tests bench bench-firestore bench-realtime bench-large bench-client bench-floods lint \
+  format clean setup
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -52,7 +53,7 @@ clients: ## Run the tests with official clients only
 compatibility: ## Check that each test named in docs/compatibility.md and docs/bugs.md passed in the last run
 	@python3 scripts/compatibility.py
 
-example: ## Run Examples/Reminders with two clients against a server and check their events
+example: ## Run the programs in Examples with two clients each against a server and check their events
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
 	@scripts/example.sh
@@ -92,6 +93,11 @@ kills: ## N kills of the server while clients write, against what it acknowledge
 	@swift build --build-tests $(FLAGS)
 	@FLAGS="$(FLAGS)" scripts/proofs.sh kills $(or $(N),50) $(SEED)
 
+convergence: ## N random programs on clients of the Swift SDK, with kills and restarts from disk: make convergence N=1000 SEED=1
+	@scripts/setup.sh build
+	@swift build --build-tests $(FLAGS)
+	@FLAGS="$(FLAGS)" scripts/proofs.sh convergence $(or $(N),100) $(SEED)
+
 web-sdk: build ## Run the official web SDK and Google's tests of it: make web-sdk SDK=firebase-js-sdk CLOSURE=closure-library
 	@scripts/web-sdk.sh "$(SDK)" "$(CLOSURE)"
 
@@ -115,6 +121,9 @@ bench-realtime: build ## Measure 18,800 connections and 1 GB of data (15 minutes
 bench-large: build ## Measure writes to a database of 10 GB (30 GB of disk, 30 minutes)
 	@FLAGS="$(FLAGS)" scripts/bench.sh --suite large $(ARGS)
 
+bench-client: build ## Measure the Realtime Database SDK: 100,000 pending writes, and the start with a large cache
+	@scripts/bench-client.sh $(ARGS)
+
 bench-floods: ## Measure the cost of abusive clients for honest ones (release build)
 	@scripts/setup.sh test
 	@swift build $(RELEASE) $(FLAGS)
@@ -127,4 +136,4 @@ format: ## Format the Swift files
 	@scripts/lint.sh --fix
 
 clean: ## Remove build results; data in .hearth/ stays
-	rm -rf .build .venv Benchmarks/.build Fuzz/.build
+	rm -rf .build .venv Benchmarks/.build Benchmarks/Client/.build Fuzz/.build

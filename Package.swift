@@ -20,6 +20,7 @@ let hpack: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-ht
 let tls: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: server)
 let arguments: Target.Dependency = .product(
@@ -55,6 +56,7 @@ let package = Package(
   platforms: [.macOS(.v14), .iOS(.v15)],
   products: [
     .executable(name: "hearth", targets: ["hearth"]),
+    .library(name: "FirebaseAuth", targets: ["FirebaseAuth"]),
     .library(name: "FirebaseCore", targets: ["FirebaseCore"]),
     .library(name: "FirebaseDatabase", targets: ["FirebaseDatabase"]),
     .library(name: "FirebaseFirestore", targets: ["FirebaseFirestore"]),
@@ -95,6 +97,8 @@ let package = Package(
     .systemLibrary(name: "CRocksDB", path: "Sources/Server/CRocksDB"),
     .systemLibrary(name: "CZlib", path: "Sources/Server/CZlib"),
     .systemLibrary(name: "CMalloc", path: "Sources/Server/CMalloc"),
+    .systemLibrary(name: "CCrypt", path: "Sources/Server/CCrypt"),
+    .systemLibrary(name: "CArgon2", path: "Sources/Server/CArgon2"),
     module("BlockLog", in: "Server"),
     module("Access", in: "Server", ["JSON", "Locking", "FirestoreModel", "RealtimeModel"]),
     module("EmbeddedStore", in: "Server", ["BlockLog", "Locking", "OrderedStore", "CRocksDB"]),
@@ -126,18 +130,28 @@ let package = Package(
         "RealtimeWire", nio("NIOCore"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
       ]),
     module(
+      "Identity", in: "Server",
+      ["Access", "JSON", "Locking", "OrderedStore", "CCrypt", "CArgon2", crypto, cryptoExtras]),
+    module(
+      "IdentityEndpoints", in: "Server",
+      [
+        "Access", "Identity", "Ports", "JSON", "Locking", "OrderedStore", nio("NIOCore"), nio("NIOPosix"),
+        nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), tls, crypto, log,
+      ]),
+    module(
       "EmulatorSuite", in: "Server",
       [
-        "Access", "SecurityRules", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
-        "RealtimeEngine",
+        "Access", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
+        "Identity", "IdentityEndpoints", "SecurityRules",
         "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
         nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ]),
     module(
       "HearthServer", in: "Server",
       [
-        "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports",
-        "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "SecurityRules", "OrderedStore",
+        "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "Identity",
+        "IdentityEndpoints", "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
+        "SecurityRules",
         "EmbeddedStore", "JSON", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOPosix"), tls, log,
       ]),
     .executableTarget(
@@ -146,6 +160,7 @@ let package = Package(
 
     // The SDKs.
     module("FirebaseCore", in: "SDK", ["Locking"]),
+    module("FirebaseAuth", in: "SDK", ["FirebaseCore", "Locking"]),
     module("FirebaseSharedSwift", in: "SDK"),
     module(
       "FirebaseDatabase", in: "SDK",
@@ -162,12 +177,16 @@ let package = Package(
       ]),
     module(
       "Firebase", in: "SDK",
-      ["FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "FirebaseSharedSwift"]),
+      ["FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "FirebaseSharedSwift"]),
 
     // Examples; continuous integration builds and runs them.
+    .target(name: "Terminal", path: "Examples/Terminal", swiftSettings: strict),
     .executableTarget(
-      name: "Reminders", dependencies: ["FirebaseCore", "FirebaseFirestore"],
+      name: "Reminders", dependencies: ["FirebaseCore", "FirebaseFirestore", "Terminal"],
       path: "Examples/Reminders/Sources", swiftSettings: strict),
+    .executableTarget(
+      name: "SocialBlog", dependencies: ["FirebaseCore", "FirebaseDatabase", "Terminal"],
+      path: "Examples/SocialBlog/Sources", swiftSettings: strict),
 
     // Code that tests share.
     .target(
@@ -219,15 +238,26 @@ let package = Package(
     tests(of: "Ports", endpointModules + ["EndpointFixture"]),
     tests(of: "FirestoreEndpoints", endpointModules + ["EndpointFixture"]),
     tests(of: "RealtimeEndpoints", endpointModules + ["EndpointFixture"]),
+    tests(
+      of: "Identity",
+      ["Identity", "Access", "JSON", "Locking", "OrderedStore", "EmbeddedStore", crypto, cryptoExtras]),
+    tests(
+      of: "IdentityEndpoints",
+      [
+        "IdentityEndpoints", "Identity", "Access", "HearthServer", "JSON", "OrderedStore", nio("NIOCore"),
+        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), tls, crypto, cryptoExtras, log,
+      ]),
     tests(of: "EmulatorSuite", endpointModules + ["EndpointFixture"]),
     tests(
       of: "Fuzz",
       [
-        "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
+        "Access", "EmulatorSuite", "Identity", "IdentityEndpoints", "FirestoreEndpoints", "RealtimeEndpoints",
+        "Ports", "FirestoreEngine",
         "RealtimeEngine", "OrderedStore", "FirestoreProtobuf",
         "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),
         nio("NIOConcurrencyHelpers"), hpack, protobuf, log,
+        "FirebaseAuth", "FirebaseCore",
       ]),
     tests(
       of: "HearthServer",
@@ -236,23 +266,30 @@ let package = Package(
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ]),
     tests(of: "FirebaseCore", ["FirebaseCore", "Locking"]),
+    tests(
+      of: "FirebaseAuth",
+      [
+        "FirebaseAuth", "FirebaseCore", "HearthServer", "Locking", "ServerFixture", nio("NIOCore"),
+        nio("NIOPosix"), nio("NIOHTTP1"), crypto,
+      ]),
     tests(of: "FirebaseSharedSwift", ["FirebaseSharedSwift"]),
     tests(
       of: "FirebaseDatabase",
       [
         "FirebaseDatabase", "FirebaseCore", "FirebaseSharedSwift", "JSON", "Locking", "RealtimeModel",
         "RealtimeWire", "HearthServer", "RandomModels", "ServerFixture", nio("NIOCore"), nio("NIOPosix"),
+        grdb,
       ]),
     tests(
       of: "FirebaseFirestore",
       [
         "FirebaseFirestore", "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel",
-        "FirestoreProtobuf", "FirestoreWire", "HearthServer", "ServerFixture", protobuf,
-        nio("NIOCore"), nio("NIOPosix"),
+        "FirestoreProtobuf", "FirestoreWire", "HearthServer", "ServerFixture", protobuf, grdb,
+        nio("NIOCore"), nio("NIOPosix"), http2, hpack,
       ]),
     tests(
       of: "Firebase",
-      ["Firebase", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "HearthServer"]),
+      ["Firebase", "FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "HearthServer"]),
   ]
 )
 

@@ -14,6 +14,8 @@ let strict: [SwiftSetting] = [
 ]
 
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
+let tls: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
 let hpack: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-http2")
 let http2: Target.Dependency = .product(name: "NIOHTTP2", package: "swift-nio-http2")
@@ -36,6 +38,7 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
     .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
@@ -83,14 +86,27 @@ let package = Package(
         "RealtimeWire", nio("NIOCore"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"),
         crypto, log,
       ], testable),
+    .systemLibrary(name: "CCrypt"),
+    .systemLibrary(name: "CArgon2"),
+    module(
+      "Identity",
+      ["Access", "JSON", "Locking", "OrderedStore", "CCrypt", "CArgon2", crypto, cryptoExtras], testable),
+    module(
+      "IdentityEndpoints",
+      [
+        "Access", "Identity", "Ports", "JSON", "Locking", "OrderedStore", nio("NIOCore"), nio("NIOPosix"),
+        nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), tls, crypto, log,
+      ], testable),
     module(
       "EmulatorSuite",
       [
-        "Access", "SecurityRules", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine",
-        "RealtimeEngine", "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel",
-        nio("NIOCore"),
+        "Access", "SecurityRules", "Identity", "IdentityEndpoints", "FirestoreEndpoints", "RealtimeEndpoints",
+        "Ports", "FirestoreEngine", "RealtimeEngine", "FirestoreModel", "FirestoreWire", "BlockLog", "JSON",
+        "RealtimeModel", nio("NIOCore"),
         nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ], testable),
+    module("FirebaseCore", ["Locking"]),
+    module("FirebaseAuth", ["FirebaseCore", "Locking"], testable),
     .executableTarget(
       name: "fuzz",
       dependencies: [
@@ -98,10 +114,11 @@ let package = Package(
         "RealtimeModel", "RealtimeWire", "RealtimeEngine", "SecurityRules", "GRPCFraming", "OrderedStore",
         "Ports",
         "FirestoreEndpoints",
-        "RealtimeEndpoints", "EmulatorSuite",
+        "RealtimeEndpoints", "EmulatorSuite", "Identity", "IdentityEndpoints",
         protobuf, hpack, log,
         nio("NIOCore"), nio("NIOEmbedded"), nio("NIOHTTP1"), nio("NIOWebSocket"),
         nio("NIOConcurrencyHelpers"),
+        "FirebaseAuth", "FirebaseCore",
       ],
       swiftSettings: strict),
   ]

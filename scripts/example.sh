@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs Examples/Reminders with two clients against a new server and checks the events of each client.
+# Runs Examples/Reminders and Examples/SocialBlog with two clients each against a new server, and checks the events of
+# each client: with the server down, and over kills and restarts of server and clients.
 # Needs the products of `swift build`; BIN overrides the build directory .build/debug.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,7 +36,7 @@ expect() {
 # Starts the server on the same data; later starts use the same port.
 serve() {
   rm -f "$folder/server.out"
-  "$bin/hearth" serve --data "$folder/data" --emulator --firestore-port "${1:-0}" --database-port 0 \
+  "$bin/hearth" serve --data "$folder/data" --emulator --firestore-port "${1:-0}" --database-port 0 --auth-port 0 --hub-port 0 \
     >"$folder/server.out" 2>&1 &
   server=$!
   pids+=("$server")
@@ -45,17 +46,20 @@ serve
 address=$(sed -n 's#^Cloud Firestore listens on http://\([^ ]*\).*#\1#p' "$folder/server.out")
 echo "server on $address"
 
-# Starts a client that reads from a pipe, which a file descriptor keeps open.
+# Starts a client that reads from a pipe, which a file descriptor keeps open: start WHO DESCRIPTOR COMMAND...
 start() {
   local who=$1 descriptor=$2
+  shift 2
+  rm -f "$folder/$who.in" "$folder/$who.out"
   mkfifo "$folder/$who.in"
-  FIRESTORE_EMULATOR_HOST=$address "$bin/Reminders" <"$folder/$who.in" >"$folder/$who.out" 2>&1 &
+  FIRESTORE_EMULATOR_HOST=$address FIREBASE_DATABASE_EMULATOR_HOST=${database:-} \
+    XDG_DATA_HOME=$folder/${data:-$who} "$@" <"$folder/$who.in" >"$folder/$who.out" 2>&1 &
   pids+=($!)
   eval "exec $descriptor>\"$folder/$who.in\""
-  expect "$who" "Reminders. Type help for the commands."
+  expect "$who" "${1##*/}. Type help for the commands."
 }
-start ann 7
-start bob 8
+start ann 7 "$bin/Reminders" ann
+start bob 8 "$bin/Reminders" bob
 ann() { echo "$*" >&7; }
 bob() { echo "$*" >&8; }
 
@@ -98,23 +102,101 @@ expect bob "2. [ ] pay the rent"
 expect bob "3. [ ] water the plants"
 bob delete 7
 expect bob "there is no number 7"
+# Offline first: a client that starts without a server shows its cache and writes to it. After another restart the server
+# receives the writes of both runs.
+kill -9 "$server"
+wait "$server" 2>/dev/null || true
+ann quit
+expect ann bye
+start ann 7 "$bin/Reminders" ann
+ann add buy stamps
+expect ann "added buy stamps"
+ann list
+expect ann "4. [ ] buy stamps"
+ann quit
+expect ann bye
+start ann 7 "$bin/Reminders" ann
+ann list
+expect ann "4. [ ] buy stamps"
+ann add post the letter
+expect ann "added post the letter"
+serve "${address##*:}"
+expect bob "+ [ ] buy stamps"
+expect bob "+ [ ] post the letter"
 ann quit
 expect ann bye
 bob quit
 expect bob bye
 
-# Each client received exactly these changes in this order, also across the restart. The writing client may receive a
-# reminder twice: first the local write, then the version with the server's time.
+# Bob received exactly these changes in this order, also across the restarts. A writing client may receive a reminder
+# twice: first the local write, then the version with the server's time.
 changes='+ [ ] buy milk
 + [ ] call the bank
 ~ [x] buy milk
 - [ ] call the bank
 + [ ] pay the rent
-+ [ ] water the plants'
-for who in ann bob; do
++ [ ] water the plants
++ [ ] buy stamps
++ [ ] post the letter'
+for who in bob; do
   if ! diff <(echo "$changes") <(grep '^[-+~] \[' "$folder/$who.out" | grep -vF '~ [ ]') >&2; then
     echo "$who received other changes than expected" >&2
     exit 1
   fi
 done
-echo "example: both clients received the expected changes"
+echo "Reminders: the clients received the expected changes, also those of an offline client that was restarted"
+
+# The blog: stars by transaction, live comments, presence, and a client that is killed while it is offline.
+database=$(sed -n 's#^Realtime Database listens on http://\([^ ]*\).*#\1#p' "$folder/server.out")
+start ann 7 "$bin/SocialBlog" ann
+ann_pid=${pids[-1]}
+expect ann "* ann is here"
+start bob 8 "$bin/SocialBlog" bob
+expect ann "* bob is here"
+expect bob "* ann is here"
+ann post hello
+expect ann "sent: hello"
+expect bob "+ ann: hello"
+bob star 1
+expect ann "~ ann: hello (1 star)"
+ann star 1
+expect bob "~ ann: hello (2 stars)"
+ann read 1
+bob comment 1 welcome
+expect ann "# bob: welcome"
+
+# A second program on the same cache continues without one.
+data=ann start eve 9 "$bin/SocialBlog" eve
+expect eve "Another program uses the cache; posts of this one end with it."
+expect eve "+ ann: hello (2 stars)"
+echo quit >&9
+expect eve bye
+
+ann offline
+expect bob "* ann left"
+ann post written offline
+expect ann "+ ann: written offline"
+kill -9 "$ann_pid"
+wait "$ann_pid" 2>/dev/null || true
+start ann 7 "$bin/SocialBlog" ann --offline
+expect ann "+ ann: hello (2 stars)"
+expect ann "+ ann: written offline"
+if grep -qF "written offline" "$folder/bob.out"; then
+  echo "bob received a post before it was sent" >&2
+  exit 1
+fi
+ann online
+expect bob "+ ann: written offline"
+expect bob "* ann is here"
+bob posts
+expect bob "2. ann: written offline"
+ann quit
+expect ann bye
+bob quit
+expect bob bye
+if [ "$(grep -cxF -- "+ ann: written offline" "$folder/bob.out")" != 1 ]; then
+  echo "bob received the post twice" >&2
+  exit 1
+fi
+echo "SocialBlog: posts, stars, comments and presence arrived, and a post survived a kill"
+echo "example: all clients received the expected changes"

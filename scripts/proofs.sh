@@ -6,6 +6,7 @@
 #   serializability  N times some thousand concurrent transactions, checked for anomalies
 #   replay           N random programs on the Realtime Database against a naive tree; replayed pushes rebuild the state
 #   kills            N kills of the server while clients write; every acknowledged write must survive
+#   convergence      N random programs on several clients of the Swift SDK with kills and restarts from disk
 # A failure prints the seed that reproduces it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -37,8 +38,12 @@ case "$proof" in
     export HEARTH_KILLS=$count HEARTH_KILLS_SEED=$seed
     tests='RealtimeEndpointsTests.CrashLoopTests'
     ;;
+  convergence)
+    export HEARTH_CONVERGENCE=$count HEARTH_CONVERGENCE_SEED=$seed
+    tests='FirebaseDatabaseTests.ConvergenceTests'
+    ;;
   *)
-    echo "proofs.sh: there is no proof '$proof': differential, listeners, access, serializability, replay or kills" >&2
+    echo "proofs.sh: there is no proof '$proof': differential, listeners, access, serializability, replay, kills or convergence" >&2
     exit 2
     ;;
 esac

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the packages that the build (`setup.sh build`) or the tests (`setup.sh test`) need beyond Swift, git and make:
-# RocksDB, the storage engine; zlib, for compressed requests; SQLite, for the SDKs' cache; for the tests also Python, with
-# the official clients in .venv.
+# RocksDB, the storage engine; zlib, for compressed requests; libcrypt and Argon2, for imported passwords; SQLite, for the
+# SDKs' cache; for the tests also Python, with the official clients in .venv.
 # Prints one line per installation, and nothing if no package is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,8 +24,9 @@ case "$(uname -s)" in
 Darwin)
   command -v brew >/dev/null || { echo "setup: Homebrew is missing: https://brew.sh" >&2; exit 1; }
   brew --prefix --installed rocksdb >/dev/null 2>&1 || missing+=(rocksdb)
+  brew --prefix --installed argon2 >/dev/null 2>&1 || missing+=(argon2)
   if [ "${#missing[@]}" -gt 0 ]; then
-    echo "setup: installing ${missing[*]} with Homebrew (the storage engine)"
+    echo "setup: installing ${missing[*]} with Homebrew (rocksdb: the storage engine; argon2: imported passwords)"
     brew install "${missing[@]}"
   fi
   ;;
@@ -33,6 +34,9 @@ Linux)
   has_header rocksdb/c.h || missing+=(librocksdb-dev)
   # librocksdb-dev of Debian and Ubuntu depends on zlib; a RocksDB built from source does not install it.
   has_header zlib.h || missing+=(zlib1g-dev)
+  # Imported password hashes: bcrypt and Argon2.
+  has_header crypt.h || missing+=(libcrypt-dev)
+  has_header argon2.h || missing+=(libargon2-dev)
   # The cache of the client SDKs.
   has_header sqlite3.h || missing+=(libsqlite3-dev)
   if [ "$purpose" = test ]; then
@@ -49,7 +53,7 @@ Linux)
       command -v sudo >/dev/null || { echo "setup: please install as root: ${missing[*]}" >&2; exit 1; }
       sudo=sudo
     fi
-    echo "setup: installing ${missing[*]} with apt (librocksdb-dev: the storage engine; zlib1g-dev: compressed requests; libsqlite3-dev: the SDKs' cache; python3: the tests with official clients)"
+    echo "setup: installing ${missing[*]} with apt (librocksdb-dev: the storage engine; zlib1g-dev: compressed requests; libcrypt-dev, libargon2-dev: imported passwords; libsqlite3-dev: the SDKs' cache; python3: the tests with official clients)"
     $sudo apt-get update -qq
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
   fi

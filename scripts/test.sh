@@ -11,6 +11,10 @@ shift
 results=.build/results
 mkdir -p "$results"
 
+# Clients keep their caches below this folder, and not in the data of the user who runs the tests.
+export XDG_DATA_HOME="$PWD/$results/data"
+rm -rf "$XDG_DATA_HOME"
+
 # The first process runs these tests and the second all others, so that each test runs exactly once. These tests use
 # sockets and take half of the suite's time; the tests that need the processor are in the other half.
 socket_tests='^(Ports|FirestoreEndpoints|RealtimeEndpoints|EmulatorSuite)Tests\.'

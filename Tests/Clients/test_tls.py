@@ -41,11 +41,11 @@ def secured(tmp_path_factory):
     assert server.stop() == 0
 
 
-def test_both_ports_say_that_they_speak_tls(secured):
+def test_all_ports_say_that_they_speak_tls(secured):
     lines = [line for line in secured.output if "listens on" in line]
     # The emulator hub never uses TLS: tools contact it before they know this server.
     ports = [line for line in lines if not line.startswith("Emulator hub")]
-    assert len(ports) == 2 and all("https://" in line for line in ports), lines
+    assert len(ports) == 3 and all("https://" in line for line in ports), lines
 
 
 @pytest.mark.parametrize("http2, version", [(False, "HTTP/1.1"), (True, "HTTP/2")])

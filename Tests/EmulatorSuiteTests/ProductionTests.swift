@@ -1,6 +1,7 @@
-// Tests a server without --emulator: every data port rejects every client, with any credential, with the
-// official error for an unknown client.
+// Tests a server without --emulator and without rules: every data port rejects every credential that the server did not
+// issue, with the official error for an unknown client, and denies callers without one.
 
+import FirestoreModel
 import FirestoreProtobuf
 import Foundation
 import GRPCFraming
@@ -14,7 +15,12 @@ import Testing
 @Suite("Without --emulator", .timeLimit(.minutes(10)))
 struct ProductionTests {
   private func with(_ body: (FirestoreTestServer) async throws -> Void) async throws {
-    let running = try await FirestoreTestServer.start { $0.emulator = false }
+    let running = try await FirestoreTestServer.start {
+      $0.emulator = false
+      // The server creates the database of this project.
+      $0.project = "demo-test"
+      $0.auth = .init(port: 0)
+    }
     do {
       try await body(running)
     } catch {
@@ -26,7 +32,7 @@ struct ProductionTests {
 
   private static let credentials: [String?] = [nil, "Bearer owner", "Bearer a.b.c", "Basic eDp5", "nonsense"]
 
-  @Test("Every gRPC method returns UNAUTHENTICATED", arguments: credentials)
+  @Test("Every gRPC method denies callers without accepted credentials", arguments: credentials)
   func grpc(credential: String?) async throws {
     try await with { running in
       let metadata = credential.map { [("authorization", $0)] } ?? []
@@ -92,18 +98,26 @@ struct ProductionTests {
         let call = try await running.client.open(method, metadata: metadata)
         // The response may arrive before the request is sent.
         try? await call.send(request, endStream: method != "Write" && method != "Listen")
+        if credential == nil, method == "Listen" {
+          // The stream of a caller without credentials stays open; its target is denied.
+          try await Self.expectDeniedTarget(call)
+          try await call.reset()
+          continue
+        }
         let status = try await call.status()
-        #expect(status.code == .unauthenticated && status.code.rawValue == 16, "\(method): \(status)")
-        #expect(status.message.contains("authentication credential"), "\(method): \(status.message)")
+        let expected: [GRPCStatus.Code] =
+          credential == nil ? [.unauthenticated, .permissionDenied] : [.unauthenticated]
+        #expect(expected.contains(status.code), "\(method): \(status)")
+        #expect(status.message.contains("auth"), "\(method): \(status.message)")
       }
     }
   }
 
   @Test(
-    "An invalid or missing request gets the same response", arguments: [nil, "Bearer owner"])
-  func invalidRequests(credential: String?) async throws {
+    "An invalid or missing request gets the same response", arguments: ["Bearer owner"])
+  func invalidRequests(credential: String) async throws {
     try await with { running in
-      let metadata = credential.map { [("authorization", $0)] } ?? []
+      let metadata = [("authorization", credential)]
       let methods = [
         "GetDocument", "ListDocuments", "CreateDocument", "UpdateDocument", "DeleteDocument",
         "BeginTransaction", "Commit", "Rollback", "BatchWrite", "ListCollectionIds", "PartitionQuery",
@@ -119,7 +133,7 @@ struct ProductionTests {
         #expect(try await call.status().code == .unauthenticated, "\(method), garbage")
       }
       let port = running.server.databasePort ?? 0
-      let header = credential.map { "Authorization: \($0)\r\n" } ?? ""
+      let header = "Authorization: \(credential)\r\n"
       for target in [
         "/a.json", "/a", "/a%zz.json", "/a.json?x=%zz", "/a.json?orderBy=1", "/.settings/rules.json",
       ] {
@@ -194,6 +208,37 @@ struct ProductionTests {
         #expect(response.hasPrefix(#"{"t":"d","d":{"r":\#(number),"b":{"s":"\#(status)""#), "\(response)")
       }
       await client.close()
+    }
+  }
+
+  /// Reads the messages of a Listen stream until its target is removed with an error.
+  private static func expectDeniedTarget(_ call: GRPCTestCall) async throws {
+    while true {
+      let response: Google_Firestore_V1_ListenResponse = try await call.message()
+      guard response.targetChange.targetChangeType == .remove else { continue }
+      #expect(response.targetChange.cause.code != 0)
+      return
+    }
+  }
+
+  @Test("A Listen stream ends with UNAUTHENTICATED when its user deletes the account")
+  func revokedStream() async throws {
+    try await with { running in
+      let port = running.server.authPort ?? 0
+      let toolkit = "/identitytoolkit.googleapis.com/v1/accounts"
+      let signUp = try await RESTClient.request(port, "POST", "\(toolkit):signUp?key=k", body: "{}")
+      let token = try #require(signUp.json["idToken"].string)
+      let call = try await running.client.open("Listen", metadata: [("authorization", "Bearer \(token)")])
+      var request = Google_Firestore_V1_ListenRequest()
+      request.database = FirestoreTestServer.database
+      request.addTarget.targetID = 1
+      request.addTarget.documents.documents = [FirestoreTestServer.documents + "/a/b"]
+      try await call.send(request)
+      try await Self.expectDeniedTarget(call)
+      let deleted = try await RESTClient.request(
+        port, "POST", "\(toolkit):delete?key=k", body: #"{"idToken":"\#(token)"}"#)
+      #expect(deleted.status == 200)
+      #expect(try await call.status(within: .seconds(10)).code == .unauthenticated)
     }
   }
 }

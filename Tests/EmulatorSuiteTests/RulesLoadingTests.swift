@@ -1,7 +1,9 @@
 // Tests loading security rules into the emulator, and that they are in force.
 
-import EmulatorSuite
+import FirestoreProtobuf
+import Foundation
 import JSON
+import SwiftProtobuf
 import Testing
 
 @testable import EndpointFixture
@@ -45,6 +47,44 @@ struct RulesLoadingTests {
       #expect(try await server.rest("GET", other).status == 404)
       #expect(try await server.rest("PUT", rules, body(file("user == 'u1'"))).status == 200)
       #expect(try await server.rest("GET", document).status == 404)
+    }
+  }
+
+  /// Reads a stream up to the change of a target for which a condition holds.
+  private func targetChange(
+    _ call: GRPCTestCall, where isWanted: (Google_Firestore_V1_TargetChange) -> Bool
+  ) async throws -> Google_Firestore_V1_TargetChange {
+    while true {
+      let message: Proto.Listened = try await call.message()
+      if case .targetChange(let change)? = message.responseType, isWanted(change) { return change }
+    }
+  }
+
+  @Test("A listen is removed when new rules deny it, and when a document that its rules read is deleted")
+  func listeners() async throws {
+    try await FirestoreTestServer.serving { server in
+      let flag = "/databases/$(database)/documents/flags/open"
+      _ = try await server.rest("PUT", rules, body(file("exists(\(flag))")))
+      let path = "/v1/\(FirestoreTestServer.documents)/flags"
+      for change in ["data", "rules"] {
+        _ = try await server.rest("POST", path + "?documentId=open", "{}", headers: owner)
+        let listen = try await server.client.open("Listen")
+        try await listen.send(
+          Proto.Listen.with {
+            $0.database = FirestoreTestServer.database
+            $0.addTarget.targetID = 2
+            $0.addTarget.query.parent = FirestoreTestServer.documents
+            $0.addTarget.query.structuredQuery.from = [.with { $0.collectionID = "users" }]
+          })
+        _ = try await targetChange(listen) { $0.targetChangeType == .current }
+        if change == "data" {
+          _ = try await server.rest("DELETE", path + "/open", headers: owner)
+        } else {
+          _ = try await server.rest("PUT", rules, body(file("false")))
+        }
+        let removed = try await targetChange(listen) { $0.targetChangeType == .remove }
+        #expect(removed.targetIds == [2] && removed.cause.code == 7, "\(change)")
+      }
     }
   }
 

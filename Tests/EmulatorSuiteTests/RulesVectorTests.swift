@@ -19,6 +19,16 @@ struct RulesVectorTests {
     "lookups.after.batch-reversed.after-third-null": "getAfter() of a missing document is null",
     "lookups.after.single.after-third-null": "getAfter() of a missing document is null",
     "lookups.budget.": "queries may read 10 documents, as published",
+    "lookups.several.create-twice-exists-false":
+      "the preconditions decide about two creations of one document",
+    "lookups.several-methods.create-twice-exists-false":
+      "the preconditions decide about two creations of one document",
+    "lookups.several-methods.verify-then-update": "a commit may verify and write one document",
+    "writes.precondition.commit-verify-plain": "a verification without a precondition is accepted",
+    "writes.invalid.commit-other-database": "a name of another database is malformed, whatever the rules",
+    "writes.transaction.lookup-after-of-written": "a transaction belongs to the caller that began it",
+    "writes.transaction.lookup-denied": "a transaction belongs to the caller that began it",
+    "request-resource.create.auto-id": "the server assigns the id before the rules run",
   ]
 
   // All cases take minutes in a debug build: of the queries, every eighth is played.
@@ -106,10 +116,12 @@ struct RulesVectorTests {
       methods[kind] ?? "POST", target, body, headers: Self.headers(request["caller"]))
   }
 
+  /// The time of all tokens: a transaction belongs to a caller with equal claims.
+  private static let now = Int64(Date().timeIntervalSince1970)
+
   private static func headers(_ caller: JSONTree) -> [String] {
     if let name = caller.string { return ["Authorization: Bearer \(name)"] }
     guard var claims = caller.value.object else { return [] }
-    let now = Int64(Date().timeIntervalSince1970)
     let subject = claims["sub"] ?? .string("u1")
     let defaults: [(String, JSONValue)] = [
       ("sub", subject), ("user_id", subject), ("iss", .string("https://securetoken.google.com/demo-rules")),

@@ -35,7 +35,7 @@ struct GuideTests {
     let server = try await TestServer.start()
     let events = Recorder<String>()
     let transport = Transport.open(
-      to: DatabaseEndpoint(host: "two.example", port: server.port, isSecure: false, namespace: "demo-two"),
+      to: DatabaseEndpoint(host: "two.localhost", port: server.port, isSecure: false, namespace: "demo-two"),
       host: nil, lastSession: nil, tls: nil, resolver: TwoAddresses(),
       events: TransportEvents(
         received: { message in
@@ -163,7 +163,7 @@ struct GuideTests {
     location.put(1)
     Task {
       do {
-        for try await snapshot in location.snapshots() { began.record(canonicalJSON(snapshot.value)) }
+        for try await snapshot in location.values() { began.record(canonicalJSON(snapshot.value)) }
         ends.record("sequence")
       } catch { ends.record("\(error)") }
     }

@@ -325,7 +325,7 @@ struct LocalEventTests {
     let ref = client.ref.child("x")
     ref.put(1)
     let value = try await within {
-      for try await snapshot in ref.snapshots() { return snapshot.value as? Int }
+      for try await snapshot in ref.values() { return snapshot.value as? Int }
       return nil
     }
     #expect(value == 1)

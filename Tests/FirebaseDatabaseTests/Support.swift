@@ -107,6 +107,13 @@ struct Client {
     database.callbackQueue = queue
   }
 
+  /// Creates a client of the database at a URL for an app.
+  init(app: FirebaseApp, url: String) {
+    self.app = app
+    database = Database.database(app: app, url: url)
+    database.callbackQueue = queue
+  }
+
   /// Creates a client that is offline.
   static func offline() throws -> Client {
     let client = try Client(port: 9)

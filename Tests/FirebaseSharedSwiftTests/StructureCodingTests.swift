@@ -23,6 +23,21 @@ private struct Everything: Codable, Equatable {
 private struct Inner: Codable, Equatable { var name: String }
 private enum Genre: String, Codable { case fiction, fact = "non fiction" }
 private enum Shape: Codable, Equatable { case circle(radius: Double), square(side: Int) }
+
+private class Animal: Decodable {
+  let name: String
+}
+
+private final class Dog: Animal {
+  let tricks: Int
+  private enum Keys: String, CodingKey { case tricks }
+
+  required init(from decoder: any Decoder) throws {
+    tricks = try decoder.container(keyedBy: Keys.self).decode(Int.self, forKey: .tricks)
+    try super.init(from: decoder)
+  }
+}
+
 private struct Boxed<T: Codable>: Codable { var value: T }
 
 private func encode<T: Encodable>(_ value: T, _ set: (FirebaseDataEncoder) -> Void = { _ in }) throws -> Any {
@@ -54,6 +69,13 @@ private func decode<T: Decodable>(
     #expect(map["yes"] as? Bool == true)
     #expect(map["none"] == nil)
     #expect((map["int8"] as? NSNumber)?.holdsFloat == false)
+  }
+
+  @Test("a subclass that is passed as its superclass is decoded as the subclass")
+  func subclass() throws {
+    let type: Animal.Type = Dog.self
+    let decoded = try decode(type, ["name": "Rex", "tricks": 3])
+    #expect((decoded as? Dog)?.tricks == 3 && decoded.name == "Rex")
   }
 
   @Test("an Int8 is a number and not a boolean")

@@ -87,4 +87,25 @@ struct RulesFileTests {
     let error = await #expect(throws: HearthError.self) { try await server.start() }
     #expect(error.map { "\($0)".hasPrefix("\(file.path):3:") } == true)
   }
+
+  @Test("Rules remain in force after a restart without the file")
+  func restart() async throws {
+    let file = try temporaryFile()
+    let directory = file.deletingLastPathComponent()
+    defer { try? FileManager.default.removeItem(at: directory) }
+    try rules("false").write(to: file)
+    var configuration = HearthConfiguration.forTesting(
+      storage: .directory(directory.appendingPathComponent("data").path))
+    configuration.rulesFiles = [.init(path: file.path)]
+    for files in [configuration.rulesFiles, []] {
+      configuration.rulesFiles = files
+      let server = HearthServer(configuration)
+      try await server.start()
+      let port = try #require(server.firestorePort)
+      let answer = try await PlainRequest.send(
+        port, "GET /v1/projects/demo/databases/(default)/documents/c/d", "")
+      #expect(answer.split(separator: " ")[1] == "403")
+      await server.stop()
+    }
+  }
 }

@@ -1,6 +1,7 @@
 // The list of reminders in Cloud Firestore: reads it, changes it and listens to it.
 
 import FirebaseFirestore
+import Terminal
 import Foundation
 
 /// The reminders of one list.
@@ -18,22 +19,27 @@ struct ReminderList: Sendable {
     try await inOrder.getDocuments().documents.map { try $0.data(as: Reminder.self) }
   }
 
-  /// Adds a reminder; returns when the server has acknowledged it.
-  func add(_ title: String) async throws {
-    let values = try Firestore.Encoder().encode(Reminder(title: title))
-    _ = try await collection.addDocument(data: values)
+  /// Adds a reminder. Returns at once: the write is in the cache and reaches the server when it can be reached, also
+  /// after a restart of the program.
+  func add(_ title: String) throws {
+    try collection.addDocument(from: Reminder(title: title), completion: report)
   }
 
   /// Marks a reminder as done.
-  func markDone(_ reminder: Reminder) async throws {
+  func markDone(_ reminder: Reminder) {
     guard let id = reminder.id else { return }
-    try await collection.document(id).updateData(["isDone": true])
+    collection.document(id).updateData(["isDone": true], completion: report)
   }
 
   /// Deletes a reminder.
-  func delete(_ reminder: Reminder) async throws {
+  func delete(_ reminder: Reminder) {
     guard let id = reminder.id else { return }
-    try await collection.document(id).delete()
+    collection.document(id).delete(completion: report)
+  }
+
+  /// Prints the error of a write that the server rejected.
+  private func report(_ error: (any Error)?) {
+    if let error { Terminal.say("error: \(error.localizedDescription)") }
   }
 
   /// Returns a stream with one line per change, beginning with the current reminders.

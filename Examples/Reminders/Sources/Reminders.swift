@@ -1,13 +1,15 @@
-// A list of reminders in the terminal. Start it in two terminals: each shows the changes of the other.
+// A list of reminders in the terminal, which works without a server as well. Start it in two terminals with two names:
+// each shows the changes of the other. A terminal's cache has its name.
 //
 //   hearth serve --ephemeral --emulator
-//   Reminders
+//   Reminders ann
 //
 // FIRESTORE_EMULATOR_HOST overrides the server's address, 127.0.0.1:8080.
 
 import FirebaseCore
 import FirebaseFirestore
 import Foundation
+import Terminal
 
 @main
 struct Reminders {
@@ -39,16 +41,14 @@ struct Reminders {
   static func connect() -> ReminderList {
     let options = FirebaseOptions(googleAppID: "1:1234567890:ios:0123456789abcdef", gcmSenderID: "1234567890")
     options.projectID = "demo-reminders"
-    FirebaseApp.configure(options: options)
-    let database = Firestore.firestore()
+    let name = CommandLine.arguments.dropFirst().first ?? "reminders"
+    FirebaseApp.configure(name: name, options: options)
+    guard let app = FirebaseApp.app(name: name) else { preconditionFailure("the app was just configured") }
+    let database = Firestore.firestore(app: app)
     let address = ProcessInfo.processInfo.environment["FIRESTORE_EMULATOR_HOST"] ?? "127.0.0.1:8080"
     let parts = address.split(separator: ":")
     database.useEmulator(
       withHost: parts.first.map(String.init) ?? "127.0.0.1", port: parts.last.flatMap { Int($0) } ?? 8080)
-    let settings = database.settings
-    // A memory cache loses unacknowledged writes when the program ends. That is acceptable here.
-    settings.cacheSettings = MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings())
-    database.settings = settings
     return ReminderList(database, name: "groceries")
   }
 
@@ -56,7 +56,7 @@ struct Reminders {
     switch command {
     case "add":
       guard !argument.isEmpty else { return Terminal.say("add what?") }
-      try await list.add(argument)
+      try list.add(argument)
       Terminal.say("added \(argument)")
     case "list":
       let reminders = try await list.all()
@@ -64,11 +64,11 @@ struct Reminders {
       for (index, reminder) in reminders.enumerated() { Terminal.say("\(index + 1). \(reminder.line)") }
     case "done":
       guard let reminder = try await pick(argument, from: list) else { return }
-      try await list.markDone(reminder)
+      list.markDone(reminder)
       Terminal.say("done \(reminder.title)")
     case "delete":
       guard let reminder = try await pick(argument, from: list) else { return }
-      try await list.delete(reminder)
+      list.delete(reminder)
       Terminal.say("deleted \(reminder.title)")
     case "watch":
       Task {

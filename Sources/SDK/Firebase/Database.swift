@@ -2,11 +2,13 @@
 // exporting both modules would make ambiguous. As with Apple's umbrella, an explicit import of one product resolves it.
 
 @_exported import FirebaseCore
+@_exported import enum FirebaseDatabase.CachePersistenceError
 @_exported import class FirebaseDatabase.DataSnapshot
 @_exported import enum FirebaseDatabase.DataEventType
 @_exported import class FirebaseDatabase.Database
 @_exported import typealias FirebaseDatabase.DatabaseCompletion
 @_exported import typealias FirebaseDatabase.DatabaseHandle
+@_exported import let FirebaseDatabase.DatabasePersistenceErrorDomain
 @_exported import class FirebaseDatabase.DatabaseQuery
 @_exported import class FirebaseDatabase.DatabaseReference
 @_exported import class FirebaseDatabase.MutableData

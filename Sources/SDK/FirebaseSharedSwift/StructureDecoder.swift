@@ -134,7 +134,8 @@ struct StructureDecoder: Swift.Decoder {
     if type == URL.self { return try cast(url()) }
     if type == Decimal.self { return try cast(decimal()) }
     if let map = type as? any StringKeyedDecodable.Type { return try cast(map.entries(of: self)) }
-    return try T(from: self)
+    // The type may be a subclass of `T`.
+    return try type.init(from: self)
   }
 
   private func cast<T>(_ value: Any) throws -> T {

@@ -52,7 +52,7 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
     case (.DELETE, .documents(let database, let documents), nil):
       try await engine.clear(DatabaseName(parsing: database), at: Self.path(documents), as: .administrator)
       return .json(.ok, "{}\n")
-    case (.PUT, .project(let project), "securityRules"?): return try setRules(of: project, request.body)
+    case (.PUT, .project(let project), "securityRules"?): return try await setRules(of: project, request.body)
     case (.GET, .project(let project), "securityRules"?): return rules.answer(of: project, isReport: false)
     case (.GET, .project(let project), "ruleCoverage"?): return rules.answer(of: project, isReport: true)
     case (.POST, .project, "export"?), (.POST, .database, "export"?): return try await export(request)
@@ -93,7 +93,9 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
   }
 
   /// Compiles rules and puts them in force for all databases of a project. Rules with errors change nothing.
-  private func setRules(of project: String, _ body: ByteBuffer) throws(FirestoreError) -> HTTPResponse {
+  private func setRules(
+    of project: String, _ body: ByteBuffer
+  ) async throws(FirestoreError) -> HTTPResponse {
     let request = try RulesRequest(body)
     guard let file = request.files.first else { throw .invalidArgument("The body must hold rules.") }
     let ruleset: FirestoreRuleset
@@ -106,8 +108,9 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
       return .issues(error.issues, in: file.name)
     }
     try rules.set(request.files, of: project)
-    engine.policies.publish(
-      FirestoreRulesPolicy(ruleset, explainsDenials: log.logLevel <= .debug), forGroup: project
+    let policy = FirestoreRulesPolicy(ruleset, explainsDenials: log.logLevel <= .debug)
+    try await engine.releaseRules(
+      ReleasedRules(source: file.content, policy: policy), inGroup: "project \(project)"
     ) { $0.project.utf8.elementsEqual(project.utf8) }
     log.info("security rules are in force", metadata: ["project": "\(project)"])
     return .issues(ruleset.warnings, in: file.name)

@@ -11,19 +11,23 @@ import EmbeddedStore
 import EmulatorSuite
 import FirestoreEndpoints
 import FirestoreEngine
+import FirestoreModel
 import Foundation
+import IdentityEndpoints
 public import Logging
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 import OrderedStore
 import Ports
+import RealtimeEngine
+import SecurityRules
 
 /// A Hearth server in this process.
 public final class HearthServer: Sendable {
   /// An address that the server listens on.
   public struct Listener: Sendable, Equatable {
-    /// The service: `Cloud Firestore`, `Realtime Database` or `Emulator hub`.
+    /// The service: `Cloud Firestore`, `Realtime Database`, `Authentication` or `Emulator hub`.
     public var product: String
     /// The bound address.
     public var host: String
@@ -44,8 +48,13 @@ public final class HearthServer: Sendable {
     var store: any OrderedStore
     var firestore: FirestoreEngine
     var realtime: RealtimeAssembly
+    var identity: IdentityAssembly
     var suite: EmulatorDataDirectory?
     var locator: HubLocator?
+    /// The socket of `hearth credentials`.
+    var socket: ListeningPort?
+    /// Ends the streams of revoked callers.
+    var revocations: Task<Void, Never>?
     var ports: [(listener: Listener, port: ListeningPort)] = []
   }
 
@@ -112,6 +121,9 @@ public final class HearthServer: Sendable {
   /// The port of the Realtime Database; nil while the server does not run or does not serve it.
   public var databasePort: Int? { listeners.first { $0.product == Self.databaseName }?.port }
 
+  /// The port of the Identity Toolkit and secure token APIs; nil while the server does not run or does not serve them.
+  public var authPort: Int? { listeners.first { $0.product == Self.authName }?.port }
+
   /// Stops the server: drains every port and closes the store. Returns when everything is closed. Later calls
   /// do nothing.
   public func stop() async {
@@ -159,7 +171,7 @@ public final class HearthServer: Sendable {
     do {
       let rules = try FirestoreRules(configuration, log: log)
       let databaseRules = try DatabaseRules(configuration)
-      rules.publish(on: running.firestore)
+      try await rules.release(on: running.firestore)
       try await databaseRules.publish(on: running.realtime.engine)
       log.notice("the rules files were read again", metadata: ["files": "\(count)"])
     } catch {
@@ -191,6 +203,7 @@ public final class HearthServer: Sendable {
 
   static let firestoreName = "Cloud Firestore"
   static let databaseName = "Realtime Database"
+  static let authName = "Authentication"
   static let hubName = "Emulator hub"
 
   /// The version that this server reports to tools.
@@ -202,6 +215,13 @@ public final class HearthServer: Sendable {
     let rules = try FirestoreRules(configuration, log: log)
     let databaseRules = try DatabaseRules(configuration)
     let store = try await configuration.storage.open(acceptsClock: configuration.acceptsClock, log: log)
+    let identity: IdentityAssembly
+    do throws(HearthError) {
+      identity = try await IdentityAssembly(configuration, store: store, log: log)
+    } catch {
+      try? await store.close()
+      throw error
+    }
     let policy: any AccessPolicy<FirestoreAccess> = configuration.emulator ? OpenPolicy() : LockedPolicy()
     var options = FirestoreEngine.Options(createsDatabases: configuration.emulator)
     options.requiresIndexes = configuration.indexes == .strict
@@ -211,36 +231,42 @@ public final class HearthServer: Sendable {
     if !raised.isEmpty {
       log.notice("limits are raised", metadata: ["limits": "\(raised.joined(separator: " "))"])
     }
+    options.compileRules = { [explains = log.logLevel <= .debug] source in
+      FirestoreRulesPolicy(try FirestoreRuleset(compiling: source), explainsDenials: explains)
+    }
     options.report = { [log] in log.notice("\($0)") }
     options.reportDenial = { [log] database, denial in
       log.debug("denied", metadata: ["database": "\(database)", "reason": "\(denial.reason)"])
     }
     let engine = FirestoreEngine(store: store, policy: policy, options: options)
-    rules.publish(on: engine)
-    if rules.isEmpty, configuration.emulator {
-      log.notice("Cloud Firestore has no security rules: every request is allowed until rules are loaded")
-    }
     var limits = PortLimits()
     limits.memory = MemoryBudget(limit: SystemMemory.bytes / 4)
     // The ports share one budget of connections, and a single port may use all of it.
     limits.maximumConnections = OpenFileBudget.current.connections
     limits.connections = ConnectionBudget(limits.maximumConnections)
     limits.origins = configuration.servedOrigins
-    let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
-    var running = Running(store: store, firestore: engine, realtime: realtime)
+    let realtime = RealtimeAssembly(
+      configuration, store: store, verifier: identity.verifier, limits: limits, log: log)
+    var running = Running(store: store, firestore: engine, realtime: realtime, identity: identity)
     do throws(HearthError) {
-      try await realtime.findRules()
+      try await rules.release(on: engine)
+      if rules.isEmpty, configuration.emulator {
+        log.notice("databases of Cloud Firestore without security rules allow every request")
+      }
+      do { try await realtime.engine.findRules() } catch {
+        throw HearthError("The rules of the databases cannot be read: \(error)")
+      }
       try await databaseRules.publish(on: realtime.engine)
       if databaseRules.isEmpty, configuration.emulator, configuration.database != nil {
-        log.notice(
-          "firebase.json names no rules of the Realtime Database: a database without rules allows every request"
-        )
+        log.notice("databases of the Realtime Database without security rules allow every request")
       }
       try await engine.setIndexes(indexes)
       try Self.checkCancellation()
+      try await createDatabases(engine, identity)
       if configuration.emulator {
         let suite = EmulatorDataDirectory(
           firestore: engine, realtime: configuration.database == nil ? nil : realtime.engine,
+          auth: configuration.auth == nil ? nil : AuthExports(identity.service(isTLS: false)),
           project: configuration.project, version: Self.version, log: log)
         running.suite = suite
         // This check runs before clients can write data. If the export directory is invalid, their data would
@@ -252,7 +278,7 @@ public final class HearthServer: Sendable {
       }
       let tls = try tls()
       let protocols = PortProtocols.firestore(
-        engine, authentication: configuration.emulator ? .emulator : .refuseAll, limits: limits,
+        engine, authentication: identity.verifier.map { .verifying($0) } ?? .emulator, limits: limits,
         handlers: configuration.emulator ? [FirestoreEmulator(engine, log: log)] : [], log: log)
       try await listen(
         configuration.firestore, protocols, tls, limits, Self.firestoreName, flag: "--firestore-port",
@@ -261,6 +287,17 @@ public final class HearthServer: Sendable {
         try await listen(
           address, realtime.protocols, tls, limits, Self.databaseName, flag: "--database-port", in: &running)
       }
+      if let address = configuration.auth {
+        var authLimits = limits
+        authLimits.origins = limits.origins.servingEveryPage
+        let service = identity.service(isTLS: tls != nil, pages: limits.origins)
+        try await listen(
+          address, service.protocols(authLimits), tls, authLimits, Self.authName,
+          flag: "--auth-port", in: &running,
+          fallsBackToAnyPort: configuration.emulator && !configuration.authPortIsFixed)
+      }
+      running.revocations = Task { await identity.endRevokedStreams(of: engine) }
+      running.socket = await identity.openSocket(configuration.storage, limits, log: log)
       if configuration.emulator, let address = configuration.hub {
         // The hub never uses TLS, because tools contact it before they know whether this server uses TLS.
         try await listen(
@@ -285,6 +322,19 @@ public final class HearthServer: Sendable {
     }
   }
 
+  /// Creates the default Firestore database of every project of a production server. An emulator creates databases on
+  /// first use.
+  private func createDatabases(
+    _ engine: FirestoreEngine, _ identity: IdentityAssembly
+  ) async throws(HearthError) {
+    guard !configuration.emulator else { return }
+    do {
+      for project in try await identity.projectIDs() {
+        try await engine.createDatabase(DatabaseName(parsing: "projects/\(project)/databases/(default)"))
+      }
+    } catch { throw HearthError("The databases of the projects cannot be created: \(error)") }
+  }
+
   /// Throws if the start was cancelled.
   private static func checkCancellation() throws(HearthError) {
     if Task.isCancelled { throw HearthError("The start was cancelled.") }
@@ -305,10 +355,13 @@ public final class HearthServer: Sendable {
 
   /// Makes the emulator hub, which lists the ports that are already open.
   private func hub(_ running: Running) -> EmulatorHub {
-    let emulators = running.ports.map { running in
-      EmulatorHub.Emulator(
-        name: running.listener.product == Self.firestoreName ? "firestore" : "database",
-        host: running.listener.host, port: running.listener.port)
+    let names = [
+      Self.firestoreName: "firestore", Self.databaseName: "database", Self.authName: "auth",
+    ]
+    let emulators = running.ports.compactMap { running in
+      names[running.listener.product].map {
+        EmulatorHub.Emulator(name: $0, host: running.listener.host, port: running.listener.port)
+      }
     }
     return EmulatorHub(emulators, suite: running.suite, version: Self.version, process: getpid())
   }
@@ -355,10 +408,12 @@ public final class HearthServer: Sendable {
     let grace = TimeAmount.seconds(Int64(configuration.drainSeconds))
     await withTaskGroup(of: Void.self) { group in
       for (_, port) in running.ports { group.addTask { await port.drain(grace: grace) } }
+      if let socket = running.socket { group.addTask { await socket.drain(grace: grace) } }
     }
   }
 
   private func close(_ running: Running) async {
+    running.revocations?.cancel()
     await running.firestore.shutDown()
     await running.realtime.shutDown()
     do {

@@ -8,7 +8,7 @@ import Logging
 
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Serve Cloud Firestore and the Realtime Database.",
+    abstract: "Serve Cloud Firestore, the Realtime Database and authentication.",
     discussion: """
       Prints one line for each listening address, then "ready". On SIGTERM or SIGINT, open requests finish and the \
       process ends within ten seconds, or within ten minutes if it exports at exit. A second signal ends it immediately: \
@@ -20,7 +20,8 @@ struct Serve: AsyncParsableCommand {
 
       SIGHUP reloads the index files that firebase.json names. It never ends the process.
 
-      Without --emulator every request for data fails with UNAUTHENTICATED: this version has no accounts yet.
+      Without --emulator callers need credentials: 'hearth credentials create' makes those of servers and administrators. \
+      Users sign in at the auth port; without rules they have no access to data.
       """)
 
   @Option(
@@ -52,6 +53,18 @@ struct Serve: AsyncParsableCommand {
       "The Realtime Database's port, 0 for any free port; also emulators.database.port. (default: 9000)",
       valueName: "port"))
   var databasePort: Int?
+
+  @Option(
+    help: ArgumentHelp(
+      "The port of authentication, 0 for any free port; also emulators.auth.port. (default: 9099, or with --emulator any free port)",
+      valueName: "port"))
+  var authPort: Int?
+
+  @Option(
+    help: ArgumentHelp(
+      "Without --emulator: a JSON file that names how codes are sent and which identity providers are accepted; "
+        + "docs/production.md describes it.", valueName: "file"))
+  var authConfig: String?
 
   @Option(
     help: ArgumentHelp(
@@ -157,6 +170,8 @@ struct Serve: AsyncParsableCommand {
     flags.host = host
     flags.firestorePort = firestorePort
     flags.databasePort = databasePort
+    flags.authPort = authPort
+    flags.authConfig = authConfig
     flags.hubPort = hubPort
     flags.emulator = emulator
     flags.allowRemoteEmulator = allowRemoteEmulator

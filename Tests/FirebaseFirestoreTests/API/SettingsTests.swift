@@ -20,8 +20,8 @@ private final class ForeignSettings: NSObject, MemoryGarbageCollectorSettings {}
     #expect(settings.cacheSizeBytes == 2 << 20)
     #expect(settings.cacheSettings.isEqual(PersistentCacheSettings(sizeBytes: 2 << 20 as NSNumber)))
     settings.isPersistenceEnabled = false
-    #expect(settings.cacheSettings.isEqual(MemoryCacheSettings()))
-    #expect(settings.cacheSizeBytes == 2 << 20, "stays for a later persistent cache")
+    let lru = MemoryLRUGCSettings(sizeBytes: 2 << 20 as NSNumber)
+    #expect(settings.cacheSettings.isEqual(MemoryCacheSettings(garbageCollectorSettings: lru)))
     settings.isPersistenceEnabled = true
     #expect(settings.cacheSettings.isEqual(PersistentCacheSettings(sizeBytes: 2 << 20 as NSNumber)))
     let copy = settings.copy() as? FirestoreSettings
@@ -38,6 +38,7 @@ private final class ForeignSettings: NSObject, MemoryGarbageCollectorSettings {}
     settings.cacheSettings = lru
     #expect(lru.size == 3 << 20 && settings.cacheSettings.isEqual(lru))
     #expect(MemoryCacheSettings(garbageCollectorSettings: MemoryEagerGCSetting()).size == nil)
+    #expect(MemoryCacheSettings().size == 100 << 20, "the default is LRU")
   }
 
   @Test("contradictory settings, and implementations of the settings protocols by apps, trap")
@@ -61,26 +62,6 @@ private final class ForeignSettings: NSObject, MemoryGarbageCollectorSettings {}
       TestClient.make(port: SettingsTests.unreachablePort).settings = settings
     }
     #expect(text(persistence).contains("isPersistenceEnabled"))
-  }
-
-  @Test("a setting without effect is logged once per process")
-  func ineffectiveSettingIsLoggedOnce()
-    async throws
-  {
-    let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
-      for _ in 0..<3 {
-        _ = TestClient.make(port: SettingsTests.unreachablePort).document("a/b")
-        let eager = TestClient.make(port: SettingsTests.unreachablePort)
-        let settings = eager.settings
-        settings.isPersistenceEnabled = false
-        settings.cacheSizeBytes = 2 << 20
-        eager.settings = settings
-        _ = eager.document("a/b")
-      }
-    }
-    let lines = text(result).split(separator: "\n")
-    #expect(lines.count { $0.contains("I-FST000006") } == 1)
-    #expect(lines.count { $0.contains("I-FST000007") && $0.contains("MemoryLRUGCSettings") } == 1)
   }
 
   private func text(_ result: ExitTest.Result?) -> String {

@@ -133,7 +133,7 @@ import Testing
     }
     let deep = String(repeating: "[", count: 100_000)
     return [
-      (Data(), .dataLoss, "empty"),
+      (Data(), .unknown, "empty"),
       (Data("x".utf8), .dataLoss, "length"),
       (Data("12345678901{".utf8), .dataLoss, "length"),
       (Data("{}".utf8), .dataLoss, "no length"),

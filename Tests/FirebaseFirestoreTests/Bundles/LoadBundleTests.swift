@@ -116,6 +116,9 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
     await #expect {
       try await deadline { try await client.loadBundle(Data("nonsense".utf8)) }
     } throws: { ($0 as? FirestoreErrorCode)?.code == .dataLoss }
+    await #expect {
+      try await deadline { try await client.loadBundle(Data()) }
+    } throws: { ($0 as? FirestoreErrorCode)?.code == .unknown }
     // The failed load did not mark the bundle as loaded.
     #expect(try await deadline { try await client.loadBundle(data) }.state == .success)
   }

@@ -89,6 +89,38 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
     }
   }
 
+  @Test("an acknowledged write that another client removed before watch reported it is resolved")
+  func acknowledgedWriteIsRemoved() throws {
+    var engine = SyncEngine(persistence: MemoryPersistence(isEager: false), seed: 1)
+    engine.enableNetwork()
+    engine.listen(ListenerID(number: 1), to: query(), options: .init(includeMetadataChanges: true))
+    engine.watchStreamOpened(1)
+    func end(at version: Int64) {
+      engine.watchReceived(
+        1, .target(.init(kind: .noChange, targets: [], snapshotVersion: .init(microseconds: version))))
+    }
+    engine.watchReceived(1, .target(.init(kind: .add, targets: [2])))
+    engine.watchReceived(1, .target(.init(kind: .current, targets: [2], resumeToken: [1])))
+    end(at: 10)
+    engine.write([Write(.update(name("a"), fields: ["v": .integer(1)]))], at: .epoch, completion: nil)
+    engine.writeStreamOpened(1)
+    engine.writeHandshakeDone(1)
+    engine.writeAcknowledged(
+      1, results: [WriteResult(updateTime: .init(microseconds: 12))], commitTime: .init(microseconds: 12))
+    #expect(engine.limboTargets.isEmpty, "watch has not come that far")
+    end(at: 11)
+    #expect(engine.limboTargets.isEmpty)
+    _ = engine.takeActions()
+    end(at: 13)
+    let limbo = try #require(engine.limboTargets[name("a")])
+    engine.watchReceived(1, .target(.init(kind: .add, targets: [limbo])))
+    engine.watchReceived(1, .target(.init(kind: .current, targets: [limbo], resumeToken: [2])))
+    end(at: 14)
+    let last = engine.takeActions().compactMap { if case .snapshot(_, let view) = $0 { view } else { nil } }
+      .last
+    #expect(last?.documents.isEmpty == true && last?.hasPendingWrites == false && last?.fromCache == false)
+  }
+
   @Test("the indexes of document changes rebuild the list", arguments: [nil, 4])
   func changeIndexes(limit: Int?) {
     var random = SplitMix(seed: 11)

@@ -53,9 +53,18 @@ func put(_ reference: DocumentReference, _ data: [String: Any]) { reference.setD
 enum TestClient {
   private static let number = Locked(0)
 
+  /// The folder below which the clients of this process keep their caches.
+  static let dataFolder: URL = {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("sdk-\(UUID().uuidString)")
+    setenv("XDG_DATA_HOME", folder.path, 1)
+    atexit { try? FileManager.default.removeItem(at: TestClient.dataFolder) }
+    return folder
+  }()
+
   /// Creates a client with its own app, cache and callback queue.
   static func make(port: Int, project: String = "demo-sdk", queue: DispatchQueue? = nil) -> Firestore {
     if ProcessInfo.processInfo.environment["SDK_DEBUG"] != nil { Firestore.enableLogging(true) }
+    _ = dataFolder
     let count = number.change {
       $0 += 1; return $0
     }
@@ -70,6 +79,13 @@ enum TestClient {
     settings.dispatchQueue = queue ?? DispatchQueue(label: "callbacks-\(count)")
     firestore.settings = settings
     firestore.useEmulator(withHost: "127.0.0.1", port: port)
+    return firestore
+  }
+
+  /// A new instance for the app and the cache of one that was terminated.
+  static func again(_ old: Firestore) -> Firestore {
+    let firestore = Firestore.firestore(app: old.app)
+    firestore.settings = old.settings
     return firestore
   }
 }

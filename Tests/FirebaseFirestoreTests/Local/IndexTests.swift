@@ -68,9 +68,18 @@ private struct Generator {
       let isGroup = Int.random(in: 0..<4, using: &random) == 0
       var structured = StructuredQuery(from: [.init("c", allDescendants: isGroup)])
       structured.filter = filter()
-      if Bool.random(using: &random) { structured.orderBy = [.init(field(), .descending)] }
+      if Bool.random(using: &random) {
+        structured.orderBy = [.init(field(), Bool.random(using: &random) ? .ascending : .descending)]
+        if Bool.random(using: &random) { structured.limit = Int.random(in: 1...5, using: &random) }
+        if Int.random(in: 0..<4, using: &random) == 0 { structured.filter = nil }
+      }
+      if Int.random(in: 0..<4, using: &random) == 0, !structured.orderBy.isEmpty {
+        let cursor = Cursor([value(depth: 1)], before: Bool.random(using: &random))
+        if Bool.random(using: &random) { structured.startAt = cursor } else { structured.endAt = cursor }
+      }
+      let isLast = structured.limit != nil && Bool.random(using: &random)
       let query = ModelQuery(parent: ParentName(rootOf: database), structured)
-      if (try? NormalizedQuery(query)) != nil { return ClientQuery(query) }
+      if (try? NormalizedQuery(query)) != nil { return ClientQuery(query, isLimitToLast: isLast) }
     }
   }
 
@@ -83,17 +92,23 @@ private struct Generator {
   }
 }
 
-private func store(_ documents: [CachedDocument] = []) -> LocalStore {
-  var store = LocalStore(persistence: MemoryPersistence(isEager: false))
+private func store(_ documents: [CachedDocument] = [], on cache: CacheFixture) throws -> LocalStore {
+  var store = LocalStore(persistence: try cache.open(database: database))
   store.createsIndexes = false
-  add(documents, to: &store)
+  try add(documents, to: &store)
   return store
 }
 
-private func add(_ documents: [CachedDocument], to store: inout LocalStore) {
+private func add(_ documents: [CachedDocument], to store: inout LocalStore) throws {
   var event = RemoteEvent(version: documents.map(\.version).max() ?? .epoch)
   for document in documents { event.documents[document.name] = document }
-  _ = store.apply(event)
+  _ = try store.apply(event)
+}
+
+extension Array where Element == [UInt8] {
+  fileprivate var adjacentPairsAreSorted: Bool {
+    zip(self, dropFirst()).allSatisfy { !$1.lexicographicallyPrecedes($0) }
+  }
 }
 
 private func equal(_ field: String, _ value: Value) -> ClientQuery {
@@ -111,12 +126,16 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
 }
 
 @Suite("Cache indexes", .timeLimit(.minutes(10))) struct IndexTests {
-  @Test("queries return the same results with and without indexes", arguments: 1...6)
-  func sameResults(seed: UInt64) {
+  @Test(
+    "queries return the same results with and without indexes", arguments: CacheKind.allCases,
+    1...3 as ClosedRange<UInt64>)
+  func sameResults(kind: CacheKind, seed: UInt64) throws {
     var generator = Generator(random: SplitMix(seed: seed))
-    var plain = store()
-    var indexed = store()
-    var served = 0
+    let (memory, cache) = (CacheFixture(.memory), CacheFixture(kind))
+    var plain = try store(on: memory)
+    var indexed = try store(on: cache)
+    defer { indexed.persistence.close() }
+    var (served, ordered) = (0, 0)
     for round in 1...60 {
       var documents: [CachedDocument] = []
       for _ in 0..<8 {
@@ -131,57 +150,102 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
             : CachedDocument(found: name, fields: generator.fields(), version: version, createTime: version))
       }
       let local = Write(.update(name("c", "d\(round % 40)"), fields: generator.fields()))
-      add(documents, to: &plain)
-      add(documents, to: &indexed)
+      try add(documents, to: &plain)
+      try add(documents, to: &indexed)
       if round.isMultiple(of: 3) {
-        _ = plain.write([local], at: .epoch)
-        _ = indexed.write([local], at: .epoch)
+        _ = try plain.write([local], at: .epoch)
+        _ = try indexed.write([local], at: .epoch)
       }
       if round.isMultiple(of: 10) {
-        indexed.configure(Set((0..<6).compactMap { _ in generator.index() }))
+        try indexed.configure(Set((0..<6).compactMap { _ in generator.index() }))
       }
       for _ in 0..<6 {
         let query = generator.query()
-        let expected = Set(plain.execute(query, usePreviousResults: false).documents)
-        #expect(Set(indexed.execute(query, usePreviousResults: false).documents) == expected)
-        if let normal = query.normal, indexed.persistence.candidates(for: normal) != nil { served += 1 }
+        let expected = IndexTests.results(of: query, in: try plain.execute(query, usePreviousResults: false))
+        let actual = IndexTests.results(of: query, in: try indexed.execute(query, usePreviousResults: false))
+        #expect(actual == expected)
+        if indexed.candidates(for: query) != nil { served += 1 }
+        if indexed.limited(query) != nil { ordered += 1 }
       }
     }
     // At least some queries must have used an index.
-    #expect(served > 20)
+    #expect(served > 20 && ordered > 5)
   }
 
-  @Test("an indexed query reads only its matches")
-  func readsOnlyMatches() throws {
-    var store = store(numbered(20_000, groups: 2000))
+  /// The results as a view shows them: sorted, and within the limit.
+  private static func results(of query: ClientQuery, in result: QueryResult) -> [CachedDocument] {
+    let sorted = result.documents.sorted { query.compare($0, $1) == .ascending }
+    guard let limit = query.limit else { return sorted }
+    return query.isLimitToLast ? sorted.suffix(limit) : Array(sorted.prefix(limit))
+  }
+
+  @Test("an indexed query reads only its matches", arguments: CacheKind.allCases)
+  func readsOnlyMatches(kind: CacheKind) throws {
+    let cache = CacheFixture(kind)
+    var store = try store(numbered(5_000, groups: 500), on: cache)
+    defer { store.persistence.close() }
     let query = equal("group", 7)
-    let normal = try #require(query.normal)
-    #expect(store.persistence.candidates(for: normal) == nil)
+    #expect(store.candidates(for: query) == nil)
     store.createsIndexes = true
-    #expect(store.execute(query, usePreviousResults: false).documents.count == 10)
-    #expect(store.persistence.candidates(for: normal)?.count == 10)
-    #expect(store.execute(query, usePreviousResults: false).documents.count == 10)
+    #expect(try store.execute(query, usePreviousResults: false).documents.count == 10)
+    #expect(store.candidates(for: query)?.count == 10)
+    #expect(try store.execute(query, usePreviousResults: false).documents.count == 10)
+  }
+
+  @Test("an ordered query with a limit reads no more than its limit", arguments: CacheKind.allCases)
+  func readsOnlyLimit(kind: CacheKind) throws {
+    let cache = CacheFixture(kind)
+    var store = try store(numbered(2_000, groups: 2_000), on: cache)
+    defer { store.persistence.close() }
+    store.createsIndexes = true
+    for (direction, isLast) in [
+      (StructuredQuery.Direction.ascending, false), (.descending, false), (.ascending, true),
+    ] {
+      let structured = StructuredQuery(
+        from: [.init("c")], orderBy: [.init(.init(field: "group"), direction)], limit: 10)
+      let query = ClientQuery(
+        ModelQuery(parent: ParentName(rootOf: database), structured), isLimitToLast: isLast)
+      _ = try store.execute(query, usePreviousResults: false)
+      #expect(store.limited(query)?.count == 10)
+      let result = IndexTests.results(of: query, in: try store.execute(query, usePreviousResults: false))
+      let first = (direction == .ascending) == isLast ? 1_999 : 0
+      #expect((isLast ? result.last : result.first)?.fields["group"] == .integer(Int64(first)))
+    }
+  }
+
+  @Test("an index survives a restart of the cache")
+  func indexAfterRestart() throws {
+    let cache = CacheFixture(.disk)
+    var store = try store(numbered(500, groups: 50), on: cache)
+    store.createsIndexes = true
+    _ = try store.execute(equal("group", 7), usePreviousResults: false)
+    store.persistence.close()
+    var reopened = LocalStore(persistence: try cache.open(database: database))
+    defer { reopened.persistence.close() }
+    #expect(reopened.candidates(for: equal("group", 7))?.count == 10)
+    try reopened.configure([])
+    #expect(reopened.candidates(for: equal("group", 7))?.count == 10, "an automatic index stays")
   }
 
   @Test(
     "an index is created automatically where it saves reads",
     arguments: [(99, 33, false), (100, 50, true), (100, 2, false), (400, 3, false), (400, 4, true)])
-  func automaticCreation(count: Int, groups: Int, isCreated: Bool) {
-    var store = store(numbered(count, groups: groups))
-    _ = store.execute(equal("group", 1), usePreviousResults: false)
+  func automaticCreation(count: Int, groups: Int, isCreated: Bool) throws {
+    var store = try store(numbered(count, groups: groups), on: CacheFixture(.memory))
+    _ = try store.execute(equal("group", 1), usePreviousResults: false)
     #expect(store.persistence.fieldIndexes.isEmpty)
     store.createsIndexes = true
-    _ = store.execute(equal("group", 1), usePreviousResults: false)
+    _ = try store.execute(equal("group", 1), usePreviousResults: false)
     #expect(store.persistence.fieldIndexes.isEmpty != isCreated)
-    store.deleteAllIndexes()
+    try store.deleteAllIndexes()
     #expect(store.persistence.fieldIndexes.isEmpty)
   }
 
   @Test("the number of automatic indexes is limited")
-  func automaticIndexLimit() {
-    var store = store(numbered(200, groups: 100))
+  func automaticIndexLimit() throws {
+    var store = try store(numbered(200, groups: 100), on: CacheFixture(.memory))
     store.createsIndexes = true
-    for n in 0..<50 { _ = store.execute(equal("field\(n)", 1), usePreviousResults: false) }
+    for n in 0..<50 { _ = try store.execute(equal("field\(n)", 1), usePreviousResults: false) }
     #expect(store.persistence.fieldIndexes.count == LocalStore.automaticIndexLimit)
   }
 
@@ -207,7 +271,14 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
       let start = [UInt8.random(in: 0..<45, using: &random)]
       let end = Bool.random(using: &random) ? [UInt8.random(in: 0..<45, using: &random), 7] : nil
       var found: Set<DocumentName> = []
-      keys.collect(IndexRange(start: start, end: end), into: &found)
+      var inOrder: [[UInt8]] = []
+      let reversed = Bool.random(using: &random)
+      keys.visit(IndexRange(start: start, end: end), reversed: reversed) { entry in
+        found.insert(entry.name)
+        inOrder.append(entry.key)
+        return true
+      }
+      #expect((reversed ? inOrder.reversed() : inOrder).adjacentPairsAreSorted)
       let expected = naive.filter { entry in
         let isBeforeEnd = end.map { entry.key.lexicographicallyPrecedes($0) } ?? true
         return isBeforeEnd && !entry.key.lexicographicallyPrecedes(start)

@@ -155,7 +155,8 @@ enum SpecReader {
         if options["hasCommittedMutations"] as? Bool == true { document.changes = .committed }
         return describeDocument(document)
       }
-      if !documents.isEmpty { text += " \(kind) \(documents)" }
+      // The order of changes within an event is not part of a case.
+      if !documents.isEmpty { text += " \(kind) \(documents.sorted())" }
     }
     return text
   }
@@ -168,7 +169,7 @@ enum SpecReader {
     ]
     for (word, kind) in kinds {
       let documents = snapshot.changes.filter { $0.kind == kind }.map { describeDocument($0.document) }
-      if !documents.isEmpty { text += " \(word) \(documents)" }
+      if !documents.isEmpty { text += " \(word) \(documents.sorted())" }
     }
     return text
   }

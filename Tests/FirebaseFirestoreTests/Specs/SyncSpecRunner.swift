@@ -19,6 +19,7 @@ struct SyncSpecRunner {
 
   private let steps: [JSON]
   private let config: JSON
+  private let fixture: CacheFixture
   private var engine: SyncEngine
   private var nextID = 1
   private var listeners: [ListenerID: String] = [:]
@@ -42,34 +43,41 @@ struct SyncSpecRunner {
   private var expectedQueued: [String] = []
   private var expectedLimboWasStated = false
 
-  init(_ body: JSON) {
+  init(_ body: JSON, on kind: CacheKind) throws {
     steps = body["steps"] as? [JSON] ?? []
     config = body["config"] as? JSON ?? [:]
-    let isEager = config["useEagerGCForMemory"] as? Bool ?? true
-    engine = SyncSpecRunner.engine(MemoryPersistence(isEager: isEager), config)
+    fixture = CacheFixture(kind)
+    engine = SyncSpecRunner.engine(try SyncSpecRunner.open(fixture, config), config)
   }
 
-  private static func engine(_ persistence: any Persistence, _ config: JSON) -> SyncEngine {
+  private static func open(_ fixture: CacheFixture, _ config: JSON) throws -> FailingPersistence {
+    let isEager = config["useEagerGCForMemory"] as? Bool ?? true
+    return FailingPersistence(try fixture.open(isEager: isEager, database: database))
+  }
+
+  private static func engine(_ persistence: FailingPersistence, _ config: JSON) -> SyncEngine {
     let limit = config["maxConcurrentLimboResolutions"] as? Int ?? 100
     var engine = SyncEngine(persistence: persistence, seed: 1, maxLimboResolutions: limit)
     engine.enableNetwork()
     return engine
   }
 
-  static func reasonToSkip(_ body: JSON) -> String? {
+  /// Why a case does not apply to this client; nil if it does. One process at a time uses a cache, so that the cases
+  /// of several clients on one cache have no meaning here.
+  static func reasonToSkip(_ body: JSON, on kind: CacheKind) -> String? {
     let tags = body["tags"] as? [String] ?? []
     let config = body["config"] as? JSON ?? [:]
     let steps = Set((body["steps"] as? [JSON] ?? []).flatMap(\.keys))
     if (config["numClients"] as? Int ?? 1) > 1 || tags.contains("multi-client") {
       return "several clients on one cache"
     }
-    if steps.contains("failDatabase") { return "failing persistence" }
-    if steps.contains("setIndexConfiguration") { return "indexes of the cache" }
     if steps.contains("applyClientState") { return "several clients on one cache" }
+    if kind == .disk, tags.contains("eager-gc") { return "eager collection, which only memory has" }
     return nil
   }
 
   mutating func run() -> String? {
+    defer { engine.store.persistence.close() }
     drainActions()
     for (number, step) in steps.enumerated() {
       if let problem = play(step) ?? check(step) { return "step \(number): \(problem)" }
@@ -169,10 +177,20 @@ struct SyncSpecRunner {
       engine.waitForPendingWrites(id)
     case "restart", "clearPersistence", "shutdown": return restart(kind)
     case "loadBundle": return load(bundle: value as? String ?? "")
-    case "triggerLruGC": engine.store.collectGarbage(above: value as? Int ?? 0, share: 1)
+    case "triggerLruGC": try? engine.store.collectGarbage(above: value as? Int ?? 0, share: 1)
+    case "failDatabase": fail(value)
     default: return "unknown step \(kind)"
     }
     return nil
+  }
+
+  /// Lets the named operations of the cache fail: all with true, none with false.
+  private mutating func fail(_ value: Any) {
+    guard var persistence = engine.store.persistence as? FailingPersistence else { return }
+    let all = value as? Bool == true
+    let names = Set(value as? [String] ?? [])
+    persistence.fails = { all || names.contains($0.rawValue) }
+    engine.store.persistence = persistence
   }
 
   private mutating func newListener(_ key: String) -> ListenerID {
@@ -218,7 +236,11 @@ struct SyncSpecRunner {
       loader.append(text.utf8)
       while try loader.step() {}
       let bundle = try loader.finish()
-      if !engine.store.hasBundle(asNewAs: bundle.metadata) { engine.load(bundle) }
+      do throws(PersistenceFailure) {
+        if try !engine.store.hasBundle(asNewAs: bundle.metadata) { try engine.load(bundle) }
+      } catch {
+        return "the bundle is not stored: \(error)"
+      }
       return nil
     } catch {
       return "the bundle is refused: \(error)"
@@ -234,9 +256,23 @@ struct SyncSpecRunner {
     _ = engine.shutDown()
     drainActions()
     if kind == "shutdown" { return nil }
-    let isEager = config["useEagerGCForMemory"] as? Bool ?? true
-    var persistence = kind == "restart" ? engine.store.persistence : MemoryPersistence(isEager: isEager)
-    persistence.become(user: user)
+    guard var persistence = engine.store.persistence as? FailingPersistence else { return "no persistence" }
+    do {
+      if kind == "clearPersistence" {
+        persistence.close()
+        try? FileManager.default.removeItem(at: fixture.folder)
+        persistence = try SyncSpecRunner.open(fixture, config)
+      } else if fixture.kind == .disk {
+        persistence.close()
+        persistence = try SyncSpecRunner.open(fixture, config)
+      }
+      persistence.fails = { _ in false }
+      try persistence.begin(.changeUser)
+      persistence.become(user: user)
+      try persistence.commit { _ in false }
+    } catch {
+      return "the cache cannot be opened: \(error)"
+    }
     timers = [:]
     watched = [:]
     outstanding = []
@@ -261,7 +297,8 @@ struct SyncSpecRunner {
       case "write_stream_idle": .idle(.write)
       case "listen_stream_connection_backoff": .backoff(.watch)
       case "write_stream_connection_backoff": .backoff(.write)
-      case "all", "client_metadata_refresh", "async_queue_retry": nil
+      case "async_queue_retry": .recovery
+      case "all", "client_metadata_refresh": nil
       default: nil
       }
     if last == nil, name != "all" { return "unknown timer \(name)" }

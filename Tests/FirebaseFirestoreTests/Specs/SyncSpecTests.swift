@@ -16,8 +16,9 @@ import Testing
   @Test(
     "every public sync case passes, is skipped for a reason or is a known failure",
     .enabled(
-      if: ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"] != nil, "HEARTH_CONFORMANCE is not set"))
-  func syncCases() throws {
+      if: ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"] != nil, "HEARTH_CONFORMANCE is not set"),
+    arguments: CacheKind.allCases)
+  func syncCases(cache: CacheKind) throws {
     guard let root = ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"] else {
       print("sync specs: HEARTH_CONFORMANCE is not set, nothing run")
       return
@@ -34,12 +35,12 @@ import Testing
       let cases = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any] ?? [:]
       for (name, body) in cases.sorted(by: { $0.key < $1.key }) {
         let body = body as? [String: Any] ?? [:]
-        if let reason = SyncSpecRunner.reasonToSkip(body) {
+        if let reason = SyncSpecRunner.reasonToSkip(body, on: cache) {
           skipped[reason, default: 0] += 1
           continue
         }
         run += 1
-        var runner = SyncSpecRunner(body)
+        var runner = try SyncSpecRunner(body, on: cache)
         let problem = runner.run()
         let isKnown = SyncSpecTests.knownFailures.contains(name)
         if problem == nil { passed += 1 }
@@ -47,7 +48,9 @@ import Testing
         if problem == nil, isKnown { failures.append("\(name) passes: remove it from the list") }
       }
     }
-    print("sync specs: run \(run), passed \(passed), known failures \(run - passed), skipped", skipped)
+    print(
+      "sync specs on \(cache.rawValue): run \(run), passed \(passed), known failures \(run - passed), skipped",
+      skipped)
     for failure in failures { Issue.record("\(failure)") }
   }
 }

@@ -3,6 +3,7 @@
 
 import FirebaseCore
 import FirebaseDatabase
+import Foundation
 
 private func openDatabase() -> DatabaseReference {
   let database = Database.database()
@@ -39,6 +40,12 @@ private func observe(_ stock: DatabaseReference) {
   stock.removeObserver(withHandle: handle)
 }
 
+private func follow(_ stock: DatabaseReference) async throws {
+  for try await snapshot in stock.values() {
+    print(snapshot.value ?? "none")
+  }
+}
+
 private func queryNewest(_ database: Database) async throws -> DataSnapshot {
   let newest = database.reference(withPath: "orders").queryOrdered(byChild: "placed").queryLimited(toLast: 10)
   let orders = try await newest.getData()
@@ -49,4 +56,32 @@ private func presence(_ database: Database) async throws {
   let presence = database.reference(withPath: "presence/alice")
   try await presence.onDisconnectRemoveValue()
   try await presence.setValue(true)
+}
+
+private func enablePersistence() {
+  let database = Database.database()
+  database.isPersistenceEnabled = true
+  database.persistenceCacheSizeBytes = 50 << 20
+  database.persistenceErrorHandler = { error in
+    print("cache: \(error.localizedDescription)")
+  }
+}
+
+private func keepSynced(_ database: Database) {
+  let scores = database.reference(withPath: "scores")
+  scores.keepSynced(true)
+}
+
+private func showConnection(_ database: Database) async throws {
+  let connected = database.reference(withPath: ".info/connected")
+  for try await state in connected.values() {
+    print(state.value as? Bool == true ? "online" : "offline")
+  }
+}
+
+private func testAgainstServer() async throws {
+  let database = Database.database(url: "http://127.0.0.1:9000?ns=test-\(UUID().uuidString)")
+  try await database.reference(withPath: "stock").setValue(12)
+  let snapshot = try await database.reference(withPath: "stock").getData()
+  _ = snapshot
 }

@@ -15,12 +15,21 @@ import Testing
   @Test(
     "Every example in a documentation catalogue is compiled",
     arguments: [
-      ("FirebaseCore", "Core"), ("FirebaseDatabase", "Database"), ("FirebaseFirestore", "Firestore"),
-      ("Firebase", "Umbrella"),
+      ("FirebaseAuth", "Auth"), ("FirebaseCore", "Core"), ("FirebaseDatabase", "Database"),
+      ("FirebaseFirestore", "Firestore"), ("Firebase", "Umbrella"),
     ])
   func examplesAreCompiled(library: String, file: String) throws {
+    try checkPage(library, of: library, compiledIn: file)
+  }
+
+  @Test("Every example in the guides of FirebaseDatabase is compiled", arguments: ["Offline", "Testing"])
+  func databaseGuides(page: String) throws {
+    try checkPage(page, of: "FirebaseDatabase", compiledIn: "Database")
+  }
+
+  private func checkPage(_ page: String, of library: String, compiledIn file: String) throws {
     let compiled = try lines("Tests/FirebaseTests/Documentation/\(file)Examples.swift")
-    let blocks = try lines("Sources/SDK/\(library)/\(library).docc/\(library).md")
+    let blocks = try lines("Sources/SDK/\(library)/\(library).docc/\(page).md")
       .split(separator: "```swift").dropFirst().map { $0.prefix { $0 != "```" } }
     #expect(!blocks.isEmpty)
     for block in blocks {

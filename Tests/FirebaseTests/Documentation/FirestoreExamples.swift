@@ -64,6 +64,20 @@ private func listen(_ long: Query) {
   listener.remove()
 }
 
+private func followOffline(_ book: DocumentReference) {
+  let reading = book.addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+    guard let snapshot else { return }
+    print(snapshot.metadata.isFromCache, snapshot.metadata.hasPendingWrites)
+  }
+  reading.remove()
+}
+
+private func chooseCache(_ firestore: Firestore) {
+  let settings = firestore.settings
+  settings.cacheSettings = PersistentCacheSettings(sizeBytes: 20_971_520)
+  firestore.settings = settings
+}
+
 private func count(_ long: Query) async throws -> NSNumber {
   let count = try await long.count.getAggregation(source: .server).count
   return count

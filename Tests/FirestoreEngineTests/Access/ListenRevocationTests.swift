@@ -106,6 +106,44 @@ import Testing
     other.stream.close()
   }
 
+  @Test(
+    "a resumed target shows no name of a document that the caller could not read at the version of its token")
+  func resumeFromDeniedVersion() async throws {
+    let policy = TestPolicy { _, _, view in
+      guard let flag = DocumentName(database: DatabaseName(project: "demo"), path: "flags/open") else {
+        return .deny(reason: "no flag")
+      }
+      return try view.exists(flag) ? .allow(dependingOn: [flag]) : .deny(reason: "closed")
+    }
+    let fixture = try EngineFixture(policy: policy)
+    let closed = try #require(try await fixture.set("c/secret", [:]).commitTime)
+    try await fixture.delete("c/secret")
+    try await fixture.set("c/a", [:])
+    let open = try #require(try await fixture.set("flags/open", [:]).commitTime)
+    for start in [
+      WatchTarget.Start.readTime(closed), .resumeToken(ResumeToken.encode(Version(closed))), .readTime(open),
+    ] {
+      let client = WatchClient()
+      let stream = try await fixture.watch(client, as: .nobody)
+      stream.addTarget(
+        WatchTarget(id: 2, fixture.selection(StructuredQuery(from: [.init("c")])), start: start))
+      try await eventually("the target is current") { client.view.current == [2] }
+      for response in client.view.responses {
+        switch response {
+        case .documentDelete(let name, _, _), .documentRemove(let name, _, _):
+          Issue.record("the client receives \(name)")
+        default: break
+        }
+      }
+      if case .readTime(open) = start {
+        #expect(client.view.resets == 0)
+      } else {
+        #expect(client.view.resets == 1)
+      }
+      stream.close()
+    }
+  }
+
   @Test("a decision by the time is made again before a change is sent")
   func timeDependence() async throws {
     let limit = Guarded<Int64>(.max)

@@ -37,7 +37,7 @@ struct RaisedRealtimeLimitTests {
   ) async throws -> RESTAnswer {
     let client = try await RawClient.connect(port)
     var head =
-      "\(method) \(path)\(path.contains("?") ? "&" : "?")ns=demo HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
+      "\(method) \(path)\(path.contains("?") ? "&" : "?")ns=demo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     if let body { head += "Content-Length: \(body.utf8.count)\r\n" }
     try await client.send(head + "\r\n" + (body ?? ""))
     return try RESTAnswer(String(decoding: await client.readToEnd(), as: UTF8.self))

@@ -56,7 +56,7 @@ struct RulesEnforcementTests {
       do {
         #expect(try await database.get("a", as: caller) == .leaf(.int(1)))
         #expect(isAllowed, "\(namespace)")
-      } catch let error as RealtimeError {
+      } catch {
         #expect(error == .permissionDenied && !isAllowed, "\(namespace)")
       }
     }

@@ -124,7 +124,8 @@ struct MalformedInputTests {
     Case("a write limit unknown", get("/a.json?writeSizeLimit=huge"), 400, "writeSizeLimit"),
     Case("a token that is none", get("/a.json?auth=x.y"), 401, "Could not parse auth token."),
     Case(
-      "an override that is no JSON", get("/a.json?auth=owner&auth_variable_override=%7B"), 400, "valid JSON"),
+      "an override that is no JSON", get("/a.json?auth=owner&auth_variable_override=%7B"), 400,
+      "a JSON object or null"),
     // HTTP.
     Case("no HTTP", Array("\u{1}\u{2}nonsense\r\n\r\n".utf8), 400, http),
     Case("a version unknown", Array("GET /a.json HTTP/7.9\r\nHost: h\r\n\r\n".utf8), 400, http),

@@ -52,9 +52,10 @@ struct TreeAccessViewTests {
       }
       changes.sort { $0.0 < $1.0 }
       let before = model
-      let paths = changes.flatMap { change in
-        (0...change.0.dataPath.count).map { Path(change.0.keys.prefix($0)) }
-      } + (0..<5).map { _ in values.path() }
+      let paths =
+        changes.flatMap { change in
+          (0...change.0.dataPath.count).map { Path(change.0.keys.prefix($0)) }
+        } + (0..<5).map { _ in values.path() }
       let isCached = values.below(2) == 0
       let executor = database.runner.executor
       // A write sets priorities last.

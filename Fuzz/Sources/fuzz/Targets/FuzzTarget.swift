@@ -4,7 +4,8 @@
 /// A target, named by its corpus.
 enum FuzzTarget: String, CaseIterable, Sendable {
   case json, websocket, grpc, protobuf, paths, index
-  case rules, messages, webchannel, longpoll, stream, realtimequery, query, export, inflation
+  case rules, messages, webchannel, longpoll, stream, realtimequery, query, export, inflation,
+    authentication, identity
 
   /// Runs the target on an input.
   /// - Throws: ``PropertyFailure`` if the property does not hold.
@@ -25,6 +26,8 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case .query: try fuzzQuery(input)
     case .export: try fuzzExport(input)
     case .inflation: try fuzzInflation(input)
+    case .authentication: try fuzzAuthentication(input)
+    case .identity: try fuzzIdentity(input)
     }
   }
 }

@@ -20,10 +20,17 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
     var isDataCollectionDefaultEnabled = true
     var teardown: [@Sendable () -> Void] = []
     var isDeleted = false
+    var hasStartedAuth = false
   }
 
   private let configuration: FirebaseOptions
   private let state = Guarded(State())
+
+  /// The source of ID tokens, for FirebaseAuth. Other products use `authTokens`.
+  package let authTokenSource = TokenSource()
+
+  /// The source of App Check tokens; it has no token until a provider is registered.
+  package let appCheckTokens = TokenSource()
 
   /// The app's name; `__FIRAPP_DEFAULT` for the default app.
   public let name: String
@@ -157,6 +164,17 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
       return state.isDeleted
     }
     if isDeleted { action() }
+  }
+
+  /// The ID tokens of the user who is signed in to this app. The first access starts FirebaseAuth if the program links
+  /// it, so that a user of the previous run is signed in again.
+  package var authTokens: TokenSource {
+    let isFirst = state.withLock { state in
+      defer { state.hasStartedAuth = true }
+      return !state.hasStartedAuth && !state.isDeleted
+    }
+    if isFirst { TokenComponents.start(TokenComponents.auth, for: self) }
+    return authTokenSource
   }
 
   /// Whether the app was deleted.

@@ -29,6 +29,10 @@ open class Database: NSObject, @unchecked Sendable {
     var isPersistenceEnabled = false
     var cacheSize: UInt = 10 << 20
     var callbackQueue = DispatchQueue.main
+    var persistenceError: NSError?
+    var persistenceErrorHandler: (@Sendable (any Error) -> Void)?
+    /// The data directory of the cache file; nil for the user's.
+    var dataDirectory: URL?
     var repository: Repository?
     /// Whether the app was deleted: all requests then fail, and nothing connects.
     var isShutDown = false
@@ -42,10 +46,14 @@ open class Database: NSObject, @unchecked Sendable {
   private static let instances = Guarded<[Identity: Database]>([:])
 
   private weak var owner: FirebaseApp?
+  private let appID: String
+  private let appName: String
   private let state: Guarded<State>
 
   private init(app: FirebaseApp, endpoint: DatabaseEndpoint) {
     owner = app
+    appID = app.options.googleAppID
+    appName = app.isDefault ? "default" : app.name
     state = Guarded(State(endpoint: endpoint))
     super.init()
   }
@@ -170,23 +178,26 @@ open class Database: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Whether cache and pending writes are to survive the end of the program.
+  /// Whether the cache and the pending writes survive the end of the program. To be set before the first reference is
+  /// made.
   ///
-  /// This version keeps both in memory only; setting it prints a warning that says so. To be set
-  /// before the first reference is made.
+  /// Both are stored in one file below the user's data directory (`XDG_DATA_HOME` on Linux, Application Support on
+  /// Apple's platforms), which only its owner can read. One process at a time can use a file. Failures of the file never
+  /// stop the program: see ``persistenceErrorHandler``.
+  ///
+  /// A local write is stored before its events arrive. It then survives the end of the process, and a power cut as soon
+  /// as the file is synced in the background. Completions of writes do not survive, and neither do transactions and
+  /// onDisconnect operations.
   open var isPersistenceEnabled: Bool {
     get { state.withLock { $0.isPersistenceEnabled } }
-    set {
-      change("isPersistenceEnabled", "FIRDatabaseAlreadyInUse") { $0.isPersistenceEnabled = newValue }
-      if newValue { MemoryStorage.warnThatNothingIsKept() }
-    }
+    set { change("isPersistenceEnabled", "FIRDatabaseAlreadyInUse") { $0.isPersistenceEnabled = newValue } }
   }
 
-  /// The size in bytes up to which the cache on disk may grow, 1 MiB to 100 MiB; 10 MiB unless set. To
-  /// be set before the first reference is made.
+  /// The size in bytes up to which the cache on disk may grow, 1 MiB to 100 MiB; 10 MiB unless set. To be set before
+  /// the first reference is made.
   ///
-  /// This version has no cache on disk, so that the size limits nothing yet; setting it prints a warning
-  /// that says so.
+  /// Above it the least recently used data is removed. Data that is observed or kept synchronized is never removed, so
+  /// that the cache may exceed the size.
   open var persistenceCacheSizeBytes: UInt {
     get { state.withLock { $0.cacheSize } }
     set {
@@ -199,8 +210,27 @@ open class Database: NSObject, @unchecked Sendable {
           "Firebase Database currently doesn't support a cache size larger than 100 MB")
       }
       change("persistenceCacheSizeBytes", "FIRDatabaseAlreadyInUse") { $0.cacheSize = newValue }
-      MemoryStorage.warnThatNoSizeIsKept()
     }
+  }
+
+  /// The last failure of the cache on disk, in ``DatabasePersistenceErrorDomain``; nil if there was none.
+  open var persistenceError: (any Error)? { state.withLock { $0.persistenceError } }
+
+  /// Receives the failures of the cache on disk, on the callback queue. To be set before the first reference is made.
+  ///
+  /// The errors are in ``DatabasePersistenceErrorDomain``, and their codes are those of ``CachePersistenceError``. The
+  /// database continues after each: with a new file, or in memory only.
+  open var persistenceErrorHandler: (@Sendable (any Error) -> Void)? {
+    get { state.withLock { $0.persistenceErrorHandler } }
+    set {
+      change("persistenceErrorHandler", "FIRDatabaseAlreadyInUse") { $0.persistenceErrorHandler = newValue }
+    }
+  }
+
+  /// The data directory of the cache file, for tests; nil for the user's.
+  var dataDirectory: URL? {
+    get { state.withLock { $0.dataDirectory } }
+    set { change("dataDirectory", "FIRDatabaseAlreadyInUse") { $0.dataDirectory = newValue } }
   }
 
   /// The queue on which events and completions arrive; the main queue unless set. To be set before the
@@ -236,11 +266,32 @@ open class Database: NSObject, @unchecked Sendable {
     state.withLock { state in
       if let repository = state.repository { return repository }
       let repository = Repository(
-        endpoint: state.endpoint, callbackQueue: state.callbackQueue, storage: MemoryStorage())
+        endpoint: state.endpoint, callbackQueue: state.callbackQueue, storage: storage(state),
+        tokenSources: { [weak owner] in
+          owner.map { TokenSources(auth: $0.authTokens, appCheck: $0.appCheckTokens) }
+        })
       if state.isShutDown { repository.shutdown() }
       state.repository = repository
       return repository
     }
+  }
+
+  private func storage(_ state: State) -> any ClientStorage {
+    guard state.isPersistenceEnabled else { return MemoryStorage() }
+    return DiskStorage(
+      url: CacheLocation.file(
+        of: state.endpoint, appID: appID, appName: appName, root: state.dataDirectory),
+      policy: CachePolicy(maximumBytes: Int(state.cacheSize)), now: { Repository.milliseconds },
+      report: { [weak self] error in self?.report(error) })
+  }
+
+  private func report(_ error: NSError) {
+    FirebaseLogger.log(.error, service: "Database", error.localizedDescription)
+    let (queue, handler) = state.withLock { state in
+      state.persistenceError = error
+      return (state.callbackQueue, state.persistenceErrorHandler)
+    }
+    if let handler { queue.async { handler(error) } }
   }
 
   /// The root.

@@ -70,16 +70,19 @@ extension DatabaseQuery {
     return (event.snapshot, event.previousKey)
   }
 
-  /// The query's events as a sequence, which ends with an error if the server ends the observation, and
+  /// The snapshots of the query's events as a sequence. It ends with an error if the server ends the observation, and
   /// without one when the app is deleted.
   ///
   /// ```swift
-  /// for try await snapshot in ref.snapshots() { print(snapshot.value ?? "") }
+  /// for try await snapshot in ref.values() { print(snapshot.value ?? "") }
+  /// for try await comment in ref.values(of: .childAdded) { print(comment.key) }
   /// ```
   ///
   /// Observing begins with the call and ends with the iteration. For a slow consumer, only the newest value is
   /// buffered, but all events of children.
-  public func snapshots(
+  ///
+  /// - Parameter eventType: the kind of events to observe.
+  public func values(
     of eventType: DataEventType = .value
   ) -> AsyncThrowingStream<DataSnapshot, any Error> {
     let policy: AsyncThrowingStream<DataSnapshot, any Error>.Continuation.BufferingPolicy =

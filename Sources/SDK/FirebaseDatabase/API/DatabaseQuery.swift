@@ -122,10 +122,10 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
         switch result {
         case .success(let node):
           let snapshot = DataSnapshot(node: node, path: path, ordering: spec.ordering, repository: repository)
-          repository.callbackQueue.async { block(nil, snapshot) }
+          repository.deliver { block(nil, snapshot) }
         case .failure(let error):
           let cause = error.asGetError
-          repository.callbackQueue.async { block(cause, nil) }
+          repository.deliver { block(cause, nil) }
         }
       }
     }

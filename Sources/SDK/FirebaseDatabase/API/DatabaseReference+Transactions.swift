@@ -81,7 +81,7 @@ extension DatabaseReference {
           let snapshot = outcome.node.map {
             DataSnapshot(node: $0, path: path, ordering: .priority, repository: repository)
           }
-          repository.callbackQueue.async { completion(error, outcome.isCommitted, snapshot) }
+          repository.deliver { completion(error, outcome.isCommitted, snapshot) }
         })
     }
   }

@@ -170,10 +170,9 @@ extension DatabaseReference {
   /// The core's completion for the app's one.
   func answered(_ completion: DatabaseCompletion?) -> Repository.WriteCompletion {
     guard let completion else { return { _ in } }
-    let queue = repository.callbackQueue
-    return { error in
+    return { [repository] error in
       let cause = error?.asNSError()
-      queue.async { completion(cause, self) }
+      repository.deliver { completion(cause, self) }
     }
   }
 

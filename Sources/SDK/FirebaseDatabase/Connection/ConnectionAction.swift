@@ -36,6 +36,10 @@ struct DisconnectOperation: Sendable {
 
 /// An action that the state machine requests.
 enum ConnectionAction: Sendable {
+  /// Fetch the tokens, and call `tokensFetched` with the generation.
+  case fetchTokens(generation: Int, forcingAuth: Bool, forcingAppCheck: Bool)
+  /// Fetch a new App Check token, and call `appCheckChanged`.
+  case refreshAppCheck
   /// Open a transport; its events carry this generation.
   case open(generation: Int, lastSession: String?, host: String?)
   /// Send a message on the open transport.
@@ -52,9 +56,11 @@ enum ConnectionAction: Sendable {
 
 /// An event that the connection reports.
 enum ConnectionEvent: Sendable {
-  /// The server said hello, at this time of its clock.
+  /// Requests are sent from now on; the time is the server's.
   case connected(serverTime: Int64)
-  /// The connection that had been greeted is gone.
+  /// The server accepted the ID token, or the token ended.
+  case authenticated(Bool)
+  /// The connection on which requests were sent is gone.
   case disconnected
   case push(ServerPush)
   case listenAnswered(Listen, warnings: [String], RealtimeError?)

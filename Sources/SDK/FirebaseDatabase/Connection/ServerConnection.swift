@@ -23,61 +23,68 @@ enum InterruptReason: Hashable, Sendable {
 
 /// The connection to one database, over any number of transports.
 struct ServerConnection {
-  private enum State: Equatable {
+  enum State: Equatable {
     case idle
     case waiting
+    /// The tokens to send are being fetched.
+    case fetchingTokens
     /// A transport is being opened or waits for the hello.
     case connecting
+    /// The server has said hello, at this time of both clocks, and verifies the token.
+    case authenticating(since: Int64, serverTime: Int64)
     case connected(since: Int64)
   }
 
-  private enum Request {
+  enum Request {
     case listen(Listen)
     case write(Int)
     case get(Int)
     case disconnectOperation(Int)
+    case authentication
     case other
   }
 
-  private struct Outstanding<Value> {
+  struct Outstanding<Value> {
     let value: Value
     var isSent = false
   }
 
   /// The target that the server names in its pushes.
-  private struct ListenTarget: Hashable {
+  struct ListenTarget: Hashable {
     let path: Path
     let tag: Int?
   }
 
-  private struct SentListen {
+  struct SentListen {
     let number: Int64
     let listen: Listen
     /// The cached value of which the listen sent a compound hash.
     var offer: Node?
   }
 
-  private var state = State.idle
-  private var generation = 0
-  private var interrupts: Set<InterruptReason> = []
-  private var backoff: Backoff
-  private var lastSession: String?
-  private var host: String?
-  private var hasSentStats = false
-  private var nextNumber: Int64 = 1
-  private var requests: [Int64: Request] = [:]
+  var state = State.idle
+  var generation = 0
+  var interrupts: Set<InterruptReason> = []
+  var backoff: Backoff
+  var lastSession: String?
+  var host: String?
+  var hasSentStats = false
+  var nextNumber: Int64 = 1
+  var requests: [Int64: Request] = [:]
   /// The listens, each with its position in the order of the app's requests.
-  private var listens: [Listen: Int] = [:]
-  private var lastListen = 0
+  var listens: [Listen: Int] = [:]
+  var lastListen = 0
   /// The numbers of the listens that wait for their answer; an answer to an earlier listen of the same
   /// query does not count.
-  private var unansweredListens: [Listen: Int64] = [:]
+  var unansweredListens: [Listen: Int64] = [:]
   /// Every listen without an answer, given up ones too, in the order in which the server answers them.
-  private var sentListens: [ListenTarget: [SentListen]] = [:]
-  private var writes: [Outstanding<OutgoingWrite>] = []
-  private var gets: [(id: Int, path: Path, query: QuerySpec)] = []
-  private var disconnectOperations: [Outstanding<DisconnectOperation>] = []
-  private var actions: [ConnectionAction] = []
+  var sentListens: [ListenTarget: [SentListen]] = [:]
+  var writes = PendingQueue<Outstanding<OutgoingWrite>>()
+  var gets: [(id: Int, path: Path, query: QuerySpec)] = []
+  var disconnectOperations: [Outstanding<DisconnectOperation>] = []
+  var actions: [ConnectionAction] = []
+  /// The tokens; nil if the connection never sends any.
+  var tokens: ConnectionTokens?
 
   /// A connection that lived longer than this, in milliseconds, resets the backoff.
   static let healthyAfter: Int64 = 30_000
@@ -85,9 +92,13 @@ struct ServerConnection {
   /// The counter that the first connection reports.
   let statsName: String
 
-  init(seed: UInt64, statsName: String) {
+  /// Makes a connection.
+  ///
+  /// - Parameter usesTokens: whether tokens are fetched before each attempt to connect.
+  init(seed: UInt64, statsName: String, usesTokens: Bool = false) {
     backoff = .database(seed: seed)
     self.statsName = statsName
+    if usesTokens { tokens = ConnectionTokens() }
   }
 
   /// Removes and returns the pending actions, in order.
@@ -112,6 +123,18 @@ struct ServerConnection {
   mutating func connect() {
     guard interrupts.isEmpty, state == .idle || state == .waiting else { return }
     generation += 1
+    if let tokens {
+      state = .fetchingTokens
+      actions.append(
+        .fetchTokens(
+          generation: generation, forcingAuth: tokens.mustRefreshAuth,
+          forcingAppCheck: tokens.mustRefreshAppCheck))
+    } else {
+      open()
+    }
+  }
+
+  mutating func open() {
     state = .connecting
     actions.append(.open(generation: generation, lastSession: lastSession, host: host))
   }
@@ -140,13 +163,16 @@ struct ServerConnection {
 
   /// The transport is gone, or never opened.
   mutating func transportClosed(_ generation: Int, at now: Int64) {
-    guard generation == self.generation, state == .connecting || isConnected else { return }
+    guard generation == self.generation, state != .idle, state != .waiting else { return }
     // A host that a server named may be gone for good.
-    if !isConnected { host = nil }
+    if state == .connecting { host = nil }
     closed(at: now)
   }
 
-  private mutating func closed(at now: Int64) {
+  /// Ends the connection, and plans the next attempt.
+  ///
+  /// - Parameter delay: the minimum time until the next attempt, in milliseconds.
+  mutating func closed(at now: Int64, delay: Int64 = 0) {
     let wasConnected = isConnected
     if case .connected(let since) = state, now - since > ServerConnection.healthyAfter { backoff.reset() }
     state = .idle
@@ -154,18 +180,23 @@ struct ServerConnection {
     requests = [:]
     unansweredListens = [:]
     sentListens = [:]
-    let cut = writes.filter { $0.isSent && $0.value.isTransaction }
-    writes.removeAll { $0.isSent && $0.value.isTransaction }
-    for index in writes.indices { writes[index].isSent = false }
+    var cut: [OutgoingWrite] = []
+    writes.update { write in
+      if write.isSent, write.value.isTransaction {
+        cut.append(write.value)
+        return nil
+      }
+      return Outstanding(value: write.value)
+    }
     for index in disconnectOperations.indices { disconnectOperations[index].isSent = false }
     for write in cut {
       let error = RealtimeError(.init(rawValue: "disconnect"), "The connection was lost")
-      actions.append(.report(.writeAnswered(write.value.id, error)))
+      actions.append(.report(.writeAnswered(write.id, error)))
     }
     if wasConnected { actions.append(.report(.disconnected)) }
     guard interrupts.isEmpty else { return }
     state = .waiting
-    actions.append(.retry(generation: generation, after: Int64(backoff.next())))
+    actions.append(.retry(generation: generation, after: max(delay, Int64(backoff.next()))))
   }
 
   // MARK: Requests of the app
@@ -192,9 +223,12 @@ struct ServerConnection {
   }
 
   mutating func write(_ write: OutgoingWrite) {
-    writes.append(Outstanding(value: write))
-    if isConnected { sendWrite(at: writes.count - 1) }
+    writes.append(write.id, Outstanding(value: write, isSent: isConnected))
+    if isConnected { send(write) }
   }
+
+  /// The writes that must survive the program: all but transactions.
+  var storedWrites: [OutgoingWrite] { writes.values.map(\.value).filter { !$0.isTransaction } }
 
   mutating func get(_ id: Int, at path: Path, query: QuerySpec) {
     gets.append((id, path, query))
@@ -216,126 +250,28 @@ struct ServerConnection {
   /// - Returns: the operations, which nobody will answer now.
   mutating func purge() -> [DisconnectOperation] {
     defer {
-      writes = []
+      writes = PendingQueue()
       disconnectOperations = []
     }
     return disconnectOperations.map(\.value)
   }
 
-  // MARK: Messages of the server
-
-  mutating func received(_ message: ServerMessage, on generation: Int, at now: Int64) {
-    guard generation == self.generation else { return }
-    switch message {
-    case .control(let control): received(control, at: now)
-    case .response(let response): received(response)
-    case .push(.cancel(let path, let queryText)):
-      forgetCancelled(path, queryText)
-      actions.append(.report(.push(.cancel(path: path, queryText: queryText))))
-    case .push(.rangeMerge(let path, let ranges, let tag)): received(ranges, at: path, tag.map { Int($0) })
-    case .push(let push): actions.append(.report(.push(push)))
-    }
-  }
-
-  /// Applies range merges to the value of which the listen sent a compound hash. The cached value may differ by now,
-  /// since other data may have arrived.
-  private mutating func received(_ ranges: [RangeMergeFields], at path: Path, _ tag: Int?) {
-    let target = ListenTarget(path: path, tag: tag)
-    guard let sent = sentListens[target]?.first, let offer = sent.offer else {
-      let text = "Ignored a range merge at \(path.absolute) that nobody had asked for"
-      return actions.append(.report(.note(isError: false, text)))
-    }
-    let whole = ranges.reduce(offer) { node, range in
-      node.applying(RangeMerge(start: range.start, end: range.end, updates: range.data))
-    }
-    sentListens[target]?[0].offer = whole
-    // An answer to a listen that was given up: the data of the listen in its place follows.
-    guard unansweredListens[sent.listen] == sent.number else { return }
-    actions.append(.report(.push(.data(path: path, data: whole, tag: tag.map(Int64.init)))))
-  }
-
-  private mutating func received(_ control: ServerControl, at now: Int64) {
-    switch control {
-    case .hello(let hello):
-      guard state == .connecting else { return }
-      state = .connected(since: now)
-      lastSession = hello.sessionID
-      // From now on this is where the database is, until nothing answers there.
-      if !hello.host.isEmpty { host = hello.host }
-      actions.append(.report(.connected(serverTime: hello.timestamp)))
-      restore()
-    case .reset(let host):
-      self.host = host
-      // A server that resets before its hello must not make this client spin.
-      if isConnected { backoff.reset() }
-      actions.append(.close)
-      closed(at: now)
-    case .shutdown(let reason):
-      actions.append(.report(.note(isError: true, "The server ended the connection for good: \(reason)")))
-      interrupt(.serverKill, at: now)
-    case .error(let text): actions.append(.report(.note(isError: true, "Server error: \(text)")))
-    case .pong, .switchAcknowledged, .endOfTransmission, .unknown: break
-    }
-  }
-
-  private mutating func received(_ response: ServerResponse) {
-    guard let pending = requests.removeValue(forKey: response.number) else { return }
-    let error = response.error
-    switch pending {
-    case .listen(let listen):
-      let target = ListenTarget(path: listen.path, tag: listen.tag)
-      sentListens[target]?.removeAll { $0.number == response.number }
-      if sentListens[target]?.isEmpty == true { sentListens[target] = nil }
-      guard unansweredListens[listen] == response.number else { return }
-      unansweredListens[listen] = nil
-      if error != nil { listens[listen] = nil }
-      let warnings = ServerConnection.warnings(in: response.payload)
-      actions.append(.report(.listenAnswered(listen, warnings: warnings, error)))
-    case .write(let id):
-      guard let index = writes.firstIndex(where: { $0.value.id == id }) else { return }
-      writes.remove(at: index)
-      actions.append(.report(.writeAnswered(id, error)))
-    case .get(let id):
-      guard let index = gets.firstIndex(where: { $0.id == id }) else { return }
-      gets.remove(at: index)
-      actions.append(.report(.getAnswered(id, error.map { .failure($0) } ?? .success(response.payload))))
-    case .disconnectOperation(let id):
-      guard let index = disconnectOperations.firstIndex(where: { $0.value.id == id }) else { return }
-      let operation = disconnectOperations.remove(at: index).value
-      actions.append(.report(.disconnectOperationAnswered(operation, error)))
-    case .other: break
-    }
-  }
-
-  private static func warnings(in payload: Node) -> [String] {
-    var warnings: [String] = []
-    payload.child("w").forEachChild { _, node in
-      if case .string(let text)? = node.leafValue { warnings.append(text) }
-      return true
-    }
-    return warnings
-  }
-
-  private mutating func forgetCancelled(_ path: Path, _ queryText: [UInt8]?) {
-    listens = listens.filter { $0.key.path != path || !$0.key.isCancelled(by: queryText) }
-    unansweredListens = unansweredListens.filter { listens[$0.key] != nil }
-  }
-
   // MARK: Sending
 
   /// Sends everything that is not answered, in its order.
-  private mutating func restore() {
+  mutating func restore() {
     if !hasSentStats {
       hasSentStats = true
       request(.stats([statsName: 1]), .other)
     }
     for (listen, _) in listens.sorted(by: { $0.value < $1.value }) { send(listen) }
-    for index in writes.indices { sendWrite(at: index) }
+    writes.update { Outstanding(value: $0.value, isSent: true) }
+    writes.forEach { send($1.value) }
     for get in gets { request(.get(path: get.path, query: get.query), .get(get.id)) }
     for index in disconnectOperations.indices { sendDisconnectOperation(at: index) }
   }
 
-  private mutating func send(_ listen: Listen) {
+  mutating func send(_ listen: Listen) {
     let number = number(for: .listen(listen))
     unansweredListens[listen] = number
     sentListens[ListenTarget(path: listen.path, tag: listen.tag), default: []].append(
@@ -343,9 +279,7 @@ struct ServerConnection {
     actions.append(.sendListen(listen, number: number))
   }
 
-  private mutating func sendWrite(at index: Int) {
-    writes[index].isSent = true
-    let write = writes[index].value
+  mutating func send(_ write: OutgoingWrite) {
     switch write.change {
     case .put(let node, let hash):
       request(.put(path: write.path, data: node, hash: hash), .write(write.id))
@@ -354,7 +288,7 @@ struct ServerConnection {
     }
   }
 
-  private mutating func sendDisconnectOperation(at index: Int) {
+  mutating func sendDisconnectOperation(at index: Int) {
     disconnectOperations[index].isSent = true
     let operation = disconnectOperations[index].value
     let action: ClientAction =
@@ -366,13 +300,13 @@ struct ServerConnection {
     request(action, .disconnectOperation(operation.id))
   }
 
-  private mutating func number(for request: Request) -> Int64 {
+  mutating func number(for request: Request) -> Int64 {
     defer { nextNumber += 1 }
     requests[nextNumber] = request
     return nextNumber
   }
 
-  private mutating func request(_ action: ClientAction, _ request: Request) {
+  mutating func request(_ action: ClientAction, _ request: Request) {
     let number = number(for: request)
     actions.append(.send(.request(ClientRequest(number, action))))
   }

@@ -41,10 +41,12 @@ final class Transport: Sendable {
   /// Opens a WebSocket; failure is reported as `closed`.
   ///
   /// - Parameters:
+  ///   - appCheck: the App Check token for the request's header.
   ///   - resolver: finds the addresses of the server's name; the system's where nil.
   ///   - patience: how long the server may take to accept, and then to open the WebSocket.
   static func open(
-    to endpoint: DatabaseEndpoint, host: String?, lastSession: String?, tls: NIOSSLContext?,
+    to endpoint: DatabaseEndpoint, host: String?, lastSession: String?, appCheck: String? = nil,
+    tls: NIOSSLContext?,
     resolver: (any Resolver & Sendable)? = nil, patience: TimeAmount = handshakeTimeout,
     events: TransportEvents
   ) -> Transport {
@@ -55,7 +57,7 @@ final class Transport: Sendable {
     let server = target ?? endpoint
     var uri = "/.ws?v=5&ns=\(endpoint.namespace.percentEncodedForQuery)"
     if let lastSession { uri += "&ls=\(lastSession.percentEncodedForQuery)" }
-    let request = (uri: uri, authority: server.authority)
+    let request = UpgradeRequest(uri: uri, authority: server.authority, appCheck: appCheck)
     ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .resolver(resolver)
       .connectTimeout(patience)
@@ -67,7 +69,7 @@ final class Transport: Sendable {
             try channel.pipeline.syncOperations.addHandler(
               NIOSSLClientHandler(context: tls, serverHostname: isName ? server.host : nil))
           }
-          try transport.addUpgrade(to: channel, uri: request.uri, authority: request.authority)
+          try transport.addUpgrade(to: channel, request)
         }
       }
       .connect(host: server.host, port: server.effectivePort)
@@ -80,7 +82,7 @@ final class Transport: Sendable {
     return transport
   }
 
-  private func addUpgrade(to channel: any Channel, uri: String, authority: String) throws {
+  private func addUpgrade(to channel: any Channel, _ request: UpgradeRequest) throws {
     let transport = self
     let upgrader = NIOWebSocketClientUpgrader(maxFrameSize: 1 << 24) { channel, _ in
       channel.eventLoop.makeCompletedFuture {
@@ -90,7 +92,7 @@ final class Transport: Sendable {
           MessageHandler(events: transport.events(of: channel)))
       }
     }
-    let handler = UpgradeRequestHandler(uri: uri, authority: authority) { [weak channel] reason in
+    let handler = UpgradeRequestHandler(request) { [weak channel] reason in
       if let channel { transport.failed(channel, reason) }
     }
     try channel.pipeline.syncOperations.addHTTPClientHandlers(

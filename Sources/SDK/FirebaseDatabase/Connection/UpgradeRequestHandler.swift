@@ -4,26 +4,33 @@ import FirebaseCore
 import NIOCore
 import NIOHTTP1
 
+/// The request that upgrades a connection.
+struct UpgradeRequest: Sendable {
+  let uri: String
+  let authority: String
+  /// The App Check token; nil without App Check.
+  let appCheck: String?
+}
+
 /// Asks for the upgrade as soon as the connection stands.
 final class UpgradeRequestHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPClientResponsePart
   typealias OutboundOut = HTTPClientRequestPart
 
-  private let uri: String
-  private let authority: String
+  private let request: UpgradeRequest
   private let refused: @Sendable (String) -> Void
 
-  init(uri: String, authority: String, refused: @escaping @Sendable (String) -> Void) {
-    self.uri = uri
-    self.authority = authority
+  init(_ request: UpgradeRequest, refused: @escaping @Sendable (String) -> Void) {
+    self.request = request
     self.refused = refused
   }
 
   func channelActive(context: ChannelHandlerContext) {
     var headers = HTTPHeaders()
-    headers.add(name: "Host", value: authority)
+    headers.add(name: "Host", value: request.authority)
     headers.add(name: "User-Agent", value: "Firebase/5/\(FirebaseVersion())/swift/hearth")
-    let head = HTTPRequestHead(version: .http1_1, method: .GET, uri: uri, headers: headers)
+    if let token = request.appCheck { headers.add(name: "X-Firebase-AppCheck", value: token) }
+    let head = HTTPRequestHead(version: .http1_1, method: .GET, uri: request.uri, headers: headers)
     context.write(wrapOutboundOut(.head(head)), promise: nil)
     context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     context.fireChannelActive()

@@ -1,41 +1,94 @@
-// The storage of a client between runs. Only the contract and the storage that keeps nothing exist
-// so far; the core already calls it where a durable one must be called.
+// The storage of a client between runs: the contract, and the storage of a client without persistence.
 
-import FirebaseCore
+import RealtimeModel
 
-/// Where pending writes survive the end of the program.
+/// Stores pending writes, the server's data and the tracked queries of one database.
 ///
-/// Called on the core's queue alone, in the order in which writes are made and answered.
-protocol ClientStorage: Sendable {
+/// Called on the core's queue alone. Calls since the last `commit` are stored together or not at all. No call fails:
+/// a storage that cannot store reports that to the app and continues without effect.
+protocol ClientStorage: AnyObject {
+  /// Opens the storage.
+  ///
+  /// - Returns: the pending writes of earlier runs, in their order.
+  func restore() -> [OutgoingWrite]
+
+  /// Makes the calls since the last commit permanent.
+  func commit()
+
+  /// Commits and closes the storage. Later calls have no effect.
+  func close()
+
+  // MARK: Pending writes
+
   /// A write was made and will be sent.
   func append(_ write: OutgoingWrite)
 
   /// A write was answered.
   func remove(_ id: Int)
 
-  /// All pending writes were given up.
-  func removeAll()
+  /// All pending writes were cancelled.
+  func removeAllWrites()
+
+  // MARK: Queries
+
+  /// The stored data of a query. If it is incomplete, the node has the children that are known completely.
+  func load(_ query: QuerySpec, at path: Path) -> CacheNode
+
+  /// A query is observed or kept synchronized from now on.
+  func activate(_ query: QuerySpec, at path: Path)
+
+  /// Nothing observes a query any more.
+  func deactivate(_ query: QuerySpec, at path: Path)
+
+  /// The server has sent all data of a query.
+  func complete(_ query: QuerySpec, at path: Path)
+
+  /// The window of a filtered query has exactly these children.
+  func setWindow(_ keys: [ChildKey], of query: QuerySpec, at path: Path)
+
+  /// Children entered and left the window of a filtered query.
+  func updateWindow(adding: [ChildKey], removing: [ChildKey], of query: QuerySpec, at path: Path)
+
+  // MARK: Data of the server
+
+  /// The server sent the data of a query.
+  ///
+  /// - Parameter known: the server's complete value at the path until now, if known; only differences are written then.
+  func store(_ node: Node, at path: Path, query: QuerySpec, replacing known: Node?)
+
+  /// The server sent values at several paths.
+  func merge(_ changes: [(Path, Node)], at path: Path)
+
+  /// The data of a query is known that nothing observes: the result of a read, or a write that the server accepted.
+  func storeUnobserved(_ node: Node, at path: Path, query: QuerySpec)
 }
 
-/// Keeps nothing: a database's cache and pending writes end with the program.
-struct MemoryStorage: ClientStorage {
+/// The data that a storage must have, to fill a new file after a failure.
+struct StorageContents {
+  var writes: [OutgoingWrite] = []
+  var queries: [(path: Path, query: QuerySpec, server: CacheNode)] = []
+}
+
+/// Provides the data that a storage must have.
+protocol StorageSource: AnyObject {
+  var storageContents: StorageContents { get }
+}
+
+/// Stores nothing: the cache and the pending writes end with the program.
+final class MemoryStorage: ClientStorage {
+  func restore() -> [OutgoingWrite] { [] }
+  func commit() {}
+  func close() {}
   func append(_ write: OutgoingWrite) {}
   func remove(_ id: Int) {}
-  func removeAll() {}
-
-  /// Says that a size was set for a cache on disk that does not exist.
-  static func warnThatNoSizeIsKept() {
-    FirebaseLogger.log(
-      .warning, service: "Database",
-      "persistenceCacheSizeBytes is set, but this version keeps the cache in memory only: the size limits nothing"
-    )
-  }
-
-  /// Says that an app which asked for persistence does not get it.
-  static func warnThatNothingIsKept() {
-    FirebaseLogger.log(
-      .warning, service: "Database",
-      "isPersistenceEnabled is set, but this version keeps the cache and pending writes in memory only: "
-        + "they do not survive the end of the program")
-  }
+  func removeAllWrites() {}
+  func load(_ query: QuerySpec, at path: Path) -> CacheNode { .nothing }
+  func activate(_ query: QuerySpec, at path: Path) {}
+  func deactivate(_ query: QuerySpec, at path: Path) {}
+  func complete(_ query: QuerySpec, at path: Path) {}
+  func setWindow(_ keys: [ChildKey], of query: QuerySpec, at path: Path) {}
+  func updateWindow(adding: [ChildKey], removing: [ChildKey], of query: QuerySpec, at path: Path) {}
+  func store(_ node: Node, at path: Path, query: QuerySpec, replacing known: Node?) {}
+  func merge(_ changes: [(Path, Node)], at path: Path) {}
+  func storeUnobserved(_ node: Node, at path: Path, query: QuerySpec) {}
 }

@@ -12,6 +12,8 @@ extension Repository {
       updateInformation("serverTimeOffset", .leaf(.int(serverTimeOffset)))
       updateInformation("connected", .leaf(.bool(true)))
       sendReadyTransactions()
+    case .authenticated(let isAuthenticated):
+      updateInformation("authenticated", .leaf(.bool(isAuthenticated)))
     case .disconnected:
       updateInformation("connected", .leaf(.bool(false)))
       runDisconnectOperations()
@@ -67,8 +69,7 @@ extension Repository {
       }
       rerunTransactions(at: path)
     case .rangeMerge: break  // The connection has made whole data of it.
-    case .authRevoked(let error): log(.warning, "The credential was revoked: \(error.message)")
-    case .appCheckRevoked(let error): log(.warning, "The App Check token was revoked: \(error.message)")
+    case .authRevoked, .appCheckRevoked: break  // The connection handles both.
     case .securityDebug(let text): log(.info, text)
     case .unknown(let action): log(.debug, "Ignored an unknown push '\(action)'")
     }

@@ -29,8 +29,7 @@ extension Repository {
     var changes: [(Path, Node)] = []
     overlay.forEach { changes.append(($0, $1)) }
     for (path, node) in changes {
-      let estimate = node.resolved(existing: tree.latestNode(at: path), timestamp: serverTime)
-      raise(tree.applyServerOverwrite(at: path, estimate))
+      raise(tree.applyServerOverwrite(at: path, estimate(of: node, at: path)))
       raise(abortTransactions(at: path))
       rerunTransactions(at: path)
     }

@@ -70,7 +70,12 @@ extension Repository {
     for (id, get) in gets.sorted(by: { $0.key < $1.key }) where get.isOverdue {
       gets[id] = nil
       connection.abandonGet(id)
-      get.completion(.failure(RealtimeError(.init(rawValue: "offline"), "Client is offline.")))
+      let cached = storage.load(get.query, at: get.path)
+      if cached.isComplete || !cached.node.isEmpty {
+        get.completion(.success(tree.view(over: cached.node, at: get.path, query: get.query)))
+      } else {
+        get.completion(.failure(RealtimeError(.init(rawValue: "offline"), "Client is offline.")))
+      }
     }
   }
 
@@ -79,6 +84,7 @@ extension Repository {
     switch result {
     case .failure: get.completion(result)
     case .success(let node):
+      storage.storeUnobserved(node, at: get.path, query: get.query)
       if get.query.showsAll {
         changed(get.path, tree.applyServerOverwrite(at: get.path, node))
       } else if let tag = tree.listen(at: get.path, query: get.query).tag {

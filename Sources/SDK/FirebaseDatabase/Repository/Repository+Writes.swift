@@ -8,8 +8,7 @@ extension Repository {
   /// Replaces a value; the path may end in `.priority`.
   func set(_ node: Node, at path: Path, completion: @escaping WriteCompletion) {
     let id = makeIdentifier()
-    let estimate = node.resolved(existing: tree.latestNode(at: path), timestamp: serverTime)
-    raise(tree.applyUserOverwrite(at: path, estimate, id: id))
+    raise(tree.applyUserOverwrite(at: path, estimate(of: node, at: path), id: id))
     send(OutgoingWrite(id: id, path: path, change: .put(node, hash: nil)), completion)
     raise(abortTransactions(at: path))
     rerunTransactions(at: path)
@@ -19,10 +18,7 @@ extension Repository {
   func update(_ changes: [(Path, Node)], at path: Path, completion: @escaping WriteCompletion) {
     guard !changes.isEmpty else { return completion(nil) }
     let id = makeIdentifier()
-    let estimates = changes.map { relative, node in
-      let existing = tree.latestNode(at: path.appending(relative))
-      return (relative, node.resolved(existing: existing, timestamp: serverTime))
-    }
+    let estimates = changes.map { ($0, estimate(of: $1, at: path.appending($0))) }
     raise(tree.applyUserMerge(at: path, estimates, id: id))
     send(OutgoingWrite(id: id, path: path, change: .merge(changes)), completion)
     for (relative, _) in changes {
@@ -31,10 +27,33 @@ extension Repository {
     for (relative, _) in changes { rerunTransactions(at: path.appending(relative)) }
   }
 
+  /// A value with estimates in place of its server values.
+  func estimate(of node: Node, at path: Path) -> Node {
+    guard node.containsDeferred else { return node }
+    return node.resolved(existing: tree.latestNode(at: path), timestamp: serverTime)
+  }
+
   private func send(_ write: OutgoingWrite, _ completion: @escaping WriteCompletion) {
     writeCompletions[write.id] = completion
-    storage.append(write)
+    // First the connection: a storage that replaces its file requests the connection's writes.
     connection.write(write)
+    storage.append(write)
+  }
+
+  /// Applies and sends the writes of earlier runs. Their completions ended with those runs.
+  func restoreWrites() {
+    for write in storage.restore() {
+      skipIdentifiers(upTo: write.id)
+      switch write.change {
+      case .put(let node, _):
+        raise(tree.applyUserOverwrite(at: write.path, estimate(of: node, at: write.path), id: write.id))
+      case .merge(let changes):
+        let estimates = changes.map { ($0, estimate(of: $1, at: write.path.appending($0))) }
+        raise(tree.applyUserMerge(at: write.path, estimates, id: write.id))
+      }
+      connection.write(write)
+      writeCompletions[write.id] = { _ in }
+    }
   }
 
   func writeAnswered(_ id: Int, _ error: RealtimeError?) {
@@ -63,12 +82,18 @@ extension Repository {
     delayedAnswers = []
     for (id, error) in answers { writeAnswered(id, error) }
     let operations = connection.purge()
-    storage.removeAll()
+    storage.removeAllWrites()
     raise(abortTransactions(at: .root, reason: Repository.cancelled, includingSent: true))
     transactions.forgetBatches()
     raise(tree.purgeWrites())
     let completions = writeCompletions.sorted { $0.key < $1.key }.map(\.value)
     writeCompletions = [:]
     return completions + operations.compactMap { disconnectCompletions.removeValue(forKey: $0.id) }
+  }
+}
+
+extension Repository: StorageSource {
+  var storageContents: StorageContents {
+    StorageContents(writes: connection.storedWrites, queries: tree.observedQueries)
   }
 }

@@ -26,7 +26,7 @@ final class Repository: @unchecked Sendable {
   let storage: any ClientStorage
   private let tls: NIOSSLContext?
 
-  var tree = SyncTree()
+  let tree: SyncTree
   var information = SyncTree()
   var connection: ServerConnection
   var transactions = TransactionQueue()
@@ -44,7 +44,13 @@ final class Repository: @unchecked Sendable {
   private let publishedOffset = Guarded<Int64>(0)
   /// The value of `.info`.
   var informationNode = Node.empty
-  private var transport: Transport?
+  var transport: Transport?
+  /// The sources of the tokens that the connection sends.
+  var tokenSources: TokenSources?
+  var tokenObservations: [TokenObservation] = []
+  private let makeTokenSources: @Sendable () -> TokenSources?
+  /// Calls of the app that wait for the commit of the current step.
+  private var deliveries: [@Sendable () -> Void] = []
   private var lastIdentifier = 0
   private var hasStarted = false
   /// Whether the app is gone.
@@ -68,10 +74,18 @@ final class Repository: @unchecked Sendable {
     let completion: @Sendable (Result<Node, RealtimeError>) -> Void
   }
 
-  init(endpoint: DatabaseEndpoint, callbackQueue: DispatchQueue, storage: any ClientStorage) {
+  /// Makes the core of a database.
+  ///
+  /// - Parameter tokenSources: finds the sources of tokens when the database is first used.
+  init(
+    endpoint: DatabaseEndpoint, callbackQueue: DispatchQueue, storage: any ClientStorage,
+    tokenSources: @escaping @Sendable () -> TokenSources? = { nil }
+  ) {
     self.endpoint = endpoint
     self.callbackQueue = callbackQueue
     self.storage = storage
+    makeTokenSources = tokenSources
+    tree = SyncTree(storage: storage)
     var context: NIOSSLContext?
     if endpoint.isSecure {
       do {
@@ -86,7 +100,8 @@ final class Repository: @unchecked Sendable {
     tls = context
     connection = ServerConnection(
       seed: UInt64.random(in: 0 ... .max),
-      statsName: "sdk.swift.\(FirebaseVersion().replacingOccurrences(of: ".", with: "-"))")
+      statsName: "sdk.swift.\(FirebaseVersion().replacingOccurrences(of: ".", with: "-"))", usesTokens: true)
+    (storage as? DiskStorage)?.source = self
   }
 
   /// Runs work on the core's queue, in the order of the calls.
@@ -103,7 +118,10 @@ final class Repository: @unchecked Sendable {
   private func start() {
     guard !hasStarted else { return }
     hasStarted = true
+    restoreWrites()
     updateInformation("connected", .leaf(.bool(false)))
+    tokenSources = makeTokenSources()
+    observeTokens()
     connection.connect()
   }
 
@@ -111,6 +129,11 @@ final class Repository: @unchecked Sendable {
   func makeIdentifier() -> Int {
     lastIdentifier += 1
     return lastIdentifier
+  }
+
+  /// Makes the next numbers larger than one of an earlier run.
+  func skipIdentifiers(upTo last: Int) {
+    lastIdentifier = max(lastIdentifier, last)
   }
 
   /// Milliseconds since 1970 by the server's clock, as well as it is known.
@@ -140,7 +163,7 @@ final class Repository: @unchecked Sendable {
         observers[id] = nil
         guard let cancel = observer.cancel else { continue }
         let cause = error.asNSError(at: event.path)
-        callbackQueue.async { cancel(cause) }
+        deliver { cancel(cause) }
       case .value(let node): deliver(node, event.path, nil, event, observer)
       case .child(_, let key, let node, let previous):
         deliver(node, event.path.child(key), previous, event, observer)
@@ -160,15 +183,29 @@ final class Repository: @unchecked Sendable {
       }
     }
     let snapshot = DataSnapshot(node: node, path: path, ordering: event.ordering, repository: self)
-    callbackQueue.async {
+    deliver {
       observer.deliver(SnapshotEvent(snapshot: snapshot, previousKey: previous?.text))
     }
   }
 
+  /// Calls the app on the callback queue, after the changes of the current step are stored.
+  func deliver(_ call: @escaping @Sendable () -> Void) {
+    deliveries.append(call)
+  }
+
   // MARK: The connection
 
-  /// Performs the actions of the sync trees and the connection until none remain.
+  /// Ends a step: performs the actions of the sync trees and the connection until none remain, stores the changes, and
+  /// calls the app.
   func flush() {
+    performActions()
+    storage.commit()
+    let calls = deliveries
+    deliveries = []
+    for call in calls { callbackQueue.async(execute: call) }
+  }
+
+  private func performActions() {
     while true {
       for action in information.takeActions() { performInformation(action) }
       for action in tree.takeActions() {
@@ -185,6 +222,9 @@ final class Repository: @unchecked Sendable {
 
   private func perform(_ action: ConnectionAction) {
     switch action {
+    case .fetchTokens(let generation, let forcingAuth, let forcingAppCheck):
+      fetchTokens(generation, forcingAuth: forcingAuth, forcingAppCheck: forcingAppCheck)
+    case .refreshAppCheck: refreshAppCheck()
     case .open(let generation, let lastSession, let host):
       open(generation, lastSession, host)
     case .send(let message): transport?.send(message.json())
@@ -208,7 +248,7 @@ final class Repository: @unchecked Sendable {
     }
     log(.debug, "connecting to \(host ?? endpoint.authority)")
     transport = Transport.open(
-      to: endpoint, host: host, lastSession: lastSession, tls: tls,
+      to: endpoint, host: host, lastSession: lastSession, appCheck: connection.tokens?.appCheck, tls: tls,
       events: TransportEvents(
         received: { [weak self] message in
           Repository.queue.async { [weak self] in
@@ -257,7 +297,10 @@ final class Repository: @unchecked Sendable {
     enqueue { repository in
       guard !repository.hasEnded else { return }
       repository.connection.interrupt(.shutdown, at: Repository.uptime)
+      repository.tokenObservations = []
       repository.observers = [:]
+      // Before the writes are cancelled, so that they remain stored for the next run.
+      repository.storage.close()
       _ = repository.takeBackWrites()
       repository.hasEnded = true
     }

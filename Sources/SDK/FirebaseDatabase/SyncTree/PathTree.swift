@@ -82,6 +82,12 @@ struct PathTree<Value> {
     }
   }
 
+  /// Visits every value in any order.
+  func forEachUnordered(_ visit: (Value) -> Void) {
+    if let value { visit(value) }
+    for child in children.values { child.forEachUnordered(visit) }
+  }
+
   /// Visits every value, parents before children, children in key order.
   func forEach(_ visit: (Path, Value) -> Void) {
     forEach(at: .root, visit)

@@ -32,6 +32,12 @@ final class SyncTree {
   private var locations: [Int: Location] = [:]
   private var nextTag = 1
   private var pendingActions: [ListenAction] = []
+  /// Stores the data of the server and the tracked queries.
+  private let storage: any ClientStorage
+
+  init(storage: any ClientStorage = MemoryStorage()) {
+    self.storage = storage
+  }
 
   private struct Location: Hashable {
     let path: Path
@@ -62,13 +68,29 @@ final class SyncTree {
 
   /// Drops a pending write: the server has taken it over, or has refused it.
   func acknowledgeWrite(_ id: Int, isRevert: Bool = false) -> [DataEvent] {
-    guard let (record, mayBeSeen) = writes.remove(id), mayBeSeen else { return [] }
+    guard let (record, mayBeSeen) = writes.remove(id) else { return [] }
+    if !isRevert { storeUnobserved(record) }
+    guard mayBeSeen else { return [] }
     return apply(acknowledgement(of: record, isRevert: isRevert))
   }
 
   /// Drops all pending writes as if the server had refused them.
   func purgeWrites() -> [DataEvent] {
     writes.removeAll().filter(\.isVisible).flatMap { apply(acknowledgement(of: $0, isRevert: true)) }
+  }
+
+  /// Stores the parts of an acknowledged write that no listen covers, so that a later run finds them. For other parts,
+  /// the server has sent the result.
+  private func storeUnobserved(_ record: WriteRecord) {
+    for (path, node) in record.replacements
+    where !isCovered(path) && completeServerNode(at: path.dataPath) == nil {
+      storage.storeUnobserved(node, at: path, query: .default)
+    }
+  }
+
+  /// Whether a view loads all data of a location.
+  private func isCovered(_ path: Path) -> Bool {
+    syncPoints.values(on: path).contains { $0.value.completeView != nil }
   }
 
   private func acknowledgement(of record: WriteRecord, isRevert: Bool) -> SyncOperation {
@@ -101,18 +123,47 @@ final class SyncTree {
   /// The server's cached value of a listen, for its hash.
   func serverNode(of listen: Listen) -> Node {
     let syncPoint = syncPoints[listen.path]
-    let view = listen.tag == nil ? syncPoint?.completeView : syncPoint?.view(of: listen.query)
-    return view?.cache.server.node ?? .empty
+    guard listen.tag != nil else { return syncPoint?.completeView?.cache.server.node ?? .empty }
+    guard let server = syncPoint?.view(of: listen.query)?.cache.server else { return .empty }
+    return server.isComplete && !server.isFiltered ? server.node.window(listen.query) : server.node
   }
 
   private func apply(_ change: SyncOperation.Change, at path: Path, tag: Int?) -> [DataEvent] {
-    guard let tag else { return apply(SyncOperation(source: .server, path: path, change: change)) }
+    guard let tag else {
+      store(change, at: path, query: .default, isTagged: false)
+      return apply(SyncOperation(source: .server, path: path, change: change))
+    }
     // A push for a query that was removed meanwhile may still arrive.
     guard let location = locations[tag], let relative = path.relative(to: location.path),
       let syncPoint = syncPoints[location.path]
     else { return [] }
+    store(change, at: path, query: relative.isRoot ? location.query : .default, isTagged: true)
     let operation = SyncOperation(source: .query(location.query), path: relative, change: change)
     return syncPoint.apply(operation, writes: reference(location.path), completeServerNode: nil)
+  }
+
+  /// Stores data of the server.
+  private func store(_ change: SyncOperation.Change, at path: Path, query: QuerySpec, isTagged: Bool) {
+    switch change {
+    case .overwrite(let node):
+      storage.store(node, at: path, query: query, replacing: isTagged ? nil : listenedNode(at: path))
+    case .merge(let tree):
+      var changes: [(Path, Node)] = []
+      tree.forEach { changes.append(($0, $1)) }
+      storage.merge(changes, at: path)
+    case .listenComplete: storage.complete(query, at: path)
+    case .acknowledge: break
+    }
+  }
+
+  /// The server's complete value at a path, if a default listen covers it. Filtered listens may be ahead of it.
+  private func listenedNode(at path: Path) -> Node? {
+    for (syncPoint, depth) in syncPoints.values(on: path) where !path.isPriority {
+      if let view = syncPoint.completeView {
+        return view.completeServerNode(at: Path(keys: Array(path.keys[depth...])))
+      }
+    }
+    return nil
   }
 
   // MARK: Observers
@@ -129,10 +180,11 @@ final class SyncTree {
     if let existing {
       view = existing
     } else {
-      let server = knownServerNode(at: path, above: above)
       view = SyncView(
-        path: path, query: query, writes: reference(path), server: server.node,
-        isServerComplete: server.isComplete)
+        path: path, query: query, writes: reference(path), storage: storage,
+        server: knownServerNode(at: path, query: query, above: above))
+      storage.activate(query, at: path)
+      view.storeWindow()
       if syncPoint == nil {
         let new = SyncPoint()
         syncPoints[path] = new
@@ -147,18 +199,30 @@ final class SyncTree {
   }
 
   private func knownServerNode(
-    at path: Path, above: [(value: SyncPoint, depth: Int)]
-  ) -> (node: Node, isComplete: Bool) {
+    at path: Path, query: QuerySpec, above: [(value: SyncPoint, depth: Int)]
+  ) -> CacheNode {
     for (syncPoint, depth) in above {
       if let node = syncPoint.completeServerNode(at: Path(keys: Array(path.keys[depth...]))) {
-        return (node, true)
+        return CacheNode(node: node, isComplete: true, isFiltered: false)
       }
     }
-    var node = Node.empty
+    var server = storage.load(query, at: path)
+    if server.isComplete { return server }
     for (key, child) in syncPoints.subtree(path).sortedChildren {
-      if let known = child.value?.completeServerNode(at: .root) { node = node.settingChild(key, to: known) }
+      if let known = child.value?.completeServerNode(at: .root) {
+        server.node = server.node.settingChild(key, to: known)
+      }
     }
-    return (node, false)
+    return server
+  }
+
+  /// The observed queries with the server's data, for a storage that lost its file.
+  var observedQueries: [(path: Path, query: QuerySpec, server: CacheNode)] {
+    var queries: [(path: Path, query: QuerySpec, server: CacheNode)] = []
+    syncPoints.forEach { path, syncPoint in
+      for view in syncPoint.views { queries.append((path, view.query, view.cache.server)) }
+    }
+    return queries
   }
 
   /// Removes an observer, or all observers of a query. With an error, they receive a cancel event.
@@ -175,7 +239,8 @@ final class SyncTree {
     if syncPoint.isEmpty { syncPoints[path] = nil }
     guard !removed.isEmpty else { return events }
     let lostCompleteView = hadCompleteView && syncPoint.completeView == nil
-    let isCovered = syncPoints.values(on: path).contains { $0.value.completeView != nil }
+    for query in removed where !query.showsAll || lostCompleteView { storage.deactivate(query, at: path) }
+    let isCovered = isCovered(path)
     if !isCovered {
       // The queries that this listen covered need their own listens before it stops.
       if lostCompleteView {
@@ -234,7 +299,14 @@ final class SyncTree {
   /// The value that transactions and server values work on: all pending writes but some, over what is
   /// known of the server; empty where nothing is.
   func latestNode(at path: Path, excluding excluded: Set<Int> = []) -> Node {
-    writes.transactionNode(at: path, over: completeServerNode(at: path), excluding: excluded)
+    var server = completeServerNode(at: path)
+    if server == nil {
+      let stored = storage.load(.default, at: path.dataPath)
+      if stored.isComplete {
+        server = path.isPriority ? stored.node.descendant(Path(keys: [.priority])) : stored.node
+      }
+    }
+    return writes.transactionNode(at: path, over: server, excluding: excluded)
   }
 
   private func completeServerNode(at path: Path) -> Node? {

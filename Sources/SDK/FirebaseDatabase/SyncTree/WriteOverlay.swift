@@ -26,6 +26,11 @@ struct WriteOverlay {
     for (relative, node) in changes { write(node, at: path.appending(relative)) }
   }
 
+  /// Removes the writes at a path and below. No value may lie above the path.
+  mutating func clear(_ path: Path) {
+    tree.replaceSubtree(path, with: PathTree())
+  }
+
   /// Removes the writes at a path and below, and splits a value that covers the path.
   mutating func forget(_ path: Path) {
     if let (value, rest) = tree.rootmostValue(on: path), !rest.isRoot {

@@ -1,92 +1,76 @@
 // The write tree: all unacknowledged writes, in their order.
 //
+// Adding or removing a write costs its own changes, plus the pending writes below them, whatever the number of other
+// writes. A removed write that newer writes cover leaves the overlay unchanged. Otherwise only the location that it
+// replaced is laid again.
+//
 // Invariant: `visible` is the overlay of the visible records in that order.
 
 import RealtimeModel
 
-/// One write that waits for its acknowledgement.
-struct WriteRecord {
-  enum Change {
-    case overwrite(Node)
-    case merge([(Path, Node)])
-  }
-
-  let id: Int
-  let path: Path
-  let change: Change
-  /// Whether observers see it before the server answers; false for transactions without local events.
-  let isVisible: Bool
-
-  /// Whether the write determines the whole value at a path.
-  func determines(_ other: Path) -> Bool {
-    switch change {
-    case .overwrite: path.contains(other)
-    case .merge(let changes): changes.contains { path.appending($0.0).contains(other) }
-    }
-  }
-
-  /// Whether the write and another location can touch the same data.
-  func overlaps(_ other: WriteRecord) -> Bool {
-    path.contains(other.path) || other.path.contains(path)
-  }
-
-  /// Lays the part of the write that concerns a location over an overlay of that location.
-  func lay(over overlay: inout WriteOverlay, of root: Path) {
-    switch change {
-    case .overwrite(let node):
-      if let relative = path.relative(to: root) {
-        overlay.write(node, at: relative)
-      } else if let below = root.relative(to: path) {
-        overlay.write(node.descendant(below), at: .root)
-      }
-    case .merge(let changes):
-      for (relative, node) in changes {
-        WriteRecord(id: id, path: path.appending(relative), change: .overwrite(node), isVisible: isVisible)
-          .lay(over: &overlay, of: root)
-      }
-    }
-  }
-}
-
 /// The writes that wait for their acknowledgement.
 struct WriteTree {
-  private(set) var records: [WriteRecord] = []
+  private var queue = PendingQueue<WriteRecord>()
+  private var index = WriteIndex()
+  private var hiddenCount = 0
   private var visible = WriteOverlay()
+  /// How often a change was laid over an overlay, for tests of the cost.
+  let cost = StepCounter()
+
+  /// The writes in their order.
+  var records: [WriteRecord] { queue.values }
 
   /// Adds a write made after all others.
   mutating func add(_ record: WriteRecord) {
-    records.append(record)
-    if record.isVisible { record.lay(over: &visible, of: .root) }
+    queue.append(record.id, record)
+    index.add(record)
+    guard record.isVisible else {
+      hiddenCount += 1
+      return
+    }
+    for (path, node) in record.replacements {
+      visible.write(node, at: path)
+      cost.steps += 1
+    }
   }
 
-  /// Takes a write out.
+  /// Removes a write.
   ///
   /// - Returns: the write, and whether observers may see a difference; nil if it was not there.
   mutating func remove(_ id: Int) -> (record: WriteRecord, mayBeSeen: Bool)? {
-    guard let index = records.firstIndex(where: { $0.id == id }) else { return nil }
-    let record = records.remove(at: index)
-    guard record.isVisible else { return (record, false) }
-    let hidden = records[index...].contains { $0.isVisible && $0.determines(record.path) }
-    if records.contains(where: { $0.isVisible && $0.overlaps(record) }) {
-      visible = WriteOverlay()
-      for other in records where other.isVisible { other.lay(over: &visible, of: .root) }
-    } else {
-      switch record.change {
-      case .overwrite: visible.forget(record.path)
-      case .merge(let changes):
-        for (relative, _) in changes { visible.forget(record.path.appending(relative)) }
-      }
+    guard let record = queue.remove(id) else { return nil }
+    index.remove(record)
+    guard record.isVisible else {
+      hiddenCount -= 1
+      return (record, false)
     }
-    return (record, !hidden)
+    for (path, _) in record.replacements { uncover(path, id) }
+    return (record, !index.cover(of: record.path, for: id).isNewer)
   }
 
-  /// Takes every write out, for purging.
+  /// Removes the effect of a write on a location from the overlay. The index does not list the write any more.
+  private mutating func uncover(_ path: Path, _ id: Int) {
+    cost.steps += 1
+    let cover = index.cover(of: path, for: id)
+    // A newer write has replaced the location. With an older write above, replacing is not the whole effect: a child
+    // written below a leaf replaced that leaf.
+    if cover.isNewer, !cover.isOlderAbove { return }
+    let top = cover.top ?? path
+    visible.clear(top)
+    for entry in index.visibleEntries(below: top) {
+      guard let (path, node) = queue[entry.id]?.replacement(at: entry.position) else { continue }
+      visible.write(node, at: path)
+      cost.steps += 1
+    }
+  }
+
+  /// Removes every write, for purging.
   mutating func removeAll() -> [WriteRecord] {
     defer { self = WriteTree() }
     return records
   }
 
-  /// The whole value at a path, if visible writes alone determine it.
+  /// The complete value at a path, if visible writes alone determine it.
   func shadow(at path: Path) -> Node? {
     visible.completeNode(at: path)
   }
@@ -96,8 +80,8 @@ struct WriteTree {
     visible.overlay(at: path)
   }
 
-  /// The whole value at a path with visible writes laid over the server's; nil if neither the server
-  /// nor writes determine it.
+  /// The complete value at a path with visible writes laid over the server's; nil if neither the server nor writes
+  /// determine it.
   func completeNode(at path: Path, over server: Node?) -> Node? {
     let overlay = visible.overlay(at: path)
     if let node = overlay.completeNode(at: .root) { return node }
@@ -106,14 +90,21 @@ struct WriteTree {
 
   /// The value that a transaction works on: hidden writes included, some writes left out.
   func transactionNode(at path: Path, over server: Node?, excluding excluded: Set<Int>) -> Node {
+    if hiddenCount == 0, excluded.isEmpty { return visible.overlay(at: path).applied(to: server ?? .empty) }
     var overlay = WriteOverlay()
-    for record in records where !excluded.contains(record.id) {
-      record.lay(over: &overlay, of: path)
+    for entry in index.entries(for: path, excluding: excluded) {
+      guard let (location, node) = queue[entry.id]?.replacement(at: entry.position) else { continue }
+      cost.steps += 1
+      if let relative = location.relative(to: path) {
+        overlay.write(node, at: relative)
+      } else if let below = path.relative(to: location) {
+        overlay.write(node.descendant(below), at: .root)
+      }
     }
     return overlay.applied(to: server ?? .empty)
   }
 
-  /// The children of a location that are known whole, from known server children and from writes.
+  /// The children of a location that are known completely, from known server children and from writes.
   func completeChildren(at path: Path, over server: Node) -> Node {
     let overlay = visible.overlay(at: path)
     if let node = overlay.completeNode(at: .root) {
@@ -134,7 +125,7 @@ struct WriteTree {
     return result
   }
 
-  /// A child's whole value; nil if it is not known whole.
+  /// A child's complete value; nil if it is not known completely.
   func completeChild(_ key: ChildKey, at path: Path, over server: CacheNode) -> Node? {
     let childPath = path.child(key)
     if let node = visible.completeNode(at: childPath) { return node }
@@ -147,6 +138,11 @@ struct WriteTree {
     let overlay = visible.overlay(at: path)
     return overlay.completeNode(at: .root) == nil ? overlay.applied(to: server) : nil
   }
+}
+
+/// Counts steps, so that tests can compare costs without a clock.
+final class StepCounter {
+  var steps = 0
 }
 
 /// The writes as one location sees them.

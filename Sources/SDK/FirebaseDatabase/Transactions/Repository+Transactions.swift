@@ -172,6 +172,7 @@ extension Repository {
         ended.append(transaction)
       }
     }
+    guard !ended.isEmpty else { return events }
     transactions.prune()
     for transaction in ended {
       events += tree.remove(transaction.watcher, at: transaction.path, query: .default)

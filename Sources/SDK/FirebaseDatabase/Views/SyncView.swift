@@ -12,22 +12,36 @@ final class SyncView {
   private(set) var cache: ViewCache
   private(set) var registrations: [ObserverRegistration] = []
   private let filter: ViewFilter
+  private let storage: any ClientStorage
   private var order: SiblingOrder
 
   /// Makes a view from the cached data at its location.
-  init(path: Path, query: QuerySpec, writes: WriteTreeReference, server: Node, isServerComplete: Bool) {
+  init(
+    path: Path, query: QuerySpec, writes: WriteTreeReference, storage: any ClientStorage, server: CacheNode
+  ) {
     self.path = path
     self.query = query
+    self.storage = storage
     filter = ViewFilter(query: query)
     order = SiblingOrder(ordering: query.ordering)
-    let complete = writes.completeNode(over: isServerComplete ? server : nil)
+    let isWindow = server.isComplete && server.isFiltered
+    // Writes deep in children outside the window could not be laid over complete children.
+    let complete =
+      isWindow
+      ? writes.completeChildren(over: server.node)
+      : writes.completeNode(over: server.isComplete ? server.node : nil)
     var ignored = ChangeAccumulator()
-    let event = complete ?? writes.completeChildren(over: server)
+    let event = complete ?? writes.completeChildren(over: server.node)
     cache = ViewCache(
       event: CacheNode(
         node: filter.replacing(.empty, with: event, &ignored), isComplete: complete != nil,
         isFiltered: filter.filtersNodes),
-      server: CacheNode(node: server, isComplete: isServerComplete, isFiltered: false))
+      server: server)
+  }
+
+  /// Stores the children in the window of a filtered query.
+  func storeWindow() {
+    if !query.showsAll { storage.setWindow(cache.event.node.childKeys, of: query, at: path) }
   }
 
   /// The server's whole value at a path below the view, if the view knows it.
@@ -79,8 +93,23 @@ final class SyncView {
     processor.apply(operation)
     cache = processor.cache
     let changes = processor.changes.changes
-    order.follow(changes)
+    order.follow(changes, to: cache.event.node)
+    if !query.showsAll, !changes.isEmpty { updateStoredWindow(changes) }
     return events(for: changes, showsValue: showsValue(before, changes.isEmpty), to: registrations)
+  }
+
+  private func updateStoredWindow(_ changes: [(key: ChildKey, change: ChildChange)]) {
+    var added: [ChildKey] = []
+    var removed: [ChildKey] = []
+    for (key, change) in changes {
+      switch change {
+      case .added: added.append(key)
+      case .removed: removed.append(key)
+      case .changed: break
+      }
+    }
+    guard !added.isEmpty || !removed.isEmpty else { return }
+    storage.updateWindow(adding: added, removing: removed, of: query, at: path)
   }
 
   /// Whether observers of the value learn something.

@@ -56,14 +56,20 @@ extension Firestore {
   /// Ends the instance; returns when it has released its resources.
   public func terminate() async throws { try await Continuations.done { terminate(completion: $0) } }
 
-  /// Deletes the cache. Fails with `failedPrecondition` while the instance is in use.
+  /// Deletes the cache on disk with all its writes. Call it before the first use of an instance, or after `terminate`.
+  ///
+  /// Fails with `failedPrecondition` while this instance or another process uses the cache, and with `unavailable` if
+  /// the files cannot be deleted.
   @preconcurrency
   public func clearPersistence(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
-    let error: FirestoreError? =
-      isInUse
-      ? .failedPrecondition("Persistence cannot be cleared while the client is running.") : nil
-    guard let completion else { return }
-    settings.dispatchQueue.async { completion(error?.object) }
+    let (folder, isInUse, callbackQueue) = (cacheFolder, isInUse, settings.dispatchQueue)
+    DispatchQueue.global().async {
+      let error: FirestoreError? =
+        isInUse
+        ? .failedPrecondition("Persistence cannot be cleared while the client is running.")
+        : CacheFolder.clear(folder)
+      if let completion { callbackQueue.async { completion(error?.object) } }
+    }
   }
 
   /// Deletes the cache. Throws `failedPrecondition` while the instance is in use.

@@ -128,26 +128,27 @@ public final class Firestore: NSObject, Sendable {
       guard let address = ServerAddress(settings.host, isEncrypted: settings.isSSLEnabled) else {
         refuse("The host setting '\(settings.host)' is no host name with an optional port.")
       }
-      let size: Int64?
-      switch settings.cache {
-      case .persistent(let cache):
-        size = cache.size
-        // Persistence is the default, so every app that did not choose gets this warning.
-        FirestoreLog.warnOnce("I-FST000006", PersistentCacheSettings.warning)
-      case .memory(let cache):
-        size = cache.size
-        if settings.chosenCache == nil, settings.cacheSizeBytes != defaultCacheSize {
-          FirestoreLog.warnOnce("I-FST000007", MemoryCacheSettings.sizeWarning)
-        }
-      }
       let client = FirestoreClient(
         database: databaseName, appID: app.options.googleAppID, address: address,
-        callbackQueue: settings.dispatchQueue, cacheSize: size)
+        callbackQueue: settings.dispatchQueue, cache: cache(for: settings),
+        credentials: CallCredentials(auth: app.authTokens, appCheck: app.appCheckTokens))
       state.client = client
       return client
     }
     guard let client else { refuseNow("The client has already been terminated.") }
     return client
+  }
+
+  /// The folder of a cache on disk.
+  var cacheFolder: URL {
+    CacheFolder.place(app: app.name, appID: app.options.googleAppID, database: databaseName)
+  }
+
+  private func cache(for settings: FirestoreSettings.Values) -> CacheChoice {
+    switch settings.cache {
+    case .persistent(let cache): .disk(cacheFolder, size: cache.size)
+    case .memory(let cache): .memory(size: cache.size)
+    }
   }
 
   /// Whether the instance has been used and not been ended.

@@ -177,11 +177,8 @@ func refuseNow(_ reason: String) -> Never { usageException("FIRIllegalStateExcep
 
 /// The SDK's own messages.
 enum FirestoreLog {
-  private static let warned = Guarded<Set<String>>([])
-
-  /// A warning that says the same of every instance: the first time is enough.
-  static func warnOnce(_ code: String, _ message: String) {
-    if warned.withLock({ $0.insert(code).inserted }) { warning(code, message) }
+  static func error(_ code: String, _ message: String) {
+    FirebaseLogger.log(.error, service: "Firestore", "[\(code)] \(message)")
   }
 
   static func warning(_ code: String, _ message: String) {

@@ -62,7 +62,10 @@ struct BundleLoader {
   /// The whole bundle, after its last byte.
   func finish() throws(FirestoreError) -> Bundle {
     try reader.finish()
-    guard let metadata else { throw .damagedBundle("Failed to get bundle metadata: the bundle is empty.") }
+    // Google's code for a bundle without a byte.
+    guard let metadata else {
+      throw FirestoreError(.unknown, "Failed to get bundle metadata: the bundle is empty.")
+    }
     if announced != nil {
       throw .invalidArgument("Bundled documents end with a document metadata element instead of a document.")
     }

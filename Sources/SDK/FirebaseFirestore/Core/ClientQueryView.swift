@@ -14,8 +14,9 @@ enum LimboChange: Equatable {
 /// Changes to a view that were computed and not yet applied.
 struct PendingViewChanges {
   var documents: DocumentSet
-  var mutated: Set<DocumentName>
   var changes = ViewChangeSet()
+  /// The documents whose writes the server acknowledged, and the versions of the snapshots that have to confirm them.
+  var acknowledged: [DocumentName: ModelTimestamp] = [:]
   /// Whether a limit lost a document, so that the query has to be run again.
   var needsRefill = false
 }
@@ -23,8 +24,14 @@ struct PendingViewChanges {
 struct ClientQueryView {
   let query: ClientQuery
   private var documents: DocumentSet
-  private var mutated: Set<DocumentName> = []
   private var limbo: Set<DocumentName> = []
+  /// The shown documents whose writes the server acknowledged, and the versions of the snapshots that have to confirm
+  /// them. A document that such a snapshot does not report was changed by another client meanwhile: it is in limbo.
+  private var acknowledged: [DocumentName: ModelTimestamp] = [:]
+  /// The version of the last snapshot of the server.
+  private var snapshotVersion = ModelTimestamp.epoch
+  /// Whether `limbo` lacks changes, so that it has to be found among all documents.
+  private var isLimboStale = true
   private(set) var isCurrent = false
   private var hasCachedResults = false
   /// Whether the last snapshot was in sync; nil before the first.
@@ -42,44 +49,49 @@ struct ClientQueryView {
 
   /// Computes the changes of the view for changed documents, without applying them.
   func compute(_ changed: DocumentChanges, after previous: PendingViewChanges? = nil) -> PendingViewChanges {
-    var result = previous ?? PendingViewChanges(documents: documents, mutated: mutated)
+    var result = previous ?? PendingViewChanges(documents: documents)
     result.needsRefill = false
     let old = result.documents
     let isFull = query.limit.map { old.count == $0 } ?? false
     let lastInLimit = isFull && !query.isLimitToLast ? old.last : nil
     let firstInLimit = isFull && query.isLimitToLast ? old.first : nil
     var removed: Set<DocumentName> = []
-    var inserted: [CachedDocument] = []
+    var inserted: [ShownDocument] = []
     for (name, document) in changed {
       let before = old[name]
       let after = query.matches(document) ? document : nil
-      let wasPending = before != nil && mutated.contains(name)
+      let wasPending = before != nil && documents.isPending(name)
       let isPending =
-        after.map { $0.hasLocalChanges || (mutated.contains(name) && $0.hasCommittedChanges) } ?? false
+        after.map { $0.hasLocalChanges || (documents.isPending(name) && $0.hasCommittedChanges) } ?? false
       switch (before, after) {
       case (nil, nil): continue
       case (let before?, let after?):
         if before.fields != after.fields {
           // Acknowledged, but watch has yet to say so: the next snapshot does.
-          if before.hasLocalChanges, after.hasCommittedChanges { continue }
+          if before.hasLocalChanges, after.hasCommittedChanges {
+            result.acknowledged[name] = confirmation(of: after)
+            continue
+          }
           result.changes.track(.modified, after)
           if let last = lastInLimit, query.compare(after, last) == .descending { result.needsRefill = true }
           if let first = firstInLimit, query.compare(after, first) == .ascending { result.needsRefill = true }
         } else if wasPending != isPending {
           result.changes.track(.metadata, after)
         } else {
+          if before.hasLocalChanges, after.hasCommittedChanges {
+            result.acknowledged[name] = confirmation(of: after)
+          }
           continue
         }
-        inserted.append(after)
+        inserted.append(ShownDocument(after, isPending: isPending, since: snapshotVersion))
       case (nil, let after?):
         result.changes.track(.added, after)
-        inserted.append(after)
+        inserted.append(ShownDocument(after, isPending: isPending, since: snapshotVersion))
       case (let before?, nil):
         result.changes.track(.removed, before)
         removed.insert(name)
         if isFull { result.needsRefill = true }
       }
-      if isPending { result.mutated.insert(name) } else { result.mutated.remove(name) }
     }
     result.documents.apply(removed: removed, inserted: inserted)
     if let limit = query.limit {
@@ -87,11 +99,18 @@ struct ClientQueryView {
         let surplus = query.isLimitToLast ? result.documents.first : result.documents.last
       {
         result.documents.remove(surplus.name)
-        result.mutated.remove(surplus.name)
         result.changes.track(.removed, surplus)
       }
     }
     return result
+  }
+
+  /// The version of the snapshot that has to report an acknowledged write, if the document still has it: that of the
+  /// write. After a version from before the write, the next snapshot decides.
+  private func confirmation(of document: CachedDocument) -> ModelTimestamp {
+    let since = documents.shown(document.name)?.since ?? .epoch
+    if document.version > since { return document.version }
+    return ModelTimestamp(microseconds: snapshotVersion.microseconds + 1)
   }
 
   // MARK: Applying
@@ -101,25 +120,32 @@ struct ClientQueryView {
   /// - Returns: the snapshot to raise, nil where nothing changed, and what limbo gained and lost.
   mutating func apply(
     _ pending: PendingViewChanges, targetChange: TargetChange? = nil, isPendingReset: Bool = false,
-    resolvesLimbo: Bool = true
+    at version: ModelTimestamp? = nil, resolvesLimbo: Bool = true
   ) -> (snapshot: ViewSnapshot?, limbo: [LimboChange]) {
     let old = documents
     documents = pending.documents
-    mutated = pending.mutated
+    for name in pending.changes.changes.keys { acknowledged[name] = nil }
+    acknowledged.merge(pending.acknowledged) { $1 }
+    if let version { snapshotVersion = max(snapshotVersion, version) }
     if let change = targetChange {
       synced.formUnion(change.added)
       synced.subtract(change.removed)
       isCurrent = change.isCurrent
       hasCachedResults = !change.resumeToken.isEmpty
     }
-    let limboChanges = resolvesLimbo && !isPendingReset ? updateLimbo() : []
+    var limboChanges: [LimboChange] = []
+    if resolvesLimbo, !isPendingReset, isCurrent {
+      limboChanges = updateLimbo(of: pending, targetChange)
+    } else {
+      isLimboStale = true
+    }
     let isSynced = limbo.isEmpty && isCurrent && !isPendingReset
     let syncStateChanged = isSynced != wasSynced
     wasSynced = isSynced
     let changes = pending.changes.sorted(by: query)
     guard !changes.isEmpty || syncStateChanged else { return (nil, limboChanges) }
     let snapshot = ViewSnapshot(
-      query: query, documents: documents, oldDocuments: old, changes: changes, mutated: mutated,
+      query: query, documents: documents, oldDocuments: old, changes: changes,
       fromCache: !isSynced, syncStateChanged: syncStateChanged, excludesMetadataChanges: false,
       hasCachedResults: targetChange.map { !$0.resumeToken.isEmpty } ?? false)
     return (snapshot, limboChanges)
@@ -129,28 +155,36 @@ struct ClientQueryView {
   mutating func applyOnlineState(_ state: OnlineState) -> ViewSnapshot? {
     guard isCurrent, state == .offline else { return nil }
     isCurrent = false
-    let unchanged = PendingViewChanges(documents: documents, mutated: mutated)
+    let unchanged = PendingViewChanges(documents: documents)
     return apply(unchanged, resolvesLimbo: false).snapshot
   }
 
   /// The first snapshot of a listener that is added later.
   var initialSnapshot: ViewSnapshot {
     .initial(
-      query: query, documents: documents, mutated: mutated, fromCache: wasSynced != true,
-      hasCachedResults: hasCachedResults)
+      query: query, documents: documents, fromCache: wasSynced != true, hasCachedResults: hasCachedResults)
   }
 
   // MARK: Limbo
 
-  private mutating func updateLimbo() -> [LimboChange] {
-    guard isCurrent else { return [] }
-    let old = limbo
-    limbo = []
-    for document in documents.ordered
-    where !synced.contains(document.name) && !document.hasLocalChanges {
-      limbo.insert(document.name)
+  /// Updates limbo for the documents that changed, and those that the target gained or lost.
+  private mutating func updateLimbo(
+    of pending: PendingViewChanges, _ targetChange: TargetChange?
+  ) -> [LimboChange] {
+    var names = Set(pending.changes.changes.keys)
+    if let targetChange { names.formUnion(targetChange.added.union(targetChange.removed)) }
+    for (name, version) in acknowledged where version <= snapshotVersion { names.insert(name) }
+    if isLimboStale { names = limbo.union(documents.ordered.map(\.name)) }
+    isLimboStale = false
+    var left: [DocumentName] = []
+    var entered: [DocumentName] = []
+    for name in names {
+      let isMissed = acknowledged[name].map { $0 <= snapshotVersion } ?? false
+      let isInLimbo =
+        documents[name].map { !synced.contains(name) && (!$0.hasLocalChanges || isMissed) } ?? false
+      if isInLimbo, limbo.insert(name).inserted { entered.append(name) }
+      if !isInLimbo, limbo.remove(name) != nil { left.append(name) }
     }
-    let left = old.subtracting(limbo).sorted().map(LimboChange.left)
-    return left + limbo.subtracting(old).sorted().map(LimboChange.entered)
+    return left.sorted().map(LimboChange.left) + entered.sorted().map(LimboChange.entered)
   }
 }

@@ -1,81 +1,105 @@
-// The documents of a view in the query's order.
+// The documents of a view in the query's order, and whether each has pending writes.
 //
-// Invariant: `ordered` is sorted by the query, ties by name, and contains exactly the documents of `byName`. One pass
-// applies many changes, so that building a view of n documents takes O(n log n).
+// Invariant: `ordered` is sorted by the query, ties by name, and has the same documents as `byName`. Copies share their
+// structure, so that each snapshot that waits for its listener costs its changes.
 
 import FirestoreModel
 
+/// A document of a view.
+final class ShownDocument: Sendable {
+  let document: CachedDocument
+  /// Whether the document has writes that watch has not confirmed.
+  let isPending: Bool
+  /// The version of the last snapshot of the server when the view took these contents.
+  let since: ModelTimestamp
+
+  init(_ document: CachedDocument, isPending: Bool, since: ModelTimestamp = .epoch) {
+    self.document = document
+    self.isPending = isPending
+    self.since = since
+  }
+}
+
 struct DocumentSet: Sendable {
   private let query: ClientQuery
-  private(set) var ordered: [CachedDocument] = []
-  private var byName: [DocumentName: CachedDocument] = [:]
+  private var tree = PersistentTree<ShownDocument>()
+  private var byName = PersistentTree<ShownDocument>()
+  /// The number of documents with pending writes.
+  private(set) var pendingCount = 0
 
   init(query: ClientQuery) { self.query = query }
 
-  var count: Int { ordered.count }
-  var isEmpty: Bool { ordered.isEmpty }
-  var first: CachedDocument? { ordered.first }
-  var last: CachedDocument? { ordered.last }
+  var count: Int { tree.count }
+  var isEmpty: Bool { tree.isEmpty }
+  var first: CachedDocument? { tree.first?.document }
+  var last: CachedDocument? { tree.last?.document }
+  /// All documents in order; O(n).
+  var shown: [ShownDocument] { tree.elements }
+  /// All documents in order; O(n).
+  var ordered: [CachedDocument] { tree.elements.map(\.document) }
 
-  subscript(name: DocumentName) -> CachedDocument? { byName[name] }
-  func contains(_ name: DocumentName) -> Bool { byName[name] != nil }
+  subscript(name: DocumentName) -> CachedDocument? { shown(name)?.document }
+  func contains(_ name: DocumentName) -> Bool { shown(name) != nil }
+  func isPending(_ name: DocumentName) -> Bool { shown(name)?.isPending ?? false }
+
+  func shown(_ name: DocumentName) -> ShownDocument? {
+    byName.find { DocumentName.compare($0.document.name, name) }?.element
+  }
 
   /// Where a document is; nil when it is not in the set.
   func index(of name: DocumentName) -> Int? {
-    guard let document = byName[name] else { return nil }
-    let index = position(of: document)
-    return index < ordered.count && ordered[index].name == name ? index : nil
-  }
-
-  private func position(of document: CachedDocument) -> Int {
-    var low = 0
-    var high = ordered.count
-    while low < high {
-      let middle = (low + high) / 2
-      if query.compare(ordered[middle], document) == .ascending { low = middle + 1 } else { high = middle }
-    }
-    return low
+    guard let document = self[name] else { return nil }
+    return tree.find { query.compare($0.document, document) }?.index
   }
 
   mutating func remove(_ name: DocumentName) {
-    guard let index = index(of: name) else { return }
-    ordered.remove(at: index)
-    byName[name] = nil
+    guard let old = shown(name) else { return }
+    let query = query
+    tree.remove { query.compare($0.document, old.document) }
+    byName.remove { DocumentName.compare($0.document.name, name) }
+    if old.isPending { pendingCount -= 1 }
   }
 
-  mutating func insert(_ document: CachedDocument) {
-    remove(document.name)
-    ordered.insert(document, at: position(of: document))
-    byName[document.name] = document
+  mutating func insert(_ new: ShownDocument) {
+    remove(new.document.name)
+    let query = query
+    tree.insert(new) { query.compare($0.document, $1.document) }
+    byName.insert(new) { DocumentName.compare($0.document.name, $1.document.name) }
+    if new.isPending { pendingCount += 1 }
   }
 
-  /// Removes and inserts many documents in one pass.
-  mutating func apply(removed: Set<DocumentName>, inserted: [CachedDocument]) {
-    if removed.count + inserted.count <= 2 {
+  /// Removes and inserts many documents: one by one, or in one pass over all where that costs less.
+  mutating func apply(removed: Set<DocumentName>, inserted: [ShownDocument]) {
+    let changes = removed.count + inserted.count
+    if changes * 8 < count || changes < 3 {
       for name in removed { remove(name) }
-      for document in inserted { insert(document) }
+      for shown in inserted { insert(shown) }
       return
     }
-    for name in removed { byName[name] = nil }
-    let gone = removed.union(inserted.map(\.name))
-    let kept = ordered.filter { !gone.contains($0.name) }
-    let new = inserted.sorted { query.compare($0, $1) == .ascending }
-    for document in new { byName[document.name] = document }
-    var merged: [CachedDocument] = []
+    let gone = removed.union(inserted.map(\.document.name))
+    let kept = shown.filter { !gone.contains($0.document.name) }
+    let new = inserted.sorted { query.compare($0.document, $1.document) == .ascending }
+    var merged: [ShownDocument] = []
     merged.reserveCapacity(kept.count + new.count)
     var next = 0
-    for document in kept {
-      while next < new.count, query.compare(new[next], document) == .ascending {
+    for shown in kept {
+      while next < new.count, query.compare(new[next].document, shown.document) == .ascending {
         merged.append(new[next])
         next += 1
       }
-      merged.append(document)
+      merged.append(shown)
     }
     merged.append(contentsOf: new[next...])
-    ordered = merged
+    tree = PersistentTree(sorted: merged)
+    byName = PersistentTree(sorted: merged.sorted { $0.document.name < $1.document.name })
+    pendingCount = merged.count { $0.isPending }
   }
 }
 
 extension DocumentSet: Equatable {
-  static func == (a: DocumentSet, b: DocumentSet) -> Bool { a.ordered == b.ordered }
+  static func == (a: DocumentSet, b: DocumentSet) -> Bool {
+    a.tree.isIdentical(to: b.tree)
+      || a.count == b.count && a.pendingCount == b.pendingCount
+        && zip(a.shown, b.shown).allSatisfy { $0.document == $1.document && $0.isPending == $1.isPending }
+  }
 }

@@ -18,6 +18,8 @@ enum EngineTimer: Hashable, Sendable {
   case onlineState
   /// Evicts unused documents if the cache is too large.
   case garbage
+  /// Repeats what the cache refused.
+  case recovery
 }
 
 /// Names a completion that waits for the engine.

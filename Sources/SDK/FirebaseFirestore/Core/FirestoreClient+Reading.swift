@@ -11,7 +11,7 @@ extension FirestoreClient {
     if source == .cache {
       event { client in
         let result = client.engine.cached(query)
-        client.callbackQueue.async { completion(.success(result)) }
+        client.callbackQueue.async { completion(result) }
       }
       return
     }
@@ -35,7 +35,13 @@ extension FirestoreClient {
   ) {
     if source == .cache {
       event { client in
-        let document = client.engine.store.read(name)
+        let document: CachedDocument
+        do throws(PersistenceFailure) {
+          document = try client.engine.store.read(name)
+        } catch {
+          client.callbackQueue.async { completion(.failure(error.error)) }
+          return
+        }
         let metadata = SnapshotMetadata(hasPendingWrites: document.hasLocalChanges, isFromCache: true)
         let isKnown = document.isFound || document.isMissing
         client.callbackQueue.async {
@@ -71,7 +77,7 @@ extension FirestoreClient {
             + " document.)"))
     }
     let metadata = SnapshotMetadata(
-      hasPendingWrites: view.mutated.contains(name), isFromCache: view.fromCache)
+      hasPendingWrites: view.documents.isPending(name), isFromCache: view.fromCache)
     return .success((document, metadata))
   }
 
@@ -96,11 +102,17 @@ extension FirestoreClient {
 
 extension SyncEngine {
   /// The cache's result of a query, as a first snapshot.
-  mutating func cached(_ query: ClientQuery) -> ViewSnapshot {
-    let result = store.execute(query, usePreviousResults: true)
+  mutating func cached(_ query: ClientQuery) -> Result<ViewSnapshot, FirestoreError> {
+    let result: QueryResult
+    do throws(PersistenceFailure) {
+      result = try store.execute(query, usePreviousResults: true)
+    } catch {
+      report(error)
+      return .failure(error.error)
+    }
     var view = ClientQueryView(query: query, remoteKeys: result.remoteKeys)
     let pending = view.compute(Dictionary(result.documents.map { ($0.name, $0) }) { first, _ in first })
     _ = view.apply(pending, resolvesLimbo: false)
-    return view.initialSnapshot
+    return .success(view.initialSnapshot)
   }
 }

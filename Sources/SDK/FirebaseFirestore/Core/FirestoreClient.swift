@@ -39,20 +39,38 @@ final class FirestoreClient: @unchecked Sendable {
   private var completions: [CompletionID: @Sendable (FirestoreError?) -> Void] = [:]
   private var nextNumber = 0
   private var isTerminated = false
+  /// The observation of the signed-in user, until the client ends.
+  private var userObservation: TokenObservation?
 
   init(
     database: DatabaseName, appID: String, address: ServerAddress, callbackQueue: DispatchQueue,
-    cacheSize: Int64?
+    cache: CacheChoice, credentials: CallCredentials = CallCredentials()
   ) {
     self.database = database
     self.callbackQueue = callbackQueue
-    datastore = Datastore(database: database, appID: appID, connection: ClientGRPCConnection(address))
-    engine = SyncEngine(
-      persistence: MemoryPersistence(isEager: cacheSize == nil), seed: UInt64.random(in: 0...UInt64.max))
+    datastore = Datastore(
+      database: database, appID: appID, connection: ClientGRPCConnection(address), credentials: credentials)
+    // Until the first event, which opens the cache.
+    engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 0)
     event { client in
+      client.engine = SyncEngine(
+        persistence: cache.open(client.database), seed: UInt64.random(in: 0...UInt64.max))
+      client.follow(credentials)
       client.engine.enableNetwork()
-      if let cacheSize, cacheSize != FirestoreCacheSizeUnlimited {
-        client.engine.keepCache(within: Int(cacheSize))
+      if let size = cache.size, size != FirestoreCacheSizeUnlimited {
+        client.engine.keepCache(within: Int(size))
+      }
+    }
+  }
+
+  /// Uses the queue of the signed-in user from now on.
+  private func follow(_ credentials: CallCredentials) {
+    if let user = credentials.user { engine.become(user: user) }
+    userObservation = credentials.observeUser { [weak self] user in
+      self?.event { client in
+        guard !client.isTerminated, credentials.user != user else { return }
+        credentials.user = user
+        client.engine.become(user: user)
       }
     }
   }
@@ -165,6 +183,7 @@ final class FirestoreClient: @unchecked Sendable {
     event { client in
       if !client.isTerminated {
         client.isTerminated = true
+        client.userObservation?.cancel()
         client.hasEnded.withLock { $0 = true }
         for id in client.engine.shutDown() {
           if let listener = client.listeners.removeValue(forKey: id) {
@@ -182,6 +201,7 @@ final class FirestoreClient: @unchecked Sendable {
         for timer in client.timers.values { timer.cancel() }
         client.timers = [:]
         client.datastore.connection.shutDown()
+        client.engine.store.persistence.close()
       }
       if let completion { client.callbackQueue.async { completion(nil) } }
     }
@@ -211,7 +231,9 @@ final class FirestoreClient: @unchecked Sendable {
         let (before, isKnown) = (loader.documentsLoaded, loader.metadata != nil)
         guard try loader.step(), let metadata = loader.metadata else { break }
         if !isKnown {
-          if queue.sync(execute: { engine.store.hasBundle(asNewAs: metadata) }) {
+          if try onQueue({ client throws(PersistenceFailure) in
+            try client.engine.store.hasBundle(asNewAs: metadata)
+          }) {
             task.succeed(metadata)
             return
           }
@@ -222,20 +244,32 @@ final class FirestoreClient: @unchecked Sendable {
       }
     }
     let bundle = try loader.finish()
-    let isTaken = queue.sync {
-      if isTerminated { return false }
-      engine.load(bundle)
-      perform()
+    let isTaken = try onQueue { client throws(PersistenceFailure) in
+      if client.isTerminated { return false }
+      defer { client.perform() }
+      try client.engine.load(bundle)
       return true
     }
     guard isTaken else { throw FirestoreClient.terminated }
     task.succeed(bundle.metadata)
   }
 
+  /// Runs an operation of the cache on the client's queue and waits for it.
+  private func onQueue<T>(
+    _ body: (FirestoreClient) throws(PersistenceFailure) -> T
+  ) throws(FirestoreError) -> T {
+    let result = queue.sync { () -> Result<T, FirestoreError> in
+      do throws(PersistenceFailure) { return .success(try body(self)) } catch { return .failure(error.error) }
+    }
+    return try result.get()
+  }
+
   func namedQuery(_ name: String, completion: @escaping @Sendable (NamedQuery?) -> Void) {
     event { client in
-      let query = client.engine.store.namedQuery(name)
-      client.callbackQueue.async { completion(query) }
+      var query: NamedQuery?
+      client.report { store throws(PersistenceFailure) in query = try store.namedQuery(name) }
+      let found = query
+      client.callbackQueue.async { completion(found) }
     }
   }
 
@@ -243,14 +277,32 @@ final class FirestoreClient: @unchecked Sendable {
 
   func configure(_ indexes: Set<FieldIndex>, completion: (@Sendable (FirestoreError?) -> Void)?) {
     event { client in
-      client.engine.store.configure(indexes)
-      if let completion { client.callbackQueue.async { completion(nil) } }
+      let error = client.report { store throws(PersistenceFailure) in try store.configure(indexes) }
+      if let completion { client.callbackQueue.async { completion(error) } }
+    }
+  }
+
+  /// Runs an operation of the cache; a failure is logged and returned.
+  @discardableResult
+  private func report(
+    _ body: (inout LocalStore) throws(PersistenceFailure) -> Void
+  ) -> FirestoreError? {
+    do throws(PersistenceFailure) {
+      try body(&engine.store)
+      return nil
+    } catch {
+      engine.report(error)
+      return error.error
     }
   }
 
   func setIndexCreation(enabled: Bool) { event { $0.engine.store.createsIndexes = enabled } }
 
-  func deleteAllIndexes() { event { $0.engine.store.deleteAllIndexes() } }
+  func deleteAllIndexes() {
+    event { client in
+      client.report { store throws(PersistenceFailure) in try store.deleteAllIndexes() }
+    }
+  }
 
   // MARK: Requests of the engine
 
@@ -280,7 +332,7 @@ final class FirestoreClient: @unchecked Sendable {
     case .send(let kind, let request): send(kind, request)
     case .startTimer(let timer, let seconds): start(timer, seconds)
     case .stopTimer(let timer): timers.removeValue(forKey: timer)?.cancel()
-    case .renewToken: break
+    case .renewToken: datastore.credentials.reject()
     case .warn(let message): FirestoreLog.warning("I-FST000001", message)
     }
   }

@@ -60,7 +60,7 @@ struct QueryListener {
   private mutating func initial(_ snapshot: ViewSnapshot) -> ViewSnapshot {
     hasRaised = true
     return .initial(
-      query: snapshot.query, documents: snapshot.documents, mutated: snapshot.mutated,
+      query: snapshot.query, documents: snapshot.documents,
       fromCache: snapshot.fromCache, hasCachedResults: snapshot.hasCachedResults,
       excludesMetadataChanges: snapshot.excludesMetadataChanges)
   }

@@ -3,8 +3,7 @@
 import FirestoreModel
 
 extension SyncEngine {
-  mutating func load(_ bundle: Bundle) {
-    let changes = store.apply(bundle)
-    raise(changes)
+  mutating func load(_ bundle: Bundle) throws(PersistenceFailure) {
+    raise(try store.apply(bundle))
   }
 }

@@ -8,16 +8,11 @@ extension SyncEngine {
   // MARK: Switching the network
 
   mutating func enableNetwork() {
-    isNetworkEnabled = true
-    openStreams()
+    offlineCauses.remove(.app)
+    if isNetworkEnabled { openStreams() }
   }
 
-  mutating func disableNetwork() {
-    isNetworkEnabled = false
-    closeStreams()
-    pipeline = []
-    setOnline(.offline)
-  }
+  mutating func disableNetwork() { goOffline(.app) }
 
   mutating func openStreams() {
     if !listenTargets.isEmpty {
@@ -36,7 +31,7 @@ extension SyncEngine {
 
   /// Stops streams, timers and listeners. Listeners receive no more events.
   mutating func shutDown() -> [ListenerID] {
-    isNetworkEnabled = false
+    offlineCauses.insert(.ended)
     closeStreams()
     if online.set(.unknown) == .stop { act(.stopTimer(.onlineState)) }
     for waiter in pendingWriteWaiters.values.joined() {
@@ -101,8 +96,13 @@ extension SyncEngine {
       perform(change(kind) { $0.backoffDone() })
     case .garbage:
       guard let cacheSize else { return }
-      store.collectGarbage(above: cacheSize, share: SyncEngine.collectedShare)
+      do throws(PersistenceFailure) {
+        try store.collectGarbage(above: cacheSize, share: SyncEngine.collectedShare)
+      } catch {
+        report(error)
+      }
       act(.startTimer(.garbage, seconds: SyncEngine.laterCollections))
+    case .recovery: repeatOutstanding()
     case .onlineState:
       online.timedOut()
       if online.state == .offline, !hasWarnedOffline {

@@ -63,26 +63,34 @@ extension SyncEngine {
     watch.wasHealthy()
     setOnline(.online)
     if case .target(let change) = change, change.kind == .remove, let error = change.cause {
-      for id in change.targets where listenTargets[id] != nil {
-        rejectListen(id, error)
-        listenTargets[id] = nil
-        aggregator?.remove(id)
+      do throws(PersistenceFailure) {
+        for id in change.targets where listenTargets[id] != nil {
+          try rejectListen(id, error)
+          listenTargets[id] = nil
+          aggregator?.remove(id)
+        }
+      } catch {
+        retry(.check, after: error)
       }
       return
     }
     guard var aggregator = aggregator.take() else { return }
     let targets = listenTargets
     aggregator.handle(change, targets: targets) { remoteKeys(of: $0) }
-    var event: RemoteEvent?
-    let version = change.snapshotVersion
-    if let version, version != .epoch, version >= store.persistence.lastRemoteVersion {
-      event = aggregator.takeEvent(at: version, targets: targets) { remoteKeys(of: $0) }
+    defer { if watch.isOpen { self.aggregator = self.aggregator ?? aggregator } }
+    guard let version = change.snapshotVersion, version != .epoch else { return }
+    do throws(PersistenceFailure) {
+      guard version >= (try store.lastRemoteVersion()) else { return }
+      let event = aggregator.takeEvent(at: version, targets: targets) { remoteKeys(of: $0) }
+      self.aggregator = aggregator
+      try raiseWatchSnapshot(event)
+    } catch {
+      retry(.check, after: error)
     }
-    self.aggregator = aggregator
-    if let event { raiseWatchSnapshot(event) }
   }
 
-  private mutating func raiseWatchSnapshot(_ event: RemoteEvent) {
+  private mutating func raiseWatchSnapshot(_ event: RemoteEvent) throws(PersistenceFailure) {
+    let before = listenTargets
     for (id, change) in event.targetChanges where !change.resumeToken.isEmpty {
       listenTargets[id] = listenTargets[id]?.resuming(with: change.resumeToken, at: event.version)
     }
@@ -93,7 +101,13 @@ extension SyncEngine {
       sendUnwatch(id)
       sendWatch(TargetData(target: data.target, id: id, purpose: purpose, sequence: data.sequence))
     }
-    apply(event)
+    do throws(PersistenceFailure) {
+      try apply(event)
+    } catch {
+      // The server sends again what could not be stored.
+      listenTargets = before
+      throw error
+    }
   }
 
   /// The watch stream ended.

@@ -10,7 +10,14 @@ extension SyncEngine {
 
   /// Queues writes; the completion is called when the server has taken or refused them.
   mutating func write(_ writes: [Write], at time: ModelTimestamp, completion: CompletionID?) {
-    let queued = store.write(writes, at: time)
+    let queued: (batch: BatchID, changes: DocumentChanges)
+    do throws(PersistenceFailure) {
+      queued = try store.write(writes, at: time)
+    } catch {
+      report(error)
+      if let completion { act(.completed(completion, error.error)) }
+      return
+    }
     if let completion { writeCompletions[queued.batch] = completion }
     raise(queued.changes)
     fillPipeline()
@@ -18,11 +25,15 @@ extension SyncEngine {
 
   /// Calls the completion when every write queued by now has been taken or refused.
   mutating func waitForPendingWrites(_ completion: CompletionID) {
-    guard let last = store.persistence.lastBatch else {
-      act(.completed(completion, nil))
-      return
+    do throws(PersistenceFailure) {
+      if let last = try store.transaction(.nextBatch, { $0.persistence.lastBatch }) {
+        pendingWriteWaiters[last, default: []].append(completion)
+      } else {
+        act(.completed(completion, nil))
+      }
+    } catch {
+      act(.completed(completion, error.error))
     }
-    pendingWriteWaiters[last, default: []].append(completion)
   }
 
   private mutating func finish(_ batch: BatchID, _ error: FirestoreError?) {
@@ -35,7 +46,12 @@ extension SyncEngine {
   mutating func fillPipeline() {
     var last = pipeline.last?.id
     while isNetworkEnabled, pipeline.count < SyncEngine.pipelineDepth {
-      guard let next = store.persistence.batch(after: last) else {
+      let found: MutationBatch?
+      do throws(PersistenceFailure) { found = try store.nextBatch(after: last) } catch {
+        retry(.check, after: error)
+        return
+      }
+      guard let next = found else {
         if pipeline.isEmpty { markIdle(.write) }
         break
       }
@@ -64,10 +80,28 @@ extension SyncEngine {
     guard writing.number == number, writing.isOpen, !pipeline.isEmpty else { return }
     writing.wasHealthy()
     let batch = pipeline.removeFirst()
-    let changes = store.acknowledge(batch, results: results, commitTime: commitTime)
+    do throws(PersistenceFailure) {
+      try acknowledge(batch, results, commitTime)
+      fillPipeline()
+    } catch {
+      retry(.acknowledge(batch, results, commitTime), after: error)
+    }
+  }
+
+  /// Stores the server's acknowledgement, then reports it.
+  mutating func acknowledge(
+    _ batch: MutationBatch, _ results: [WriteResult], _ commitTime: ModelTimestamp
+  ) throws(PersistenceFailure) {
+    let changes = try store.acknowledge(batch, results: results, commitTime: commitTime)
     finish(batch.id, nil)
     raise(changes)
-    fillPipeline()
+  }
+
+  /// Removes a batch that the server refused, then reports the error.
+  mutating func reject(_ batch: MutationBatch, _ error: FirestoreError) throws(PersistenceFailure) {
+    let changes = try store.reject(batch)
+    finish(batch.id, error)
+    raise(changes)
   }
 
   /// The write stream ended.
@@ -79,10 +113,12 @@ extension SyncEngine {
       // The server refused this batch for good; those behind it were not applied.
       pipeline.removeFirst()
       writing.skipBackoff()
-      let changes = store.reject(batch)
-      finish(batch.id, error)
-      raise(changes)
-      fillPipeline()
+      do throws(PersistenceFailure) {
+        try reject(batch, error)
+        fillPipeline()
+      } catch let failure {
+        retry(.reject(batch, error), after: failure)
+      }
     }
     if isNetworkEnabled, !pipeline.isEmpty, !writing.isStarted { start(.write) }
   }

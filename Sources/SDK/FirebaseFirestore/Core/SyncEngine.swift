@@ -8,6 +8,7 @@
 // Invariant: views, cache and listeners change together. An event is applied to the cache, then to every view, then
 // delivered to the listeners, before the next event is handled.
 
+import FirebaseCore
 import FirestoreModel
 
 struct SyncEngine {
@@ -42,7 +43,11 @@ struct SyncEngine {
   var pipeline: [MutationBatch] = []
 
   // Network.
-  var isNetworkEnabled = false
+  /// Why the network is off; `enableNetwork` removes the first cause.
+  var offlineCauses: Set<OfflineCause> = [.app]
+  /// The operations that the cache refused, oldest first.
+  var outstanding: [OutstandingOperation] = []
+  var recoveryBackoff: Backoff
   var listenTargets: [TargetID: TargetData] = [:]
   var aggregator: WatchChangeAggregator?
   var watch: StreamState
@@ -59,6 +64,7 @@ struct SyncEngine {
     self.maxLimboResolutions = maxLimboResolutions
     watch = StreamState(.watch, seed: seed)
     writing = StreamState(.write, seed: seed &+ 1)
+    recoveryBackoff = .firestore(seed: seed &+ 2)
   }
 
   mutating func act(_ action: EngineAction) { actions.append(action) }
@@ -83,25 +89,35 @@ struct SyncEngine {
 
   mutating func listen(_ id: ListenerID, to query: ClientQuery, options: ListenerOptions) {
     let listener = QueryListener(id: id, query: query, options: options)
+    do throws(PersistenceFailure) {
+      try listen(listener)
+    } catch {
+      report(error)
+      act(.failure(id, error.error))
+    }
+  }
+
+  private mutating func listen(_ listener: QueryListener) throws(PersistenceFailure) {
+    let query = listener.query
     let before = events.interest(in: query)
     var snapshot: ViewSnapshot?
-    if views[query] != nil {
-      snapshot = before == .none ? views[query]?.initialSnapshot : nil
-    }
+    if before == .none { snapshot = views[query]?.initialSnapshot }
     var start: TargetData?
     if before == .none {
-      let data = store.allocate(query.target)
-      if views[query] == nil { snapshot = addView(of: query, target: data) }
-      if !options.cacheOnly { start = data }
-    } else if before == .cache, !options.cacheOnly {
-      start = store.allocate(query.target)
+      let data = try store.allocate(query.target)
+      if views[query] == nil { snapshot = try addView(of: query, target: data) }
+      if !listener.options.cacheOnly { start = data }
+    } else if before == .cache, !listener.options.cacheOnly {
+      start = try store.allocate(query.target)
     }
     tell(events.add(listener, snapshot: snapshot))
     if let start { listenRemotely(start) }
   }
 
-  private mutating func addView(of query: ClientQuery, target: TargetData) -> ViewSnapshot? {
-    let result = store.execute(query, usePreviousResults: true)
+  private mutating func addView(
+    of query: ClientQuery, target: TargetData
+  ) throws(PersistenceFailure) -> ViewSnapshot? {
+    let result = try store.execute(query, usePreviousResults: true)
     var view = ClientQueryView(query: query, remoteKeys: result.remoteKeys)
     let pending = view.compute(Dictionary(result.documents.map { ($0.name, $0) }) { first, _ in first })
     // Another query for the same target (a limit counted from the other side) may be in sync.
@@ -126,7 +142,7 @@ struct SyncEngine {
     case .none:
       let others = (queriesOfTarget[target] ?? []).filter { $0 != query }
       if others.isEmpty {
-        store.release(target)
+        release(target)
         unlistenRemotely(target)
         removeTarget(target, error: nil)
       } else {
@@ -134,6 +150,11 @@ struct SyncEngine {
         removeView(query)
       }
     }
+  }
+
+  /// Ends the use of a target. If the cache does not take note, the target counts as used until now.
+  private mutating func release(_ target: TargetID) {
+    do throws(PersistenceFailure) { try store.release(target) } catch { report(error) }
   }
 
   private mutating func removeView(_ query: ClientQuery) {
@@ -152,26 +173,27 @@ struct SyncEngine {
   }
 
   /// The server refuses a target.
-  mutating func rejectListen(_ target: TargetID, _ error: FirestoreError) {
+  mutating func rejectListen(_ target: TargetID, _ error: FirestoreError) throws(PersistenceFailure) {
     if let resolution = limboResolutions[target] {
       // Not allowed to see it means: it does not exist for this user.
       var event = RemoteEvent(version: .epoch)
       event.documents[resolution.name] = CachedDocument(missing: resolution.name, version: .epoch)
       event.resolvedLimbo = [resolution.name]
-      apply(event)
+      // A resolution that could not be stored is repeated with the other targets when the streams open again.
+      try apply(event)
       limboTargets[resolution.name] = nil
       limboResolutions[target] = nil
       startLimboResolutions()
       return
     }
-    store.release(target)
+    release(target)
     removeTarget(target, error: error)
   }
 
   // MARK: Changes
 
   /// Applies a snapshot of the server.
-  mutating func apply(_ event: RemoteEvent) {
+  mutating func apply(_ event: RemoteEvent) throws(PersistenceFailure) {
     for (target, change) in event.targetChanges {
       guard limboResolutions[target] != nil else { continue }
       if !change.added.isEmpty {
@@ -181,24 +203,23 @@ struct SyncEngine {
       }
     }
     store.limboPins = Set(limboTargets.keys).subtracting(event.resolvedLimbo)
-    let changes = store.apply(event)
-    raise(changes, event: event)
+    raise(try store.apply(event), event: event)
   }
 
   /// Applies changed documents to every view and notifies the listeners.
   mutating func raise(_ changes: DocumentChanges, event: RemoteEvent? = nil) {
     var snapshots: [ViewSnapshot] = []
     for query in viewOrder {
-      guard var view = views[query], let target = targetOfQuery[query] else { continue }
+      // The view leaves the dictionary, so that its sets are changed in place.
+      guard let target = targetOfQuery[query], var view = views.removeValue(forKey: query) else { continue }
       var pending = view.compute(changes)
-      if pending.needsRefill {
-        let again = store.execute(query, usePreviousResults: false)
+      if pending.needsRefill, let documents = refill(query) {
         pending = view.compute(
-          Dictionary(again.documents.map { ($0.name, $0) }) { first, _ in first }, after: pending)
+          Dictionary(documents.map { ($0.name, $0) }) { first, _ in first }, after: pending)
       }
       let applied = view.apply(
         pending, targetChange: event?.targetChanges[target],
-        isPendingReset: event?.targetMismatches[target] != nil)
+        isPendingReset: event?.targetMismatches[target] != nil, at: event?.version)
       views[query] = view
       trackLimbo(applied.limbo, of: target)
       if let snapshot = applied.snapshot { snapshots.append(snapshot) }
@@ -206,10 +227,24 @@ struct SyncEngine {
     tell(events.receive(snapshots))
     for snapshot in snapshots {
       guard let target = targetOfQuery[snapshot.query] else { continue }
-      store.note(
-        target: target, shows: snapshot.changes.filter { $0.kind == .added }.map(\.document.name),
-        hides: snapshot.changes.filter { $0.kind == .removed }.map(\.document.name),
-        fromCache: snapshot.fromCache)
+      do throws(PersistenceFailure) {
+        try store.note(
+          target: target, shows: snapshot.changes.filter { $0.kind == .added }.map(\.document.name),
+          hides: snapshot.changes.filter { $0.kind == .removed }.map(\.document.name),
+          fromCache: snapshot.fromCache)
+      } catch {
+        report(error)
+      }
+    }
+  }
+
+  /// The results of a query whose limit lost a document; nil if the cache cannot be read, so that the view shows fewer.
+  private mutating func refill(_ query: ClientQuery) -> [CachedDocument]? {
+    do throws(PersistenceFailure) {
+      return try store.execute(query, usePreviousResults: false).documents
+    } catch {
+      report(error)
+      return nil
     }
   }
 
@@ -249,7 +284,23 @@ struct SyncEngine {
     closeStreams()
     pipeline = []
     if isNetworkEnabled { setOnline(.unknown) }
-    let switched = store.become(user: user)
+    if outstanding.isEmpty {
+      do throws(PersistenceFailure) {
+        try switchQueue(to: user)
+        if isNetworkEnabled { openStreams() }
+        return
+      } catch {
+        report(error)
+      }
+    }
+    // The streams stay closed until the queue of the new user is in use. Earlier failed operations come first.
+    offlineCauses.insert(.cache)
+    outstanding.append(.become(user))
+    if outstanding.count == 1 { act(.startTimer(.recovery, seconds: recoveryBackoff.next())) }
+  }
+
+  mutating func switchQueue(to user: UserID) throws(PersistenceFailure) {
+    let changes = try store.become(user: user)
     for waiters in pendingWriteWaiters.sorted(by: { $0.key < $1.key }) {
       for waiter in waiters.value {
         let reason = "'waitForPendingWrites' promise is rejected due to a user change."
@@ -257,7 +308,6 @@ struct SyncEngine {
       }
     }
     pendingWriteWaiters = [:]
-    raise(switched.changes)
-    if isNetworkEnabled { openStreams() }
+    raise(changes)
   }
 }

@@ -7,25 +7,24 @@ struct ViewSnapshot: Equatable, Sendable {
   let documents: DocumentSet
   let oldDocuments: DocumentSet
   var changes: [ViewChange]
-  /// Documents with writes that watch has not confirmed.
-  let mutated: Set<DocumentName>
   let fromCache: Bool
   let syncStateChanged: Bool
   var excludesMetadataChanges: Bool
   /// Whether the target had been listened to before.
   let hasCachedResults: Bool
 
-  var hasPendingWrites: Bool { !mutated.isEmpty }
+  /// Whether a document has writes that watch has not confirmed.
+  var hasPendingWrites: Bool { documents.pendingCount > 0 }
 
   /// The first snapshot of a listener: everything is added.
   static func initial(
-    query: ClientQuery, documents: DocumentSet, mutated: Set<DocumentName>, fromCache: Bool,
-    hasCachedResults: Bool, excludesMetadataChanges: Bool = false
+    query: ClientQuery, documents: DocumentSet, fromCache: Bool, hasCachedResults: Bool,
+    excludesMetadataChanges: Bool = false
   ) -> ViewSnapshot {
     ViewSnapshot(
       query: query, documents: documents, oldDocuments: DocumentSet(query: query),
-      changes: documents.ordered.map { ViewChange(kind: .added, document: $0) }, mutated: mutated,
-      fromCache: fromCache, syncStateChanged: true, excludesMetadataChanges: excludesMetadataChanges,
+      changes: documents.ordered.map { ViewChange(kind: .added, document: $0) }, fromCache: fromCache,
+      syncStateChanged: true, excludesMetadataChanges: excludesMetadataChanges,
       hasCachedResults: hasCachedResults)
   }
 }

@@ -4,18 +4,24 @@ import FirestoreModel
 
 extension LocalStore {
   /// Whether the same bundle, as new or newer, has been loaded.
-  func hasBundle(asNewAs metadata: BundleMetadata) -> Bool {
-    persistence.bundle(metadata.id).map { $0.createTime >= metadata.createTime } ?? false
+  mutating func hasBundle(asNewAs metadata: BundleMetadata) throws(PersistenceFailure) -> Bool {
+    try transaction(.useBundle) { store in
+      store.persistence.bundle(metadata.id).map { $0.createTime >= metadata.createTime } ?? false
+    }
   }
 
-  func namedQuery(_ name: String) -> NamedQuery? { persistence.namedQuery(name) }
+  mutating func namedQuery(_ name: String) throws(PersistenceFailure) -> NamedQuery? {
+    try transaction(.useBundle) { $0.persistence.namedQuery(name) }
+  }
 
   /// Takes a bundle's documents and queries into the cache.
-  mutating func apply(_ bundle: Bundle) -> DocumentChanges {
+  mutating func apply(_ bundle: Bundle) throws(PersistenceFailure) -> DocumentChanges {
     // A target of the bundle's own keeps its documents from being collected as garbage.
-    let holder = LocalStore.holder(of: bundle).map { allocate($0) }
-    let targets = bundle.queries.map { allocate($0.clientQuery.target) }
-    return transaction { store in
+    var holder: TargetData?
+    if let target = LocalStore.holder(of: bundle) { holder = try allocate(target) }
+    var targets: [TargetData] = []
+    for query in bundle.queries { targets.append(try allocate(query.clientQuery.target)) }
+    return try transaction(.useBundle) { store in
       if let holder {
         let found = Set(bundle.documents.values.filter(\.isFound).map(\.name))
         store.persistence.removeMatchingKeys(store.persistence.matchingKeys(of: holder.id), from: holder.id)

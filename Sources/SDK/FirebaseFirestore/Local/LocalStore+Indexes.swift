@@ -13,39 +13,32 @@ extension LocalStore {
   static let automaticIndexLimit = 32
 
   /// Keeps exactly these configured indexes, in addition to the automatic ones.
-  mutating func configure(_ indexes: Set<FieldIndex>) {
-    transaction { store in
-      store.configuredIndexes = indexes
-      store.automaticIndexes.subtract(indexes)
-      store.persistence.setFieldIndexes(indexes.union(store.automaticIndexes))
-    }
+  mutating func configure(_ indexes: Set<FieldIndex>) throws(PersistenceFailure) {
+    let automatic = automaticIndexes.subtracting(indexes)
+    try transaction(.configureIndexes) { $0.persistence.setFieldIndexes(indexes.union(automatic)) }
+    (configuredIndexes, automaticIndexes) = (indexes, automatic)
   }
 
-  mutating func deleteAllIndexes() {
-    transaction { store in
-      store.configuredIndexes = []
-      store.automaticIndexes = []
-      store.persistence.setFieldIndexes([])
-    }
+  mutating func deleteAllIndexes() throws(PersistenceFailure) {
+    try transaction(.configureIndexes) { $0.persistence.setFieldIndexes([]) }
+    (configuredIndexes, automaticIndexes) = ([], [])
   }
 
-  /// Makes the indexes that would have spared a search, where it was wasteful.
+  /// Makes the indexes that would have spared a search, where it was wasteful. A limit ends the reading of an index, so
+  /// that the documents beyond it count as spared.
   mutating func learn(from query: ClientQuery, searched: Int, found: Int) {
+    let found = min(found, query.limit ?? .max)
     guard createsIndexes, searched >= LocalStore.leastDocumentsToIndex,
-      Double(searched) > LocalStore.costRatio * Double(found), let normal = query.normal,
-      let collectionID = normal.selector?.collectionID
+      Double(searched) > LocalStore.costRatio * Double(found), let normal = query.normal
     else { return }
     let useful = Set(
-      normal.disjunctions.compactMap { terms -> FieldIndex? in
-        FieldIndex.serving(terms, of: collectionID).flatMap {
-          $0.range(for: terms, orders: normal.orders) == nil ? nil : $0
-        }
+      normal.disjunctions.compactMap { terms in
+        FieldIndex.serving(terms, of: normal).flatMap { IndexPlan($0, for: terms, of: normal)?.index }
       })
-    let new = useful.subtracting(persistence.fieldIndexes)
+    let known = persistence.fieldIndexes
+    let new = useful.subtracting(known)
     guard !new.isEmpty, automaticIndexes.count + new.count <= LocalStore.automaticIndexLimit else { return }
-    transaction { store in
-      store.automaticIndexes.formUnion(new)
-      store.persistence.setFieldIndexes(store.configuredIndexes.union(store.automaticIndexes))
-    }
+    automaticIndexes.formUnion(new)
+    persistence.setFieldIndexes(known.union(new))
   }
 }

@@ -1,7 +1,8 @@
 // Runs queries on the cache.
 //
 // A query whose target was in sync before reads the documents that the server reported for it, plus those that changed
-// since. A query with an index reads the documents in the index. Every other query reads its whole collection.
+// since. A query with an index reads the documents in the index, in its order until its limit where the index follows
+// it. Every other query reads its whole collection.
 
 import FirestoreModel
 
@@ -10,9 +11,17 @@ extension LocalStore {
   ///
   /// - Parameter usePreviousResults: whether the documents that the server last reported for the target may shorten the
   ///   search. They may not if a limit has to be refilled.
-  mutating func execute(_ query: ClientQuery, usePreviousResults: Bool) -> QueryResult {
+  mutating func execute(
+    _ query: ClientQuery, usePreviousResults: Bool
+  ) throws(PersistenceFailure) -> QueryResult {
+    try transaction(.executeQuery) { $0.find(query, usePreviousResults) }
+  }
+
+  private mutating func find(_ query: ClientQuery, _ usePreviousResults: Bool) -> QueryResult {
     let data = persistence.target(query.target).flatMap { targets[$0.id] ?? $0 }
     let keys = data.map { persistence.matchingKeys(of: $0.id) } ?? []
+    // An ordered index reads no more than a limit; the previous results have to be compared with later changes.
+    if let documents = limited(query) { return QueryResult(documents: documents, remoteKeys: keys) }
     if usePreviousResults, let data,
       let documents = previousResults(query, keys: keys, inSyncAt: data.lastLimboFreeVersion)
     {
@@ -27,7 +36,7 @@ extension LocalStore {
     _ query: ClientQuery, keys: Set<DocumentName>, inSyncAt version: ModelTimestamp
   ) -> [CachedDocument]? {
     guard version != .epoch, !query.matchesAllDocuments else { return nil }
-    var previous = keys.map { read($0) }.filter { query.matches($0) }
+    var previous = keys.map { view(of: $0) }.filter { query.matches($0) }
     if query.limit != nil {
       guard previous.count == keys.count else { return nil }
       previous.sort { query.compare($0, $1) == .ascending }
@@ -50,23 +59,16 @@ extension LocalStore {
   ) -> (documents: [CachedDocument], searched: Int?) {
     switch query.scope {
     case .document(let name):
-      let document = read(name)
+      let document = view(of: name)
       return (document.isFound ? [document] : [], nil)
     case .query(let model):
-      let selector = model.structured.from.first
-      let id = selector?.collectionID ?? ""
-      let isGroup = selector?.allDescendants == true
-      let path = model.parent.path.appending(id)
-      let overlays = isGroup ? persistence.overlays(inGroup: id) : persistence.overlays(in: path)
-      let candidates = query.normal.flatMap { persistence.candidates(for: $0) }
-      let cached: [CachedDocument] =
-        if let candidates {
-          candidates.map { persistence.document($0) }.filter { version == .epoch || $0.readTime > version }
-        } else if isGroup {
-          persistence.documents(inGroup: id, readAfter: version)
-        } else {
-          persistence.documents(in: path, readAfter: version)
-        }
+      let scope = QueryScope(model)
+      let overlays = self.overlays(in: scope)
+      // Documents read since a version are found by their times.
+      let candidates = version == .epoch ? candidates(for: query) : nil
+      let cached =
+        candidates
+        ?? collections(in: scope).flatMap { persistence.documents(in: $0, readAfter: version) }
       var found: [CachedDocument] = []
       for document in cached {
         let view = overlays[document.name] == nil ? document : localView(of: document).document
@@ -75,10 +77,107 @@ extension LocalStore {
       // Documents that only local writes show, or that changed locally since.
       let known = Set(overlays.isEmpty ? [] : cached.map(\.name))
       for name in overlays.keys where !known.contains(name) {
-        let view = read(name)
+        let view = view(of: name)
         if query.matches(view) { found.append(view) }
       }
       return (found, candidates == nil ? cached.count + overlays.count : nil)
     }
+  }
+
+  /// The collections that a query searches.
+  private struct QueryScope {
+    let id: String
+    /// The only collection; nil for a collection group.
+    let path: ResourcePath?
+
+    init(_ model: ModelQuery) {
+      let selector = model.structured.from.first
+      id = selector?.collectionID ?? ""
+      path = selector?.allDescendants == true ? nil : model.parent.path.appending(id)
+    }
+  }
+
+  private func collections(in scope: QueryScope) -> [ResourcePath] {
+    scope.path.map { [$0] } ?? persistence.collections(inGroup: scope.id)
+  }
+
+  private func overlays(in scope: QueryScope) -> [DocumentName: Overlay] {
+    scope.path.map { persistence.overlays(in: $0) } ?? persistence.overlays(inGroup: scope.id)
+  }
+
+  // MARK: Indexes
+
+  private func plans(for query: ClientQuery) -> (plans: [IndexPlan], collections: [ResourcePath])? {
+    guard case .query(let model) = query.scope, let normal = query.normal,
+      let plans = IndexPlan.plans(for: normal, among: persistence.fieldIndexes)
+    else { return nil }
+    return (plans, collections(in: QueryScope(model)))
+  }
+
+  /// A superset of the cached documents that a query matches, found without reading its whole collection; nil where no
+  /// index helps.
+  func candidates(for query: ClientQuery) -> [CachedDocument]? {
+    guard let (plans, collections) = plans(for: query), plans.allSatisfy({ $0.range.rank > 0 }) else {
+      return nil
+    }
+    var found: [DocumentName: CachedDocument] = [:]
+    for plan in plans {
+      for path in collections {
+        persistence.scan(plan.index, in: path, plan.range, reversed: false) { _, document in
+          found[document.name] = document
+          return true
+        }
+      }
+    }
+    return Array(found.values)
+  }
+
+  /// A superset of the results of a query with a limit: from each alternative and collection as many documents as the
+  /// limit, in the query's order, and every document with local writes. Nil where no index follows the order.
+  func limited(_ query: ClientQuery) -> [CachedDocument]? {
+    guard let limit = query.limit, limit > 0, case .query(let model) = query.scope,
+      let (plans, collections) = plans(for: query), plans.allSatisfy(\.isOrdered)
+    else { return nil }
+    let overlays = overlays(in: QueryScope(model))
+    var found: [DocumentName: CachedDocument] = [:]
+    for name in overlays.keys {
+      let view = view(of: name)
+      if query.matches(view) { found[name] = view }
+    }
+    for plan in plans {
+      for path in collections {
+        guard let first = first(limit, of: query, by: plan, in: path, without: overlays) else { return nil }
+        for document in first { found[document.name] = document }
+      }
+    }
+    return Array(found.values)
+  }
+
+  /// The first matching documents of a collection by an ordered index, and those that tie with the last of them; nil
+  /// where truncated values leave the order open.
+  private func first(
+    _ limit: Int, of query: ClientQuery, by plan: IndexPlan, in path: ResourcePath,
+    without overlays: [DocumentName: Overlay]
+  ) -> [CachedDocument]? {
+    var found: [CachedDocument] = []
+    var names: Set<DocumentName> = []
+    var last: [UInt8]?
+    var isInOrder = true
+    let reversed = plan.isDescending != query.isLimitToLast
+    persistence.scan(plan.index, in: path, plan.range, reversed: reversed) { key, document in
+      if let last, !key.starts(with: last) { return false }
+      isInOrder = IndexPlan.isExact(key)
+      guard isInOrder else { return false }
+      guard overlays[document.name] == nil, query.matches(document), names.insert(document.name).inserted
+      else {
+        return true
+      }
+      found.append(document)
+      guard found.count >= limit else { return true }
+      if plan.isTotalOrder { return false }
+      last = last ?? plan.orderedPrefix(of: key) ?? []
+      return true
+    }
+    return isInOrder ? found : nil
   }
 }

@@ -32,23 +32,30 @@ struct LocalStore {
   /// Whether queries that are slow on the cache may have indexes made for them.
   var createsIndexes = true
 
-  init(persistence: any Persistence) { self.persistence = persistence }
+  init(persistence: any Persistence) {
+    self.persistence = persistence
+    automaticIndexes = persistence.fieldIndexes
+  }
 
-  mutating func transaction<T>(_ body: (inout LocalStore) -> T) -> T {
-    persistence.begin()
+  /// Runs an operation as one group of changes. When it throws, the persistence is as before; `body` must change
+  /// nothing else that has to be undone.
+  mutating func transaction<T>(
+    _ operation: StoreOperation, _ body: (inout LocalStore) -> T
+  ) throws(PersistenceFailure) -> T {
+    try persistence.begin(operation)
     let result = body(&self)
     let (counts, limbo) = (showCount, limboPins)
-    persistence.commit { counts[$0] != nil || limbo.contains($0) }
+    try persistence.commit { counts[$0] != nil || limbo.contains($0) }
     return result
   }
 
   // MARK: Writes
 
   /// Queues writes and answers with the local view they lead to.
-  mutating func write(_ writes: [Write], at time: ModelTimestamp) -> (
-    batch: BatchID, changes: DocumentChanges
-  ) {
-    transaction { store in
+  mutating func write(
+    _ writes: [Write], at time: ModelTimestamp
+  ) throws(PersistenceFailure) -> (batch: BatchID, changes: DocumentChanges) {
+    try transaction(.writeLocally) { store in
       var documents: [DocumentName: CachedDocument] = [:]
       var touched: [DocumentName: TouchedFields] = [:]
       var uncached: Set<DocumentName> = []
@@ -79,8 +86,8 @@ struct LocalStore {
   /// Takes the server's acknowledgement of a batch into the cache and the batch out of the queue.
   mutating func acknowledge(
     _ batch: MutationBatch, results: [WriteResult], commitTime: ModelTimestamp
-  ) -> DocumentChanges {
-    transaction { store in
+  ) throws(PersistenceFailure) -> DocumentChanges {
+    try transaction(.acknowledge) { store in
       for name in batch.documents {
         var document = store.persistence.document(name)
         let version =
@@ -102,8 +109,8 @@ struct LocalStore {
   }
 
   /// Takes a batch that the server refused out of the queue.
-  mutating func reject(_ batch: MutationBatch) -> DocumentChanges {
-    transaction { store in
+  mutating func reject(_ batch: MutationBatch) throws(PersistenceFailure) -> DocumentChanges {
+    try transaction(.reject) { store in
       store.persistence.removeBatch(batch)
       for name in batch.documents { store.persistence.removeOverlay(of: name, ifFrom: batch.id) }
       store.recalculateOverlays(of: batch.documents)
@@ -112,42 +119,59 @@ struct LocalStore {
   }
 
   /// Switches to another user's queue; answers with every document that either user had changed.
-  mutating func become(user: UserID) -> (removed: [BatchID], added: [BatchID], changes: DocumentChanges) {
-    transaction { store in
+  mutating func become(user: UserID) throws(PersistenceFailure) -> DocumentChanges {
+    try transaction(.changeUser) { store in
       let old = store.persistence.allBatches
       store.persistence.become(user: user)
       let new = store.persistence.allBatches
-      let affected = Set((old + new).flatMap(\.documents))
-      return (old.map(\.id), new.map(\.id), store.views(of: affected))
+      return store.views(of: Set((old + new).flatMap(\.documents)))
     }
+  }
+
+  /// The first queued batch, or the first after another.
+  mutating func nextBatch(after id: BatchID?) throws(PersistenceFailure) -> MutationBatch? {
+    try transaction(.nextBatch) { $0.persistence.batch(after: id) }
+  }
+
+  /// The newest global snapshot that has been applied.
+  mutating func lastRemoteVersion() throws(PersistenceFailure) -> ModelTimestamp {
+    try transaction(.readRemoteVersion) { $0.persistence.lastRemoteVersion }
   }
 
   // MARK: Updates from watch
 
   /// Applies a consistent snapshot of the server.
-  mutating func apply(_ event: RemoteEvent) -> DocumentChanges {
-    transaction { store in
-      for (id, change) in event.targetChanges {
-        guard let old = store.targets[id] else { continue }
-        store.persistence.removeMatchingKeys(change.removed, from: id)
-        store.persistence.addMatchingKeys(change.added, to: id)
-        var new = old
-        if event.targetMismatches[id] != nil {
-          new = new.resuming(with: [], at: .epoch)
-          new.lastLimboFreeVersion = .epoch
-        } else if !change.resumeToken.isEmpty {
-          new = new.resuming(with: change.resumeToken, at: event.version)
-        }
-        store.targets[id] = new
-        if LocalStore.isWorthKeeping(old, new, change) { store.persistence.setTarget(new) }
-      }
-      for name in event.resolvedLimbo { store.persistence.noteOrphan(name) }
-      let changes = store.take(event.documents)
-      if event.version != .epoch, event.version > store.persistence.lastRemoteVersion {
-        store.persistence.lastRemoteVersion = event.version
-      }
-      return changes
+  mutating func apply(_ event: RemoteEvent) throws(PersistenceFailure) -> DocumentChanges {
+    let before = targets
+    do throws(PersistenceFailure) {
+      return try transaction(.applyRemoteEvent) { $0.store(event) }
+    } catch {
+      targets = before
+      throw error
     }
+  }
+
+  private mutating func store(_ event: RemoteEvent) -> DocumentChanges {
+    for (id, change) in event.targetChanges {
+      guard let old = targets[id] else { continue }
+      persistence.removeMatchingKeys(change.removed, from: id)
+      persistence.addMatchingKeys(change.added, to: id)
+      var new = old
+      if event.targetMismatches[id] != nil {
+        new = new.resuming(with: [], at: .epoch)
+        new.lastLimboFreeVersion = .epoch
+      } else if !change.resumeToken.isEmpty {
+        new = new.resuming(with: change.resumeToken, at: event.version)
+      }
+      targets[id] = new
+      if LocalStore.isWorthKeeping(old, new, change) { persistence.setTarget(new) }
+    }
+    for name in event.resolvedLimbo { persistence.noteOrphan(name) }
+    let changes = take(event.documents)
+    if event.version != .epoch, event.version > persistence.lastRemoteVersion {
+      persistence.lastRemoteVersion = event.version
+    }
+    return changes
   }
 
   /// Stores documents from the server in the cache if they are newer than the cached documents.
@@ -181,11 +205,21 @@ struct LocalStore {
 
   // MARK: Targets
 
-  mutating func allocate(_ target: Target) -> TargetData {
-    transaction { store in
-      let data = store.persistence.target(target) ?? store.persistence.allocateTarget(target)
-      store.targets[data.id] = store.targets[data.id] ?? data
-      return store.targets[data.id] ?? data
+  mutating func allocate(_ target: Target) throws(PersistenceFailure) -> TargetData {
+    let data = try transaction(.allocateTarget) { store in
+      store.persistence.target(target) ?? store.persistence.allocateTarget(target)
+    }
+    let current = targets[data.id] ?? data
+    targets[data.id] = current
+    return current
+  }
+
+  /// Forgets how far all targets have come, because the documents that they stand for are gone.
+  mutating func restartTargets() {
+    targets = targets.mapValues { data in
+      var data = data.resuming(with: [], at: .epoch)
+      data.lastLimboFreeVersion = .epoch
+      return data
     }
   }
 
@@ -195,34 +229,39 @@ struct LocalStore {
     persistence.setTarget(data)
   }
 
-  mutating func release(_ id: TargetID) {
-    transaction { store in
-      guard let data = store.targets.removeValue(forKey: id) else { return }
-      for name in store.shown.removeValue(forKey: id) ?? [] {
-        store.hide(name)
-        store.persistence.noteOrphan(name)
-      }
+  /// Ends the use of a target. A failure leaves its stored state as it was.
+  mutating func release(_ id: TargetID) throws(PersistenceFailure) {
+    guard let data = targets.removeValue(forKey: id) else { return }
+    let names = shown.removeValue(forKey: id) ?? []
+    for name in names { hide(name) }
+    try transaction(.releaseTarget) { store in
+      for name in names { store.persistence.noteOrphan(name) }
       store.persistence.releaseTarget(data)
     }
   }
 
-  /// Remembers which documents a view shows, and that it had none in limbo.
+  /// Remembers which documents a view shows, and that it had none in limbo. A failure is not worth more than a repeated
+  /// search later.
   mutating func note(
     target id: TargetID, shows added: [DocumentName], hides removed: [DocumentName], fromCache: Bool
-  ) {
-    transaction { store in
-      for name in added where store.shown[id, default: []].insert(name).inserted {
-        store.showCount[name, default: 0] += 1
-      }
-      for name in removed where store.shown[id]?.remove(name) != nil {
-        store.hide(name)
-        store.persistence.noteOrphan(name)
-      }
-      guard !fromCache, var data = store.targets[id] else { return }
+  ) throws(PersistenceFailure) {
+    for name in added where shown[id, default: []].insert(name).inserted { showCount[name, default: 0] += 1 }
+    var orphans: [DocumentName] = []
+    for name in removed where shown[id]?.remove(name) != nil {
+      hide(name)
+      orphans.append(name)
+    }
+    var inSync: TargetData?
+    if !fromCache, var data = targets[id] {
       let isFirst = data.lastLimboFreeVersion == .epoch
       data.lastLimboFreeVersion = data.snapshotVersion
-      store.targets[id] = data
-      if isFirst { store.persistence.setTarget(data) }
+      targets[id] = data
+      if isFirst { inSync = data }
+    }
+    guard !orphans.isEmpty || inSync != nil else { return }
+    try transaction(.noteViews) { store in
+      for name in orphans { store.persistence.noteOrphan(name) }
+      if let inSync { store.persistence.setTarget(inSync) }
     }
   }
 
@@ -236,18 +275,27 @@ struct LocalStore {
   /// - Parameters:
   ///   - share: the share of the unused documents to evict, the least recently used first.
   ///   - most: no more than this goes at a time.
-  mutating func collectGarbage(above size: Int, share: Double, most: Int = 1_000) {
-    guard persistence.approximateSize >= size else { return }
-    let (counts, limbo, active) = (showCount, limboPins, Set(targets.keys))
-    persistence.collectGarbage(active: active, share: share, most: most) {
-      counts[$0] != nil || limbo.contains($0)
+  mutating func collectGarbage(
+    above size: Int, share: Double, most: Int = 1_000
+  ) throws(PersistenceFailure) {
+    try transaction(.collectGarbage) { store in
+      guard store.persistence.approximateSize >= size else { return }
+      let (counts, limbo, active) = (store.showCount, store.limboPins, Set(store.targets.keys))
+      store.persistence.collectGarbage(active: active, share: share, most: most) {
+        counts[$0] != nil || limbo.contains($0)
+      }
     }
   }
 
   // MARK: Local views
 
   /// The local view of one document.
-  func read(_ name: DocumentName) -> CachedDocument { localView(of: persistence.document(name)).document }
+  mutating func read(_ name: DocumentName) throws(PersistenceFailure) -> CachedDocument {
+    try transaction(.readDocument) { $0.view(of: name) }
+  }
+
+  /// The local view of one document, inside an operation.
+  func view(of name: DocumentName) -> CachedDocument { localView(of: persistence.document(name)).document }
 
   func localView(of cached: CachedDocument) -> (document: CachedDocument, touched: TouchedFields) {
     guard let overlay = persistence.overlay(of: cached.name) else { return (cached, []) }
@@ -259,7 +307,7 @@ struct LocalStore {
 
   private func views(of names: some Sequence<DocumentName>) -> DocumentChanges {
     var result: DocumentChanges = [:]
-    for name in names { result[name] = read(name) }
+    for name in names { result[name] = view(of: name) }
     return result
   }
 

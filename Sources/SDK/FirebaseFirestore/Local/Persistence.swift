@@ -1,18 +1,23 @@
-// The storage that the local store requires. It is in memory now; a type with the same contract can keep it on disk.
+// The storage that the local store requires, in memory or on disk.
 //
-// Invariant: the changes of the local store between `begin` and `commit` are one atomic group.
+// Invariant: the changes of the local store between `begin` and `commit` are one atomic group. When either throws, the
+// storage is as it was before `begin`.
 
 import FirestoreModel
 
 /// The identity whose writes are queued; nil is nobody signed in.
 typealias UserID = String?
 
-/// Keeps mutation queues, overlays, cached documents and targets.
+/// Keeps mutation queues, overlays, cached documents, targets, bundles and indexes.
+///
+/// Only `begin` and `commit` report failures. A read that fails in between returns nothing, and `commit` then throws.
 protocol Persistence: Sendable {
-  /// Starts a group of changes.
-  mutating func begin()
+  /// Starts a group of changes or reads.
+  mutating func begin(_ operation: StoreOperation) throws(PersistenceFailure)
   /// Ends a group of changes. `isPinned` says which documents a view or limbo resolution shows.
-  mutating func commit(isPinned: (DocumentName) -> Bool)
+  mutating func commit(isPinned: (DocumentName) -> Bool) throws(PersistenceFailure)
+  /// Releases the storage; no other call follows.
+  mutating func close()
 
   // MARK: The user's mutation queue
 
@@ -20,7 +25,6 @@ protocol Persistence: Sendable {
   mutating func become(user: UserID)
   mutating func addBatch(at time: ModelTimestamp, base: [Write], writes: [Write]) -> MutationBatch
   mutating func removeBatch(_ batch: MutationBatch)
-  func batch(_ id: BatchID) -> MutationBatch?
   func batch(after id: BatchID?) -> MutationBatch?
   var lastBatch: BatchID? { get }
   var allBatches: [MutationBatch] { get }
@@ -39,7 +43,8 @@ protocol Persistence: Sendable {
 
   func document(_ name: DocumentName) -> CachedDocument
   func documents(in collection: ResourcePath, readAfter: ModelTimestamp) -> [CachedDocument]
-  func documents(inGroup collectionID: String, readAfter: ModelTimestamp) -> [CachedDocument]
+  /// The collections with an ID that may hold documents.
+  func collections(inGroup collectionID: String) -> [ResourcePath]
   mutating func setDocument(_ document: CachedDocument)
   mutating func removeDocument(_ name: DocumentName)
   /// Remembers that a document lost what kept it, so that `commit` may drop it.
@@ -70,11 +75,15 @@ protocol Persistence: Sendable {
   /// The indexes that are kept; setting them builds those that are new and drops those that are gone.
   var fieldIndexes: Set<FieldIndex> { get }
   mutating func setFieldIndexes(_ indexes: Set<FieldIndex>)
-  /// A superset of the documents that a query matches, found without looking at its whole collection;
-  /// nil where no index helps.
-  func candidates(for query: NormalizedQuery) -> Set<DocumentName>?
+  /// Visits the documents of one collection in a range of an index, in the order of their keys, ties by name, until
+  /// `visit` returns false. A document may occur several times, with different keys.
+  func scan(
+    _ index: FieldIndex, in collection: ResourcePath, _ range: IndexRange, reversed: Bool,
+    _ visit: (_ key: [UInt8], _ document: CachedDocument) -> Bool)
 
-  /// The size of all cached documents, roughly, in bytes.
+  // MARK: Garbage
+
+  /// The size of the cache, roughly, in bytes.
   var approximateSize: Int { get }
   /// Drops a share of the targets out of use and of the documents that nothing refers to, the least
   /// recently used first, but no more than `most` of them.

@@ -36,28 +36,38 @@ final class ClientGRPCConnection: Sendable {
     state = NIOLoopBoundBox.makeBoxSendingValue(State(), eventLoop: eventLoop)
   }
 
-  /// Starts a call.
+  /// Starts a call, which is sent when its credentials have arrived.
   func call(
-    _ method: String, metadata: [(String, String)], observer: @escaping ClientGRPCCall.Observer
+    _ method: String, metadata: [(String, String)], credentials: CallCredentials,
+    observer: @escaping ClientGRPCCall.Observer
   ) -> ClientGRPCCall {
     let call = ClientGRPCCall(eventLoop: eventLoop, observer: observer)
-    let head = GRPCClientStream.requestHeaders(
-      path: "/google.firestore.v1.Firestore/\(method)", authority: address.authority,
-      scheme: address.isEncrypted ? "https" : "http", metadata: metadata)
-    eventLoop.execute { [self] in
-      connected().flatMap { connected in
-        let promise = connected.channel.eventLoop.makePromise(of: (any Channel).self)
-        connected.streams.createStreamChannel(promise: promise) { channel in
-          channel.eventLoop.makeCompletedFuture {
-            try channel.pipeline.syncOperations.addHandler(GRPCCallHandler(call: call, head: head))
-          }
+    credentials.headers { [self] result in
+      eventLoop.execute { [self] in
+        switch result {
+        case .success(let tokens): start(call, method, metadata + tokens)
+        case .failure(let error): call.ended(error)
         }
-        return promise.futureResult
-      }.whenFailure { error in
-        call.ended(FirestoreError(.unavailable, "The server cannot be reached: \(error)"))
       }
     }
     return call
+  }
+
+  private func start(_ call: ClientGRPCCall, _ method: String, _ metadata: [(String, String)]) {
+    let head = GRPCClientStream.requestHeaders(
+      path: "/google.firestore.v1.Firestore/\(method)", authority: address.authority,
+      scheme: address.isEncrypted ? "https" : "http", metadata: metadata)
+    connected().flatMap { connected in
+      let promise = connected.channel.eventLoop.makePromise(of: (any Channel).self)
+      connected.streams.createStreamChannel(promise: promise) { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(GRPCCallHandler(call: call, head: head))
+        }
+      }
+      return promise.futureResult
+    }.whenFailure { error in
+      call.ended(FirestoreError(.unavailable, "The server cannot be reached: \(error)"))
+    }
   }
 
   /// Closes the connection. Calls in flight end with UNAVAILABLE, later calls fail immediately.

@@ -11,8 +11,6 @@ import SwiftProtobuf
 struct CallContext: Sendable {
   let database: DatabaseName
   let appID: String
-  /// The token of the signed-in user, nil while nobody is signed in.
-  let token: String?
 
   var metadata: [(String, String)] {
     var result = [
@@ -21,7 +19,6 @@ struct CallContext: Sendable {
       ("x-goog-request-params", "\(database)"),
     ]
     if !appID.isEmpty { result.append(("x-firebase-gmpid", appID)) }
-    if let token { result.append(("authorization", "Bearer \(token)")) }
     return result
   }
 }
@@ -30,13 +27,28 @@ struct Datastore: Sendable {
   let database: DatabaseName
   let appID: String
   let connection: ClientGRPCConnection
+  let credentials: CallCredentials
 
-  private var context: CallContext { CallContext(database: database, appID: appID, token: nil) }
+  init(
+    database: DatabaseName, appID: String, connection: ClientGRPCConnection,
+    credentials: CallCredentials = CallCredentials()
+  ) {
+    self.database = database
+    self.appID = appID
+    self.connection = connection
+    self.credentials = credentials
+  }
+
+  private func call(_ method: String, observer: @escaping ClientGRPCCall.Observer) -> ClientGRPCCall {
+    connection.call(
+      method, metadata: CallContext(database: database, appID: appID).metadata, credentials: credentials,
+      observer: observer)
+  }
 
   // MARK: Streams
 
   func open(_ kind: StreamKind, observer: @escaping ClientGRPCCall.Observer) -> ClientGRPCCall {
-    connection.call(kind == .watch ? "Listen" : "Write", metadata: context.metadata, observer: observer)
+    call(kind == .watch ? "Listen" : "Write", observer: observer)
   }
 
   // MARK: Single requests
@@ -128,12 +140,24 @@ struct Datastore: Sendable {
       completion(.failure(.invalidArgument("The request cannot be written: \(error)")))
       return
     }
+    unary(method, bytes, mayRetry: true, completion: completion)
+  }
+
+  /// A call whose tokens the server rejects is repeated once with new ones: it changed nothing.
+  private func unary<Response: Message & Sendable>(
+    _ method: String, _ bytes: [UInt8], mayRetry: Bool,
+    completion: @escaping @Sendable (Result<[Response], FirestoreError>) -> Void
+  ) {
     let gathered = ResponseCollector<Response>()
-    let call = connection.call(method, metadata: context.metadata) { event in
+    let call = call(method) { [self] event in
       switch event {
       case .opened: break
       case .message(let buffer): gathered.add(buffer)
-      case .ended(let status): completion(gathered.finish(status))
+      case .ended(let status):
+        guard status.code == .unauthenticated else { return completion(gathered.finish(status)) }
+        credentials.reject()
+        guard mayRetry else { return completion(gathered.finish(status)) }
+        unary(method, bytes, mayRetry: false, completion: completion)
       }
     }
     call.send(bytes)

@@ -174,7 +174,8 @@ struct WatchChangeAggregator {
     let present = currentCount(of: id, keys)
     guard present != count else { return }
     var purpose = TargetPurpose.existenceFilterMismatch
-    if let names {
+    // A filter without bits excludes every name, and counts as none.
+    if let names, names.bitCount > 0 {
       let gone = keys(id).filter { !names.mightContain($0.description) }
       for name in gone { remove(name, from: id, nil, targets, keys) }
       if present - gone.count == count { return }

@@ -4,6 +4,7 @@
 //     firebase-export-metadata.json
 //     firestore_export/firestore_export.overall_export_metadata …   the project's default database
 //     database_export/<namespace>.json                              each Realtime Database with data
+//     auth_export/accounts.json …                                   the project's accounts
 //     other_databases/<n>/<n>.overall_export_metadata …             other Firestore databases with data (extension)
 //
 // Invariants
@@ -30,15 +31,19 @@ package struct EmulatorDataDirectory: Sendable {
     case firestore
     /// The Realtime Database.
     case database
+    /// Authentication.
+    case auth
   }
 
   static let firestorePath = "firestore_export"
   static let databasePath = "database_export"
+  static let authPath = "auth_export"
   static let otherPath = "other_databases"
 
   private let firestore: FirestoreEngine
   private let exports: EmulatorExports
   private let realtime: RealtimeExports
+  private let auth: AuthExports?
   private let products: [Product]
   private let database: DatabaseName
   private let version: String
@@ -48,15 +53,24 @@ package struct EmulatorDataDirectory: Sendable {
   /// Creates the value for an emulator's two engines.
   /// - Parameters:
   ///   - realtime: the Realtime Database; nil if it is not served.
+  ///   - auth: the accounts; nil if authentication is not served.
   ///   - project: the project whose default database becomes the export's Firestore database.
   ///   - version: the server's version, which exports contain.
   package init(
-    firestore: FirestoreEngine, realtime: RealtimeEngine?, project: String, version: String, log: Logger
+    firestore: FirestoreEngine, realtime: RealtimeEngine?, auth: AuthExports?, project: String,
+    version: String, log: Logger
   ) {
     self.firestore = firestore
     exports = EmulatorExports(engine: firestore)
     self.realtime = RealtimeExports(engine: realtime, log: log)
-    products = realtime == nil ? [.firestore] : Product.allCases
+    self.auth = auth
+    products = Product.allCases.filter { product in
+      switch product {
+      case .firestore: true
+      case .database: realtime != nil
+      case .auth: auth != nil
+      }
+    }
     database = DatabaseName(project: project)
     self.version = version
     self.log = log
@@ -108,6 +122,12 @@ package struct EmulatorDataDirectory: Sendable {
           try await ExportFiles.blocking(.internalError) { try ExportFiles.makeDirectories(target) }
           try await realtime.export(to: target)
           metadata.database = Self.databasePath
+        }
+        if products.contains(.auth), let auth {
+          let target = "\(directory.staging)/\(Self.authPath)"
+          try await ExportFiles.blocking(.internalError) { try ExportFiles.makeDirectories(target) }
+          try await auth.export(to: target)
+          metadata.auth = Self.authPath
         }
         let written = metadata
         try await ExportFiles.blocking(.internalError) { try directory.replace(with: written) }
@@ -189,6 +209,13 @@ package struct EmulatorDataDirectory: Sendable {
         try await realtime.importDatabases(directory, in: source)
       } else {
         log.warning("the Realtime Databases of the import are left out: none is served here")
+      }
+    }
+    if let directory = manifest.auth {
+      if let auth {
+        try await auth.importAccounts(directory, in: source, log: log)
+      } else {
+        log.warning("the accounts of the import are left out: authentication is not served here")
       }
     }
     for name in manifest.unknown {

@@ -3,6 +3,7 @@
 //     {"version": …, "firestore": {"version": …, "path": "firestore_export",
 //       "metadata_file": "firestore_export/firestore_export.overall_export_metadata"},
 //      "database": {"version": …, "path": "database_export"},
+//      "auth": {"version": …, "path": "auth_export"},
 //      "hearth": {"databases": [{"database": "projects/p/databases/d", "metadata_file": …}]}}
 //
 // The member `hearth` is an extension of this server: exports of the emulator suite contain only one Firestore
@@ -21,7 +22,7 @@ struct ExportManifest: Sendable {
   }
 
   static let fileName = "firebase-export-metadata.json"
-  private static let known: Set<String> = ["version", "firestore", "database", "hearth"]
+  private static let known: Set<String> = ["version", "firestore", "database", "auth", "hearth"]
   /// Maximum size of a manifest, in bytes: room for some hundred thousand databases.
   static let maximumBytes = 16 << 20
 
@@ -30,6 +31,8 @@ struct ExportManifest: Sendable {
   var firestore: String?
   /// The directory with a JSON file for each Realtime Database.
   var database: String?
+  /// The directory with the accounts.
+  var auth: String?
   var others: [Other] = []
   /// The names of parts whose emulators this server does not have.
   var unknown: [String] = []
@@ -70,6 +73,7 @@ struct ExportManifest: Sendable {
     version = root["version"]?.string ?? ""
     if let part = root["firestore"] { firestore = try text(part, "metadata_file") }
     if let part = root["database"] { database = try text(part, "path") }
+    if let part = root["auth"] { auth = try text(part, "path") }
     if let list = root["hearth"]?["databases"] {
       guard let list = list.array else {
         throw FirestoreError.invalidArgument("\(path) names no databases where they must be an array.")
@@ -93,6 +97,7 @@ struct ExportManifest: Sendable {
     if let database {
       root["database"] = .object(["version": .string(version), "path": .string(database)])
     }
+    if let auth { root["auth"] = .object(["version": .string(version), "path": .string(auth)]) }
     if !others.isEmpty {
       let list = others.map { other -> JSONValue in
         .object(["database": .string(other.database), "metadata_file": .string(other.file)])

@@ -34,6 +34,8 @@ public final class FirestoreEngine: Sendable {
     /// Receives the reason of every denied operation, for the operator. Called from any thread; it must be quick. Nil to
     /// receive none.
     package var reportDenial: (@Sendable (DatabaseName, FirestoreDecision.Denial) -> Void)?
+    /// Compiles the rules that a database has stored. Without it such a database denies every request of users.
+    package var compileRules: (@Sendable (String) throws -> any AccessPolicy<FirestoreAccess>)?
     /// Memory limits of a slow Listen stream.
     var watchBufferLimits = WatchBufferLimits()
     /// Maximum rows that a query scans in one read.
@@ -55,12 +57,14 @@ public final class FirestoreEngine: Sendable {
     }
   }
 
-  private struct State {
+  struct State {
     var databases: [DatabaseName: Task<FirestoreDatabase, any Error>] = [:]
     /// The databases whose opening has completed.
     var opened: [DatabaseName: FirestoreDatabase] = [:]
     /// The configured indexes, by database id.
     var indexes: [String: DatabaseIndexConfiguration] = [:]
+    /// The rules that were released in this process.
+    var rules = RulesDirectory()
     var isShutDown = false
   }
 
@@ -71,7 +75,7 @@ public final class FirestoreEngine: Sendable {
   /// The access policies of all databases. A published policy is in force at once.
   package let policies: PolicyDirectory<FirestoreAccess>
   let sortMemory: SortMemoryBudget
-  private let state = Guarded(State())
+  let state = Guarded(State())
 
   /// Makes an engine over an open store. The caller closes the store.
   /// - Parameter policy: the access policy of databases without a dedicated one.
@@ -195,6 +199,7 @@ public final class FirestoreEngine: Sendable {
     let database = FirestoreDatabase(
       name: name, rows: rows, policies: policies.slot(of: name), signer: try await TokenSigner.load(rows),
       options: options, sortMemory: sortMemory)
+    try await adoptRules(in: name, rows)
     try await database.indexes.load()
     if let indexes = state.withLock({ $0.indexes[name.database] }) {
       try await database.indexes.setConfiguration(indexes)

@@ -6,6 +6,7 @@
 //     composites  04 | number of the index | …                             -> see CompositeIndex
 //     indexing    05                                                       -> the index state: see IndexState
 //     token key   06                                                       -> the key of TokenSigner
+//     rules       07                                                       -> the rules in force: see RulesRelease
 //
 // `IndexKeyEncoder` encodes the parts. An encoded segment begins with 02 (a number) or 03 (a string). A path
 // ends with 01, which sorts before every segment. Therefore the rows of one collection's documents are
@@ -32,6 +33,8 @@ enum FirestoreKeyLayout {
   static let indexing: Key = [0x05]
   /// The row with the key that signs tokens.
   static let tokenKey: Key = [0x06]
+  /// The row with the security rules.
+  static let rules: Key = [0x07]
 
   /// The part of a field's value that an index entry contains.
   enum EntryKind: UInt8 {

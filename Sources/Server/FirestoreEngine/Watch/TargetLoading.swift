@@ -46,6 +46,17 @@ extension WatchWorker {
     return try await database.rows.read(at: version) { view in try database.authorise(authorised, in: view) }
   }
 
+  /// Whether the stream's caller could have listened to a selection at a past version. Changes since then show names of
+  /// documents that matched then, and a client may choose the version. Without permission the target is reset.
+  private func wasPermitted(
+    _ selection: WatchSelection, at start: Version, _ stream: WatchStream
+  ) async throws -> Bool {
+    do {
+      _ = try await authorise(selection, at: start, stream)
+      return true
+    } catch let error where FirestoreDatabase.isDenial(error) { return false }
+  }
+
   /// Sends a new target's documents: all, or the changes since `start`.
   func load(
     _ target: inout ActiveTarget, _ request: WatchTarget, from start: Version?, at version: Version,
@@ -62,7 +73,11 @@ extension WatchWorker {
         let expected = request.expectedCount.flatMap {
           (0...EngineLimits.maximumResumeCountDocuments).contains($0) ? $0 : nil
         }
-        if try await loadChanges(&target, since: start, expecting: expected, at: version, stream) { return }
+        if try await wasPermitted(target.selection, at: start, stream),
+          try await loadChanges(&target, since: start, expecting: expected, at: version, stream)
+        {
+          return
+        }
       } catch let error as StoreError where error.code == .versionTooOld {
         // The store has deleted the history after the token's version. The client has to receive everything
         // again.

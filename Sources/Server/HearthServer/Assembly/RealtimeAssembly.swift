@@ -15,14 +15,18 @@ struct RealtimeAssembly: Sendable {
   /// The protocols of its port.
   let protocols: PortProtocols
 
-  init(_ configuration: HearthConfiguration, store: any OrderedStore, limits: PortLimits, log: Logger) {
+  /// - Parameter verifier: verifies the credentials of callers; nil for an emulator, which trusts them.
+  init(
+    _ configuration: HearthConfiguration, store: any OrderedStore, verifier: (any CredentialVerifier)?,
+    limits: PortLimits, log: Logger
+  ) {
     let policy: any AccessPolicy<RealtimeAccess> = configuration.emulator ? OpenPolicy() : LockedPolicy()
     engine = RealtimeEngine(
       store: store, policies: PolicyDirectory(default: policy), rules: { RealtimeRulesPolicy.policy(of: $0) },
       project: { [project = configuration.project] in Self.project(of: $0, default: project) },
       limits: configuration.limits.realtime, report: { log.error("\($0)") })
     let endpoint = RealtimeEndpoint(
-      engine: engine, authentication: configuration.emulator ? .emulator : .refuseAll,
+      engine: engine, authentication: verifier.map { .verifying($0) } ?? .emulator,
       defaultNamespace: "\(configuration.project)-default-rtdb",
       limits: RealtimeEndpointLimits(data: configuration.limits.realtime), log: log)
     protocols = endpoint.protocols(limits)
@@ -33,13 +37,6 @@ struct RealtimeAssembly: Sendable {
     let suffix = "-default-rtdb"
     guard namespace != project, namespace.hasSuffix(suffix), namespace != suffix else { return project }
     return String(namespace.dropLast(suffix.count))
-  }
-
-  /// Finds the databases whose rules may deny something, before the first request.
-  func findRules() async throws(HearthError) {
-    do { try await engine.findRules() } catch {
-      throw HearthError("The rules of the databases cannot be read: \(error)")
-    }
   }
 
   /// Shuts the engine down. The caller has drained the port before.

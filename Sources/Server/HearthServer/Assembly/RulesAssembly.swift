@@ -52,16 +52,23 @@ struct FirestoreRules {
   /// Whether no file names rules.
   var isEmpty: Bool { rulesets.isEmpty }
 
-  /// Puts the rules in force.
-  func publish(on engine: FirestoreEngine) {
+  /// Releases the rules in all databases.
+  /// - Throws: ``HearthError`` if the store cannot write.
+  func release(on engine: FirestoreEngine) async throws(HearthError) {
+    let named = Set(rulesets.compactMap(\.database))
     for (database, ruleset) in rulesets {
       let policy = FirestoreRulesPolicy(ruleset, explainsDenials: explainsDenials)
-      if database == nil, isEmulator {
-        engine.policies.publishDefault(policy)
-        continue
-      }
+      let rules = ReleasedRules(source: ruleset.source, policy: policy)
+      // In an emulator the rules of the default database protect all databases without a file.
+      let coversOthers = database == nil && isEmulator
       let id = database ?? DatabaseName.defaultDatabase
-      engine.policies.publish(policy, forGroup: "database \(id)") { $0.database.utf8.elementsEqual(id.utf8) }
+      do {
+        try await engine.releaseRules(rules, inGroup: "database \(id)") { name in
+          coversOthers ? !named.contains(name.database) : name.database.utf8.elementsEqual(id.utf8)
+        }
+      } catch {
+        throw HearthError("The rules of the database \(id) cannot be stored: \(error.message)")
+      }
     }
   }
 }

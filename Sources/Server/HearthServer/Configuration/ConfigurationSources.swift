@@ -17,6 +17,10 @@ public struct ServeFlags: Sendable {
   public var firestorePort: Int?
   /// `--database-port`.
   public var databasePort: Int?
+  /// `--auth-port`.
+  public var authPort: Int?
+  /// `--auth-config`.
+  public var authConfig: String?
   /// `--hub-port`.
   public var hubPort: Int?
   /// `--emulator`.
@@ -76,6 +80,14 @@ extension HearthConfiguration {
     configuration.database = Address(
       host: host ?? file.database.host ?? "127.0.0.1",
       port: databaseFlag ?? databasePort ?? file.database.port ?? 9000)
+    let authFlag = try port(flags.authPort, "--auth-port")
+    let authVariable = try variables.port("HEARTH_AUTH_PORT")
+    let authPort = authFlag ?? authVariable ?? file.auth.port
+    configuration.auth = Address(host: host ?? file.auth.host ?? "127.0.0.1", port: authPort ?? 9099)
+    configuration.authPortIsFixed = authPort != nil
+    if let path = flags.authConfig ?? variables.value("HEARTH_AUTH_CONFIG") {
+      configuration.authSettings = try authSettings(path, readFile)
+    }
     let emulator = try variables.flag("HEARTH_EMULATOR")
     let hubFlag = try port(flags.hubPort, "--hub-port")
     let hubVariable = try variables.port("HEARTH_HUB_PORT")
@@ -131,6 +143,21 @@ extension HearthConfiguration {
       return FirebaseJSON()
     }
     return try FirebaseJSON(bytes, path: path)
+  }
+
+  private static func authSettings(
+    _ path: String, _ readFile: (String) throws -> [UInt8]?
+  ) throws(HearthError) -> AuthJSON {
+    let bytes: [UInt8]?
+    do {
+      bytes = try readFile(path)
+    } catch {
+      throw HearthError("The file \(path) cannot be read: \(error) (--auth-config)")
+    }
+    guard let bytes else {
+      throw HearthError("The file \(path) does not exist (--auth-config, or HEARTH_AUTH_CONFIG).")
+    }
+    return try AuthJSON(bytes, path: path)
   }
 
   private static func limits(

@@ -14,6 +14,7 @@ struct FirebaseJSON: Equatable {
 
   var firestore = Emulator()
   var database = Emulator()
+  var auth = Emulator()
   var hub = Emulator()
   var indexFiles: [HearthConfiguration.IndexFile] = []
   var rulesFiles: [HearthConfiguration.RulesFile] = []
@@ -38,6 +39,7 @@ struct FirebaseJSON: Equatable {
     let emulators = try Self.object(root["emulators"], "emulators", path)
     firestore = try Self.emulator("firestore", emulators, path)
     database = try Self.emulator("database", emulators, path)
+    auth = try Self.emulator("auth", emulators, path)
     hub = try Self.emulator("hub", emulators, path)
     indexFiles = try Self.indexFiles(root["firestore"], path)
     rulesFiles = try Self.rulesFiles(root["firestore"], path)

@@ -6,7 +6,7 @@ extension HearthConfiguration {
   /// The hosts and pages that the ports serve. A server without `--emulator` serves all, since it verifies credentials.
   var servedOrigins: RequestOriginPolicy {
     guard emulator else { return .any }
-    let hosts = [firestore.host, database?.host, hub?.host].compactMap(\.self)
+    let hosts = [firestore.host, database?.host, auth?.host, hub?.host].compactMap(\.self)
     return .emulator(hosts: hosts + allowedHosts, origins: allowedOrigins, isRemote: allowRemoteEmulator)
   }
 

@@ -110,6 +110,12 @@ public struct HearthConfiguration: Sendable {
   public var firestore = Address(port: 8080)
   /// The address of the Realtime Database; nil to serve only Firestore.
   public var database: Address? = Address(port: 9000)
+  /// The address of the Identity Toolkit and secure token APIs; nil to serve no authentication.
+  public var auth: Address?
+  /// Whether the start fails if the auth port is in use. Otherwise it then uses any free port.
+  public var authPortIsFixed = false
+  /// How a production server sends codes, and which identity providers it accepts.
+  var authSettings = AuthJSON()
   /// The address of the emulator hub; nil for none.
   public var hub: Address?
   /// Whether the start fails if the hub's port is in use. Otherwise the hub then uses any free port.
@@ -176,7 +182,10 @@ public struct HearthConfiguration: Sendable {
     }
     try validateOrigins()
     guard emulator, !allowRemoteEmulator else { return }
-    let hosts = [firestore.host, database?.host ?? firestore.host, hub?.host ?? firestore.host]
+    let hosts = [
+      firestore.host, database?.host ?? firestore.host, auth?.host ?? firestore.host,
+      hub?.host ?? firestore.host,
+    ]
     for host in hosts where !Self.isLoopback(host) {
       throw HearthError(
         "--emulator trusts everyone, so it does not listen on \(host), beyond this machine. Use --host 127.0.0.1, "

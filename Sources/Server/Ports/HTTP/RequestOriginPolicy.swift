@@ -19,6 +19,17 @@ package struct RequestOriginPolicy: Sendable {
   }
 
   private var rule: Rule
+  /// Whether pages of every origin are served. Host names are checked nevertheless.
+  private var servesEveryPage = false
+
+  private init(rule: Rule) { self.rule = rule }
+
+  /// The same policy for a port that decides by the request whether a page may send it.
+  package var servingEveryPage: RequestOriginPolicy {
+    var policy = self
+    policy.servesEveryPage = true
+    return policy
+  }
 
   /// Serves every request. For a server that verifies credentials, which pages of other sites do not have.
   package static let any = RequestOriginPolicy(rule: .everything)
@@ -38,7 +49,7 @@ package struct RequestOriginPolicy: Sendable {
   }
 
   /// Returns why a request is not served, and which option helps; nil for a request that is served.
-  func refusal(of head: HTTPRequestHead) -> String? {
+  package func refusal(of head: HTTPRequestHead) -> String? {
     guard case .named(let hosts, let origins, let isRemote) = rule else { return nil }
     let host = head.headers.first(name: "host").map { WebOrigin.hostName($0) }
     if let host, !Self.isServed(host, hosts, isRemote: isRemote) {
@@ -46,6 +57,7 @@ package struct RequestOriginPolicy: Sendable {
         "This emulator does not serve the host name '\(host.prefix(100))'. Use an address or localhost, or start the "
         + "server with --allow-host \(host.prefix(100))."
     }
+    if servesEveryPage { return nil }
     let origin: String
     if let named = head.headers.first(name: "origin") {
       origin = named

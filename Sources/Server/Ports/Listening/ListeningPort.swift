@@ -71,10 +71,34 @@ package final class ListeningPort: Sendable {
   ) async throws(PortError) -> ListeningPort {
     let context = try tls?.context(http2: protocols.http2 != nil)
     let registry = ConnectionRegistry(maximum: limits.maximumConnections, budget: limits.connections)
-    let bootstrap = ServerBootstrap(group: group)
-      .serverChannelOption(.backlog, value: 1024)
+    let bootstrap = bootstrap(protocols, context, limits, registry, group, log)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+    do {
+      let channel = try await bootstrap.bind(host: host, port: port).get()
+      return ListeningPort(channel: channel, host: host, registry: registry)
+    } catch {
+      throw describe(error, host: host, port: port)
+    }
+  }
+
+  /// Binds a socket in the file system, which only processes of this machine can reach, and starts to accept connections.
+  /// - Throws: the system's error.
+  package static func bind(
+    socketPath: String, protocols: PortProtocols, limits: PortLimits, group: any EventLoopGroup, log: Logger
+  ) async throws -> ListeningPort {
+    let registry = ConnectionRegistry(maximum: limits.maximumConnections, budget: limits.connections)
+    let channel = try await bootstrap(protocols, nil, limits, registry, group, log)
+      .bind(unixDomainSocketPath: socketPath).get()
+    return ListeningPort(channel: channel, host: socketPath, registry: registry)
+  }
+
+  private static func bootstrap(
+    _ protocols: PortProtocols, _ context: NIOSSLContext?, _ limits: PortLimits,
+    _ registry: ConnectionRegistry, _ group: any EventLoopGroup, _ log: Logger
+  ) -> ServerBootstrap {
+    ServerBootstrap(group: group)
+      .serverChannelOption(.backlog, value: 1024)
       // One bounded read per connection and tick keeps the event loop fair.
       .childChannelOption(.maxMessagesPerRead, value: 1)
       .childChannelOption(.allowRemoteHalfClosure, value: true)
@@ -100,12 +124,6 @@ package final class ListeningPort: Sendable {
             ProtocolSniffer(protocols: protocols, limits: limits, log: log))
         }
       }
-    do {
-      let channel = try await bootstrap.bind(host: host, port: port).get()
-      return ListeningPort(channel: channel, host: host, registry: registry)
-    } catch {
-      throw describe(error, host: host, port: port)
-    }
   }
 
   /// Stops accepting, and asks every connection to finish its requests. Closes the remaining connections after `grace`.

@@ -3,6 +3,8 @@
 // Text that is valid Unicode is a Swift string. A slice may cut a surrogate pair, and an escape may write half of one;
 // only then the units are stored as well.
 
+import FirestoreModel
+
 /// Text in rules, measured and indexed in UTF-16 code units.
 package struct RuleText: Hashable, Sendable {
   /// The text; an unpaired surrogate is U+FFFD here.
@@ -51,12 +53,16 @@ package struct RuleText: Hashable, Sendable {
 
   /// Whether both have the same code units.
   package static func == (left: RuleText, right: RuleText) -> Bool {
-    left.units == right.units && left.string.utf8.elementsEqual(right.string.utf8)
+    guard left.string.hasSameUTF8(as: right.string) else { return false }
+    return (left.units == nil && right.units == nil) || left.units == right.units
   }
 
   /// Hashes what `==` compares.
   package func hash(into hasher: inout Hasher) {
-    for byte in string.utf8 { hasher.combine(byte) }
+    let done: Void? = string.utf8.withContiguousStorageIfAvailable {
+      hasher.combine(bytes: UnsafeRawBufferPointer($0))
+    }
+    if done == nil { for byte in string.utf8 { hasher.combine(byte) } }
     hasher.combine(0xFF as UInt8)
   }
 

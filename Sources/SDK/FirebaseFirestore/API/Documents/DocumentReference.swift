@@ -183,7 +183,7 @@ public final class DocumentReference: NSObject, Sendable, Codable {
       case .success(let view):
         let document = view.documents[name]
         let metadata = SnapshotMetadata(
-          hasPendingWrites: view.mutated.contains(name), isFromCache: view.fromCache)
+          hasPendingWrites: view.documents.isPending(name), isFromCache: view.fromCache)
         app.call(
           DocumentSnapshot(name: name, document: document, firestore: firestore, metadata: metadata), nil)
       case .failure(let error): app.call(nil, error.object)

@@ -65,7 +65,7 @@ public final class DocumentChange: NSObject, Sendable {
       let name = change.document.name
       let old = change.kind == .added ? nil : places.index(of: name)
       if change.kind != .added { places.remove(name) }
-      if change.kind != .removed { places.insert(change.document) }
+      if change.kind != .removed { places.insert(ShownDocument(change.document, isPending: false)) }
       let new = change.kind == .removed ? nil : places.index(of: name)
       let type: DocumentChangeType =
         switch change.kind {

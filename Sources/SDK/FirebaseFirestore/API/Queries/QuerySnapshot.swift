@@ -2,10 +2,18 @@
 
 import FirestoreModel
 public import Foundation
+import Locking
 
 /// A query's result at one moment, and what changed since the snapshot before.
 public final class QuerySnapshot: NSObject, Sendable {
+  /// The values that the first access makes.
+  private struct Made {
+    var documents: [QueryDocumentSnapshot]?
+    var changes: [Bool: [DocumentChange]] = [:]
+  }
+
   private let snapshot: ViewSnapshot
+  private let made = Guarded(Made())
   private let firestore: Firestore
 
   /// The query.
@@ -26,13 +34,19 @@ public final class QuerySnapshot: NSObject, Sendable {
   /// The number of documents.
   public var count: Int { snapshot.documents.count }
   /// The documents in the query's order.
-  public var documents: [QueryDocumentSnapshot] { snapshot.documents.ordered.map(make) }
+  public var documents: [QueryDocumentSnapshot] {
+    made.withLock { made in
+      if let documents = made.documents { return documents }
+      let documents = snapshot.documents.shown.map { make($0.document, isPending: $0.isPending) }
+      made.documents = documents
+      return documents
+    }
+  }
 
-  private func make(_ document: CachedDocument) -> QueryDocumentSnapshot {
+  private func make(_ document: CachedDocument, isPending: Bool) -> QueryDocumentSnapshot {
     QueryDocumentSnapshot(
       name: document.name, document: document, firestore: firestore,
-      metadata: SnapshotMetadata(
-        hasPendingWrites: snapshot.mutated.contains(document.name), isFromCache: snapshot.fromCache))
+      metadata: SnapshotMetadata(hasPendingWrites: isPending, isFromCache: snapshot.fromCache))
   }
 
   /// The changes since the snapshot before: removed, then added, then modified documents. In the
@@ -49,7 +63,14 @@ public final class QuerySnapshot: NSObject, Sendable {
         "To include metadata changes with your document changes, you must call"
           + " addSnapshotListener(includeMetadataChanges: true).")
     }
-    return DocumentChange.all(of: snapshot, includeMetadataChanges: includeMetadataChanges, make: make)
+    return made.withLock { made in
+      if let changes = made.changes[includeMetadataChanges] { return changes }
+      let changes = DocumentChange.all(of: snapshot, includeMetadataChanges: includeMetadataChanges) {
+        make($0, isPending: snapshot.documents.isPending($0.name))
+      }
+      made.changes[includeMetadataChanges] = changes
+      return changes
+    }
   }
 
   /// Whether query, documents, changes and metadata are equal.

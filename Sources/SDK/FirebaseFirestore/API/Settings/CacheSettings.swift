@@ -1,5 +1,4 @@
-// The cache settings. This version keeps the cache in memory. It accepts the settings of a cache on disk, so that
-// programs compile and run, and warns that nothing is kept between runs.
+// The cache settings: a cache on disk, which is the default, or in memory.
 
 public import Foundation
 
@@ -22,18 +21,16 @@ func checkedCacheSize(_ bytes: Int64) -> Int64 {
 
 let defaultCacheSize: Int64 = 100 << 20
 
-/// A cache on disk, which this version does not have: the cache is kept in memory, within the size.
+/// A cache on disk, which is the default. Documents and writes survive the end of the program.
 ///
-/// - Warning: Cached documents, and writes that the server has not acknowledged, are lost when the
-///   program ends. The first instance of a process with these settings, which are the
-///   default, logs the warning `I-FST000006` when it starts. ``MemoryCacheSettings`` with
-///   ``MemoryLRUGCSettings`` say the same without a warning.
+/// Documents stay until the cache is larger than its size; then the least recently used go, except those of listeners
+/// and of queued writes. On Linux the files lie in `$XDG_DATA_HOME/firestore`, or `~/.local/share/firestore`, in a
+/// folder for each app and database that only its owner can read.
+///
+/// One process at a time can use a cache. If another process uses it, or if the file cannot be opened, the SDK logs the
+/// error `I-FST000008` and keeps the cache in memory. A damaged file is moved to `damaged.sqlite`, with the error
+/// `I-FST000009`, and the cache begins empty.
 public final class PersistentCacheSettings: NSObject, NSCopying, LocalCacheSettings, Sendable {
-  static let warning =
-    "This version of the SDK keeps its cache in memory only: cached documents, and writes that the server has"
-    + " not acknowledged, are lost when the program ends. Set FirestoreSettings.cacheSettings to"
-    + " MemoryCacheSettings to say that this is meant."
-
   let size: Int64
 
   /// A cache of 100 MiB.
@@ -83,16 +80,11 @@ public final class MemoryLRUGCSettings: NSObject, NSCopying, MemoryGarbageCollec
 
 /// A cache in memory.
 public final class MemoryCacheSettings: NSObject, NSCopying, LocalCacheSettings, Sendable {
-  static let sizeWarning =
-    "FirestoreSettings.cacheSizeBytes has no effect where isPersistenceEnabled is false: documents go as soon as"
-    + " nothing refers to them. To keep a cache in memory up to a size, set cacheSettings to"
-    + " MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings(sizeBytes:))."
-
-  /// The size to keep to, nil where documents go at once.
+  /// The size to keep to in bytes; nil where documents go at once.
   let size: Int64?
 
-  /// A cache whose documents go as soon as nothing refers to them.
-  public override init() { size = nil }
+  /// A cache with ``MemoryLRUGCSettings`` of 100 MiB.
+  public override init() { size = defaultCacheSize }
 
   /// A cache with a way to get rid of documents: ``MemoryEagerGCSetting`` or ``MemoryLRUGCSettings``.
   /// Stops the program for others.

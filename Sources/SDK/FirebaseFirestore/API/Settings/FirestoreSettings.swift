@@ -21,8 +21,9 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
     /// The cache that is in effect.
     var cache: CacheKind {
       if let chosenCache { return chosenCache }
-      if !isPersistenceEnabled { return .memory(MemoryCacheSettings()) }
-      return .persistent(PersistentCacheSettings(sizeBytes: NSNumber(value: cacheSizeBytes)))
+      let size = NSNumber(value: cacheSizeBytes)
+      if isPersistenceEnabled { return .persistent(PersistentCacheSettings(sizeBytes: size)) }
+      return .memory(MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings(sizeBytes: size)))
     }
 
     /// The older settings that were changed although `cacheSettings` says the same and more.
@@ -94,17 +95,14 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
     }
   }
 
-  /// Whether a cache on disk is asked for, which this version keeps in memory instead, with a warning:
-  /// see ``PersistentCacheSettings``. Without one, documents go as soon as nothing refers to them.
-  /// Deprecated: use ``cacheSettings``.
+  /// Whether the cache is on disk; true unless set. Deprecated: use ``cacheSettings``.
   open var isPersistenceEnabled: Bool {
     get { values.isPersistenceEnabled }
     set { guarded.withLock { $0.isPersistenceEnabled = newValue } }
   }
 
   /// The size in bytes above which the least recently used documents go, at least 1 MiB, or
-  /// `FirestoreCacheSizeUnlimited`. It has no effect, and is warned of, where ``isPersistenceEnabled``
-  /// is false; ``MemoryLRUGCSettings`` give a cache in memory a size. Deprecated: use ``cacheSettings``.
+  /// `FirestoreCacheSizeUnlimited`. Deprecated: use ``cacheSettings``.
   open var cacheSizeBytes: Int64 {
     get { values.cacheSizeBytes }
     set {

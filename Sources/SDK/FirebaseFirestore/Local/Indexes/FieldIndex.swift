@@ -58,13 +58,16 @@ struct IndexRange: Equatable, Sendable {
   var start: [UInt8]
   /// The first key behind the range; nil where it has no end.
   var end: [UInt8]?
-  /// How much the range narrows the search: fields fixed count twice, a range once.
+  /// How much the range narrows the search: fields fixed count twice, a range once. Zero is the whole index.
   var rank = 0
+  /// The number of leading segments with one possible value.
+  var fixedSegments = 0
+  /// The key of the fixed segments, with which all keys of the range begin.
+  var prefix: [UInt8] = []
 }
 
 extension FieldIndex {
-  /// Where the documents lie that meet all terms; nil where the index may lack some of them, or
-  /// does not narrow the search.
+  /// Where the documents lie that meet all terms; nil where the index may lack some of them.
   func range(for terms: [FilterTerm], orders: [StructuredQuery.Order]) -> IndexRange? {
     var prefix: [UInt8] = []
     var range: IndexRange?
@@ -79,12 +82,15 @@ extension FieldIndex {
         prefix += IndexKeyEncoder.encode(fixed)
         continue
       }
-      range = IndexRange(start: prefix, end: FieldIndex.successor(of: prefix), rank: 2 * position)
+      range = FieldIndex.range(prefix, fixed: position)
       for case .field(let filter) in own { range?.narrow(by: filter, after: prefix) }
     }
-    let result =
-      range ?? IndexRange(start: prefix, end: FieldIndex.successor(of: prefix), rank: 2 * segments.count)
-    return result.rank > 0 ? result : nil
+    return range ?? FieldIndex.range(prefix, fixed: segments.count)
+  }
+
+  private static func range(_ prefix: [UInt8], fixed: Int) -> IndexRange {
+    IndexRange(
+      start: prefix, end: successor(of: prefix), rank: 2 * fixed, fixedSegments: fixed, prefix: prefix)
   }
 
   /// The first key behind all keys with a prefix; nil where there is none.
@@ -96,14 +102,20 @@ extension FieldIndex {
     return nil
   }
 
-  /// The index that would serve an alternative of a query best; nil where none would.
-  static func serving(_ terms: [FilterTerm], of collectionID: String) -> FieldIndex? {
+  /// The index that would serve an alternative of a query best; nil where none would. With a limit, the order decides
+  /// which documents are read, so that it comes before ranges.
+  static func serving(_ terms: [FilterTerm], of query: NormalizedQuery) -> FieldIndex? {
+    guard let collectionID = query.selector?.collectionID, !collectionID.isEmpty else { return nil }
     var segments: [Segment] = []
     func add(_ field: ModelFieldPath, _ kind: Kind) {
       if !segments.contains(where: { $0.field == field }) { segments.append(.init(field: field, kind: kind)) }
     }
     for term in terms where term.element != nil { add(term.field, .elements) }
     for term in terms where term.equal != nil { add(term.field, .value) }
+    if query.limit != nil {
+      let direction = query.orders.first?.direction
+      for order in query.orders.prefix(while: { $0.direction == direction }) { add(order.field, .value) }
+    }
     if let ranged = terms.first(where: \.isRange) { add(ranged.field, .value) }
     return FieldIndex(collectionID: collectionID, segments: segments)
   }
@@ -118,13 +130,25 @@ extension IndexRange {
     var low = prefix + IndexBounds.rangeStart(of: kind)
     var high: [UInt8]? = prefix + IndexBounds.end(of: kind)
     switch filter.op {
-    case .lessThan, .lessThanOrEqual: high = FieldIndex.successor(of: operand)
-    case .greaterThan, .greaterThanOrEqual: low = operand
+    case .lessThan, .lessThanOrEqual:
+      if filter.value.hasOrderedKey { high = FieldIndex.successor(of: operand) }
+    case .greaterThan, .greaterThanOrEqual: if filter.value.hasOrderedKey { low = operand }
     default: return
     }
     if rank.isMultiple(of: 2) { rank += 1 }
     if start.lexicographicallyPrecedes(low) { start = low }
     if let high, end.map({ high.lexicographicallyPrecedes($0) }) ?? true { end = high }
+  }
+}
+
+extension Value {
+  /// Whether the keys of values of this kind have the order of the values. The key of a container with truncated text
+  /// may stand on the other side of another.
+  var hasOrderedKey: Bool {
+    switch self {
+    case .array, .map: false
+    default: true
+    }
   }
 }
 

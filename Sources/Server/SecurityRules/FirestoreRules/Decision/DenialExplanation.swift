@@ -86,7 +86,7 @@ extension FirestoreRuleset {
   private func explain(_ step: DecisionStep, _ context: Context) -> DenialExplanation {
     let request = step.request
     var explanation = DenialExplanation(method: request.method, path: request.path, statements: [])
-    var evaluator = RuleEvaluator(program, request: request, lookups: RuleLookups(context.documents))
+    var evaluator = RuleEvaluator(self, request: request, lookups: RuleLookups(context.documents))
     evaluator.trace = RuleTrace()
     _ = isAllowed(step, &evaluator) { statement, evaluator, failure in
       explanation.statements.append(

@@ -124,7 +124,7 @@ package final class FirestoreRuleset: Sendable {
     var decision = RuleDecision(isAllowed: true, readsTime: false, dependencies: [])
     for (index, step) in steps.enumerated() {
       lookups.beginOperation()
-      var evaluator = RuleEvaluator(program, request: step.request, lookups: lookups)
+      var evaluator = RuleEvaluator(self, request: step.request, lookups: lookups)
       let isAllowed = isAllowed(step, &evaluator)
       decision.readsTime = decision.readsTime || evaluator.readsTime
       if let failure = lookups.failure {
@@ -149,7 +149,8 @@ package final class FirestoreRuleset: Sendable {
   ) -> Bool {
     var matched = -1
     var isMatch = false
-    for statement in program.statements where statement.methods.contains(evaluator.request.method) {
+    let bit = evaluator.request.method.bit
+    for statement in program.statements where statement.methods & bit != 0 {
       if statement.pattern != matched {
         matched = statement.pattern
         isMatch = matches(program.patterns[matched], step, &evaluator)

@@ -5,9 +5,9 @@ extension RuleEvaluator {
   mutating func call(
     _ index: Int, _ arguments: RuleProgram.Children, _ id: Int32
   ) throws(Failure) -> RuleValue {
-    let function = program.functions[index]
+    let function = rules.program.functions[index]
     let start = locals.count
-    for argument in arguments.range { appendLocal(program.children[argument]) }
+    for argument in arguments.range { appendLocal(rules.program.children[argument]) }
     guard Int(arguments.count) == function.parameterCount else {
       locals.removeSubrange(start...)
       throw Failure(fault: .argumentCount(function.name), node: id)
@@ -40,7 +40,7 @@ extension RuleEvaluator {
     _ builtin: Builtin, _ arguments: RuleProgram.Children, _ id: Int32
   ) throws(Failure) -> RuleValue {
     if arguments.count == 1 {
-      let argument = try evaluate(program.children[arguments.range.lowerBound])
+      let argument = try evaluate(rules.program.children[arguments.range.lowerBound])
       do {
         return builtin.isLookup
           ? try lookUp(builtin, argument) : try RuleFunctions.call(builtin, argument, &budget)

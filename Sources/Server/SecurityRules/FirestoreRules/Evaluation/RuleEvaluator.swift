@@ -18,7 +18,7 @@ struct RuleEvaluator {
     case failure(Failure)
   }
 
-  let program: RuleProgram
+  let rules: FirestoreRuleset
   let request: RuleRequest
   let lookups: RuleLookups
   /// The remaining work.
@@ -33,8 +33,8 @@ struct RuleEvaluator {
   /// Records values for an explanation.
   var trace: RuleTrace?
 
-  init(_ program: RuleProgram, request: RuleRequest, lookups: RuleLookups) {
-    self.program = program
+  init(_ rules: FirestoreRuleset, request: RuleRequest, lookups: RuleLookups) {
+    self.rules = rules
     self.request = request
     self.lookups = lookups
   }
@@ -72,8 +72,8 @@ struct RuleEvaluator {
 
   private mutating func value(of id: Int32) throws(Failure) -> RuleValue {
     try spend(1, id)
-    switch program.nodes[Int(id)] {
-    case .constant(let index): return program.constants[Int(index)]
+    switch rules.program.nodes[Int(id)] {
+    case .constant(let index): return rules.program.constants[Int(index)]
     case .undeclared: throw Failure(fault: .nullValue, node: id)
     case .local(let slot):
       switch locals[frame + Int(slot)] {
@@ -96,10 +96,10 @@ struct RuleEvaluator {
       return value
     case .list(let items): return .list(.built(try values(of: items)))
     case .map(let entries): return try map(entries, id)
-    case .path(let index): return try path(program.paths[Int(index)], id)
+    case .path(let index): return try path(rules.program.paths[Int(index)], id)
     case .member(let base, let name):
       let value = try evaluate(base)
-      return try at(id) { () throws(RuleFault) in try value.member(program.names[Int(name)]) }
+      return try at(id) { () throws(RuleFault) in try value.member(rules.program.names[Int(name)]) }
     case .index(let base, let index):
       let (value, index) = (try evaluate(base), try evaluate(index))
       return try at(id) { () throws(RuleFault) in try value.item(at: index) }
@@ -109,13 +109,13 @@ struct RuleEvaluator {
     case .method(let base, let method, let arguments):
       return try call(method, on: base, arguments, regex: nil, id)
     case .pattern(let base, let method, let regex, let arguments):
-      return try call(method, on: base, arguments, regex: program.regexes[Int(regex)], id)
+      return try call(method, on: base, arguments, regex: rules.program.regexes[Int(regex)], id)
     case .fault(let index, let operands):
       for operand in operands.range {
-        let value = try evaluate(program.children[operand])
+        let value = try evaluate(rules.program.children[operand])
         if case .null = value { throw Failure(fault: .nullValue, node: id) }
       }
-      throw Failure(fault: program.faults[Int(index)], node: id)
+      throw Failure(fault: rules.program.faults[Int(index)], node: id)
     case .not(let operand):
       let value = try evaluate(operand)
       guard case .bool(let result) = value else {
@@ -163,7 +163,7 @@ struct RuleEvaluator {
   mutating func values(of children: RuleProgram.Children) throws(Failure) -> [RuleValue] {
     var values: [RuleValue] = []
     values.reserveCapacity(Int(children.count))
-    for index in children.range { values.append(try evaluate(program.children[index])) }
+    for index in children.range { values.append(try evaluate(rules.program.children[index])) }
     return values
   }
 
@@ -180,8 +180,8 @@ struct RuleEvaluator {
     result.reserveCapacity(Int(entries.count) / 2)
     var index = entries.range.lowerBound
     while index < entries.range.upperBound {
-      let key = try evaluate(program.children[index])
-      let value = try evaluate(program.children[index + 1])
+      let key = try evaluate(rules.program.children[index])
+      let value = try evaluate(rules.program.children[index + 1])
       guard case .string(let text) = key else {
         throw Failure(fault: .unsupported("map key of type \(key.typeName)"), node: id)
       }

@@ -8,6 +8,8 @@ import FirestoreModel
 struct MatchPattern: Sendable {
   /// The segments.
   let segments: [SyntaxTree.PatternSegment.Kind]
+  /// The literal segments with their indices; those behind `documents` come first, since most blocks differ there.
+  private let literals: [(index: Int, text: String)]
   /// The index of the `**` wildcard.
   let rest: Int?
   /// The number of segments that the `**` wildcard takes at least.
@@ -20,6 +22,10 @@ struct MatchPattern: Sendable {
   ) {
     self.segments = segments
     self.block = block
+    let texts = segments.enumerated().compactMap { index, segment -> (index: Int, text: String)? in
+      if case .literal(let text) = segment { (index, text) } else { nil }
+    }
+    literals = texts.filter { $0.index > 2 } + texts.filter { $0.index <= 2 }
     rest = segments.firstIndex { if case .rest = $0 { true } else { false } }
     minimumRest = version == .one ? 1 : 0
   }
@@ -52,14 +58,17 @@ struct MatchPattern: Sendable {
     let count = path.count + 3
     let restCount = count - (segments.count - 1)
     if rest == nil ? segments.count != count : restCount < minimumRest { return false }
+    for (index, literal) in literals {
+      let position = rest.map { index > $0 } ?? false ? index + restCount - 1 : index
+      if position == count - 1, !isDocumentKnown { return false }
+      guard Self.segment(position, database, path).hasSameUTF8(as: literal) else { return false }
+    }
     wildcards.removeAll(keepingCapacity: true)
     for (index, segment) in segments.enumerated() {
       let position = rest.map { index > $0 } ?? false ? index + restCount - 1 : index
       let isUnknown = position == count - 1 && !isDocumentKnown
       switch segment {
-      case .literal(let literal):
-        let text = Self.segment(position, database, path)
-        guard !isUnknown, text.utf8.elementsEqual(literal.utf8) else { return false }
+      case .literal: break
       case .single:
         wildcards.append(
           isUnknown ? .constraint(.unbound) : .text(Self.segment(position, database, path)))
@@ -91,7 +100,7 @@ struct MatchPattern: Sendable {
         index < rest ? Self.segment(index, database, parent) : fromEnd == 2 ? id : nil
       switch segment {
       case .literal(let literal):
-        guard let text, text.utf8.elementsEqual(literal.utf8) else { return false }
+        guard let text, text.hasSameUTF8(as: literal) else { return false }
       case .single: wildcards.append(text.map(RuleValue.text) ?? .constraint(.unbound))
       case .rest: wildcards.append(.unknownPath)
       }

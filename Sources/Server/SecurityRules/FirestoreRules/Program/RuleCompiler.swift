@@ -39,8 +39,8 @@ struct RuleCompiler: RuleWalker {
       service.matches.contains(where: { $0.position == path.first?.position })
     else { return }
     self.scope = scope
-    let methods = Set(allow.methods.flatMap { RuleMethod.named($0.name) })
-    guard !methods.isEmpty else { return }
+    let methods = allow.methods.flatMap { RuleMethod.named($0.name) }.reduce(0) { $0 | $1.bit }
+    guard methods != 0 else { return }
     // The walk visits the statements of one block after another.
     if program.patterns.last?.block != path.last?.position || program.patterns.isEmpty {
       program.patterns.append(

@@ -77,7 +77,8 @@ package struct RuleProgram: Sendable {
   struct Statement: Sendable {
     /// Index of the pattern.
     var pattern: Int
-    var methods: Set<RuleMethod>
+    /// The methods, by ``RuleMethod/bit``.
+    var methods: UInt8
     /// The condition; −1 allows always.
     var condition: Int32
     var position: SourcePosition
@@ -143,6 +144,17 @@ package struct RuleProgram: Sendable {
 /// A method that a rule allows.
 package enum RuleMethod: String, Hashable, Sendable, CaseIterable {
   case get, list, create, update, delete
+
+  /// A bit for sets of methods.
+  var bit: UInt8 {
+    switch self {
+    case .get: 1
+    case .list: 2
+    case .create: 4
+    case .update: 8
+    case .delete: 16
+    }
+  }
 
   /// The methods of a name in an allow statement, in any case of letters; none for an unknown name.
   static func named(_ name: String) -> [RuleMethod] {

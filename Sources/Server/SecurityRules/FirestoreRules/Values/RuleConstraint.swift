@@ -40,11 +40,12 @@ package struct RuleConstraint: Sendable {
   private static func implies(
     _ known: Comparator, _ bound: RuleValue, _ op: Expression.Operator, _ value: RuleValue
   ) -> Bool {
-    if case .float(let a) = bound, case .int = value {
+    if case .float = bound, case .int = value {
       // A float in the filter implies nothing about an integer, except that equal to the one is not equal to the other.
-      return known == .equal && (op == .notEqual || a.isNaN)
+      return known == .equal && op == .notEqual
     }
-    if case .float(let a) = bound, a.isNaN, value.isNumber { return known == .equal }
+    // A field that is NaN differs from every number, and compares with none.
+    if case .float(let a) = bound, a.isNaN, value.isNumber { return known == .equal && op == .notEqual }
     if case .float(let b) = value, b.isNaN { return op == .notEqual && bound.isNumber }
     guard known != .contains else { return false }
     guard let order = order(bound, value) else {

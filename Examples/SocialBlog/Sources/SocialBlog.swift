@@ -1,0 +1,134 @@
+// A blog for several people in the terminal, with stars, live comments and presence. Start it in two terminals:
+//
+//   hearth serve --ephemeral --emulator
+//   SocialBlog ann
+//   SocialBlog bob
+//
+// Posts that are written offline survive the end of the program: they are sent after the next start.
+// FIREBASE_DATABASE_EMULATOR_HOST overrides the server's address, 127.0.0.1:9000. `--offline` starts without a
+// connection.
+
+import FirebaseCore
+import FirebaseDatabase
+import Foundation
+import Terminal
+
+@main
+struct SocialBlog {
+  static let help = """
+    post TEXT       publish a post
+    posts           show the posts with numbers
+    star N          star post number N, or remove the star
+    read N          show the comments on post number N, also later ones
+    comment N TEXT  comment on post number N
+    offline         disconnect
+    online          connect again
+    quit            leave
+    """
+
+  static func main() async {
+    let arguments = CommandLine.arguments.dropFirst()
+    guard let name = arguments.first, !name.hasPrefix("-") else {
+      return Terminal.say("usage: SocialBlog NAME [--offline]")
+    }
+    let database = connect()
+    if arguments.contains("--offline") { database.goOffline() }
+    let blog = Blog(database, author: name)
+    Terminal.say("SocialBlog. Type help for the commands.")
+    show(blog)
+    for await line in Terminal.lines() {
+      let words = line.split(separator: " ", maxSplits: 1).map(String.init)
+      guard let command = words.first else { continue }
+      if command == "quit" { break }
+      do {
+        try await run(command, words.count > 1 ? words[1] : "", on: blog)
+      } catch {
+        Terminal.say("error: \(error.localizedDescription)")
+      }
+    }
+    Terminal.say("bye")
+  }
+
+  static func connect() -> Database {
+    let options = FirebaseOptions(googleAppID: "1:1234567890:ios:0123456789abcdef", gcmSenderID: "1234567890")
+    options.projectID = "demo-blog"
+    FirebaseApp.configure(options: options)
+    let database = Database.database()
+    let address = ProcessInfo.processInfo.environment["FIREBASE_DATABASE_EMULATOR_HOST"] ?? "127.0.0.1:9000"
+    let parts = address.split(separator: ":")
+    database.useEmulator(
+      withHost: parts.first.map(String.init) ?? "127.0.0.1", port: parts.last.flatMap { Int($0) } ?? 9_000)
+    database.isPersistenceEnabled = true
+    database.persistenceErrorHandler = { error in
+      let isInUse = (error as NSError).code == CachePersistenceError.inUse.rawValue
+      Terminal.say(isInUse ? "Another program uses the cache; posts of this one end with it." : "\(error)")
+    }
+    return database
+  }
+
+  /// Shows posts and people as they change.
+  static func show(_ blog: Blog) {
+    follow(blog.posts, .childAdded) { "+ \(Post($0).line)" }
+    follow(blog.posts, .childChanged) { "~ \(Post($0).line)" }
+    follow(blog.people, .childAdded) { "* \($0.key) is here" }
+    follow(blog.people, .childRemoved) { "* \($0.key) left" }
+    inBackground { try await blog.announcePresence() }
+  }
+
+  /// Prints a line for each event of a query.
+  static func follow(
+    _ query: DatabaseQuery, _ type: DataEventType, _ line: @escaping @Sendable (DataSnapshot) -> String
+  ) {
+    inBackground {
+      for try await snapshot in query.values(of: type) { Terminal.say(line(snapshot)) }
+    }
+  }
+
+  static func inBackground(_ work: @escaping @Sendable () async throws -> Void) {
+    Task {
+      do {
+        try await work()
+      } catch {
+        Terminal.say("error: \(error.localizedDescription)")
+      }
+    }
+  }
+
+  static func run(_ command: String, _ argument: String, on blog: Blog) async throws {
+    switch command {
+    case "post":
+      guard !argument.isEmpty else { return Terminal.say("post what?") }
+      blog.publish(argument)
+    case "posts":
+      for (index, post) in await blog.latestPosts().enumerated() {
+        Terminal.say("\(index + 1). \(post.line)")
+      }
+    case "star":
+      guard let post = await pick(argument, from: blog) else { return }
+      try await blog.toggleStar(of: post)
+    case "read":
+      guard let post = await pick(argument, from: blog) else { return }
+      follow(blog.comments(on: post), .childAdded) { comment in
+        let author = comment.childSnapshot(forPath: "author").value as? String ?? "?"
+        return "# \(author): \(comment.childSnapshot(forPath: "text").value as? String ?? "")"
+      }
+    case "comment":
+      let words = argument.split(separator: " ", maxSplits: 1).map(String.init)
+      guard words.count == 2, let post = await pick(words[0], from: blog) else { return Terminal.say(help) }
+      blog.comment(words[1], on: post)
+    case "offline": blog.database.goOffline()
+    case "online": blog.database.goOnline()
+    default: Terminal.say(help)
+    }
+  }
+
+  /// Returns the post with the number that the user typed.
+  static func pick(_ number: String, from blog: Blog) async -> Post? {
+    let posts = await blog.latestPosts()
+    guard let index = Int(number), posts.indices.contains(index - 1) else {
+      Terminal.say("there is no number \(number)")
+      return nil
+    }
+    return posts[index - 1]
+  }
+}

@@ -1,0 +1,89 @@
+// The settings of an e-mail with an action code.
+
+public import Foundation
+import Locking
+
+/// The page and the apps that open the link of an e-mail.
+open class ActionCodeSettings: NSObject, @unchecked Sendable {
+  // SAFETY: the values are behind a lock.
+  private struct Values {
+    var url: URL?
+    var handleCodeInApp = false
+    var iOSBundleID: String?
+    var androidPackageName: String?
+    var androidMinimumVersion: String?
+    var androidInstallIfNotAvailable = false
+    var linkDomain: String?
+  }
+
+  private let values = Guarded(Values())
+
+  /// Creates settings without any value, apart from the bundle identifier of this program.
+  public override init() {
+    super.init()
+    iOSBundleID = Bundle.main.bundleIdentifier
+  }
+
+  /// The page to which the link leads after the server applied the code, or which applies it.
+  open var url: URL? {
+    get { values.withLock { $0.url } }
+    set { values.withLock { $0.url = newValue } }
+  }
+
+  /// Whether the app applies the code, and not the server's page. Sign-in links need it.
+  open var handleCodeInApp: Bool {
+    get { values.withLock { $0.handleCodeInApp } }
+    set { values.withLock { $0.handleCodeInApp = newValue } }
+  }
+
+  /// The iOS app that opens the link.
+  open var iOSBundleID: String? {
+    get { values.withLock { $0.iOSBundleID } }
+    set { values.withLock { $0.iOSBundleID = newValue } }
+  }
+
+  /// The Android app that opens the link.
+  open var androidPackageName: String? {
+    get { values.withLock { $0.androidPackageName } }
+    set { values.withLock { $0.androidPackageName = newValue } }
+  }
+
+  /// The lowest version of the Android app that opens the link.
+  open var androidMinimumVersion: String? {
+    get { values.withLock { $0.androidMinimumVersion } }
+    set { values.withLock { $0.androidMinimumVersion = newValue } }
+  }
+
+  /// Whether the Android app is installed when it is missing.
+  open var androidInstallIfNotAvailable: Bool {
+    get { values.withLock { $0.androidInstallIfNotAvailable } }
+    set { values.withLock { $0.androidInstallIfNotAvailable = newValue } }
+  }
+
+  /// The domain of the link; nil for the project's default.
+  public var linkDomain: String? {
+    get { values.withLock { $0.linkDomain } }
+    set { values.withLock { $0.linkDomain = newValue } }
+  }
+
+  /// Sets the iOS app that opens the link.
+  open func setIOSBundleID(_ bundleID: String) {
+    iOSBundleID = bundleID
+  }
+
+  /// Sets the Android app that opens the link.
+  ///
+  /// - Parameters:
+  ///   - androidPackageName: the package name.
+  ///   - installIfNotAvailable: whether the app is installed when it is missing.
+  ///   - minimumVersion: the lowest version; nil for any.
+  open func setAndroidPackageName(
+    _ androidPackageName: String, installIfNotAvailable: Bool, minimumVersion: String?
+  ) {
+    values.withLock {
+      $0.androidPackageName = androidPackageName
+      $0.androidInstallIfNotAvailable = installIfNotAvailable
+      $0.androidMinimumVersion = minimumVersion
+    }
+  }
+}

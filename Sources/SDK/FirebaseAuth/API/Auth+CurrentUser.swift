@@ -1,0 +1,106 @@
+// Changes of the signed-in user: restoring, storing, signing out.
+
+import FirebaseCore
+import Foundation
+import Locking
+
+extension Auth {
+  /// Signs in the stored user, and registers with the app's token source.
+  func restoreUser() {
+    var user: User?
+    do {
+      if let record = try store.load() { user = User(record: record, auth: self) }
+    } catch {
+      FirebaseLogger.log(.error, service: "Auth", "Nobody is signed in: \(error)")
+    }
+    let current = user?.tokenState ?? .signedOut
+    state.withLock { state in
+      state.user = user
+      state.notified = current
+    }
+    tokenSource.register(self, state: current)
+  }
+
+  /// Makes a user the current one, stores it, and notifies listeners.
+  ///
+  /// - Throws: `keychainError` if the user cannot be stored; the current user then remains.
+  func setCurrentUser(_ user: User?) throws {
+    try changes.withLock {
+      try save(user?.record)
+      user?.attach(to: self)
+      state.withLock { $0.user = user }
+      notifyOfChange()
+    }
+  }
+
+  /// Stores a changed user, and notifies listeners if its token changed. Does nothing for another user's object.
+  ///
+  /// - Throws: `keychainError` if the user cannot be stored.
+  func saveChanges(of user: User) throws {
+    try changes.withLock {
+      guard currentUser === user else { return }
+      try save(user.record)
+      notifyOfChange()
+    }
+  }
+
+  /// Signs a user out whose tokens the server does not accept any more.
+  func signOut(user: User) {
+    changes.withLock {
+      guard currentUser?.uid == user.uid else { return }
+      FirebaseLogger.log(
+        .notice, service: "Auth", "The user's token is not valid any more; the user is signed out")
+      do {
+        try save(nil)
+      } catch {
+        FirebaseLogger.log(.error, service: "Auth", "The stored user could not be deleted: \(error)")
+      }
+      state.withLock { $0.user = nil }
+      notifyOfChange()
+    }
+  }
+
+  private func save(_ record: UserRecord?) throws {
+    do {
+      try store.save(record)
+    } catch {
+      throw AuthErrorCode.keychainError.error(underlying: error)
+    }
+  }
+
+  /// Signs the current user out and deletes the stored user. Does nothing when nobody is signed in.
+  ///
+  /// - Throws: `keychainError` if the stored user cannot be deleted; the user then remains signed in.
+  public func signOut() throws {
+    try changes.withLock {
+      guard currentUser != nil else { return }
+      try setCurrentUser(nil)
+    }
+  }
+
+  /// Signs in a user whose object the app has, for instance one of another app of the same project.
+  ///
+  /// - Parameters:
+  ///   - user: the user.
+  ///   - completion: receives nil, or `nullUser`, `tenantIDMismatch`, `keychainError`, or the error of a reload.
+  public func updateCurrentUser(_ user: User?, completion: (((any Error)?) -> Void)? = nil) {
+    completeVoid(completion) {
+      guard let user else { throw AuthErrorCode.nullUser.error() }
+      try await self.updateCurrentUser(user)
+    }
+  }
+
+  /// Signs in a user whose object the app has, for instance one of another app of the same project.
+  ///
+  /// The object of another app's user stays with that app; `currentUser` then has another object with the same data.
+  ///
+  /// - Throws: `tenantIDMismatch`, `keychainError`, or the error of the reload that tests whether this project has the
+  ///   user, if the other app has another API key.
+  public func updateCurrentUser(_ user: User) async throws {
+    if user.tenantID != tenantID { throw AuthErrorCode.tenantIDMismatch.error() }
+    guard let other = user.auth, other !== self else { return try setCurrentUser(user) }
+    let copy = User(record: user.record, auth: self)
+    if other.backend.apiKey != backend.apiKey { try await copy.reload() }
+    try setCurrentUser(copy)
+  }
+}

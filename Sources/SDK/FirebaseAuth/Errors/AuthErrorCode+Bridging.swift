@@ -1,0 +1,58 @@
+// Casts between `AuthErrorCode` and `NSError`. On Apple's platforms the Objective-C runtime bridges enums that are
+// errors; elsewhere the compiler's bridging protocol does.
+
+public import Foundation
+
+extension AuthErrorCode: CustomNSError {
+  /// The domain of authentication errors.
+  public static var errorDomain: String { AuthErrorDomain }
+
+  /// The raw value.
+  public var errorCode: Int { rawValue }
+
+  /// The code's name and message.
+  public var errorUserInfo: [String: Any] {
+    [AuthErrorUserInfoNameKey: name, NSLocalizedDescriptionKey: message]
+  }
+}
+
+extension AuthErrorCode {
+  /// The code of an error of this library; nil for other errors.
+  init?(of error: any Error) {
+    let object = error as NSError
+    guard object.domain == AuthErrorDomain else { return nil }
+    self.init(rawValue: object.code)
+  }
+
+  /// Lets `switch` and `catch` match a code against any error.
+  public static func ~= (match: AuthErrorCode, error: any Error) -> Bool {
+    AuthErrorCode(of: error) == match
+  }
+}
+
+#if !canImport(ObjectiveC)
+  extension AuthErrorCode: _ObjectiveCBridgeable {
+    /// The error object of this code.
+    public func _bridgeToObjectiveC() -> NSError {
+      NSError(domain: AuthErrorDomain, code: rawValue, userInfo: errorUserInfo)
+    }
+
+    /// Takes the code of an error object; an unknown code becomes `internalError`.
+    public static func _forceBridgeFromObjectiveC(_ source: NSError, result: inout AuthErrorCode?) {
+      result = AuthErrorCode(of: source) ?? .internalError
+    }
+
+    /// Takes the code of an error object of this library's domain.
+    public static func _conditionallyBridgeFromObjectiveC(
+      _ source: NSError, result: inout AuthErrorCode?
+    ) -> Bool {
+      result = AuthErrorCode(of: source)
+      return result != nil
+    }
+
+    /// Takes the code of an error object; an unknown code becomes `internalError`.
+    public static func _unconditionallyBridgeFromObjectiveC(_ source: NSError?) -> AuthErrorCode {
+      source.flatMap { AuthErrorCode(of: $0) } ?? .internalError
+    }
+  }
+#endif

@@ -1,0 +1,77 @@
+// The second factors of a user.
+
+public import Foundation
+
+/// The kind of a second factor by phone.
+public let PhoneMultiFactorID = "phone"
+/// The kind of a second factor by one-time passwords.
+public let TOTPMultiFactorID = "totp"
+
+/// An enrolled second factor.
+open class MultiFactorInfo: NSObject, NSSecureCoding, @unchecked Sendable {
+  // SAFETY: all properties are constants.
+  /// The id of the enrollment.
+  public let uid: String
+  /// The name that the user gave it.
+  public let displayName: String?
+  /// When it was enrolled; the first moment of 1970 if the server did not state it.
+  public let enrollmentDate: Date
+  /// The kind: `phone` or `totp`.
+  public let factorID: String
+  let record: UserRecord.Factor
+
+  init(_ record: UserRecord.Factor, factorID: String) {
+    self.record = record
+    self.factorID = factorID
+    uid = record.uid
+    displayName = record.displayName
+    enrollmentDate = record.enrollmentDate ?? Date(timeIntervalSince1970: 0)
+    super.init()
+  }
+
+  /// Creates the object of the right class.
+  static func make(_ record: UserRecord.Factor) -> MultiFactorInfo {
+    record.phoneNumber == nil
+      ? MultiFactorInfo(record, factorID: TOTPMultiFactorID) : PhoneMultiFactorInfo(record)
+  }
+
+  /// Always true.
+  public static var supportsSecureCoding: Bool { true }
+
+  /// Encodes the properties.
+  public func encode(with coder: NSCoder) {
+    coder.encodeValue(record)
+  }
+
+  /// Decodes the properties; nil for an archive of something else.
+  public required init?(coder: NSCoder) {
+    guard let record = coder.decodeValue(UserRecord.Factor.self) else { return nil }
+    self.record = record
+    factorID = record.phoneNumber == nil ? TOTPMultiFactorID : PhoneMultiFactorID
+    uid = record.uid
+    displayName = record.displayName
+    enrollmentDate = record.enrollmentDate ?? Date(timeIntervalSince1970: 0)
+    super.init()
+  }
+}
+
+/// A phone that is a second factor.
+open class PhoneMultiFactorInfo: MultiFactorInfo, @unchecked Sendable {
+  // SAFETY: no property is added.
+  /// The kind of a second factor by phone.
+  public static let PhoneMultiFactorID = "phone"
+  /// The kind of a second factor by one-time passwords.
+  public static let TOTPMultiFactorID = "totp"
+
+  init(_ record: UserRecord.Factor) {
+    super.init(record, factorID: Self.PhoneMultiFactorID)
+  }
+
+  /// Decodes the properties; nil for an archive of something else.
+  public required init?(coder: NSCoder) {
+    super.init(coder: coder)
+  }
+
+  /// The number; the server hides all but its last digits during a sign-in.
+  open var phoneNumber: String { record.phoneNumber ?? "" }
+}

@@ -1,0 +1,34 @@
+// The dates of an account.
+
+public import Foundation
+
+/// When an account was created, and when its user signed in.
+open class UserMetadata: NSObject, NSSecureCoding, @unchecked Sendable {
+  // SAFETY: both properties are constants.
+  /// When the user last signed in; nil if the server did not state it.
+  public let lastSignInDate: Date?
+  /// When the account was created; nil if the server did not state it.
+  public let creationDate: Date?
+
+  init(creationDate: Date?, lastSignInDate: Date?) {
+    self.creationDate = creationDate
+    self.lastSignInDate = lastSignInDate
+    super.init()
+  }
+
+  /// Always true.
+  public static var supportsSecureCoding: Bool { true }
+
+  /// Encodes both dates.
+  public func encode(with coder: NSCoder) {
+    coder.encodeValue([creationDate, lastSignInDate])
+  }
+
+  /// Decodes both dates; nil for an archive of something else.
+  public required init?(coder: NSCoder) {
+    guard let dates = coder.decodeValue([Date?].self), dates.count == 2 else { return nil }
+    creationDate = dates[0]
+    lastSignInDate = dates[1]
+    super.init()
+  }
+}

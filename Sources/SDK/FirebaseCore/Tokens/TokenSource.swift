@@ -1,0 +1,136 @@
+// A source of tokens for the products of one app: who is signed in, the token to send, and every change of both.
+//
+// A source exists for each app from the start, with or without a provider. A product may therefore observe it before
+// FirebaseAuth is used; it then receives the sign-in as a change.
+//
+// Invariant: each observer receives the current state first, then every change, in order and never concurrently.
+
+import Dispatch
+import Locking
+
+/// The user and the token at one moment.
+package struct TokenState: Equatable, Sendable {
+  /// The user's id; nil when nobody is signed in. Always nil for App Check.
+  package var userID: String?
+  /// The token. It may have expired: call `TokenSource.token(forcingRefresh:)` for the one to send.
+  package var token: String?
+
+  /// The state without user and token.
+  package static let signedOut = TokenState(userID: nil, token: nil)
+
+  package init(userID: String?, token: String?) {
+    self.userID = userID
+    self.token = token
+  }
+}
+
+/// The tokens of one kind for the products of one app.
+///
+/// ```swift
+/// let observation = app.authTokens.observe { state in
+///   // The user or the token changed: send the new token, or end the connection's authentication.
+/// }
+/// let token = try await app.authTokens.token(forcingRefresh: false)
+/// ```
+///
+/// Safe to use from any thread.
+package final class TokenSource: Sendable {
+  package typealias Observer = @Sendable (TokenState) -> Void
+
+  private struct State {
+    var provider: (any TokenProvider)?
+    var latest = TokenState.signedOut
+    var observers: [Int: Observer] = [:]
+    var nextObserver = 0
+  }
+
+  private let state = Guarded(State())
+  private let queue = DispatchQueue(label: "com.google.firebase.tokens")
+
+  package init() {}
+
+  // MARK: For products that send tokens
+
+  /// The id of the signed-in user; nil when nobody is signed in.
+  package var userID: String? { state.withLock { $0.latest.userID } }
+
+  /// The latest state.
+  package var latest: TokenState { state.withLock { $0.latest } }
+
+  /// Gets the token to send.
+  ///
+  /// - Parameters:
+  ///   - forcingRefresh: whether to request a new token, for instance after the server rejected the current one.
+  ///   - completion: receives the token, nil when nobody is signed in or no provider exists, or the provider's error.
+  package func token(
+    forcingRefresh: Bool, completion: @escaping @Sendable (Result<String?, any Error>) -> Void
+  ) {
+    guard let provider = state.withLock({ $0.provider }) else { return completion(.success(nil)) }
+    provider.token(forcingRefresh: forcingRefresh, completion: completion)
+  }
+
+  /// Gets the token to send.
+  ///
+  /// - Parameter forcingRefresh: whether to request a new token, for instance after the server rejected the current one.
+  /// - Returns: the token; nil when nobody is signed in or no provider exists.
+  /// - Throws: the provider's error, such as a network error of the refresh.
+  package func token(forcingRefresh: Bool) async throws -> String? {
+    try await withCheckedThrowingContinuation { continuation in
+      token(forcingRefresh: forcingRefresh) { continuation.resume(with: $0) }
+    }
+  }
+
+  /// Adds an observer. It receives the current state soon, then every change, on a queue of the source.
+  ///
+  /// - Returns: the observation, which ends when it is cancelled or released.
+  package func observe(_ observer: @escaping Observer) -> TokenObservation {
+    let number = state.withLock { state in
+      let number = state.nextObserver
+      state.nextObserver += 1
+      state.observers[number] = observer
+      let latest = state.latest
+      // Enqueued under the lock, so that no change overtakes the first state.
+      queue.async { [weak self] in self?.deliver(latest, to: number) }
+      return number
+    }
+    return TokenObservation { [weak self] in self?.remove(number) }
+  }
+
+  private func deliver(_ latest: TokenState, to number: Int) {
+    state.withLock { $0.observers[number] }?(latest)
+  }
+
+  private func remove(_ number: Int) {
+    // The observer is released outside the lock: its captures may run code when they end.
+    _ = state.withLock { $0.observers.removeValue(forKey: number) }
+  }
+
+  // MARK: For providers
+
+  /// Installs the provider of this source, with its first state.
+  package func register(_ provider: any TokenProvider, state first: TokenState) {
+    state.withLock { $0.provider = provider }
+    publish(first)
+  }
+
+  /// Removes a provider, for instance when its app is deleted. Observers receive a signed-out state.
+  package func unregister(_ provider: any TokenProvider) {
+    let isRemoved = state.withLock { state in
+      guard state.provider === provider else { return false }
+      state.provider = nil
+      return true
+    }
+    if isRemoved { publish(.signedOut) }
+  }
+
+  /// Delivers a state to the observers, unless it equals the latest.
+  package func publish(_ new: TokenState) {
+    state.withLock { state in
+      guard state.latest != new else { return }
+      state.latest = new
+      for number in state.observers.keys.sorted() {
+        queue.async { [weak self] in self?.deliver(new, to: number) }
+      }
+    }
+  }
+}

@@ -1,0 +1,14 @@
+// The errors of the cache on disk, which an app receives through ``Database/persistenceErrorHandler``.
+
+/// The domain of the errors of the cache on disk. Their codes are those of ``CachePersistenceError``.
+public let DatabasePersistenceErrorDomain = "com.firebase.database.persistence"
+
+/// The code of an error of the cache on disk.
+public enum CachePersistenceError: Int, Sendable {
+  /// The file was damaged, was not a cache, or had an unknown version. It was renamed, and an empty cache replaced it.
+  case damaged = 1
+  /// Another process uses the file. This process keeps everything in memory.
+  case inUse = 2
+  /// The file cannot be opened, read or written. This process keeps everything in memory.
+  case unusable = 3
+}

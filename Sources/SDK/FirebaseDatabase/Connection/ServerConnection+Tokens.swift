@@ -1,0 +1,143 @@
+// Sends tokens: the ID token of the user who is signed in, and the App Check token.
+//
+// After the hello the connection waits for the server to accept the ID token before it sends anything else. With a
+// rejected token, requests would run without a user, and the server would reject writes for good.
+//
+// Invariant: a rejected or revoked token is not sent again. The connection closes and opens with a new one.
+
+import RealtimeModel
+import RealtimeWire
+
+/// The tokens of a connection.
+struct ConnectionTokens {
+  /// The ID token; nil if nobody is signed in.
+  var auth: String?
+  /// The App Check token; nil without App Check.
+  var appCheck: String?
+  /// Whether the server rejected the ID token, so that a new one is needed.
+  var mustRefreshAuth = false
+  /// Whether the server rejected the App Check token.
+  var mustRefreshAppCheck = false
+  /// The number of the last request to authenticate. Responses to earlier ones do not count.
+  var lastRequest: Int64?
+  /// The number of rejections since the last accepted token.
+  var rejections = 0
+
+  /// The number of rejections in a row after which attempts are slow.
+  static let maximumFastRejections = 3
+  /// The delay before the next attempt after so many rejections, in milliseconds.
+  static let slowDelay: Int64 = 30_000
+}
+
+extension ServerConnection {
+  /// The tokens were fetched that `fetchTokens` requested. An error is one of the ID token's provider: connecting
+  /// without the token would show the user's data as denied.
+  mutating func tokensFetched(
+    _ generation: Int, auth: Result<String?, any Error>, appCheck: String?, at now: Int64
+  ) {
+    guard generation == self.generation, state == .fetchingTokens else { return }
+    switch auth {
+    case .failure(let error):
+      actions.append(.report(.note(isError: true, "The ID token could not be fetched: \(error)")))
+      closed(at: now)
+    case .success(let token):
+      tokens?.auth = token
+      tokens?.appCheck = appCheck
+      tokens?.mustRefreshAuth = false
+      tokens?.mustRefreshAppCheck = false
+      open()
+    }
+  }
+
+  /// The user signed in or out, or received a new token.
+  mutating func authChanged(_ token: String?) {
+    guard tokens != nil, tokens?.auth != token else { return }
+    tokens?.auth = token
+    switch state {
+    case .connected, .authenticating: break
+    default: return
+    }
+    if let token {
+      authenticate(token)
+    } else {
+      tokens?.lastRequest = nil
+      request(.unauthenticate, .other)
+      actions.append(.report(.authenticated(false)))
+      if case .authenticating(let since, let serverTime) = state { ready(since, serverTime) }
+    }
+  }
+
+  /// App Check has a new token, or none any more.
+  mutating func appCheckChanged(_ token: String?) {
+    guard tokens != nil, tokens?.appCheck != token else { return }
+    tokens?.appCheck = token
+    tokens?.mustRefreshAppCheck = false
+    switch state {
+    case .connected, .authenticating: request(token.map { .appCheck(token: $0) } ?? .dropAppCheck, .other)
+    default: break
+    }
+  }
+
+  // MARK: Opening
+
+  /// The server said hello.
+  mutating func greeted(serverTime: Int64, at now: Int64) {
+    if let token = tokens?.appCheck { request(.appCheck(token: token), .other) }
+    if let token = tokens?.auth {
+      state = .authenticating(since: now, serverTime: serverTime)
+      authenticate(token)
+    } else {
+      ready(now, serverTime)
+    }
+  }
+
+  private mutating func ready(_ now: Int64, _ serverTime: Int64) {
+    state = .connected(since: now)
+    actions.append(.report(.connected(serverTime: serverTime)))
+    restore()
+  }
+
+  private mutating func authenticate(_ token: String) {
+    tokens?.lastRequest = nextNumber
+    // The action for tokens other than JSON Web Tokens differs, for instance for the emulator's `owner`.
+    let isOpaque = token.split(separator: ".", omittingEmptySubsequences: false).count != 3
+    request(.authenticate(AuthenticateRequest(credential: token, isOpaque: isOpaque)), .authentication)
+  }
+
+  // MARK: Responses
+
+  mutating func authenticationAnswered(_ number: Int64, _ error: RealtimeError?, at now: Int64) {
+    guard tokens?.lastRequest == number else { return }
+    if let error { return authenticationFailed(error, at: now) }
+    tokens?.rejections = 0
+    actions.append(.report(.authenticated(true)))
+    if case .authenticating(let since, let serverTime) = state { ready(now, serverTime + now - since) }
+  }
+
+  /// The server rejected or revoked the ID token: the connection closes and opens with a new token.
+  mutating func authenticationFailed(_ error: RealtimeError, at now: Int64) {
+    actions.append(.report(.note(isError: true, "The server rejected the ID token: \(error)")))
+    actions.append(.report(.authenticated(false)))
+    guard tokens != nil else { return }
+    tokens?.auth = nil
+    tokens?.mustRefreshAuth = true
+    tokens?.rejections += 1
+    let isSlow = (tokens?.rejections ?? 0) >= ConnectionTokens.maximumFastRejections
+    if isSlow {
+      let text =
+        "The tokens of this app are not valid for this database. Check the project of the app's options."
+      actions.append(.report(.note(isError: true, text)))
+    }
+    actions.append(.close)
+    closed(at: now, delay: isSlow ? ConnectionTokens.slowDelay : 0)
+  }
+
+  /// The server rejected or revoked the App Check token: a new one is sent on the same connection.
+  mutating func appCheckFailed(_ error: RealtimeError) {
+    actions.append(.report(.note(isError: true, "The server rejected the App Check token: \(error)")))
+    guard tokens != nil else { return }
+    tokens?.appCheck = nil
+    tokens?.mustRefreshAppCheck = true
+    actions.append(.refreshAppCheck)
+  }
+}

@@ -1,0 +1,114 @@
+// The write index: finds the pending writes at, above and below a location.
+//
+// Invariant: a write is listed at every path that it replaces, and nowhere else.
+
+import RealtimeModel
+
+/// The pending writes by the paths that they replace.
+struct WriteIndex {
+  /// One change of a write.
+  struct Entry {
+    let id: Int
+    /// The position of the change in the write.
+    let position: Int
+  }
+
+  /// The writes that replace one path. The values are the positions of the changes in the writes.
+  struct Slots {
+    var visible = PendingQueue<Int>()
+    var hidden = PendingQueue<Int>()
+
+    var isEmpty: Bool { visible.isEmpty && hidden.isEmpty }
+  }
+
+  /// The visible writes at a location and above, as far as a removed write needs them.
+  struct Cover {
+    /// The path nearest to the root that a write replaces; nil if none does.
+    var top: Path?
+    /// Whether a write above the location is older than the removed one.
+    var isOlderAbove = false
+    /// Whether a write at the location or above is newer than the removed one.
+    var isNewer = false
+  }
+
+  private var tree = PathTree<Slots>()
+
+  mutating func add(_ record: WriteRecord) {
+    for position in 0..<record.changeCount {
+      tree.update(record.replacement(at: position).path) { subtree in
+        var slots = subtree.value ?? Slots()
+        // Empties the tree's copy, so that the queues change in place.
+        subtree.value = nil
+        if record.isVisible {
+          slots.visible.append(record.id, position)
+        } else {
+          slots.hidden.append(record.id, position)
+        }
+        subtree.value = slots
+      }
+    }
+  }
+
+  mutating func remove(_ record: WriteRecord) {
+    for position in 0..<record.changeCount {
+      tree.update(record.replacement(at: position).path) { subtree in
+        guard var slots = subtree.value else { return }
+        subtree.value = nil
+        _ = record.isVisible ? slots.visible.remove(record.id) : slots.hidden.remove(record.id)
+        subtree.value = slots.isEmpty ? nil : slots
+      }
+    }
+  }
+
+  /// The visible writes that cover a location, compared with a write.
+  func cover(of path: Path, for id: Int) -> Cover {
+    var cover = Cover()
+    for (slots, depth) in tree.values(on: path) {
+      guard let first = slots.visible.firstID, let last = slots.visible.lastID else { continue }
+      if cover.top == nil { cover.top = Path(keys: Array(path.keys[..<depth])) }
+      if depth < path.count, first < id { cover.isOlderAbove = true }
+      if last > id { cover.isNewer = true }
+    }
+    return cover
+  }
+
+  /// The visible writes at a location and below, in their order.
+  func visibleEntries(below path: Path) -> [Entry] {
+    var entries: [Entry] = []
+    tree.subtree(path).forEachUnordered { slots in
+      slots.visible.forEach { id, position in entries.append(Entry(id: id, position: position)) }
+    }
+    return sorted(entries)
+  }
+
+  /// The writes that determine a location's value, hidden ones included, in their order. Writes that a newer one
+  /// replaces completely are omitted.
+  func entries(for path: Path, excluding excluded: Set<Int>) -> [Entry] {
+    var base: Entry?
+    for (slots, _) in tree.values(on: path) {
+      for queue in [slots.visible, slots.hidden] {
+        queue.forEachIDReversed { id in
+          guard !excluded.contains(id) else { return true }
+          if id > base?.id ?? .min, let position = queue[id] { base = Entry(id: id, position: position) }
+          return false
+        }
+      }
+    }
+    var entries = base.map { [$0] } ?? []
+    let oldest = base?.id ?? .min
+    for child in tree.subtree(path).children.values {
+      child.forEachUnordered { slots in
+        for queue in [slots.visible, slots.hidden] {
+          queue.forEach { id, position in
+            if id >= oldest, !excluded.contains(id) { entries.append(Entry(id: id, position: position)) }
+          }
+        }
+      }
+    }
+    return sorted(entries)
+  }
+
+  private func sorted(_ entries: [Entry]) -> [Entry] {
+    entries.sorted { ($0.id, $0.position) < ($1.id, $1.position) }
+  }
+}

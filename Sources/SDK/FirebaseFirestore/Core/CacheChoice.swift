@@ -1,0 +1,34 @@
+// The cache that the settings choose, and how it is opened.
+
+import FirestoreModel
+import Foundation
+
+/// Where a client keeps its cache.
+enum CacheChoice: Sendable {
+  /// In memory, within a size in bytes; nil removes documents as soon as nothing refers to them.
+  case memory(size: Int64?)
+  /// In a folder, within a size in bytes.
+  case disk(URL, size: Int64)
+
+  /// The size in bytes that garbage collection keeps to; nil for eager collection.
+  var size: Int64? {
+    switch self {
+    case .memory(let size): size
+    case .disk(_, let size): size
+    }
+  }
+
+  /// Opens the cache. A cache on disk that cannot be opened is replaced by one in memory, with an error in the log.
+  func open(_ database: DatabaseName) -> any Persistence {
+    guard case .disk(let url, _) = self else { return MemoryPersistence(isEager: size == nil) }
+    do {
+      return try DiskPersistence(try CacheFolder(url), database: database)
+    } catch {
+      FirestoreLog.error(
+        "I-FST000008",
+        "The cache on disk cannot be opened: \(error). This instance keeps its cache in memory: its documents and the"
+          + " writes that the server has not acknowledged are lost when the program ends.")
+      return MemoryPersistence(isEager: false)
+    }
+  }
+}

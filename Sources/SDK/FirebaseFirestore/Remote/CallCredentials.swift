@@ -1,0 +1,69 @@
+// The tokens that identify the user and the app in every call.
+//
+// Invariant: a call carries the token of the user whose writes the client sends. While another user signs in, calls fail
+// until the client has switched to the new user's queue.
+
+import FirebaseCore
+import FirestoreModel
+import Locking
+
+/// Gets the headers with the tokens of an app.
+final class CallCredentials: Sendable {
+  private struct State {
+    var user: UserID = nil
+    /// Whether the server rejected the last tokens, so that the next call requests new ones.
+    var isRejected = false
+  }
+
+  private let auth: TokenSource
+  private let appCheck: TokenSource
+  private let state: Guarded<State>
+
+  init(auth: TokenSource = TokenSource(), appCheck: TokenSource = TokenSource()) {
+    self.auth = auth
+    self.appCheck = appCheck
+    state = Guarded(State(user: auth.userID))
+  }
+
+  /// The user whose writes the client sends.
+  var user: UserID {
+    get { state.withLock { $0.user } }
+    set { state.withLock { $0.user = newValue } }
+  }
+
+  /// Observes sign-ins and sign-outs; the current user comes first.
+  func observeUser(_ observer: @escaping @Sendable (UserID) -> Void) -> TokenObservation {
+    auth.observe { observer($0.userID) }
+  }
+
+  /// The server rejected the tokens: the next call requests new ones.
+  func reject() { state.withLock { $0.isRejected = true } }
+
+  /// Gets the headers of a call; on any thread. Fails with UNKNOWN if the user's token cannot be had, and with
+  /// UNAVAILABLE while the user changes. Without a token of App Check the server decides.
+  func headers(_ completion: @escaping @Sendable (Result<[(String, String)], FirestoreError>) -> Void) {
+    let isForced = state.withLock { state in
+      defer { state.isRejected = false }
+      return state.isRejected
+    }
+    auth.token(forcingRefresh: isForced) { [self] result in
+      let token: String?
+      switch result {
+      case .success(let found): token = found
+      case .failure(let error):
+        completion(.failure(FirestoreError(.unknown, "The user's token cannot be had: \(error)")))
+        return
+      }
+      guard auth.userID == user else {
+        completion(.failure(.unavailable("The user changed.")))
+        return
+      }
+      appCheck.token(forcingRefresh: isForced) { result in
+        var headers: [(String, String)] = []
+        if let token { headers.append(("authorization", "Bearer \(token)")) }
+        if case .success(let check?) = result { headers.append(("x-firebase-appcheck", check)) }
+        completion(.success(headers))
+      }
+    }
+  }
+}

@@ -1,0 +1,70 @@
+// Releases security rules: stores them in each database, by a commit in its log, and puts them in force.
+//
+// Invariant: a database whose stored rules are damaged or do not compile denies every request of users.
+
+import Access
+package import FirestoreModel
+import Locking
+import OrderedStore
+
+extension FirestoreEngine {
+  /// Releases rules in all databases of a group. A database that is opened or created later adopts them when it is
+  /// opened. A database of several groups has the rules that were released last.
+  ///
+  /// Returns once every open database has stored the rules and decides by them.
+  /// - Throws: UNAVAILABLE if the store cannot write; some databases may have the new rules then.
+  package func releaseRules(
+    _ rules: ReleasedRules, inGroup group: String,
+    _ contains: @escaping @Sendable (DatabaseName) -> Bool
+  ) async throws(FirestoreError) {
+    let opening = state.withLock { state in
+      state.rules.set(rules, ofGroup: group, contains)
+      return state.databases.filter { contains($0.key) }.map(\.value)
+    }
+    try await convertingErrors {
+      for task in opening {
+        // A database that fails to open here adopts the rules when it is opened later.
+        guard let database = try? await task.value else { continue }
+        try await self.adoptRules(in: database.name, database.rows)
+      }
+    }
+  }
+
+  /// The text of the rules that a database has stored; nil if it never had rules.
+  /// - Throws: NOT_FOUND without the database, DATA_LOSS for damaged rules.
+  package func storedRules(of name: DatabaseName) async throws(FirestoreError) -> String? {
+    try await convertingErrors {
+      try await self.database(name).rows.read(at: nil) { try RulesRelease.stored($0)?.source }
+    }
+  }
+
+  /// Puts the rules of a database in force: those released in this process, or the stored ones. Called before the
+  /// database serves requests, and for every release.
+  func adoptRules(in name: DatabaseName, _ rows: any OrderedDatabase) async throws {
+    if let released = state.withLock({ $0.rules.rules(of: name) }) {
+      let isStored = try await rows.read(at: nil) { view in
+        (try? RulesRelease.stored(view))?.source == released.source
+      }
+      if !isStored {
+        let time = options.clock.wallTime()
+        _ = try await rows.execute(validating: nil) { view in
+          // Of concurrent releases the last one is stored last.
+          guard let latest = self.state.withLock({ $0.rules.rules(of: name) }) else { return }
+          try view.set(FirestoreKeyLayout.rules, RulesRelease(source: latest.source, at: time).encoded)
+        }
+      }
+      policies.publish(state.withLock { $0.rules.rules(of: name) }?.policy ?? released.policy, for: name)
+      return
+    }
+    do {
+      guard let stored = try await rows.read(at: nil, { try RulesRelease.stored($0) }) else { return }
+      guard let compile = options.compileRules else {
+        return policies.publish(LockedPolicy<FirestoreAccess>(), for: name)
+      }
+      policies.publish(try compile(stored.source), for: name)
+    } catch {
+      options.report("the rules of \(name) cannot be used, and every request of users is denied: \(error)")
+      policies.publish(LockedPolicy<FirestoreAccess>(), for: name)
+    }
+  }
+}

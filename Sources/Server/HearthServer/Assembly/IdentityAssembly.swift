@@ -1,0 +1,121 @@
+// The identity assembly makes the parts of a server's authentication: accounts, tokens, passwords and the auth port.
+
+import Access
+import EmulatorSuite
+import FirestoreEngine
+import Foundation
+import Identity
+import IdentityEndpoints
+import Logging
+import NIOCore
+import NIOPosix
+import OrderedStore
+import Ports
+
+/// The authentication of a server.
+struct IdentityAssembly: Sendable {
+  /// The parts that only a production server has.
+  private struct Production: Sendable {
+    var authority: ProductionTokenAuthority
+    var revocations: RevocationList
+  }
+
+  private let services: IdentityServices
+  private let production: Production?
+  private let handlers: [any IdentityRouteHandler]
+
+  /// Opens the keys and service accounts of a production server.
+  init(
+    _ configuration: HearthConfiguration, store: any OrderedStore, log: Logger
+  ) async throws(HearthError) {
+    let identity = IdentityStore(store)
+    let outbound = OutboundHTTP(group: MultiThreadedEventLoopGroup.singleton)
+    guard !configuration.emulator else {
+      production = nil
+      handlers = [AuthEmulator()]
+      services = IdentityServices(
+        store: identity, mode: .emulator, defaultProject: configuration.project,
+        hasher: PasswordHasher(.emulator), tokens: EmulatorTokenAuthority(), outbound: outbound,
+        delivery: LogDelivery(log), providers: EmulatorProviders(), log: log)
+      return
+    }
+    let settings = configuration.authSettings
+    do {
+      let keys = try await SigningKeys.open(identity)
+      let accounts = try await ServiceAccounts.open(identity)
+      let revocations = try await RevocationList.open(identity)
+      let verifier = TokenVerifier(keys: keys, accounts: accounts, revocations: revocations)
+      let authority = ProductionTokenAuthority(keys: keys, accounts: accounts, verifier: verifier)
+      // The database of the server's own project exists from the start.
+      _ = try await identity.project(configuration.project)
+      production = Production(authority: authority, revocations: revocations)
+      handlers = [PublicKeysHandler(), ServiceTokenHandler(authority)]
+      services = IdentityServices(
+        store: identity, mode: .production, defaultProject: configuration.project,
+        hasher: PasswordHasher(.standard), tokens: authority, outbound: outbound,
+        delivery: ConfiguredDelivery(
+          mail: settings.mail, textMessageURL: settings.textMessageURL, outbound: outbound, log: log),
+        providers: OpenIDProviders(settings.providers, outbound: outbound),
+        actionPage: settings.actionURL, log: log)
+    } catch {
+      throw HearthError("The accounts and keys cannot be opened: \(error)")
+    }
+  }
+
+  /// Verifies the credentials of requests to the databases; nil for an emulator.
+  var verifier: (any CredentialVerifier)? { production?.authority.verifier }
+
+  /// Ends the open streams of callers whose credentials are revoked. Runs until its task is cancelled.
+  ///
+  /// Revocations that arrive during a scan of the streams share the next one.
+  func endRevokedStreams(of engine: FirestoreEngine) async {
+    guard let production else { return }
+    let (revocations, continuation) = AsyncStream.makeStream(
+      of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let observation = services.store.events.observe { _ in continuation.yield() }
+    production.authority.accounts.observe { continuation.yield() }
+    let verifier = production.authority.verifier
+    for await _ in revocations { engine.revokeListens { verifier.isRevoked($0) } }
+    observation.cancel()
+  }
+
+  /// The IDs of the projects that this server has.
+  func projectIDs() async throws -> [String] { try await services.store.projectIDs() }
+
+  /// The service of the auth port.
+  /// - Parameter pages: the web pages that may send requests of administrators.
+  func service(isTLS: Bool, pages: RequestOriginPolicy = .any) -> IdentityService {
+    IdentityService(services, handlers: handlers, isTLS: isTLS, administrationPages: pages)
+  }
+
+  /// The file of the socket by which the command `hearth credentials` reaches a server, in its data directory.
+  static func socketPath(inDirectory directory: String) -> String { directory + "/credentials.sock" }
+
+  /// Opens the socket of `hearth credentials`; nil if the server has no data directory, or is an emulator.
+  func openSocket(
+    _ storage: HearthConfiguration.Storage, _ limits: PortLimits, log: Logger
+  ) async -> ListeningPort? {
+    guard let production, case .directory(let directory) = storage else { return nil }
+    let path = Self.socketPath(inDirectory: directory)
+    let service = IdentityService(
+      services, handlers: [CredentialsHandler(production.authority.accounts)])
+    let protocols = service.protocols(limits)
+    do {
+      // The store's lock shows that no other server uses the directory, so an existing file is left from a killed one.
+      try? FileManager.default.removeItem(atPath: path)
+      let port = try await ListeningPort.bind(
+        socketPath: path, protocols: protocols, limits: limits, group: MultiThreadedEventLoopGroup.singleton,
+        log: log)
+      guard chmod(path, 0o600) == 0 else {
+        await port.drain(grace: .zero)
+        throw HearthError("its permissions cannot be set: \(String(cString: strerror(errno)))")
+      }
+      return port
+    } catch {
+      log.warning(
+        "'hearth credentials' cannot reach this server while it runs: the socket cannot be opened",
+        metadata: ["file": "\(path)", "error": "\(error)"])
+      return nil
+    }
+  }
+}

@@ -1,0 +1,10 @@
+// The error of a stored row that this module did not write in this form, such as one from a damaged file.
+
+/// A stored row that cannot be read.
+package struct CorruptRow: Error, Sendable, CustomStringConvertible {
+  /// The problem, for the operator.
+  package var description: String
+
+  /// Creates an error.
+  package init(_ description: String) { self.description = description }
+}

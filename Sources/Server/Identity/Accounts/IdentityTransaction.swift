@@ -1,0 +1,170 @@
+// Changes a project's identity database in one atomic commit, and maintains the indexes of accounts.
+//
+// Invariant: an index row exists exactly for the current value of the account that it names. Two accounts never share
+// an e-mail address, a phone number, a passkey or a user of a provider.
+
+import JSON
+import OrderedStore
+
+/// A transaction on a project's identity database. Valid during one call of the store only.
+package final class IdentityTransaction {
+  /// The state with this transaction's own changes.
+  package let reader: IdentityReader
+  private let writer: any SequencedTransaction
+  private(set) var events: [AccountEvent] = []
+  private var sequence: Int64 = 0
+
+  init(_ writer: any SequencedTransaction) {
+    self.writer = writer
+    reader = IdentityReader(writer)
+  }
+
+  // MARK: Accounts
+
+  /// Stores an account and replaces the one with the same ID.
+  package func put(_ account: Account) throws {
+    let account = account.normalized
+    let old = try reader.account(account.localID, in: account.tenantID)
+    let (oldKeys, newKeys) = (old.map(Self.indexKeys) ?? [], Self.indexKeys(account))
+    for key in oldKeys where !newKeys.contains(key) { try writer.clear(key) }
+    let id = Array(account.localID.utf8)
+    for key in newKeys where !oldKeys.contains(key) { try writer.set(key, id) }
+    let key = IdentityKeyLayout.key(.account, account.tenantID ?? "", account.localID)
+    try writer.set(key, JSONValue.object(account.storedForm).json())
+    guard let old else { return }
+    if account.isDisabled != old.isDisabled || account.validSince != old.validSince {
+      try record(account.isDisabled ? .disabled : .changed(validSince: account.validSince), account)
+    }
+  }
+
+  /// Removes an account.
+  package func remove(_ account: Account) throws {
+    for key in Self.indexKeys(account) { try writer.clear(key) }
+    try writer.clear(IdentityKeyLayout.key(.account, account.tenantID ?? "", account.localID))
+    try record(.deleted, account)
+  }
+
+  /// Removes all accounts of the project itself or of a tenant.
+  package func removeAllAccounts(in tenant: String?) throws {
+    for kind in IdentityKeyLayout.accountKinds {
+      try writer.clear(KeyRange(prefix: IdentityKeyLayout.key(kind, tenant ?? "")))
+    }
+    try record(AccountEvent(tenantID: tenant, localID: nil, change: .deleted))
+  }
+
+  private func record(_ change: AccountEvent.Change, _ account: Account) throws {
+    try record(AccountEvent(tenantID: account.tenantID, localID: account.localID, change: change))
+  }
+
+  /// Stores the revocation of an event, and publishes the event after the commit.
+  private func record(_ event: AccountEvent) throws {
+    let key = IdentityKeyLayout.key(.revocation, event.tenantID ?? "", event.localID ?? "")
+    let old = try reader.object(key).map { try Revocation(storedForm: $0) }
+    let now = Int64(clamping: writer.commitVersion.microseconds / 1_000_000)
+    var row = event.revocation(after: old, at: now).storedForm
+    row["tenant"] = .string(event.tenantID ?? "")
+    row["localId"] = .string(event.localID ?? "")
+    try set(key, row)
+    events.append(event)
+    try removeExpiredRevocations(after: key, at: now)
+  }
+
+  /// Removes a few revocations whose tokens have expired, so that their number stays bounded. The IDs of accounts are
+  /// random, so the scans from the changed account reach all rows in time.
+  private func removeExpiredRevocations(after key: Key, at now: Int64) throws {
+    var range = KeyRange(prefix: IdentityKeyLayout.key(.revocation))
+    range.start = key
+    var expired: [Key] = []
+    var visited = 0
+    try reader.view.scan(range, reverse: false) { key, value, writtenAt in
+      visited += 1
+      if Int64(clamping: writtenAt.microseconds / 1_000_000) < now - RevocationList.retentionSeconds {
+        expired.append(Array(key))
+      }
+      return visited < 64
+    }
+    for key in expired { try writer.clear(key) }
+  }
+
+  private static func indexKeys(_ account: Account) -> [Key] {
+    let tenant = account.tenantID ?? ""
+    var keys: [Key] = []
+    if let email = account.email { keys.append(IdentityKeyLayout.key(.email, tenant, email)) }
+    if let email = account.initialEmail { keys.append(IdentityKeyLayout.key(.initialEmail, tenant, email)) }
+    if let number = account.phoneNumber { keys.append(IdentityKeyLayout.key(.phoneNumber, tenant, number)) }
+    for provider in account.providers ?? [] {
+      keys.append(IdentityKeyLayout.key(.provider, tenant, provider.id, provider.rawID))
+      if let email = provider.email {
+        let key = IdentityKeyLayout.key(.providerEmail, tenant, email, account.localID)
+        if !keys.contains(key) { keys.append(key) }
+      }
+    }
+    for passkey in account.passkeys {
+      keys.append(IdentityKeyLayout.key(.passkey, tenant, passkey.credentialID))
+    }
+    return keys
+  }
+
+  // MARK: Codes and sessions
+
+  /// Stores a new out-of-band code.
+  package func put(_ code: OutOfBandCode, in tenant: String?) throws {
+    var code = code
+    sequence += 1
+    code.sequence = Int64(clamping: writer.commitVersion.microseconds) + sequence
+    let key = IdentityKeyLayout.key(.code, tenant ?? "", code.code)
+    try writer.set(key, JSONValue.object(code.storedForm).json())
+  }
+
+  /// Removes an out-of-band code, because it was used or has expired.
+  package func removeCode(_ code: String, in tenant: String?) throws {
+    try writer.clear(IdentityKeyLayout.key(.code, tenant ?? "", code))
+  }
+
+  /// Stores a verification of a phone number.
+  package func put(_ session: PhoneSession, in tenant: String?) throws {
+    var session = session
+    if session.sequence == 0 {
+      sequence += 1
+      session.sequence = Int64(clamping: writer.commitVersion.microseconds) + sequence
+    }
+    let key = IdentityKeyLayout.key(.phoneSession, tenant ?? "", session.session)
+    try writer.set(key, JSONValue.object(session.storedForm).json())
+  }
+
+  /// Removes a verification of a phone number.
+  package func removePhoneSession(_ session: String, in tenant: String?) throws {
+    try writer.clear(IdentityKeyLayout.key(.phoneSession, tenant ?? "", session))
+  }
+
+  // MARK: Settings
+
+  /// Stores the settings of the project.
+  package func put(_ settings: ProjectSettings) throws {
+    try writer.set(IdentityKeyLayout.key(.settings), JSONValue.object(settings.storedForm).json())
+  }
+
+  /// Stores the settings of a tenant.
+  package func put(_ settings: TenantSettings) throws {
+    let key = IdentityKeyLayout.key(.tenant, settings.id)
+    try writer.set(key, JSONValue.object(settings.storedForm).json())
+  }
+
+  /// Removes a tenant with its accounts, codes and sessions.
+  package func removeTenant(_ id: String) throws {
+    try removeAllAccounts(in: id)
+    try writer.clear(KeyRange(prefix: IdentityKeyLayout.key(.code, id)))
+    try writer.clear(KeyRange(prefix: IdentityKeyLayout.key(.phoneSession, id)))
+    try writer.clear(IdentityKeyLayout.key(.tenant, id))
+  }
+
+  // MARK: Rows
+
+  func set(_ key: Key, _ object: JSONObject) throws {
+    try writer.set(key, JSONValue.object(object).json())
+  }
+
+  func set(_ key: Key, bytes: [UInt8]) throws { try writer.set(key, bytes) }
+
+  func clear(_ key: Key) throws { try writer.clear(key) }
+}

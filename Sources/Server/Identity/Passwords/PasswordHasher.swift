@@ -1,0 +1,80 @@
+// Hashes and verifies passwords on dedicated threads. A hash takes up to a second of processor time, which would stall
+// the tasks of Swift's cooperative pool and the event loops.
+//
+// Invariant: at most `maximumQueued` hashes wait; a further one fails immediately instead of growing the queue.
+
+import Locking
+import OrderedStore
+
+/// Hashes and verifies passwords.
+package final class PasswordHasher: Sendable {
+  /// Maximum hashes that wait for a thread. At 50 ms each they take about six seconds on two threads.
+  private static let maximumQueued = 256
+
+  /// The scheme of new passwords.
+  package let scheme: PasswordScheme
+  private let threads: ThreadPool
+  private let queued = Guarded(0)
+
+  /// Creates a hasher.
+  /// - Parameters:
+  ///   - scheme: the scheme of new passwords: ``PasswordScheme/emulator`` or ``PasswordScheme/standard``.
+  ///   - threads: the number of hashes that run at the same time.
+  package init(_ scheme: PasswordScheme, threads: Int = 2) {
+    self.scheme = scheme
+    self.threads = ThreadPool(threads: threads)
+  }
+
+  /// Hashes a new password.
+  /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER` if too many hashes wait.
+  package func hash(_ password: String) async throws(IdentityError) -> StoredPassword {
+    if case .emulator = scheme { return .emulator(password) }
+    let scheme = scheme
+    let stored = try await run { scheme.hash(password) }
+    guard let stored else { preconditionFailure("invariant: the default scheme can hash every password") }
+    return stored
+  }
+
+  /// Whether a password matches a stored one. Without a stored one it takes as long as with one of the default scheme,
+  /// so that the time does not show whether an account exists.
+  /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER` if too many hashes wait.
+  package func verify(_ password: String, _ stored: StoredPassword?) async throws(IdentityError) -> Bool {
+    guard let stored else {
+      if case .emulator = scheme { return false }
+      _ = try await hash(password)
+      return false
+    }
+    if case .emulator = stored.scheme {
+      // In production this scheme is never accepted: its text contains the password.
+      guard case .emulator = scheme else { return false }
+      return stored.scheme.matches(password, hash: stored.hash, salt: stored.salt)
+    }
+    return try await run {
+      stored.scheme.matches(password, hash: stored.hash, salt: stored.salt)
+    }
+  }
+
+  private func run<Result: Sendable>(
+    _ work: @escaping @Sendable () -> Result
+  ) async throws(IdentityError) -> Result {
+    let isAdmitted = queued.withLock { queued in
+      guard queued < Self.maximumQueued else { return false }
+      queued += 1
+      return true
+    }
+    guard isAdmitted else {
+      throw .rejected("TOO_MANY_ATTEMPTS_TRY_LATER", "Too many passwords are being verified.")
+    }
+    let queued = queued
+    let result: Result? = await withCheckedContinuation { continuation in
+      let isSubmitted = threads.submit {
+        let result = work()
+        queued.withLock { $0 -= 1 }
+        continuation.resume(returning: result)
+      }
+      if !isSubmitted { continuation.resume(returning: nil) }
+    }
+    guard let result else { throw .unavailable("The server is stopping.") }
+    return result
+  }
+}

@@ -1,0 +1,11 @@
+// Project numbers. Some responses of the API contain a number in place of the project's ID.
+
+/// The number of a project, which some responses contain in place of its ID.
+package enum ProjectNumber {
+  /// A number of 12 digits that the ID determines (FNV-1a).
+  package static func of(_ project: String) -> String {
+    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+    for byte in project.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    return String(100_000_000_000 + hash % 900_000_000_000)
+  }
+}

@@ -1,0 +1,53 @@
+// A verification of a phone number: the code that was sent in a text message, and the attempts to enter it.
+
+import JSON
+
+/// A verification of a phone number in progress.
+package struct PhoneSession: Sendable, Equatable {
+  /// Maximum attempts to enter the code in production. A six-digit code is then guessed with probability 1 : 200,000.
+  package static let maximumAttempts = 5
+  /// Seconds for which a code is valid in production.
+  package static let lifetimeSeconds: Int64 = 600
+
+  /// The session's name, which the client sends with the code.
+  package var session: String
+  package var phoneNumber: String
+  package var code: String
+  /// Milliseconds since the Unix epoch.
+  package var createdAt: Int64
+  /// The number of wrong codes so far.
+  package var attempts = 0
+  /// Orders sessions of the same millisecond. The transaction that stores the session sets it.
+  var sequence: Int64 = 0
+
+  /// Creates a verification with a random session name and a random code.
+  package init(phoneNumber: String, createdAt: Int64) {
+    session = RandomText.code(226)
+    self.phoneNumber = phoneNumber
+    code = RandomText.digits(6)
+    self.createdAt = createdAt
+  }
+
+  /// Whether the code is too old to be used in production.
+  package func isExpired(at milliseconds: Int64) -> Bool {
+    milliseconds - createdAt > Self.lifetimeSeconds * 1000
+  }
+
+  var storedForm: JSONObject {
+    [
+      "session": .string(session), "phoneNumber": .string(phoneNumber), "code": .string(code),
+      "createdAt": .int(createdAt), "attempts": .int(Int64(attempts)), "sequence": .int(sequence),
+    ]
+  }
+
+  init(storedForm object: JSONObject) throws(CorruptRow) {
+    guard let session = object["session"]?.string, let number = object["phoneNumber"]?.string,
+      let code = object["code"]?.string, let createdAt = object["createdAt"]?.int
+    else { throw CorruptRow("a verification of a phone number is incomplete") }
+    self.init(phoneNumber: number, createdAt: createdAt)
+    self.session = session
+    self.code = code
+    attempts = Int(clamping: object["attempts"]?.int ?? 0)
+    sequence = object["sequence"]?.int ?? 0
+  }
+}

@@ -1,0 +1,210 @@
+// Verifies the tokens of requests in production: ID tokens of users, access tokens, and tokens that service accounts sign
+// themselves.
+//
+// A key is chosen by the header's `kid` from the server's own keys and service accounts only. The one accepted algorithm is
+// RS256. Headers that name or contain another key are rejected, and nothing is ever fetched.
+//
+// Invariant: a result of the cache is checked again for expiry and revocation at every use.
+
+package import Access
+import JSON
+
+/// Verifies the tokens of requests.
+package final class TokenVerifier: CredentialVerifier {
+  /// Seconds by which the clock of the issuer of a token may be ahead.
+  static let clockSkewSeconds: Int64 = 60
+  /// Maximum seconds of validity of a token that a service account signs, as in the hosted product.
+  static let maximumSelfSignedSeconds: Int64 = 3600
+  /// The type of access tokens (RFC 9068). It distinguishes them from ID tokens.
+  package static let accessTokenType = "at+jwt"
+  /// The issuer of access tokens.
+  package static let accessTokenIssuer = "hearth"
+
+  /// The audiences that Google's libraries give to tokens that they sign for an API. The audience of custom tokens is not
+  /// among them: custom tokens are given to users.
+  private static let audiences: Set<String> = [
+    "https://firestore.googleapis.com/", "https://firestore.googleapis.com/google.firestore.v1.Firestore",
+    "https://identitytoolkit.googleapis.com/", "https://firebasedatabase.googleapis.com/",
+    "https://firebaserules.googleapis.com/",
+  ]
+
+  private let keys: SigningKeys
+  private let accounts: ServiceAccounts
+  private let revocations: RevocationList
+  private let clock: IdentityClock
+  private let cache = VerifiedTokenCache()
+
+  /// Creates a verifier.
+  package init(
+    keys: SigningKeys, accounts: ServiceAccounts, revocations: RevocationList,
+    clock: IdentityClock = IdentityClock()
+  ) {
+    self.keys = keys
+    self.accounts = accounts
+    self.revocations = revocations
+    self.clock = clock
+    accounts.observe { [cache] in cache.removeAll() }
+  }
+
+  package func principal(of token: Substring) throws(InvalidCredential) -> Principal {
+    try verify(String(token)).principal
+  }
+
+  /// Whether the credentials of a principal were revoked after they were verified.
+  package func isRevoked(_ principal: Principal) -> Bool {
+    switch principal.identity {
+    case .nobody: return false
+    case .user(let user):
+      return revocations.isRevoked(
+        project: principal.project ?? "", tenant: user.tenant ?? "", localID: user.id,
+        issuedAt: user.claims.json["iat"]?.int ?? 0)
+    case .service: return principal.issuer.map { !accounts.contains($0) } ?? false
+    }
+  }
+
+  /// Verifies a token.
+  package func verify(_ text: String) throws(InvalidCredential) -> VerifiedToken {
+    let now = clock.milliseconds / 1000
+    // Swift compares strings by canonical equivalence, so a text with U+212A would find a token with a K.
+    guard text.utf8.allSatisfy({ $0 < 0x80 }) else {
+      throw InvalidCredential(.malformed, reason: "The token is not a JSON Web Token.")
+    }
+    if let token = cache[text] {
+      try check(token, at: now)
+      return token
+    }
+    let generation = cache.generation
+    let token = try verifyUncached(text, at: now)
+    try check(token, at: now)
+    cache.insert(token, for: text, generation)
+    return token
+  }
+
+  /// Checks a verified token for expiry and revocation.
+  private func check(_ token: VerifiedToken, at now: Int64) throws(InvalidCredential) {
+    guard now < token.expiry else { throw InvalidCredential(.expired, reason: "The token has expired.") }
+    guard case .user(let user) = token.principal.identity else { return }
+    let isRevoked = revocations.isRevoked(
+      project: token.principal.project ?? "", tenant: user.tenant ?? "", localID: user.id,
+      issuedAt: token.issuedAt)
+    if isRevoked { throw InvalidCredential(.revoked, reason: "The token was revoked.") }
+  }
+
+  private func verifyUncached(_ text: String, at now: Int64) throws(InvalidCredential) -> VerifiedToken {
+    guard let token = JSONWebToken(text) else {
+      throw InvalidCredential(.malformed, reason: "The token is not a JSON Web Token.")
+    }
+    let keyID = try Self.keyID(token.header)
+    if let key = keys.publicKey(keyID) {
+      guard key.verifies(token.signature, of: token.signedBytes) else { throw Self.invalidSignature }
+      if token.header["typ"]?.string == Self.accessTokenType { return try accessToken(token, at: now) }
+      return try idToken(token, at: now)
+    }
+    guard let signer = accounts.signer(keyID) else {
+      throw InvalidCredential(.untrusted, reason: "The token's key is unknown.")
+    }
+    guard signer.key.publicKey.verifies(token.signature, of: token.signedBytes) else {
+      throw Self.invalidSignature
+    }
+    return try selfSignedToken(token, signer, at: now)
+  }
+
+  private static let invalidSignature = InvalidCredential(
+    .untrusted, reason: "The token's signature is invalid.")
+
+  /// The ID of the key of a header that allows RS256 only and names no other key.
+  static func keyID(_ header: JSONObject) throws(InvalidCredential) -> String {
+    guard header["alg"]?.string == "RS256" else {
+      throw InvalidCredential(.untrusted, reason: "The token's algorithm is not RS256.")
+    }
+    for name in ["jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256", "crit", "b64", "zip", "enc"]
+    where header[name] != nil {
+      throw InvalidCredential(.untrusted, reason: "The token's header contains \(name).")
+    }
+    guard let keyID = header["kid"]?.string, !keyID.isEmpty else {
+      throw InvalidCredential(.untrusted, reason: "The token names no key.")
+    }
+    return keyID
+  }
+
+  /// Verifies the times of a token, and returns its time of issue and its expiry.
+  static func times(
+    _ claims: JSONObject, at now: Int64, maximumSeconds: Int64? = nil
+  ) throws(InvalidCredential) -> (issuedAt: Int64, expiry: Int64) {
+    guard let issuedAt = claims["iat"]?.int, let expiry = claims["exp"]?.int, issuedAt > 0, expiry > issuedAt,
+      issuedAt <= now + clockSkewSeconds
+    else { throw InvalidCredential(.untrusted, reason: "The token's times are invalid.") }
+    if let maximumSeconds, expiry - issuedAt > maximumSeconds {
+      throw InvalidCredential(.untrusted, reason: "The token is valid for too long.")
+    }
+    guard now < expiry else { throw InvalidCredential(.expired, reason: "The token has expired.") }
+    return (issuedAt, expiry)
+  }
+
+  private func idToken(_ token: JSONWebToken, at now: Int64) throws(InvalidCredential) -> VerifiedToken {
+    let claims = token.claims
+    guard let project = claims["aud"]?.string, !project.isEmpty,
+      claims["iss"]?.string == IDTokenClaims.issuer(of: project)
+    else { throw InvalidCredential(.untrusted, reason: "The token's issuer or audience is invalid.") }
+    let (issuedAt, expiry) = try Self.times(claims, at: now)
+    guard let subject = claims["sub"]?.string, !subject.isEmpty, subject.utf8.count <= 512,
+      claims["firebase"]?.object != nil, let signedInAt = claims["auth_time"]?.int,
+      signedInAt <= now + Self.clockSkewSeconds
+    else { throw InvalidCredential(.untrusted, reason: "The token is not an ID token.") }
+    return VerifiedToken(
+      principal: Principal(
+        .user(User(claims)), project: project, issuer: claims["iss"]?.string, expiry: expiry),
+      claims: claims, issuedAt: issuedAt, expiry: expiry)
+  }
+
+  private func accessToken(_ token: JSONWebToken, at now: Int64) throws(InvalidCredential) -> VerifiedToken {
+    let claims = token.claims
+    let (issuedAt, expiry) = try Self.times(claims, at: now)
+    guard claims["iss"]?.string == Self.accessTokenIssuer, let keyID = claims["key"]?.string,
+      let email = claims["sub"]?.string
+    else { throw InvalidCredential(.untrusted, reason: "The token is not an access token.") }
+    guard let signer = accounts.signer(keyID), signer.account.email == email else {
+      throw InvalidCredential(.revoked, reason: "The service account's key was revoked.")
+    }
+    return verified(signer, claims, issuedAt, expiry)
+  }
+
+  private func selfSignedToken(
+    _ token: JSONWebToken, _ signer: ServiceAccounts.Signer, at now: Int64
+  ) throws(InvalidCredential) -> VerifiedToken {
+    let claims = token.claims
+    guard claims["iss"]?.string == signer.account.email, claims["sub"]?.string == signer.account.email else {
+      throw InvalidCredential(.untrusted, reason: "The token's issuer is not the key's service account.")
+    }
+    let (issuedAt, expiry) = try Self.times(claims, at: now, maximumSeconds: Self.maximumSelfSignedSeconds)
+    // A token has either the API as its audience or scopes. Custom tokens and assertions have another audience.
+    if let audience = claims["aud"] {
+      guard let text = audience.string, Self.audiences.contains(text), claims["uid"] == nil else {
+        throw InvalidCredential(.untrusted, reason: "The token's audience is invalid.")
+      }
+    } else {
+      guard let scope = claims["scope"]?.string, Self.hasScope(scope) else {
+        throw InvalidCredential(.untrusted, reason: "The token has neither an audience nor a known scope.")
+      }
+    }
+    return verified(signer, claims, issuedAt, expiry)
+  }
+
+  /// Whether a list of OAuth scopes contains one that grants access to this server.
+  static func hasScope(_ scopes: String) -> Bool {
+    let known = ["cloud-platform", "datastore", "firebase", "firebase.database", "identitytoolkit"]
+    return scopes.split(separator: " ").contains { scope in
+      known.contains { scope == "https://www.googleapis.com/auth/" + $0 }
+    }
+  }
+
+  private func verified(
+    _ signer: ServiceAccounts.Signer, _ claims: JSONObject, _ issuedAt: Int64, _ expiry: Int64
+  ) -> VerifiedToken {
+    let account = signer.account
+    return VerifiedToken(
+      principal: Principal(
+        .service(account.role), project: account.project, issuer: account.email, expiry: expiry),
+      claims: claims, issuedAt: issuedAt, expiry: expiry)
+  }
+}

@@ -1,0 +1,63 @@
+// Keeps the results of recent verifications, because a signature takes twenty times as long as a lookup.
+//
+// The cache has two generations. New tokens enter the young one; when it is full, it becomes the old one, and the old one is
+// dropped. A token that is found in the old generation enters the young one again.
+//
+// Invariant: at most twice `maximumBytes` of tokens are kept. A token is found by all of its bytes, never by a hash alone.
+
+import Locking
+
+/// A bounded cache of verified tokens.
+final class VerifiedTokenCache: Sendable {
+  private struct State {
+    var young: [String: VerifiedToken] = [:]
+    var old: [String: VerifiedToken] = [:]
+    var youngBytes = 0
+    var generation = 0
+
+    mutating func insert(_ token: VerifiedToken, for text: String) {
+      if youngBytes + text.utf8.count > VerifiedTokenCache.maximumBytes {
+        old = young
+        young = [:]
+        youngBytes = 0
+      }
+      if young.updateValue(token, forKey: text) == nil { youngBytes += text.utf8.count }
+    }
+  }
+
+  /// Maximum bytes of the tokens of a generation: some 8,000 tokens of 1 KB.
+  private static let maximumBytes = 8 << 20
+
+  private let state = Guarded(State())
+
+  /// The token with a text; nil if it is not cached.
+  subscript(text: String) -> VerifiedToken? {
+    state.withLock { state in
+      if let token = state.young[text] { return token }
+      guard let token = state.old[text] else { return nil }
+      state.insert(token, for: text)
+      return token
+    }
+  }
+
+  /// The number of times that the cache was cleared.
+  var generation: Int { state.withLock { $0.generation } }
+
+  /// Adds a token, unless the cache was cleared since its verification began.
+  func insert(_ token: VerifiedToken, for text: String, _ generation: Int) {
+    state.withLock { state in
+      guard state.generation == generation else { return }
+      state.insert(token, for: text)
+    }
+  }
+
+  /// Clears the cache, because keys were revoked.
+  func removeAll() {
+    state.withLock { state in
+      state.young = [:]
+      state.old = [:]
+      state.youngBytes = 0
+      state.generation += 1
+    }
+  }
+}

@@ -1,0 +1,18 @@
+// The delivery of a production server that has no way to send e-mails or text messages.
+
+package import Identity
+
+/// Rejects every code, because nothing can send it.
+package struct UnconfiguredDelivery: CodeDelivery {
+  /// Creates the delivery.
+  package init() {}
+
+  package func sendEmail(_ code: OutOfBandCode, language: String) async throws {
+    throw IdentityError.notImplemented(
+      "This server has no way to send e-mails. An administrator can request the link (returnOobLink).")
+  }
+
+  package func sendTextMessage(_ session: PhoneSession, language: String) async throws {
+    throw IdentityError.notImplemented("This server has no way to send text messages.")
+  }
+}

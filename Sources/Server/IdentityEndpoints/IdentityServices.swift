@@ -1,0 +1,57 @@
+// The parts of the server that Identity operations use.
+
+package import Identity
+package import Logging
+
+/// The dependencies of Identity operations.
+package struct IdentityServices: Sendable {
+  package var store: IdentityStore
+  package var mode: IdentityMode
+  /// The project of requests that name none.
+  package var defaultProject: String
+  package var hasher: PasswordHasher
+  package var clock: IdentityClock
+  package var tokens: any TokenAuthority
+  package var outbound: OutboundHTTP
+  /// Limits the attempts to guess passwords.
+  package let attempts: AttemptLimiter
+  /// Sends codes to users.
+  package var delivery: any CodeDelivery
+  /// Verifies the responses of identity providers.
+  package var providers: any ProviderVerifier
+  /// The page that receives the links of e-mails, in production; nil if none is configured.
+  package var actionPage: String?
+  package var log: Logger
+
+  /// Combines the dependencies.
+  package init(
+    store: IdentityStore, mode: IdentityMode, defaultProject: String, hasher: PasswordHasher,
+    clock: IdentityClock = IdentityClock(), tokens: any TokenAuthority, outbound: OutboundHTTP,
+    delivery: any CodeDelivery, providers: any ProviderVerifier, actionPage: String? = nil, log: Logger
+  ) {
+    self.store = store
+    self.mode = mode
+    self.defaultProject = defaultProject
+    self.hasher = hasher
+    self.clock = clock
+    self.tokens = tokens
+    self.outbound = outbound
+    attempts = AttemptLimiter(isEnabled: mode == .production)
+    self.delivery = delivery
+    self.providers = providers
+    self.actionPage = actionPage
+    self.log = log
+  }
+
+  /// Whether the server runs as an emulator.
+  package var isEmulator: Bool { mode == .emulator }
+
+  /// The address of the page that receives the links of e-mails.
+  /// - Parameter base: the address that the client used, which only an emulator trusts.
+  func actionURL(base: String) -> String { actionPage ?? base + "/emulator/action" }
+
+  /// Sends a code by e-mail.
+  func deliver(_ code: OutOfBandCode, language: String) async throws {
+    try await delivery.sendEmail(code, language: language)
+  }
+}

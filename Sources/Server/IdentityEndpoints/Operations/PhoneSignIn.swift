@@ -1,0 +1,143 @@
+// Signs in with a phone number: sends a code in a text message, and checks it.
+
+import Identity
+import JSON
+
+extension IdentityCall {
+  /// `accounts:sendVerificationCode`.
+  func sendVerificationCode() async throws -> JSONObject {
+    guard tenantID == nil else { throw IdentityError.rejected("UNSUPPORTED_TENANT_OPERATION") }
+    guard let number = body.text("phoneNumber"), PhoneNumber.isValid(number) else {
+      throw IdentityError.rejected("INVALID_PHONE_NUMBER", "Invalid format.")
+    }
+    let session = try await write { transaction in
+      if let account = try transaction.reader.account(phoneNumber: number, in: nil) {
+        try self.checkFirstFactor(account)
+      }
+      return try self.beginVerification(number, in: transaction)
+    }
+    try await services.delivery.sendTextMessage(session, language: language)
+    return ["sessionInfo": .string(session.session)]
+  }
+
+  private func checkFirstFactor(_ account: Account) throws(IdentityError) {
+    guard account.secondFactors.isEmpty else {
+      throw .rejected(
+        "UNSUPPORTED_FIRST_FACTOR", "A phone number cannot be set as a first factor on an SMS based MFA user."
+      )
+    }
+  }
+
+  /// Stores a new verification of a phone number.
+  func beginVerification(_ number: String, in transaction: IdentityTransaction) throws -> PhoneSession {
+    let session = PhoneSession(phoneNumber: number, createdAt: now)
+    try transaction.put(session, in: tenantID)
+    return session
+  }
+
+  /// The result of a check of a code: the phone number, or an error that must be returned after the commit.
+  enum Verification: Sendable {
+    case verified(String)
+    case failed(IdentityError)
+  }
+
+  /// Checks a code. A correct code ends its session. In production a wrong code is counted, which the transaction must
+  /// commit.
+  func verify(session name: String, code: String, in transaction: IdentityTransaction) throws -> Verification
+  {
+    guard var session = try transaction.reader.phoneSession(name, in: tenantID) else {
+      throw IdentityError.rejected("INVALID_SESSION_INFO")
+    }
+    if !isEmulator, session.isExpired(at: now) {
+      try transaction.removePhoneSession(name, in: tenantID)
+      return .failed(.rejected("SESSION_EXPIRED"))
+    }
+    guard code.utf8.elementsEqual(session.code.utf8) else {
+      guard !isEmulator else { throw IdentityError.rejected("INVALID_CODE") }
+      session.attempts += 1
+      if session.attempts >= PhoneSession.maximumAttempts {
+        try transaction.removePhoneSession(name, in: tenantID)
+      } else {
+        try transaction.put(session, in: tenantID)
+      }
+      return .failed(.rejected("INVALID_CODE"))
+    }
+    try transaction.removePhoneSession(name, in: tenantID)
+    return .verified(session.phoneNumber)
+  }
+
+  /// `accounts:signInWithPhoneNumber`.
+  func signInWithPhoneNumber() async throws -> JSONObject {
+    guard tenantID == nil else { throw IdentityError.rejected("UNSUPPORTED_TENANT_OPERATION") }
+    if body.text("temporaryProof") == nil {
+      guard body.text("sessionInfo") != nil else { throw IdentityError.rejected("MISSING_SESSION_INFO") }
+      guard body.text("code") != nil else { throw IdentityError.rejected("MISSING_CODE") }
+    } else if body.text("phoneNumber") == nil {
+      throw IdentityError.rejected("MISSING_PHONE_NUMBER")
+    }
+    let newID = RandomText.identifier(28)
+    let failure = Failures()
+    let response = try await signIn { transaction, result in
+      let number: String
+      switch try self.provenNumber(in: transaction) {
+      case .verified(let verified): number = verified
+      case .failed(let error):
+        failure.set(error)
+        return .respond([:])
+      }
+      let caller = self.body.has("idToken") ? try self.account(transaction.reader).account : nil
+      let owner = try transaction.reader.account(phoneNumber: number, in: nil)
+      if let caller, let owner, caller.localID != owner.localID {
+        guard self.body.text("temporaryProof") == nil else {
+          throw IdentityError.rejected("PHONE_NUMBER_EXISTS")
+        }
+        return .respond(self.temporaryProof(number))
+      }
+      var account = caller ?? owner ?? Account(localID: newID, tenantID: nil, createdAt: self.now)
+      let isNew = caller == nil && owner == nil
+      guard !account.isDisabled else { throw IdentityError.rejected("USER_DISABLED") }
+      try self.checkFirstFactor(account)
+      account.phoneNumber = number
+      let session = self.newSession(account, provider: "phone")
+      if isNew {
+        account.lastLoginAt = self.now
+        try self.applyBeforeCreate(result, to: &account, method: "phone", session: session)
+      }
+      try transaction.put(account)
+      var factor = FirstFactor(
+        account: account, session: session,
+        response: [
+          "isNewUser": .bool(isNew), "phoneNumber": .string(number), "localId": .string(account.localID),
+        ], method: "phone")
+      factor.requiresSecondFactor = false
+      return .signIn(factor)
+    }
+    if let error = failure.first { throw error }
+    return response
+  }
+
+  /// The number that the body's code or temporary proof proves.
+  private func provenNumber(in transaction: IdentityTransaction) throws -> Verification {
+    guard let proof = body.text("temporaryProof") else {
+      return try verify(
+        session: body.text("sessionInfo") ?? "", code: body.text("code") ?? "", in: transaction)
+    }
+    guard let object = seal.open(proof, as: .phoneProof), let number = object["phoneNumber"]?.string,
+      let expiry = object["exp"]?.int, number == body.text("phoneNumber"), isEmulator || expiry > nowSeconds
+    else { throw IdentityError.rejected("INVALID_TEMPORARY_PROOF") }
+    return .verified(number)
+  }
+
+  private static let proofSeconds: Int64 = 3600
+
+  /// The response to a verified number that belongs to another account. The client can sign in to that account with it.
+  private func temporaryProof(_ number: String) -> JSONObject {
+    let proof: JSONObject = [
+      "phoneNumber": .string(number), "exp": .int(nowSeconds + Self.proofSeconds),
+    ]
+    return [
+      "phoneNumber": .string(number), "temporaryProof": .string(seal.seal(proof, as: .phoneProof)),
+      "temporaryProofExpiresIn": .string(String(Self.proofSeconds)),
+    ]
+  }
+}

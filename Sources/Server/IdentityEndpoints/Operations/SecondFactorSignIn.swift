@@ -1,0 +1,139 @@
+// Completes a sign-in by a second factor. The first factor's state is in a sealed token, the pending credential.
+
+import Identity
+import JSON
+
+extension IdentityCall {
+  /// Seconds for which a pending credential is valid in production.
+  private static let pendingSeconds: Int64 = 3600
+
+  private struct Pending: Sendable {
+    var session: RefreshToken
+    var method: String?
+  }
+
+  private func pending(_ text: String) throws(IdentityError) -> Pending {
+    guard let object = seal.open(text, as: .pendingFactor), let session = RefreshToken(object),
+      session.tenantID == tenantID, isEmulator || nowSeconds - session.issuedAt <= Self.pendingSeconds
+    else { throw .rejected("INVALID_MFA_PENDING_CREDENTIAL") }
+    return Pending(session: session, method: object["method"]?.string)
+  }
+
+  private func account(_ pending: Pending, _ reader: IdentityReader) throws -> Account {
+    guard let account = try reader.account(pending.session.localID, in: tenantID) else {
+      throw IdentityError.rejected("USER_NOT_FOUND")
+    }
+    if let validSince = account.validSince, pending.session.issuedAt < validSince {
+      throw IdentityError.rejected("INVALID_MFA_PENDING_CREDENTIAL")
+    }
+    guard !account.isDisabled else { throw IdentityError.rejected("USER_DISABLED") }
+    return account
+  }
+
+  /// `mfaSignIn:start`.
+  func startSecondFactor() async throws -> JSONObject {
+    guard multiFactor.offersPhone else {
+      throw IdentityError.rejected("OPERATION_NOT_ALLOWED", "SMS based MFA not enabled.")
+    }
+    guard let text = body.text("mfaPendingCredential") else {
+      throw IdentityError.rejected("MISSING_MFA_PENDING_CREDENTIAL", "Please set MFA Pending Credential.")
+    }
+    guard let id = body.text("mfaEnrollmentId") else {
+      throw IdentityError.rejected(
+        "MISSING_MFA_ENROLLMENT_ID", "No second factor identifier is provided.")
+    }
+    let pending = try pending(text)
+    let session = try await write { transaction in
+      let account = try self.account(pending, transaction.reader)
+      guard let factor = account.secondFactors.first(where: { $0.id == id }) else {
+        throw IdentityError.rejected("MFA_ENROLLMENT_NOT_FOUND")
+      }
+      guard let number = factor.phoneNumber else {
+        throw IdentityError.rejected("INVALID_ARGUMENT", "MFA provider not supported!")
+      }
+      return try self.beginVerification(number, in: transaction)
+    }
+    try await services.delivery.sendTextMessage(session, language: language)
+    return ["phoneResponseInfo": .object(["sessionInfo": .string(session.session)])]
+  }
+
+  /// `mfaSignIn:finalize`.
+  func finalizeSecondFactor() async throws -> JSONObject {
+    guard let text = body.text("mfaPendingCredential") else {
+      throw IdentityError.rejected("MISSING_CREDENTIAL", "Please set MFA Pending Credential.")
+    }
+    let usesTOTP = body.has("totpVerificationInfo")
+    guard usesTOTP || body.has("phoneVerificationInfo") else {
+      throw IdentityError.rejected("INVALID_ARGUMENT", "MFA provider not supported!")
+    }
+    guard usesTOTP ? multiFactor.offersTOTP : multiFactor.offersPhone else {
+      throw IdentityError.rejected(
+        "OPERATION_NOT_ALLOWED", "\(usesTOTP ? "TOTP" : "SMS") based MFA not enabled.")
+    }
+    let phone = usesTOTP ? nil : try phoneVerification()
+    let totp = usesTOTP ? try totpVerification() : nil
+    let pending = try pending(text)
+    let failure = Failures()
+    let response = try await signIn { transaction, _ in
+      var account = try self.account(pending, transaction.reader)
+      let factor: Account.SecondFactor
+      if let phone {
+        switch try self.verify(session: phone.session, code: phone.code, in: transaction) {
+        case .failed(let error):
+          failure.set(error)
+          return .respond([:])
+        case .verified(let number):
+          guard let enrolled = account.secondFactors.first(where: { $0.phoneNumber == number }) else {
+            throw IdentityError.rejected("MFA_ENROLLMENT_NOT_FOUND")
+          }
+          factor = enrolled
+        }
+      } else {
+        factor = try self.useTOTP(totp?.id ?? "", totp?.code ?? "", &account)
+        try transaction.put(account)
+      }
+      var session = self.newSession(account, provider: pending.session.provider)
+      session.extraClaims = pending.session.extraClaims
+      session.signInAttributes = pending.session.signInAttributes
+      session.secondFactor = .init(
+        identifier: factor.id, provider: factor.phoneNumber == nil ? "totp" : "phone")
+      var first = FirstFactor(account: account, session: session, response: [:], method: pending.method)
+      first.requiresSecondFactor = false
+      first.includesExpiry = false
+      return .signIn(first)
+    }
+    if let error = failure.first { throw error }
+    return response
+  }
+
+  private func totpVerification() throws(IdentityError) -> (id: String, code: String) {
+    guard let id = body.text("mfaEnrollmentId") else {
+      throw .rejected("MISSING_MFA_ENROLLMENT_ID", "No second factor identifier is provided.")
+    }
+    guard let code = body.object("totpVerificationInfo")?["verificationCode"]?.string, !code.isEmpty else {
+      throw .rejected("MISSING_CODE")
+    }
+    return (id, code)
+  }
+
+  /// Checks a time-based code, and records its time step so that it cannot be used again.
+  private func useTOTP(_ id: String, _ code: String, _ account: inout Account) throws -> Account.SecondFactor
+  {
+    guard let index = account.secondFactors.firstIndex(where: { $0.id == id }),
+      case .totp(let secret, let lastStep) = account.secondFactors[index].kind
+    else { throw IdentityError.rejected("MFA_ENROLLMENT_NOT_FOUND") }
+    let key = AttemptLimiter.Key(project: projectID, tenant: tenantID ?? "", account: "totp/" + id)
+    try services.attempts.check(key, at: now)
+    guard
+      let step = TimeBasedCode.step(
+        of: code, secret: secret, seconds: nowSeconds, adjacent: multiFactor.totpAdjacentIntervals ?? 0,
+        after: lastStep)
+    else {
+      services.attempts.recordFailure(key, at: now)
+      throw IdentityError.rejected("INVALID_CODE")
+    }
+    services.attempts.recordSuccess(key)
+    account.secondFactors[index].kind = .totp(secret: secret, lastStep: step)
+    return account.secondFactors[index]
+  }
+}

@@ -1,0 +1,132 @@
+// Verifies ID tokens of OpenID Connect providers that the operator configured.
+//
+// The keys of a provider are fetched from its configured address, never from one that a token names. A fetch has a time
+// and a size limit. A token with an unknown key causes at most one fetch a minute.
+//
+// Invariant: a token is accepted only from a configured issuer, for a configured audience, within its times.
+
+import Crypto
+import Identity
+package import JSON
+import Locking
+
+/// The OpenID Connect providers of a production server.
+package final class OpenIDProviders: ProviderVerifier {
+  /// The configuration of a provider.
+  package struct Provider: Sendable, Equatable {
+    /// The value of the tokens' claim `iss`.
+    package var issuer: String
+    /// The allowed values of the tokens' claim `aud`: the client IDs of the apps.
+    package var audiences: [String]
+    /// The address of the provider's JSON Web Key Set.
+    package var keysURL: String
+
+    /// Creates a configuration.
+    package init(issuer: String, audiences: [String], keysURL: String) {
+      self.issuer = issuer
+      self.audiences = audiences
+      self.keysURL = keysURL
+    }
+  }
+
+  private struct Keys {
+    var byID: [String: RSAKey] = [:]
+    /// Seconds since the Unix epoch.
+    var fetchedAt: Int64 = 0
+    /// Seconds since the Unix epoch of the last attempt.
+    var triedAt: Int64 = 0
+  }
+
+  /// Seconds after which keys are fetched again.
+  private static let refreshSeconds: Int64 = 6 * 3600
+  private static let retrySeconds: Int64 = 60
+  private static let timeoutSeconds: Int64 = 10
+  private static let maximumKeys = 100
+  private static let clockSkewSeconds: Int64 = 60
+
+  private let providers: [String: Provider]
+  private let outbound: OutboundHTTP
+  private let keys = Guarded<[String: Keys]>([:])
+
+  /// Creates the providers by their IDs, such as `google.com` or `oidc.example`.
+  package init(_ providers: [String: Provider], outbound: OutboundHTTP) {
+    self.providers = providers
+    self.outbound = outbound
+  }
+
+  package func claims(
+    provider id: String, idToken: String?, accessToken: String?, nonce: String?, project: String, now: Int64
+  ) async throws -> JSONObject {
+    guard let provider = providers[id] else {
+      throw IdentityError.rejected(
+        "OPERATION_NOT_ALLOWED", "The identity provider configuration is not found.")
+    }
+    guard let idToken else {
+      throw IdentityError.notImplemented(
+        "Sign-in with an access token only is not implemented. Send an id_token.")
+    }
+    func invalid(_ detail: String) -> IdentityError { .rejected("INVALID_IDP_RESPONSE", detail) }
+    guard let token = JSONWebToken(idToken) else { throw invalid("The id_token is not a JSON Web Token.") }
+    guard token.header["alg"]?.string == "RS256", token.header["crit"] == nil,
+      let keyID = token.header["kid"]?.string
+    else { throw invalid("The id_token must be signed with RS256 and name its key.") }
+    let seconds = now / 1000
+    guard let key = await key(keyID, provider, at: seconds) else {
+      throw invalid("The key of the id_token is unknown.")
+    }
+    guard key.verifies(token.signature, of: token.signedBytes) else {
+      throw invalid("The signature of the id_token is invalid.")
+    }
+    let claims = token.claims
+    guard claims["iss"]?.string == provider.issuer else { throw invalid("The issuer is not the provider's.") }
+    let audiences = claims["aud"]?.array?.compactMap(\.string) ?? [claims["aud"]?.string].compactMap(\.self)
+    guard audiences.count == 1, provider.audiences.contains(audiences[0]) else {
+      throw invalid("The audience is not a client ID of this project.")
+    }
+    guard let issuedAt = claims["iat"]?.int, let expiry = claims["exp"]?.int, seconds < expiry,
+      issuedAt <= seconds + Self.clockSkewSeconds
+    else { throw invalid("The id_token has expired.") }
+    if let expected = claims["nonce"]?.string {
+      // The client sends the raw nonce; the provider received its hash.
+      guard let nonce, expected == Self.hash(nonce) || expected == nonce else {
+        throw IdentityError.rejected("MISSING_OR_INVALID_NONCE", "The nonce does not match.")
+      }
+    }
+    return claims
+  }
+
+  private static func hash(_ nonce: String) -> String {
+    SHA256.hash(data: Array(nonce.utf8)).map { byte in
+      let digits = String(byte, radix: 16)
+      return digits.count == 1 ? "0" + digits : digits
+    }.joined()
+  }
+
+  private func key(_ id: String, _ provider: Provider, at now: Int64) async -> RSAKey? {
+    let (known, fetches) = keys.withLock { keys -> (RSAKey?, Bool) in
+      var entry = keys[provider.keysURL] ?? Keys()
+      let known = entry.byID[id]
+      let isStale = now - entry.fetchedAt > Self.refreshSeconds
+      let fetches = (known == nil || isStale) && now - entry.triedAt >= Self.retrySeconds
+      if fetches { entry.triedAt = now }
+      keys[provider.keysURL] = entry
+      return (known, fetches)
+    }
+    guard fetches else { return known }
+    guard let response = try? await outbound.get(provider.keysURL, seconds: Self.timeoutSeconds),
+      response.status == 200,
+      let set = try? JSONValue(
+        json: response.body, limits: JSONLimits(depth: 8, bytes: OutboundHTTP.maximumBytes))
+    else { return known }
+    var byID: [String: RSAKey] = [:]
+    for element in (set["keys"]?.array ?? []).prefix(Self.maximumKeys) {
+      guard let object = element.object, let id = object["kid"]?.string else { continue }
+      byID[id] = RSAKey(jwk: object)
+    }
+    let fetched = byID
+    return keys.withLock { keys in
+      keys[provider.keysURL] = Keys(byID: fetched, fetchedAt: now, triedAt: now)
+      return fetched[id]
+    }
+  }
+}

@@ -1,0 +1,87 @@
+// A canned server with one account, whose answers a test overrides by operation.
+
+import FirebaseCore
+import Foundation
+import Locking
+import Testing
+
+@testable import FirebaseAuth
+
+/// A server that signs in the user `u1`, and an `Auth` that uses it.
+final class ScriptedServer: Sendable {
+  let server: CannedServer
+  let app: FirebaseApp
+  let auth: Auth
+  let clock = ManualClock()
+  private let overrides: Guarded<[String: CannedServer.Answer]>
+
+  private init(
+    server: CannedServer, app: FirebaseApp, auth: Auth, overrides: Guarded<[String: CannedServer.Answer]>
+  ) {
+    self.server = server
+    self.app = app
+    self.auth = auth
+    self.overrides = overrides
+  }
+
+  /// Starts the server and an app. With a clock, the app's `Auth` is not the shared one.
+  static func start(clock: ManualClock? = nil) async throws -> ScriptedServer {
+    let overrides = Guarded<[String: CannedServer.Answer]>([:])
+    let tokens = Guarded(0)
+    let server = try await CannedServer.start { request in
+      if let answer = overrides.withLock({ $0[request.operation] }) { return await answer(request) }
+      let number = tokens.withLock { tokens in
+        tokens += 1
+        return tokens
+      }
+      return (try? defaultAnswer(request, number, clock?.now ?? Date())) ?? .error("INTERNAL", status: 500)
+    }
+    let app = try makeApp()
+    let auth =
+      if let clock {
+        Auth(app: app, apiKey: "key", store: userStore(for: app), clock: clock.clock)
+      } else {
+        Auth.auth(app: app)
+      }
+    auth.useEmulator(withHost: "127.0.0.1", port: server.port)
+    return ScriptedServer(server: server, app: app, auth: auth, overrides: overrides)
+  }
+
+  private static func defaultAnswer(
+    _ request: ReceivedRequest, _ number: Int, _ now: Date
+  ) throws -> CannedAnswer {
+    let token = try makeToken("u1", issued: now, claims: ["number": number])
+    switch request.operation {
+    case "accounts:lookup":
+      return .ok(#"{"users":[{"localId":"u1","createdAt":"1700000000000","lastLoginAt":"1700000001000"}]}"#)
+    case "token":
+      return .ok(#"{"id_token":"\#(token)","refresh_token":"r1","expires_in":"3600","user_id":"u1"}"#)
+    default:
+      return .ok(#"{"localId":"u1","idToken":"\#(token)","refreshToken":"r1","expiresIn":"3600"}"#)
+    }
+  }
+
+  /// Answers an operation in another way from now on.
+  func answer(_ operation: String, _ answer: @escaping CannedServer.Answer) {
+    overrides.withLock { $0[operation] = answer }
+  }
+
+  /// Answers an operation with a fixed answer from now on.
+  func answer(_ operation: String, _ answer: CannedAnswer) {
+    self.answer(operation) { _ in answer }
+  }
+
+  /// Answers an operation as at first.
+  func restore(_ operation: String) {
+    overrides.withLock { $0[operation] = nil }
+  }
+
+  func count(_ operation: String) -> Int {
+    server.operations.filter { $0 == operation }.count
+  }
+
+  func stop() async {
+    _ = await app.delete()
+    await server.stop()
+  }
+}

@@ -1,0 +1,273 @@
+// Runs random programs on several clients with persistence: writes, updates, increments, transactions, queries, offline
+// spells, kills with a restart from disk, and restarts of the server. In the end all clients and their files must equal
+// the server, no write may be lost or applied twice, and the events of each observer must rebuild the value.
+//
+// HEARTH_CONVERGENCE sets the number of programs and HEARTH_CONVERGENCE_SEED the first seed: `make convergence`.
+
+import FirebaseCore
+import Foundation
+import HearthServer
+import Locking
+import RealtimeModel
+import Testing
+
+@testable import FirebaseDatabase
+
+/// Rebuilds a location's children from events.
+private final class Mirror: Sendable {
+  private let children = Guarded<[String: String]>([:])
+  private let values = Recorder<String>()
+
+  init(_ query: DatabaseQuery) {
+    let children = children
+    for type in [DataEventType.childAdded, .childChanged] {
+      query.observe(
+        type,
+        with: { snapshot in
+          children.withLock { $0[snapshot.key] = canonicalJSON(snapshot.value) }
+        })
+    }
+    query.observe(
+      .childRemoved,
+      with: { snapshot in
+        children.withLock { _ = $0.removeValue(forKey: snapshot.key) }
+      })
+    let values = values
+    query.observe(.value, with: { values.record(canonicalJSON($0.value)) })
+  }
+
+  /// Waits for a value, and returns the children that the events gave.
+  func children(when value: String) async throws -> [String: String] {
+    _ = try await values.first(within: 60, "the value \(value)") { $0 == value }
+    return children.withLock { $0 }
+  }
+}
+
+/// A client with its file, its mirrors, and the values that the server must have in the end.
+private struct Participant {
+  let name: String
+  var folder: DataFolder
+  var client: Client
+  var mirrors: [Mirror] = []
+  var isOnline = true
+  /// The expected values of the locations that only this client writes.
+  var expected: [String: Int] = [:]
+  /// The sum of the increments of this client.
+  var sum = 0
+  /// Whether an increment has no response yet.
+  var hasPendingIncrement = false
+  var nextValue = 0
+}
+
+/// One program.
+private struct Program {
+  let seed: UInt64
+  var random: SplitMix
+  let namespace: String
+  let data: DataFolder
+  var server: TestServer
+  var participants: [Participant] = []
+  let committed = Guarded(0)
+  let uncertain = Guarded(0)
+
+  static func run(_ seed: UInt64) async throws {
+    let data = try DataFolder()
+    defer { data.remove() }
+    let server = try await TestServer.start(directory: data.url.appendingPathComponent("server").path)
+    var program = Program(
+      seed: seed, random: SplitMix(seed: seed), namespace: "conv-\(seed)", data: data, server: server)
+    for number in 0..<3 {
+      let (name, folder) = ("c\(number)-\(seed)", try DataFolder())
+      program.participants.append(
+        Participant(name: name, folder: folder, client: try program.makeClient(name, folder)))
+      program.observe(number)
+    }
+    for _ in 0..<Int.random(in: 20...60, using: &program.random) { try await program.step() }
+    try await program.finish()
+    for participant in program.participants {
+      await participant.client.close()
+      participant.folder.remove()
+    }
+    await program.server.server.stop()
+  }
+
+  private func makeClient(_ name: String, _ folder: DataFolder) throws -> Client {
+    try Client.persistent(in: folder, name: name, port: server.port, namespace: namespace)
+  }
+
+  private mutating func observe(_ number: Int) {
+    let root = participants[number].client.ref.child("data")
+    participants[number].mirrors = [
+      Mirror(root), Mirror(root.queryLimited(toLast: 2)), Mirror(root.child("c0").queryOrderedByValue()),
+    ]
+  }
+
+  private mutating func step() async throws {
+    let number = Int.random(in: 0..<participants.count, using: &random)
+    let client = participants[number].client
+    let own = client.ref.child("data/c\(number)")
+    participants[number].nextValue += 1
+    let value = participants[number].nextValue
+    let key = "k\(Int.random(in: 0..<5, using: &random))"
+    switch Int.random(in: 0..<14, using: &random) {
+    case 0..<4:
+      own.child(key).put(value)
+      participants[number].expected[key] = value
+    case 4:
+      own.child(key).remove()
+      participants[number].expected[key] = nil
+    case 5, 6:
+      let other = "k\(5 + Int.random(in: 0..<3, using: &random))"
+      own.merge([key: value, other: NSNull()])
+      participants[number].expected[key] = value
+      participants[number].expected[other] = nil
+    case 7:
+      client.ref.child("sums/c\(number)").put(ServerValue.increment(NSNumber(value: value)))
+      participants[number].sum += value
+      participants[number].hasPendingIncrement = true
+    case 8: transact(client)
+    case 9:
+      try await awaitIncrements(number)
+      client.database.goOffline()
+      participants[number].isOnline = false
+    case 10, 11:
+      client.database.goOnline()
+      participants[number].isOnline = true
+    case 12: try await kill(number)
+    default:
+      if Int.random(in: 0..<3, using: &random) == 0 { try await restartServer() }
+    }
+  }
+
+  private func transact(_ client: Client) {
+    let (committed, uncertain) = (committed, uncertain)
+    uncertain.withLock { $0 += 1 }
+    client.ref.child("shared").runTransactionBlock({ data in
+      data.value = (data.value as? Int ?? 0) + 1
+      return .success(withValue: data)
+    }) { error, isCommitted, _ in
+      // After a lost connection, or an end of the app, the outcome is unknown.
+      if error == nil { uncertain.withLock { $0 -= 1 } }
+      if isCommitted { committed.withLock { $0 += 1 } }
+    }
+  }
+
+  /// Waits for the responses to increments before their connection ends. The protocol repeats a write whose response was
+  /// lost, and an increment would count twice. Increments that were made offline are not sent yet.
+  private mutating func awaitIncrements(_ number: Int) async throws {
+    let participant = participants[number]
+    guard participant.isOnline, participant.hasPendingIncrement else { return }
+    _ = try await within(60, "seed \(seed): the responses to increments") {
+      try await participant.client.ref.child("marker").setValue(1)
+    }
+    participants[number].hasPendingIncrement = false
+  }
+
+  /// Ends a client at once, and starts it again from the file that it had at that moment.
+  private mutating func kill(_ number: Int) async throws {
+    try await awaitIncrements(number)
+    let old = participants[number]
+    let copy = try await old.client.killedData(from: old.folder)
+    await old.client.close()
+    old.folder.remove()
+    participants[number].folder = copy
+    participants[number].client = try makeClient(old.name, copy)
+    if !old.isOnline { participants[number].client.database.goOffline() }
+    observe(number)
+  }
+
+  private mutating func restartServer() async throws {
+    for number in participants.indices { try await awaitIncrements(number) }
+    await server.server.stop()
+    server = try await TestServer.start(
+      directory: data.url.appendingPathComponent("server").path, port: server.port)
+    for participant in participants where participant.isOnline {
+      participant.client.database.goOffline()
+      participant.client.database.goOnline()
+    }
+  }
+
+  // MARK: The end
+
+  private func finish() async throws {
+    for participant in participants { participant.client.database.goOnline() }
+    for (number, participant) in participants.enumerated() {
+      _ = try await within(60, "seed \(seed): the acknowledgement of client \(number)") {
+        try await participant.client.ref.child("data/end\(number)").setValue(number)
+      }
+    }
+    let reader = try server.clients(1, in: namespace)[0]
+    let truth = try await reader.ref.child("data").getData()
+    for (number, participant) in participants.enumerated() {
+      let own = truth.childSnapshot(forPath: "c\(number)").value as? [String: Int] ?? [:]
+      #expect(own == participant.expected, "seed \(seed), client \(number)")
+      let sum = try await reader.ref.child("sums/c\(number)").getData().value as? Int ?? 0
+      #expect(sum == participant.sum, "seed \(seed), client \(number): increments")
+    }
+    let all = canonicalJSON(truth.value)
+    for (number, participant) in participants.enumerated() {
+      let children = try await participant.mirrors[0].children(when: all)
+      let expected = (truth.value as? [String: Any] ?? [:]).mapValues { canonicalJSON($0) }
+      #expect(children == expected, "seed \(seed), client \(number): events")
+      let last = canonicalJSON(try await reader.ref.child("data").queryLimited(toLast: 2).getData().value)
+      let window = try await participant.mirrors[1].children(when: last)
+      #expect(window.count == 2, "seed \(seed), client \(number): window")
+      _ = try await participant.mirrors[2].children(
+        when: canonicalJSON(truth.childSnapshot(forPath: "c0").value))
+    }
+    let count = try await reader.ref.child("shared").getData().value as? Int ?? 0
+    let known = committed.withLock { $0 }
+    #expect((known...(known + uncertain.withLock { $0 })).contains(count), "seed \(seed): transactions")
+    await reader.close()
+    for participant in participants { try await checkFile(of: participant, all) }
+  }
+
+  /// Starts a client again without a connection: it must show the server's value and have no pending writes.
+  private func checkFile(of participant: Participant, _ all: String) async throws {
+    let copy = try await participant.client.copyData(from: participant.folder)
+    defer { copy.remove() }
+    await participant.client.close()
+    let again = try makeClient(participant.name, copy)
+    again.database.goOffline()
+    let value = try await again.ref.child("data").recordValues().next()
+    #expect(value == all, "seed \(seed), \(participant.name): file")
+    #expect(await again.pendingWriteCount() == 0, "seed \(seed), \(participant.name)")
+    await again.close()
+  }
+}
+
+extension Client {
+  /// Ends the connection and copies the data directory in one step of the core, as a kill at this moment would.
+  fileprivate func killedData(from folder: DataFolder) async throws -> DataFolder {
+    let copy = try DataFolder()
+    let repository = ref.repository
+    await withCheckedContinuation { continuation in
+      Repository.queue.async {
+        repository.connection.interrupt(.user, at: Repository.uptime)
+        repository.flush()
+        try? FileManager.default.removeItem(at: copy.url)
+        try? FileManager.default.copyItem(at: folder.url, to: copy.url)
+        continuation.resume()
+      }
+    }
+    return copy
+  }
+}
+
+@Suite("Convergence", .serialized, .timeLimit(.minutes(60)))
+struct ConvergenceTests {
+  private static func number(_ name: String) -> Int? {
+    ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
+  }
+
+  private static let seeds: Range<UInt64> = {
+    let first = UInt64(number("HEARTH_CONVERGENCE_SEED") ?? 1)
+    return first..<(first + UInt64(number("HEARTH_CONVERGENCE") ?? 12))
+  }()
+
+  @Test(
+    "clients with offline spells, kills and restarts converge with the server, and lose and repeat no write")
+  func programs() async throws {
+    for seed in ConvergenceTests.seeds { try await Program.run(seed) }
+  }
+}

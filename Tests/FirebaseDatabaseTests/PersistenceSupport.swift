@@ -1,0 +1,70 @@
+// Helpers of the tests of the cache on disk: data directories, clients with persistence, and simulated kills.
+
+import FirebaseCore
+import Foundation
+import Testing
+
+@testable import FirebaseDatabase
+
+/// A data directory of one test.
+struct DataFolder {
+  let url: URL
+
+  init() throws {
+    url = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-cache-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+  }
+
+  func remove() {
+    try? FileManager.default.removeItem(at: url)
+  }
+
+  /// A file for a storage that no client uses.
+  var file: URL { url.appendingPathComponent("cache.sqlite") }
+}
+
+extension Client {
+  /// Creates a client with persistence. Clients with equal arguments use the same file.
+  static func persistent(
+    in folder: DataFolder, name: String = "persistent", port: Int = 9, namespace: String
+  ) throws -> Client {
+    // A deleted app frees its name.
+    let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
+    FirebaseApp.configure(name: name, options: options)
+    let app = try #require(FirebaseApp.app(name: name))
+    let client = Client(app: app, url: "http://127.0.0.1:\(port)?ns=\(namespace)")
+    client.database.isPersistenceEnabled = true
+    client.database.dataDirectory = folder.url
+    return client
+  }
+
+  /// Waits until the core has done everything that was requested before.
+  func settle() async {
+    await withCheckedContinuation { continuation in
+      ref.repository.enqueue { _ in continuation.resume() }
+    }
+    await withCheckedContinuation { continuation in
+      ref.repository.enqueue { _ in continuation.resume() }
+    }
+  }
+
+  /// Copies the data directory between two steps of the core, as a kill at this moment would leave it.
+  func copyData(from folder: DataFolder) async throws -> DataFolder {
+    let copy = try DataFolder()
+    await settle()
+    await withCheckedContinuation { continuation in
+      Repository.queue.async {
+        try? FileManager.default.removeItem(at: copy.url)
+        try? FileManager.default.copyItem(at: folder.url, to: copy.url)
+        continuation.resume()
+      }
+    }
+    return copy
+  }
+}
+
+/// The files below a folder with a suffix.
+func files(in folder: DataFolder, suffix: String) throws -> [URL] {
+  let all = try FileManager.default.subpathsOfDirectory(atPath: folder.url.path)
+  return all.filter { $0.hasSuffix(suffix) }.map { folder.url.appendingPathComponent($0) }
+}

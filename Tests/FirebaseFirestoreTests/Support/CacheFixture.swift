@@ -1,0 +1,38 @@
+// Caches for tests: in memory, or in a folder that is removed at the end.
+
+import FirestoreModel
+import Foundation
+import Testing
+
+@testable import FirebaseFirestore
+
+/// The kinds of cache that tests run on.
+enum CacheKind: String, CaseIterable, CustomTestStringConvertible {
+  case memory, disk
+  var testDescription: String { rawValue }
+}
+
+/// Opens caches of one kind in a new folder.
+final class CacheFixture {
+  let kind: CacheKind
+  let folder: URL
+
+  init(_ kind: CacheKind) {
+    self.kind = kind
+    folder = FileManager.default.temporaryDirectory.appendingPathComponent("cache-\(UUID().uuidString)")
+  }
+
+  deinit { try? FileManager.default.removeItem(at: folder) }
+
+  var file: URL { folder.appendingPathComponent("cache.sqlite") }
+
+  /// Opens the cache; a cache on disk has the contents of the one that was closed before.
+  func open(
+    isEager: Bool = false, database: DatabaseName = DatabaseName(project: "test")
+  ) throws -> any Persistence {
+    switch kind {
+    case .memory: MemoryPersistence(isEager: isEager)
+    case .disk: try DiskPersistence(try CacheFolder(folder), database: database)
+    }
+  }
+}

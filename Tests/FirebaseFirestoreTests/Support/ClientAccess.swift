@@ -1,0 +1,45 @@
+// Reads of a client's state that pass by its callback queue.
+
+import FirestoreModel
+import Foundation
+
+@testable import FirebaseFirestore
+
+extension Firestore {
+  /// The folder of the cache on disk.
+  var cachePlace: URL { cacheFolder }
+
+  /// Waits until the client has handled all calls, and returns the number of cached documents of a collection.
+  func cacheCount(of collection: String) async throws -> Int {
+    let query = clientQuery(of: collection)
+    return try await withCheckedThrowingContinuation { continuation in
+      client.event { client in
+        continuation.resume(with: client.engine.cached(query).map(\.documents.count))
+      }
+    }
+  }
+
+  /// The state of the sync engine as text.
+  func stateForMessages() async -> String {
+    await withCheckedContinuation { continuation in
+      client.event { client in
+        let engine = client.engine
+        let views = engine.views.values.map {
+          "view: current \($0.isCurrent), synced \($0.synced.map(\.id).sorted())"
+        }
+        let targets = engine.listenTargets.values.map {
+          "target \($0.id) \($0.purpose) at \($0.snapshotVersion.microseconds)"
+        }
+        let text =
+          "\(views), \(targets), limbo \(engine.limboTargets.keys.map(\.id)), queued \(engine.pipeline.map(\.id)),"
+          + " streams \(engine.watch.isOpen) \(engine.writing.isOpen), offline \(engine.offlineCauses)"
+        continuation.resume(returning: text)
+      }
+    }
+  }
+
+  private func clientQuery(of id: String) -> ClientQuery {
+    ClientQuery(
+      ModelQuery(parent: .init(rootOf: databaseName), .init(from: [.init(id)])))
+  }
+}

@@ -1,0 +1,83 @@
+// A small HTTP server on loopback that answers as a test configures, and keeps the last request of each path.
+
+import JSON
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+
+final class HTTPReceiver: Sendable {
+  struct Answer: Sendable {
+    var status: Int
+    var body: [UInt8]
+  }
+
+  private struct State {
+    var answers: [String: Answer] = [:]
+    var requests: [String: [UInt8]] = [:]
+  }
+
+  private let state: NIOLockedValueBox<State>
+  private let channel: any Channel
+
+  private init(_ channel: any Channel, _ state: NIOLockedValueBox<State>) {
+    self.channel = channel
+    self.state = state
+  }
+
+  static func start() async throws -> HTTPReceiver {
+    let state = NIOLockedValueBox(State())
+    let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.configureHTTPServerPipeline()
+          try channel.pipeline.syncOperations.addHandler(Handler(state))
+        }
+      }
+      .bind(host: "127.0.0.1", port: 0).get()
+    return HTTPReceiver(channel, state)
+  }
+
+  var base: String { "http://127.0.0.1:\(channel.localAddress?.port ?? 0)" }
+
+  func answer(_ name: String, _ answer: Answer) { state.withLockedValue { $0.answers[name] = answer } }
+
+  func forgetRequests() { state.withLockedValue { $0.requests = [:] } }
+
+  /// The body of the last request of a path; nil if there was none.
+  func lastRequest(_ name: String) -> [UInt8]? { state.withLockedValue { $0.requests[name] } }
+
+  func stop() async { try? await channel.close().get() }
+
+  private final class Handler: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private let state: NIOLockedValueBox<State>
+    private var name = ""
+    private var body: [UInt8] = []
+
+    init(_ state: NIOLockedValueBox<State>) { self.state = state }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      switch unwrapInboundIn(data) {
+      case .head(let head):
+        name = String(head.uri.dropFirst())
+        body = []
+      case .body(let bytes): body.append(contentsOf: bytes.readableBytesView)
+      case .end:
+        let (name, body) = (name, body)
+        let answer = state.withLockedValue { state in
+          state.requests[name] = body
+          return state.answers[name] ?? Answer(status: 404, body: [])
+        }
+        let head = HTTPResponseHead(
+          version: .http1_1, status: .init(statusCode: answer.status),
+          headers: ["content-length": String(answer.body.count), "content-type": "application/json"])
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: answer.body)))), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+      }
+    }
+  }
+}

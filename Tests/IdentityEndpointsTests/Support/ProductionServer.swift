@@ -1,0 +1,98 @@
+// A complete production server in this process with a data directory, for one test.
+
+import CryptoExtras
+import Foundation
+import HearthServer
+import Identity
+import JSON
+import Logging
+import Testing
+
+struct ProductionServer: Sendable {
+  static let project = "demo-prod"
+
+  let server: HearthServer
+  let directory: String
+
+  var auth: AuthClient { AuthClient(port: server.authPort ?? 0) }
+  var firestore: AuthClient { AuthClient(port: server.firestorePort ?? 0) }
+  var database: AuthClient { AuthClient(port: server.databasePort ?? 0) }
+  var credentials: Credentials { Credentials(directory: directory) }
+  var tokenURI: String { "http://127.0.0.1:\(server.authPort ?? 0)/token" }
+
+  static func start(_ directory: String) async throws -> ProductionServer {
+    var configuration = HearthConfiguration(storage: .directory(directory))
+    configuration.project = project
+    configuration.firestore.port = 0
+    configuration.database = .init(port: 0)
+    configuration.auth = .init(port: 0)
+    configuration.logLevel = .error
+    let server = HearthServer(configuration)
+    try await server.start()
+    return ProductionServer(server: server, directory: directory)
+  }
+
+  /// Runs a test against a new server, and removes its directory.
+  static func with(_ body: (ProductionServer) async throws -> Void) async throws {
+    let directory = AuthTestServer.temporaryDirectory()
+    let server = try await start(directory)
+    let result: Result<Void, any Error>
+    do { result = .success(try await body(server)) } catch { result = .failure(error) }
+    await server.server.stop()
+    try? FileManager.default.removeItem(atPath: directory)
+    try result.get()
+  }
+
+  /// Creates a service account while the server runs.
+  func account(_ name: String, _ role: Credentials.Role = .administrator) async throws -> ServiceAccountFile {
+    let bytes = try await credentials.create(
+      name: name, project: Self.project, role: role, tokenURI: tokenURI)
+    return try ServiceAccountFile(bytes)
+  }
+
+  /// Exchanges a service account's assertion for an access token.
+  func accessToken(_ account: ServiceAccountFile) async throws -> String {
+    let assertion = try account.sign([
+      "aud": .string(tokenURI), "scope": .string("https://www.googleapis.com/auth/cloud-platform"),
+    ])
+    let body = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=" + assertion
+    let reply = try await auth.send(
+      "POST", "/token", headers: [("content-type", "application/x-www-form-urlencoded")],
+      body: Array(body.utf8))
+    #expect(reply.status == 200, "\(String(decoding: reply.body, as: UTF8.self))")
+    #expect(reply["token_type"]?.string == "Bearer" && reply["expires_in"]?.int == 3600)
+    return try #require(reply["access_token"]?.string)
+  }
+}
+
+/// A service-account file that signs tokens, as Google's libraries do.
+struct ServiceAccountFile: Sendable {
+  let email: String
+  let keyID: String
+  private let pem: String
+
+  init(_ bytes: [UInt8]) throws {
+    let json = try JSONValue(json: bytes)
+    #expect(json["type"]?.string == "service_account")
+    email = try #require(json["client_email"]?.string)
+    keyID = try #require(json["private_key_id"]?.string)
+    pem = try #require(json["private_key"]?.string)
+  }
+
+  func sign(_ claims: JSONObject) throws -> String {
+    let now = Int64(Date().timeIntervalSince1970)
+    var all: JSONObject = [
+      "iss": .string(email), "sub": .string(email), "iat": .int(now), "exp": .int(now + 3600),
+    ]
+    for member in claims.members { all[member.key] = member.value }
+    let key = try _RSA.Signing.PrivateKey(pemRepresentation: pem)
+    let text = JSONWebToken.encode(
+      ["alg": .string("RS256"), "kid": .string(keyID), "typ": .string("JWT")], all)
+    let signature = try key.signature(for: Array(text.utf8), padding: .insecurePKCS1v1_5)
+    return text + "." + Base64.encode(Array(signature.rawRepresentation), .urlSafe, padded: false)
+  }
+}
+
+func bearer(_ token: String) -> [(String, String)] {
+  [("authorization", "Bearer " + token), ("content-type", "application/json")]
+}

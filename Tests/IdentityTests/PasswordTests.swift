@@ -1,0 +1,87 @@
+// Tests of password schemes against published vectors, of their bounds, and of the hasher.
+
+import Identity
+import JSON
+import Testing
+
+@Suite("Passwords")
+struct PasswordTests {
+  private static func bytes(_ text: String) -> [UInt8] {
+    Base64.decode(text.utf8, .either, paddedBy: [UInt8(ascii: "=")]) ?? []
+  }
+
+  private let hasher = PasswordHasher(.standard)
+
+  @Test("Firebase's scrypt equals the vector of its published implementation")
+  func firebaseScrypt() async throws {
+    let key = "jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA=="
+    let stored = StoredPassword(
+      hash:
+        "lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==",
+      salt: "42xEC+ixf3L2lw==",
+      scheme: .firebaseScrypt(
+        signerKey: Self.bytes(key), separator: Self.bytes("Bw=="), rounds: 8, memoryCost: 14))
+    #expect(try await hasher.verify("user1password", stored))
+    #expect(try await !hasher.verify("user1passworD", stored))
+  }
+
+  @Test("Argon2 equals the vector of its reference implementation")
+  func argon2() async throws {
+    // The vector of phc-winner-argon2 for Argon2i with two iterations and 256 KiB.
+    let stored = StoredPassword(
+      hash: "iekCn0Y3spW+sCcFanM2xBT63UP2sghkUoHLIUpWRS8=", salt: "c29tZXNhbHQ=",
+      scheme: .argon2(
+        .i, memoryKiB: 256, iterations: 2, parallelism: 1, length: 32, version: 0x13, associatedData: []))
+    #expect(try await hasher.verify("password", stored))
+    #expect(try await !hasher.verify("passwort", stored))
+  }
+
+  @Test("A new password is stored with a random salt, and only the same password matches it")
+  func newPasswords() async throws {
+    let (first, second) = (try await hasher.hash("opensesame"), try await hasher.hash("opensesame"))
+    #expect(first.hash != second.hash && first.salt != second.salt)
+    #expect(first.scheme == .standard)
+    #expect(try await hasher.verify("opensesame", first))
+    #expect(try await !hasher.verify("opensesamE", first))
+    #expect(try await !hasher.verify("", first))
+  }
+
+  @Test("A production server never accepts the emulator's stored text, which contains the password")
+  func emulatorScheme() async throws {
+    #expect(try await !hasher.verify("secret", .emulator("secret")))
+    #expect(try await PasswordHasher(.emulator).verify("secret", .emulator("secret")))
+  }
+
+  @Test(
+    "Parameters that would take minutes or gigabytes are rejected",
+    arguments: [
+      PasswordScheme.firebaseScrypt(signerKey: [1], separator: [], rounds: 9, memoryCost: 14),
+      .firebaseScrypt(signerKey: [1], separator: [], rounds: 8, memoryCost: 15),
+      .firebaseScrypt(signerKey: [], separator: [], rounds: 8, memoryCost: 14),
+      .scrypt(cost: 1 << 30, blockSize: 8, parallelism: 1, length: 32),
+      .scrypt(cost: 1 << 14, blockSize: 1024, parallelism: 1024, length: 32),
+      .scrypt(cost: 3, blockSize: 8, parallelism: 1, length: 32),
+      .scrypt(cost: 2, blockSize: 8, parallelism: 1, length: 1 << 30),
+      .pbkdf2(.sha256, rounds: 120_001), .pbkdf2(.sha1, rounds: -1),
+      .digest(.sha512, rounds: 8193, saltFirst: true), .digest(.sha256, rounds: 0, saltFirst: true),
+      .argon2(
+        .id, memoryKiB: 1 << 20, iterations: 1, parallelism: 1, length: 32, version: 0x13, associatedData: []),
+      .argon2(
+        .id, memoryKiB: 64, iterations: 1000, parallelism: 1, length: 32, version: 0x13, associatedData: []),
+      .argon2(
+        .id, memoryKiB: 64, iterations: 1, parallelism: 1, length: 32, version: 7, associatedData: []),
+    ])
+  func bounds(_ scheme: PasswordScheme) {
+    #expect(throws: IdentityError.self) { try scheme.validate() }
+  }
+
+  @Test("A bcrypt hash with a cost of more than 14, or of another form, matches nothing")
+  func bcryptBounds() async throws {
+    for text in [
+      "$2a$31$52VAkARlB/3VPvTABUs9UeqL3Ks/Q.vKBMEt6RF9/N/tebcYThVsK", "$2a$10$short", "$1$salt$hash", "",
+    ] {
+      let stored = StoredPassword(hash: Base64.encode(Array(text.utf8)), salt: nil, scheme: .bcrypt)
+      #expect(try await !hasher.verify("password", stored))
+    }
+  }
+}
