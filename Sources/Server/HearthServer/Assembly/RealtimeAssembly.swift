@@ -39,13 +39,6 @@ struct RealtimeAssembly: Sendable {
     return String(namespace.dropLast(suffix.count))
   }
 
-  /// Finds the databases whose rules may deny something, before the first request.
-  func findRules() async throws(HearthError) {
-    do { try await engine.findRules() } catch {
-      throw HearthError("The rules of the databases cannot be read: \(error)")
-    }
-  }
-
   /// Shuts the engine down. The caller has drained the port before.
   func shutDown() async { await engine.shutdown() }
 }
