@@ -253,7 +253,9 @@ public final class HearthServer: Sendable {
       if rules.isEmpty, configuration.emulator {
         log.notice("databases of Cloud Firestore without security rules allow every request")
       }
-      try await realtime.findRules()
+      do { try await realtime.engine.findRules() } catch {
+        throw HearthError("The rules of the databases cannot be read: \(error)")
+      }
       try await databaseRules.publish(on: realtime.engine)
       if databaseRules.isEmpty, configuration.emulator, configuration.database != nil {
         log.notice("databases of the Realtime Database without security rules allow every request")

@@ -62,7 +62,9 @@ package struct RealtimeAuthentication: Sendable {
       }
     }
     if caller.hasExpiredClaims(at: RealtimeEndpoint.systemTime() / 1000) { throw .expiredToken }
-    guard caller.isAdministrator, let override else { return caller }
+    guard caller.role != nil, let override else { return caller }
+    // Acting as a user could exceed the rights of a reader.
+    guard caller.isAdministrator else { throw .permissionDenied }
     switch override {
     case .nobody: return Principal(.nobody, project: caller.project, expiry: caller.expiry)
     case .user(let claims):

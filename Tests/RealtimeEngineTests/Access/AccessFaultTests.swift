@@ -35,6 +35,26 @@ struct AccessFaultTests {
     }
   }
 
+  @Test("Credentials of another project read nothing, neither values nor exports")
+  func foreignProject() async throws {
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: LockedPolicy()).database("x")
+    _ = try await database.set("a", to: 1, as: .administrator)
+    for role in ServiceRole.allCases {
+      let foreign = Principal(.service(role), project: "other")
+      await #expect(throws: RealtimeError.permissionDenied) { try await database.get("a", as: foreign) }
+      await #expect(throws: RealtimeError.permissionDenied) {
+        try await database.getIfSmall("a", as: foreign)
+      }
+      for isExport in [true, false] {
+        await #expect(throws: RealtimeError.permissionDenied) {
+          try await database.export("a", isExport: isExport, as: foreign)
+        }
+      }
+      let own = Principal(.service(role), project: "x")
+      #expect(try await database.getIfSmall("a", as: own) == .leaf(.int(1)))
+    }
+  }
+
   @Test("The time of a read is the clock's, not that of the last commit")
   func time() async throws {
     let engine = RealtimeEngine(

@@ -5,6 +5,7 @@
 //
 // Invariant: a rejected or revoked token is not sent again. The connection closes and opens with a new one.
 
+import Foundation
 import RealtimeModel
 import RealtimeWire
 
@@ -38,7 +39,8 @@ extension ServerConnection {
     guard generation == self.generation, state == .fetchingTokens else { return }
     switch auth {
     case .failure(let error):
-      actions.append(.report(.note(isError: true, "The ID token could not be fetched: \(error)")))
+      actions.append(
+        .report(.note(isError: true, "The ID token could not be fetched: \(error.localizedDescription)")))
       closed(at: now)
     case .success(let token):
       tokens?.auth = token

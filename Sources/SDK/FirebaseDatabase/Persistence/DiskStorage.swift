@@ -50,10 +50,16 @@ final class DiskStorage: ClientStorage {
 
   func restore() -> [OutgoingWrite] {
     guard open() else { return [] }
-    return perform([]) { db in
+    let writes: [OutgoingWrite] = perform([]) { db in
       try TrackedQueryTable(db: db, now: now()).deactivateAll()
       return try PendingWriteTable(db: db).load()
     }
+    // The file could not be read, so its writes are unknown: filling it again would delete them.
+    if isStale {
+      file?.close()
+      file = nil
+    }
+    return writes
   }
 
   /// Opens the file, and replaces a damaged one.

@@ -41,9 +41,14 @@ extension Repository {
     guard let tokenSources else {
       return connection.tokensFetched(generation, auth: .success(nil), appCheck: nil, at: Repository.uptime)
     }
+    let user = tokenSources.auth.userID
     tokenSources.auth.token(forcingRefresh: forcingAuth) { [weak self] auth in
       tokenSources.appCheck.token(forcingRefresh: forcingAppCheck) { [weak self] appCheck in
         self?.step { repository in
+          // Another user signed in meanwhile, whose writes must not be sent with this token.
+          guard tokenSources.auth.userID == user else {
+            return repository.fetchTokens(generation, forcingAuth: false, forcingAppCheck: false)
+          }
           // Without an App Check token the server decides whether it serves the client.
           let appCheck = (try? appCheck.get()) ?? nil
           repository.connection.tokensFetched(

@@ -299,7 +299,8 @@ final class Repository: @unchecked Sendable {
       repository.connection.interrupt(.shutdown, at: Repository.uptime)
       repository.tokenObservations = []
       repository.observers = [:]
-      // Before the writes are cancelled, so that they remain stored for the next run.
+      // Acknowledged writes leave the storage first. Then it closes before the writes are cancelled, so that they remain stored for the next run.
+      repository.deliverDelayedAnswers()
       repository.storage.close()
       _ = repository.takeBackWrites()
       repository.hasEnded = true

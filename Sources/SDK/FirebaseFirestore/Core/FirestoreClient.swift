@@ -65,7 +65,6 @@ final class FirestoreClient: @unchecked Sendable {
 
   /// Uses the queue of the signed-in user from now on.
   private func follow(_ credentials: CallCredentials) {
-    if let user = credentials.user { engine.become(user: user) }
     userObservation = credentials.observeUser { [weak self] user in
       self?.event { client in
         guard !client.isTerminated, credentials.user != user else { return }
@@ -73,6 +72,9 @@ final class FirestoreClient: @unchecked Sendable {
         client.engine.become(user: user)
       }
     }
+    // Read after the observation began: a sign-in in between is not missed, and writes of this moment belong to that user.
+    credentials.user = credentials.signedInUser
+    if let user = credentials.user { engine.become(user: user) }
   }
 
   // MARK: Events

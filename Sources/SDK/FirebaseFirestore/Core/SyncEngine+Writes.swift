@@ -10,6 +10,12 @@ extension SyncEngine {
 
   /// Queues writes; the completion is called when the server has taken or refused them.
   mutating func write(_ writes: [Write], at time: ModelTimestamp, completion: CompletionID?) {
+    let isSwitching = outstanding.contains { if case .become = $0 { true } else { false } }
+    if isSwitching {
+      // The queue is still that of the previous user.
+      if let completion { act(.completed(completion, .unavailable("The cache is switching users."))) }
+      return
+    }
     let queued: (batch: BatchID, changes: DocumentChanges)
     do throws(PersistenceFailure) {
       queued = try store.write(writes, at: time)

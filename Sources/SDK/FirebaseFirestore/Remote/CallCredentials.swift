@@ -4,6 +4,7 @@
 // until the client has switched to the new user's queue.
 
 import FirebaseCore
+import Foundation
 import FirestoreModel
 import Locking
 
@@ -31,6 +32,9 @@ final class CallCredentials: Sendable {
     set { state.withLock { $0.user = newValue } }
   }
 
+  /// The user who is signed in now.
+  var signedInUser: UserID { auth.userID }
+
   /// Observes sign-ins and sign-outs; the current user comes first.
   func observeUser(_ observer: @escaping @Sendable (UserID) -> Void) -> TokenObservation {
     auth.observe { observer($0.userID) }
@@ -51,7 +55,8 @@ final class CallCredentials: Sendable {
       switch result {
       case .success(let found): token = found
       case .failure(let error):
-        completion(.failure(FirestoreError(.unknown, "The user's token cannot be had: \(error)")))
+        completion(
+          .failure(FirestoreError(.unknown, "The user's token cannot be had: \(error.localizedDescription)")))
         return
       }
       guard auth.userID == user else {

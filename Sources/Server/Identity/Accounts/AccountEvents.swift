@@ -64,7 +64,8 @@ package final class AccountEvents: Sendable {
 
   func publish(_ events: [AccountEvent]) {
     guard !events.isEmpty else { return }
-    let observers = state.withLock { Array($0.observers.values) }
+    // In the order of registration: the list of revocations is complete before open streams are compared with it.
+    let observers = state.withLock { state in state.observers.sorted { $0.key < $1.key }.map(\.value) }
     for observer in observers { for event in events { observer(event) } }
   }
 }

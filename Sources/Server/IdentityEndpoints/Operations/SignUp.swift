@@ -32,6 +32,7 @@ extension IdentityCall {
       var account: Account
       let existing = self.body.has("idToken") ? try self.account(reader) : nil
       if let existing {
+        try self.checkMayAddPassword(to: existing.account, newEmail, existing.token)
         account = existing.account
       } else {
         let id = self.body.text("localId") ?? newID
@@ -59,6 +60,16 @@ extension IdentityCall {
       factor.requiresSecondFactor = false
       return .signIn(factor)
     }
+  }
+
+  /// Checks that a client may set the address and password of an existing account, like ``update()``: an old or stolen token
+  /// must not take the account over.
+  private func checkMayAddPassword(
+    to account: Account, _ email: String?, _ token: IDToken
+  ) throws(IdentityError) {
+    guard !isPrivileged, !isEmulator else { return }
+    try requireRecentSignIn(token)
+    if let current = account.email, current != email { throw .rejected("OPERATION_NOT_ALLOWED") }
   }
 
   /// The provider of the session that the operation begins; nil for an administrator's request, which begins none.

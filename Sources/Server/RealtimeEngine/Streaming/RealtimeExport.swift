@@ -98,6 +98,7 @@ extension RealtimeDatabase {
   ///
   /// - Throws: the errors of ``get(_:query:as:)``.
   package func getIfSmall(_ path: Path, as caller: Principal) async throws(RealtimeError) -> Node? {
+    let caller = caller.acting(in: project)
     var limits = limits
     limits.responseBytes = min(limits.responseBytes, RealtimeExport.chunkBytes)
     do {
@@ -120,6 +121,7 @@ extension RealtimeDatabase {
   package func export(
     _ path: Path, isExport: Bool, pretty: Bool = false, isLimited: Bool = true, as caller: Principal
   ) async throws(RealtimeError) -> RealtimeExport {
+    let caller = caller.acting(in: project)
     let writer: any TreeWriter =
       isExport ? ExportWriter(path, pretty: pretty) : PlainWriter(path, pretty: pretty)
     do {

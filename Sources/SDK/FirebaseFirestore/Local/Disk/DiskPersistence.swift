@@ -119,7 +119,8 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
       [.SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_FORMAT].contains(error.resultCode)
         // A statement that does not fit the tables: the file is not what its version says.
         || error.resultCode == .SQLITE_ERROR
-    case is DamagedRow, is DiskSchema.UnknownVersion, is FirestoreError, is BinaryDecodingError,
+    case is DamagedRow, is RowDecodingError, is DiskSchema.UnknownVersion, is FirestoreError,
+      is BinaryDecodingError,
       is DecodingError:
       true
     default: false
