@@ -101,9 +101,12 @@ struct ServeCommandTests {
   }
 
   @Test(
-    "A firebase.json that names rules prevents the start, in the working directory or named by option",
-    arguments: [("firestore", "firestore.rules"), ("database", "database.rules.json")])
-  func rulesFile(section: String, name: String) async throws {
+    "A firebase.json with rules that cannot be loaded prevents the start, in the working directory or named by option",
+    arguments: [
+      ("firestore", "firestore.rules", "firestore.rules, which firebase.json names, does not exist"),
+      ("database", "database.rules.json", "database.rules.json, which firebase.json names, does not exist"),
+    ])
+  func rulesFile(section: String, name: String, says: String) async throws {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(at: directory) }
     let file = directory.appendingPathComponent("firebase.json")
@@ -114,9 +117,7 @@ struct ServeCommandTests {
       try await refusal(["--ephemeral", "--config", file.path] + Self.free),
       try await refusal(["--ephemeral"] + Self.free, environment: ["HEARTH_CONFIG": file.path]),
     ] {
-      #expect(
-        said.contains("names the rules file '\(name)'") && said.contains("does not enforce rules"), "\(said)")
-      #expect(said.contains("--config"), "\(said)")
+      #expect(said.contains(name) && said.contains(says), "\(said)")
     }
   }
 

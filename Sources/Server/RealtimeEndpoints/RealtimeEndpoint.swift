@@ -87,15 +87,13 @@ package final class RealtimeEndpoint: Sendable {
   }
 
   /// Returns the namespace of a request, which is the name of its database. It is the `ns` parameter, else
-  /// the first label of a host name with three or more labels, else the default. An address names no database.
+  /// the first label of a host with three or more labels, else the default.
   func namespace(parameter: String?, host: String?) -> String {
     if let parameter, !parameter.isEmpty { return parameter }
     if let host {
       let name = host.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)[0]
       let labels = name.split(separator: ".")
-      // The last label of a name is never a number (RFC 3696, section 2), so `127.0.0.1` is an address.
-      let isAddress = labels.last?.utf8.allSatisfy { (0x30...0x39).contains($0) } ?? false
-      if labels.count >= 3, !isAddress, let first = labels.first { return first.lowercased() }
+      if labels.count >= 3, let first = labels.first { return first.lowercased() }
     }
     return defaultNamespace
   }
