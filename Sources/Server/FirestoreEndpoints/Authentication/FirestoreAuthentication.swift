@@ -43,8 +43,8 @@ package struct FirestoreAuthentication: Sendable {
   package func caller(authorization: String?) throws(FirestoreError) -> Principal {
     guard let verifier else {
       throw .unauthenticated(
-        "Request is missing required authentication credential. This server was started without --emulator, and "
-          + "accounts are not implemented by it yet.")
+        "Request is missing required authentication credential. This port has no verifier of credentials and rejects "
+          + "every caller.")
     }
     guard let authorization else { return .nobody }
     let parts = authorization.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)

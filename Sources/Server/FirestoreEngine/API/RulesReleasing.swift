@@ -48,7 +48,7 @@ extension FirestoreEngine {
       if !isStored {
         let time = options.clock.wallTime()
         _ = try await rows.execute(validating: nil) { view in
-          // Of concurrent releases the last one is stored last.
+          // Reads the latest rules again, so that concurrent releases leave the last one stored.
           guard let latest = self.state.withLock({ $0.rules.rules(of: name) }) else { return }
           try view.set(FirestoreKeyLayout.rules, RulesRelease(source: latest.source, at: time).encoded)
         }

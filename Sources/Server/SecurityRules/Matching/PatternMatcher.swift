@@ -174,7 +174,7 @@ extension Pattern {
 
   /// The first match in a text: its range and those of the groups, in order; nil for a group that took no part.
   ///
-  /// Of the matches at the first offset, the one that a backtracking matcher finds first is returned.
+  /// Returns the match at the first offset that a backtracking matcher would find first.
   ///
   /// - Parameters:
   ///   - text: the units from the offset at which the search starts. Ranges count from its first unit.
