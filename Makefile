@@ -73,7 +73,7 @@ listeners: ## N random histories of listeners, with kills, resumes and resets: m
 	@swift build --build-tests $(FLAGS)
 	@FLAGS="$(FLAGS)" scripts/proofs.sh listeners $(or $(N),500) $(SEED)
 
-access: ## N random programs on two engines with different denied documents: make access N=500 SEED=1
+access: ## N random programs on two engines or servers with different denied documents: make access N=500 SEED=1
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
 	@FLAGS="$(FLAGS)" scripts/proofs.sh access $(or $(N),500) $(SEED)

@@ -194,6 +194,9 @@ let package = Package(
       name: "RandomModels", dependencies: ["FirestoreModel", "JSON", "RealtimeModel"],
       path: "Tests/Support/RandomModels", swiftSettings: strict),
     .target(
+      name: "AccessFixture", dependencies: ["Access", "FirestoreModel", "Locking"],
+      path: "Tests/Support/AccessFixture", swiftSettings: strict),
+    .target(
       name: "StoreFixture", dependencies: ["Locking", "OrderedStore"], path: "Tests/Support/StoreFixture",
       swiftSettings: strict),
     .target(
@@ -224,7 +227,7 @@ let package = Package(
     tests(
       of: "FirestoreEngine",
       [
-        "Access", "FirestoreEngine", "FirestoreModel", "FirestoreWire", "JSON", "Locking", "OrderedStore",
+        "Access", "AccessFixture", "FirestoreEngine", "FirestoreModel", "FirestoreWire", "JSON", "Locking", "OrderedStore",
         "EmbeddedStore", "RandomModels",
       ]),
     tests(
@@ -237,7 +240,7 @@ let package = Package(
       of: "SecurityRules",
       ["SecurityRules", "Access", "RandomModels", "JSON", "FirestoreModel", "RealtimeModel"]),
     tests(of: "Ports", endpointModules + ["EndpointFixture"]),
-    tests(of: "FirestoreEndpoints", endpointModules + ["EndpointFixture"]),
+    tests(of: "FirestoreEndpoints", endpointModules + ["AccessFixture", "EndpointFixture"]),
     tests(of: "RealtimeEndpoints", endpointModules + ["EndpointFixture"]),
     tests(
       of: "Identity",

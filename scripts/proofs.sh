@@ -2,7 +2,7 @@
 # Runs a proof at length; `make test` runs each one briefly. Usage: proofs.sh PROOF N [SEED].
 #   differential     N random programs of Firestore's queries against a naive evaluator
 #   listeners        N random histories of Firestore's listeners, with kills, resumes and resets
-#   access           N random programs on two engines with different denied documents; every outcome must be the same
+#   access           N random programs on two engines, and two servers, with different denied documents; every outcome must be the same
 #   serializability  N times some thousand concurrent transactions, checked for anomalies
 #   replay           N random programs on the Realtime Database against a naive tree; replayed pushes rebuild the state
 #   kills            N kills of the server while clients write; every acknowledged write must survive
@@ -24,7 +24,7 @@ case "$proof" in
     ;;
   access)
     export HEARTH_ACCESS_PROGRAMS=$count HEARTH_SEED=$seed
-    tests='NoninterferenceTests'
+    tests='NoninterferenceTests|TransportNoninterferenceTests'
     ;;
   serializability)
     export HEARTH_SERIALIZABILITY=$count HEARTH_SEED=$seed

@@ -1,6 +1,7 @@
 // Denied operations: their error does not depend on stored data, and they take no locks.
 
 import Access
+import AccessFixture
 import FirestoreModel
 import Locking
 import OrderedStore

@@ -1,6 +1,7 @@
 // Open listens whose permission ends: replaced policies, expired and revoked credentials, decisions by the time.
 
 import Access
+import AccessFixture
 import FirestoreModel
 import Locking
 import OrderedStore

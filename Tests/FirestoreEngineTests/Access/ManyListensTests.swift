@@ -2,6 +2,7 @@
 // writes do not wait for the decisions.
 
 import Access
+import AccessFixture
 import FirestoreModel
 import Locking
 import OrderedStore

@@ -4,6 +4,7 @@
 // HEARTH_ACCESS_PROGRAMS sets the number of programs, HEARTH_SEED the first seed; `make access` is the long run.
 
 import Access
+import AccessFixture
 import FirestoreModel
 import Foundation
 import Locking

@@ -1,6 +1,7 @@
 // Decisions about reads: their time, their state, and the limit and order that the client requested.
 
 import Access
+import AccessFixture
 import FirestoreModel
 import Locking
 import OrderedStore

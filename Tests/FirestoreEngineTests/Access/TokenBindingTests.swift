@@ -1,6 +1,7 @@
 // Page tokens and transaction tokens are valid only for the caller and the database that they were issued to.
 
 import Access
+import AccessFixture
 import FirestoreModel
 import JSON
 import OrderedStore

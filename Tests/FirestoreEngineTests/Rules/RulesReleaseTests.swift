@@ -1,6 +1,7 @@
 // Tests of stored rules: they survive a restart, cover databases that are opened later, and deny when they are damaged.
 
 import Access
+import AccessFixture
 import FirestoreModel
 import Locking
 import OrderedStore

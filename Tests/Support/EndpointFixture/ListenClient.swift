@@ -32,6 +32,10 @@ final class ListenClient {
   private(set) var removed: [Int32: Google_Rpc_Status] = [:]
   private(set) var filters: [Google_Firestore_V1_ExistenceFilter] = []
   private(set) var kinds: [String] = []
+  /// Whether the client keeps everything that it receives.
+  var isRecording = false
+  /// The recorded responses as JSON.
+  private(set) var recorded: [String] = []
   private var lastReadTime: Int64 = 0
 
   init(_ client: GRPCTestClient) async throws {
@@ -103,6 +107,7 @@ final class ListenClient {
 
   private func step(within deadline: TimeAmount) async throws -> Snapshot? {
     let response: Google_Firestore_V1_ListenResponse = try await call.message(within: deadline)
+    if isRecording { recorded.append(try response.jsonString()) }
     switch response.responseType {
     case .targetChange(let change): return try apply(change)
     case .documentChange(let change):

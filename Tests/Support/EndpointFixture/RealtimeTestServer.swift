@@ -160,8 +160,13 @@ final class RawClient {
 
   func close() async { try? await channel.close().get() }
 
-  /// Waits for more bytes. Returns false at the end of the connection.
+  /// Waits for more bytes. Returns false at the end of the connection, and closes it if nothing arrives within a minute: a
+  /// server that does not end a connection then fails the test.
   private func more() async -> Bool {
+    let deadline = channel.eventLoop.scheduleTask(in: .seconds(60)) { [channel] in
+      channel.close(promise: nil)
+    }
+    defer { deadline.cancel() }
     var iterator = chunks
     let chunk = await iterator.next(isolation: #isolation)
     chunks = iterator

@@ -1,4 +1,6 @@
 // The policy directory holds the policy slots of all databases of a server.
+//
+// Invariant: publications are ordered. Each slot's last policy is the one that the last publication gave it.
 
 import Locking
 
@@ -12,6 +14,8 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
   }
 
   private let state: Guarded<State>
+  /// Held for the whole of a publication.
+  private let publication = Guarded(())
 
   /// Makes a directory.
   /// - Parameter policy: the policy of databases without a dedicated one.
@@ -32,20 +36,24 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
   /// Replaces the policy of a database.
   /// - Parameter policy: the policy; nil to return to the default policy.
   package func publish(_ policy: (any AccessPolicy<Product>)?, for database: Product.Database) {
-    let slot = slot(of: database)
-    let published = state.withLock { state in
-      if policy == nil { state.ownPolicies.remove(database) } else { state.ownPolicies.insert(database) }
-      return policy ?? state.defaultPolicy
+    publication.withLock { _ in
+      let slot = slot(of: database)
+      let published = state.withLock { state in
+        if policy == nil { state.ownPolicies.remove(database) } else { state.ownPolicies.insert(database) }
+        return policy ?? state.defaultPolicy
+      }
+      slot.publish(published)
     }
-    slot.publish(published)
   }
 
   /// Replaces the policy of all databases without a dedicated one.
   package func publishDefault(_ policy: any AccessPolicy<Product>) {
-    let slots = state.withLock { state in
-      state.defaultPolicy = policy
-      return state.slots.filter { !state.ownPolicies.contains($0.key) }.map(\.value)
+    publication.withLock { _ in
+      let slots = state.withLock { state in
+        state.defaultPolicy = policy
+        return state.slots.filter { !state.ownPolicies.contains($0.key) }.map(\.value)
+      }
+      for slot in slots { slot.publish(policy) }
     }
-    for slot in slots { slot.publish(policy) }
   }
 }

@@ -1,21 +1,21 @@
 // A policy whose decisions a test makes, and which counts them.
 
-import Access
+package import Access
 import FirestoreModel
-import Locking
+package import Locking
 
 /// Decides by a closure.
-struct TestPolicy: AccessPolicy {
-  typealias Decide =
+package struct TestPolicy: AccessPolicy {
+  package typealias Decide =
     @Sendable (Principal, FirestoreOperation, any DocumentView) throws -> FirestoreDecision
 
   private let body: Decide
   /// The operations that the policy has decided.
-  let operations = Guarded<[FirestoreOperation]>([])
+  package let operations = Guarded<[FirestoreOperation]>([])
 
-  init(_ body: @escaping Decide) { self.body = body }
+  package init(_ body: @escaping Decide) { self.body = body }
 
-  func decide(
+  package func decide(
     _ principal: Principal, _ operation: FirestoreOperation, view: any DocumentView
   ) throws -> FirestoreDecision {
     operations.withLock { $0.append(operation) }
@@ -23,7 +23,7 @@ struct TestPolicy: AccessPolicy {
   }
 
   /// Denies every operation on a collection of the root and below it, and allows all others.
-  static func denying(_ collection: String) -> TestPolicy {
+  package static func denying(_ collection: String) -> TestPolicy {
     TestPolicy { _, operation, _ in
       operation.touches(collection) ? .deny(reason: "the collection \(collection)") : .allowed
     }
@@ -32,7 +32,7 @@ struct TestPolicy: AccessPolicy {
 
 extension FirestoreOperation {
   /// Whether the operation reads or writes documents of a collection of the root or below it.
-  func touches(_ collection: String) -> Bool {
+  package func touches(_ collection: String) -> Bool {
     func isIn(_ path: ResourcePath) -> Bool { path.segments.first == collection }
     func isIn(_ query: Query) -> Bool {
       if !query.parent.path.isEmpty { return isIn(query.parent.path) }
