@@ -161,11 +161,31 @@ import Testing
         .update(name, fields: [:]), mask: [],
         transforms: [FieldTransform(FieldPath(field: "n"), .increment(2))]),
       Write(.update(name, fields: ["m": 1]), mask: [FieldPath(field: "m")], precondition: .exists(true)),
-      Write(.verify(name), precondition: .exists(true)),
     ])
     #expect(try await fixture.get("c/d") == ["n": 3, "m": 1])
-    #expect(response.writeResults.map(\.updateTime) == Array(repeating: response.commitTime, count: 4))
+    #expect(response.writeResults.map(\.updateTime) == Array(repeating: response.commitTime, count: 3))
     #expect(response.writeResults[1].transformResults == [3])
+  }
+
+  @Test(
+    "a commit that verifies and writes one document, verifies it twice or creates it twice is invalid in every state",
+    arguments: [false, true])
+  func invalidSequences(isStored: Bool) async throws {
+    let name = try fixture.name("c/d")
+    if isStored { try await fixture.set("c/d", ["a": 1]) }
+    let verify = Write(.verify(name), precondition: .exists(isStored))
+    let create = Write(.update(name, fields: [:]), precondition: .exists(false))
+    let set = Write(.update(name, fields: ["a": 2]))
+    let sequences = [
+      [verify, set], [set, verify], [verify, verify], [verify, Write(.delete(name))], [create, create],
+      [set, create], [Write(.verify(name))],
+    ]
+    for writes in sequences {
+      #expect(await failure { try await fixture.commit(writes) }?.code == .invalidArgument, "\(writes)")
+    }
+    #expect(try await fixture.get("c/d") == (isStored ? ["a": 1] : nil))
+    _ = try await fixture.commit([Write(.delete(name)), create])
+    #expect(try await fixture.get("c/d") == [:])
   }
 
   @Test("a server timestamp has millisecond precision and is the same throughout a commit")

@@ -53,6 +53,7 @@ extension FirestoreEngine {
     }
     do throws(FirestoreError) {
       for write in writes { try write.validate(in: name, limits: limits.data) }
+      try writes.validateSequence()
     } catch {
       call.complete(.failure(error))
       return call

@@ -98,7 +98,9 @@ extension Write {
         try DocumentValidation.validate(fields, of: name, limits: limits)
       }
     case .delete: try refuseUpdateParts("delete")
-    case .verify: try refuseUpdateParts("verify")
+    case .verify:
+      try refuseUpdateParts("verify")
+      if precondition == nil { throw .invalidArgument("A verify of \(document) must have a precondition.") }
     case .transform(_, let own):
       try refuseUpdateParts("transform")
       if own.isEmpty { throw .invalidArgument("a transform must specify at least one field transform.") }

@@ -1,0 +1,30 @@
+// Checks the writes of one commit against each other: sequences of writes to one document that fail in every state of the
+// database. Google's emulator rejects the same sequences.
+
+extension Collection where Element == Write {
+  /// Checks that no document is verified that another write of the same commit names, and none is created that an earlier write
+  /// of the same commit creates or updates.
+  ///
+  /// - Throws: INVALID_ARGUMENT for the first such write.
+  public func validateSequence() throws(FirestoreError) {
+    guard count > 1 else { return }
+    var last: [ResourcePath: Write] = [:]
+    for write in self {
+      guard let earlier = last.updateValue(write, forKey: write.document.path) else { continue }
+      switch (earlier.operation, write.operation) {
+      case (.verify, .verify):
+        throw .invalidArgument("Cannot verify \(write.document) more than once in a commit.")
+      case (.verify, _):
+        throw .invalidArgument("Cannot verify \(write.document) and then write it in the same commit.")
+      case (_, .verify):
+        throw .invalidArgument("Cannot write \(write.document) and then verify it in the same commit.")
+      case (.delete, _): break
+      default:
+        if write.precondition == .exists(false) {
+          throw .invalidArgument(
+            "Cannot create \(write.document): an earlier write of the same commit creates or updates it.")
+        }
+      }
+    }
+  }
+}
