@@ -44,6 +44,9 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
     if RequestOriginPolicy.isForeignPage(request.head.headers) {
       throw .permissionDenied("The emulator's administration is not available to pages of other machines.")
     }
+    if request.target.rawPath.pathSegments.dropFirst(4).first == "triggers" {
+      throw .unimplemented("Cloud Functions are not supported, so the emulator registers no triggers.")
+    }
     guard let path = EmulatorPath(request.target.rawPath) else {
       throw .invalidArgument("The path is no valid percent-encoding.")
     }

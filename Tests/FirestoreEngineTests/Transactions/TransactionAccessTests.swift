@@ -70,7 +70,7 @@ private struct DenyTransactionsPolicy: AccessPolicy {
     )
     #expect(
       await failure { try await engine.commit(in: database, [], transaction: token, as: alice) }?.code
-        == .aborted)
+        == .invalidArgument)
   }
 
   @Test("user ids in different Unicode normalization forms are different users")

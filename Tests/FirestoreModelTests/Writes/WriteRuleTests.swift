@@ -34,6 +34,40 @@ struct WriteRuleTests {
     #expect(touch.apply(to: ["b": 2], requestTime: Self.time).fields == ["b": 2])
   }
 
+  @Test("A precondition's update time has whole microseconds and does not lie before 1970")
+  func preconditionTimes() throws {
+    func refusal(_ seconds: Int64, _ nanoseconds: Int32) throws -> String? {
+      Self.refusal(
+        Write(
+          .delete(try Self.name()),
+          precondition: .updateTime(Timestamp(seconds: seconds, nanoseconds: nanoseconds))))
+    }
+    #expect(try refusal(1, 1000) == nil)
+    #expect(try refusal(1, 1) == "The precondition's update_time must be in whole microseconds.")
+    #expect(try refusal(-1, 0) == "The precondition's update_time must not lie before 1970.")
+  }
+
+  @Test(
+    "Field paths of more than 1,500 bytes, empty vectors and types of the Enterprise edition are rejected")
+  func storedFields() throws {
+    func refusal(_ fields: MapValue) throws -> String? {
+      Self.refusal(Write(.update(try Self.name(), fields: fields)))
+    }
+    func nested(_ outer: Int, _ inner: Int) -> MapValue {
+      [
+        String(repeating: "m", count: outer): .map([String(repeating: "k", count: inner): 1])
+      ]
+    }
+    #expect(try refusal(nested(700, 799)) == nil)
+    #expect(try refusal(nested(700, 800))?.hasSuffix("is longer than 1500 bytes.") == true)
+    #expect(
+      try refusal(["a": .array([.map(nested(700, 799))])])?.hasSuffix("is longer than 1500 bytes.") == true)
+    #expect(try refusal(["v": .vector([])]) == "Cannot have a zero length vector.")
+    #expect(
+      try refusal(["o": .map(["__oid__": "507f191e810c19729de860ea"])])
+        == "Value type OBJECT_ID is not allowed: field name __oid__ is reserved")
+  }
+
   @Test("A delete removes, a verify changes nothing, a transform alone creates the document")
   func otherOperations() throws {
     let name = try Self.name()

@@ -17,7 +17,8 @@ extension RandomValues {
     case 4: return .map(["a": .string(longText(isWide: isWide)), "b": shortScalar()])
     case 5, 6:
       return .map(
-        MapValue((0..<1 + below(2)).map { _ in (mapKey(), longValue(depth: depth + 1, isWide: isWide)) }))
+        MapValue((0..<1 + below(2)).map { _ in (mapKey(depth), longValue(depth: depth + 1, isWide: isWide)) })
+      )
     case 7, 8: return .array([.string(longText(isWide: isWide)), shortScalar()])
     default:
       return .array(
@@ -50,8 +51,9 @@ extension RandomValues {
     return .reference(name)
   }
 
-  private mutating func mapKey() -> String {
-    below(4) == 0
-      ? String(repeating: "k", count: pick([1_480, 1_498])) + pick(["", "a"]) : pick(["a", "b"])
+  /// Returns the name of a field in a map. A path is limited to 1,500 bytes, so that only one of its names is long.
+  private mutating func mapKey(_ depth: Int) -> String {
+    depth == 0 && below(4) == 0
+      ? String(repeating: "k", count: pick([1_470, 1_480])) + pick(["", "a"]) : pick(["a", "b"])
   }
 }

@@ -21,7 +21,7 @@ extension FirestoreEngine {
 
   /// Ends a transaction without writing. Succeeds also if the transaction was rolled back already or its
   /// commit failed.
-  /// - Throws: ABORTED if it has committed or expired, INVALID_ARGUMENT if it was never issued to the caller,
+  /// - Throws: ABORTED if it has expired, INVALID_ARGUMENT if it has committed or was never issued to the caller,
   ///   PERMISSION_DENIED if the policy rejects it.
   package func rollback(
     in name: DatabaseName, transaction: [UInt8], as caller: Principal

@@ -185,11 +185,8 @@ final class TransactionTable: Sendable {
         return entry.transaction
       }
       switch state.ended[id]?.phase {
-      case .failed: throw FirestoreError.invalidArgument(TransactionTable.expired)
-      case .committed, .rolledBack:
-        throw toCommit
-          ? FirestoreError.aborted(TransactionTable.expired)
-          : FirestoreError.invalidArgument(TransactionTable.expired)
+      case .failed, .committed, .rolledBack:
+        throw FirestoreError.invalidArgument(TransactionTable.expired)
       case .aborted: throw LockTable.contention
       default: throw FirestoreError.aborted(TransactionTable.expired)
       }
@@ -307,6 +304,7 @@ final class TransactionTable: Sendable {
       }
       switch state.ended[id]?.phase {
       case .rolledBack, .failed, .aborted: return nil
+      case .committed: throw FirestoreError.invalidArgument(TransactionTable.expired)
       default: throw FirestoreError.aborted(TransactionTable.expired)
       }
     }

@@ -28,14 +28,14 @@ public enum DocumentValidation {
   public static func validate(
     _ fields: MapValue, limits: FirestoreLimits = .standard
   ) throws(FirestoreError) {
-    try validate(fields, depth: 0, limits)
+    try validate(fields, depth: 0, pathBytes: 0, limits)
   }
 
   /// Checks a value that is to be stored in a field.
   public static func validate(
     _ value: Value, at property: String, limits: FirestoreLimits = .standard
   ) throws(FirestoreError) {
-    try validate(value, property: property, depth: 0, inArray: false, limits)
+    try validate(value, property: property, depth: 0, pathBytes: property.utf8.count, inArray: false, limits)
   }
 
   /// Checks the name of a field.
@@ -44,8 +44,20 @@ public enum DocumentValidation {
     if name.utf8.count > Limits.fieldNameBytes {
       throw .invalidArgument("The property.name is longer than \(Limits.fieldNameBytes) bytes.")
     }
-    if ResourceID.isReserved(name) { throw .invalidArgument("field name \(name) is reserved") }
+    if ResourceID.isReserved(name) {
+      if let type = bsonTypes[name] {
+        throw .invalidArgument("Value type \(type) is not allowed: field name \(name) is reserved")
+      }
+      throw .invalidArgument("field name \(name) is reserved")
+    }
   }
+
+  /// The types of the Enterprise edition that are written as maps with one reserved field.
+  private static let bsonTypes = [
+    "__oid__": "OBJECT_ID", "__int__": "INT", "__decimal128__": "DECIMAL128", "__regex__": "REGEX",
+    "__binary__": "BYTES_WITH_SUBTYPE", "__request_timestamp__": "REQUEST_TIMESTAMP",
+    "__min__": "MIN_VALUE", "__max__": "MAX_VALUE",
+  ]
 
   /// Checks a path that a mask or transform names.
   public static func validate(written path: FieldPath) throws(FirestoreError) {
@@ -53,16 +65,22 @@ public enum DocumentValidation {
   }
 
   private static func validate(
-    _ map: MapValue, depth: Int, _ limits: FirestoreLimits
+    _ map: MapValue, depth: Int, pathBytes: Int, _ limits: FirestoreLimits
   ) throws(FirestoreError) {
     for entry in map.entries {
       try validate(fieldName: entry.key)
-      try validate(entry.value, property: entry.key, depth: depth, inArray: false, limits)
+      let pathBytes = pathBytes + (depth == 0 ? 0 : 1) + entry.key.utf8.count
+      if pathBytes > Limits.fieldPathBytes {
+        throw .invalidArgument(
+          "The path of property \"\(entry.key.prefix(64))\" is longer than \(Limits.fieldPathBytes) bytes.")
+      }
+      try validate(
+        entry.value, property: entry.key, depth: depth, pathBytes: pathBytes, inArray: false, limits)
     }
   }
 
   private static func validate(
-    _ value: Value, property: String, depth: Int, inArray: Bool, _ limits: FirestoreLimits
+    _ value: Value, property: String, depth: Int, pathBytes: Int, inArray: Bool, _ limits: FirestoreLimits
   ) throws(FirestoreError) {
     switch value {
     case .null, .boolean, .integer, .double: break
@@ -80,6 +98,7 @@ public enum DocumentValidation {
       }
     case .geoPoint(let point): try validate(point)
     case .vector(let numbers):
+      if numbers.isEmpty { throw .invalidArgument("Cannot have a zero length vector.") }
       guard numbers.count <= limits.vectorDimensions else {
         throw .invalidArgument(
           "The vector in property \"\(property)\" has more than \(limits.vectorDimensions) dimensions.")
@@ -89,11 +108,12 @@ public enum DocumentValidation {
       if inArray { throw .invalidArgument("Nested arrays are not allowed") }
       try validate(depth: depth + 1, property: property, limits)
       for element in elements {
-        try validate(element, property: property, depth: depth + 1, inArray: true, limits)
+        try validate(
+          element, property: property, depth: depth + 1, pathBytes: pathBytes, inArray: true, limits)
       }
     case .map(let map):
       try validate(depth: depth + 1, property: property, limits)
-      try validate(map, depth: depth + 1, limits)
+      try validate(map, depth: depth + 1, pathBytes: pathBytes, limits)
     }
   }
 

@@ -68,6 +68,7 @@ public struct AggregationQuery: Hashable, Sendable {
         }
       case .sum(let field), .average(let field):
         if field.isDocumentID { throw .invalidArgument("Aggregations are not supported for __name__.") }
+        try field.validateInQuery()
       }
       named.append(aggregation)
     }

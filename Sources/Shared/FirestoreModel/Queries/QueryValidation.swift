@@ -3,6 +3,17 @@
 // Invariant: every error is INVALID_ARGUMENT, with Cloud Firestore's error message where it is known. A valid
 // query can be normalized, planned and matched.
 
+extension FieldPath {
+  /// Checks a path that a query names. The database does not store fields with reserved names.
+  /// - Throws: INVALID_ARGUMENT for a segment such as `__x__`, unless the path is `__name__`.
+  public func validateInQuery() throws(FirestoreError) {
+    if isDocumentID { return }
+    for name in segments where ResourceID.isReserved(name) && name.utf8.count > 4 {
+      throw .invalidArgument("Invalid reserved name in field path \(name)")
+    }
+  }
+}
+
 extension Query {
   /// Checks the query against Cloud Firestore's rules.
   public func validate(limits: FirestoreLimits = .standard) throws(FirestoreError) {
@@ -21,6 +32,9 @@ extension Query {
       throw .invalidArgument("The query has more than \(limits.filtersAndOrders) filters and orders.")
     }
     let leaves = query.filter?.leaves ?? []
+    for path in leaves.compactMap(\.field) + query.orderBy.map(\.field) + (query.select?.paths ?? []) {
+      try path.validateInQuery()
+    }
     for leaf in leaves { try validate(leaf, limits) }
     try validateCombinations(leaves, limits)
     try validateOrder()
@@ -34,6 +48,9 @@ extension Query {
       throw .invalidArgument("__key__ filter value must be a Key")
     }
     guard case .field(let filter) = leaf else { return }
+    if case .vector(let numbers) = filter.value, numbers.isEmpty {
+      throw .invalidArgument("Cannot have a zero length vector.")
+    }
     let name = filter.op.name
     switch filter.op {
     case .isIn, .notIn, .arrayContainsAny:
@@ -143,7 +160,9 @@ extension Query {
   private func validate(_ cursor: Cursor?) throws(FirestoreError) {
     guard let cursor else { return }
     let orders = structured.normalizedOrder
-    if cursor.values.count > orders.count { throw .invalidArgument("Cursor has too many values.") }
+    if cursor.values.count > structured.orderBy.count {
+      throw .invalidArgument("Cursor has too many values.")
+    }
     for (order, value) in zip(orders, cursor.values) where order.field.isDocumentID {
       try validate(key: value)
     }

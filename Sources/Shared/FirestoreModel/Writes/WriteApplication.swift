@@ -82,6 +82,14 @@ extension Write {
     guard document.database == database else {
       throw .invalidArgument("Document \(document) does not belong to database \(database).")
     }
+    if case .updateTime(let time) = precondition {
+      guard time.isInRange, time.nanoseconds.isMultiple(of: 1000) else {
+        throw .invalidArgument("The precondition's update_time must be in whole microseconds.")
+      }
+      guard time.seconds >= 0 else {
+        throw .invalidArgument("The precondition's update_time must not lie before 1970.")
+      }
+    }
     switch operation {
     case .update(let name, let fields):
       if let mask {

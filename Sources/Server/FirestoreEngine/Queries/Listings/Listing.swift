@@ -47,6 +47,7 @@ extension FirestoreDatabase {
           session.version = token.version
           try await authoriseNow([authorised])
         }
+        query.structured.orderBy = query.structured.normalizedOrder
         query.structured.startAt = try await cursor(after: token, query, session, authorised)
       }
       let prepared = try PreparedQuery(query, options.limits.data)
