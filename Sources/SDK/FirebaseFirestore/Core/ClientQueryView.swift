@@ -165,6 +165,11 @@ struct ClientQueryView {
       query: query, documents: documents, fromCache: wasSynced != true, hasCachedResults: hasCachedResults)
   }
 
+  /// The shown documents with writes that watch has not confirmed.
+  var pendingDocuments: [DocumentName] {
+    documents.pendingCount == 0 ? [] : documents.shown.filter(\.isPending).map(\.document.name)
+  }
+
   // MARK: Limbo
 
   /// Updates limbo for the documents that changed, and those that the target gained or lost.
