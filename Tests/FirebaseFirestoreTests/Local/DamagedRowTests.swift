@@ -87,6 +87,31 @@ import Testing
     #expect(renamed)
   }
 
+  @Test(
+    "the earliest and the latest time that a row can hold stop nothing",
+    arguments: ["x'000000000000000000000000'", "x'ffffffffffffffffffffffff'"])
+  func extremeTimes(column: String) throws {
+    try file(
+      after: "UPDATE targets SET version = \(column), in_sync = \(column);"
+        + " UPDATE documents SET version = \(column), created = \(column), read = \(column)")
+    var engine = SyncEngine(persistence: try cache.open(database: database), seed: 1)
+    defer { engine.store.persistence.close() }
+    engine.enableNetwork()
+    engine.listen(ListenerID(number: 1), to: query, options: .init())
+    engine.write([Write(.update(name("a"), fields: [:]))], at: .epoch, completion: nil)
+    engine.watchStreamOpened(1)
+    let target = try #require(engine.listenTargets.keys.first)
+    for version in [ModelTimestamp(microseconds: 5), ModelTimestamp(seconds: .max, nanoseconds: 0)] {
+      engine.watchReceived(1, .target(.init(kind: .current, targets: [target])))
+      engine.watchReceived(
+        1, .target(.init(kind: .noChange, targets: [], resumeToken: [1], snapshotVersion: version)))
+      engine.writeStreamOpened(1)
+      engine.writeHandshakeDone(1)
+      engine.writeAcknowledged(1, results: [WriteResult(updateTime: version)], commitTime: version)
+    }
+    #expect(engine.pipeline.isEmpty && !renamed)
+  }
+
   @Test("a write whose collection begins with a combining character is read again")
   func combiningCharacter() throws {
     let document = ParentName(rootOf: database).collection("\u{301}c").document("\u{301}d")

@@ -110,7 +110,8 @@ struct ClientQueryView {
   private func confirmation(of document: CachedDocument) -> ModelTimestamp {
     let since = documents.shown(document.name)?.since ?? .epoch
     if document.version > since { return document.version }
-    return ModelTimestamp(microseconds: snapshotVersion.microseconds + 1)
+    let (next, isLast) = snapshotVersion.microseconds.addingReportingOverflow(1)
+    return isLast ? snapshotVersion : ModelTimestamp(microseconds: next)
   }
 
   // MARK: Applying
