@@ -12,7 +12,8 @@ struct LocalEvent {
       ("memory", MemoryCacheSettings() as any LocalCacheSettings & NSObjectProtocol),
       ("a file", MeasuredClient.onDisk),
     ] {
-      let client = try MeasuredClient.make("local in \(place)", server: server, cache: cache)
+      let client = try MeasuredClient.make(
+        "local-\(place == "memory" ? place : "file")", server: server, cache: cache)
       try await client.disableNetwork()
       let document = client.document("local/a")
       put(document, ["n": -1])

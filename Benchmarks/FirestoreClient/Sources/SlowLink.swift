@@ -28,8 +28,15 @@ struct SlowLink {
 
 /// Forwards TCP connections to a server, each byte after a delay.
 final class DelayingRelay: Sendable {
+  #if canImport(Darwin)
+    private static let stream = SOCK_STREAM
+    private static let noSignal: Int32 = 0
+  #else
+    private static let stream = Int32(SOCK_STREAM.rawValue)
+    private static let noSignal = Int32(MSG_NOSIGNAL)
+  #endif
+
   let port: Int
-  private let listener: Int32
 
   /// Listens on a free port of the loopback interface.
   ///
@@ -41,7 +48,7 @@ final class DelayingRelay: Sendable {
     guard parts.count == 2, let target = UInt16(parts[1]) else {
       throw MeasurementFailure(text: "\(server) is no address")
     }
-    listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let listener = socket(AF_INET, DelayingRelay.stream, 0)
     var address = DelayingRelay.address("127.0.0.1", 0)
     let size = socklen_t(MemoryLayout<sockaddr_in>.size)
     let isBound = withUnsafePointer(to: &address) { pointer in
@@ -53,12 +60,12 @@ final class DelayingRelay: Sendable {
     }
     guard isBound, isNamed, listen(listener, 16) == 0 else { throw MeasurementFailure(text: "no relay") }
     port = Int(UInt16(bigEndian: address.sin_port))
-    let (listener, host) = (listener, String(parts[0]))
+    let host = String(parts[0])
     Thread.detachNewThread {
       while true {
         let client = accept(listener, nil, nil)
         guard client >= 0 else { return }
-        let upstream = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let upstream = socket(AF_INET, DelayingRelay.stream, 0)
         var address = DelayingRelay.address(host, target)
         let isConnected = withUnsafePointer(to: &address) { pointer in
           pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(upstream, $0, size) == 0 }
@@ -97,7 +104,7 @@ final class DelayingRelay: Sendable {
           var sent = 0
           while sent < bytes.count {
             let more = bytes[sent...].withUnsafeBytes {
-              send(target, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue))
+              send(target, $0.baseAddress, $0.count, DelayingRelay.noSignal)
             }
             guard more > 0 else { return }
             sent += more
