@@ -106,7 +106,7 @@ private struct WithReference: Codable {
     #expect(back.ref == value.ref && back.deep == value.deep)
   }
 
-  @Test("a string that is no URL is corrupted data with the path of its field, and a number is a mismatch")
+  @Test("a string that is not a URL is corrupted data with the path of its field, and a number is a mismatch")
   func invalidURLs() {
     struct Link: Codable { var link: URL }
     #expect {

@@ -132,12 +132,13 @@ private enum CodableGuide {
 
 // MARK: Testing
 
-private func makeTestClient() -> Firestore {
+private func makeTestClient() throws -> Firestore {
   let name = "test-\(UUID().uuidString)"
   let options = FirebaseOptions(googleAppID: "1:1234567890:ios:0123456789abcdef", gcmSenderID: "1234567890")
   options.projectID = "demo-\(name.lowercased())"
   FirebaseApp.configure(name: name, options: options)
-  let firestore = Firestore.firestore(app: FirebaseApp.app(name: name)!)
+  guard let app = FirebaseApp.app(name: name) else { throw CocoaError(.coderValueNotFound) }
+  let firestore = Firestore.firestore(app: app)
   let settings = firestore.settings
   settings.cacheSettings = MemoryCacheSettings()
   firestore.settings = settings
