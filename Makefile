@@ -23,8 +23,8 @@ SEED ?= 1
 SECONDS ?= 60
 
 .PHONY: help serve build test unit clients compatibility example crash differential listeners access serializability replay \
-  kills convergence fuzz web-sdk system-tests bench bench-firestore bench-realtime bench-large bench-client bench-floods lint \
-  format clean setup
+  kills convergence fuzz web-sdk system-tests bench bench-firestore bench-realtime bench-large bench-client \
+  bench-firestore-client bench-floods lint format clean setup
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -123,6 +123,9 @@ bench-large: build ## Measure writes to a database of 10 GB (30 GB of disk, 30 m
 
 bench-client: build ## Measure the Realtime Database SDK: 100,000 pending writes, and the start with a large cache
 	@scripts/bench-client.sh $(ARGS)
+
+bench-firestore-client: build ## Measure the Firestore SDK: snapshots, local events, queued writes, cached queries
+	@scripts/bench-firestore-client.sh $(ARGS)
 
 bench-floods: ## Measure the cost of abusive clients for honest ones (release build)
 	@scripts/setup.sh test

@@ -186,6 +186,9 @@ let package = Package(
       name: "Reminders", dependencies: ["FirebaseCore", "FirebaseFirestore", "Terminal"],
       path: "Examples/Reminders/Sources", swiftSettings: strict),
     .executableTarget(
+      name: "Books", dependencies: ["FirebaseCore", "FirebaseFirestore", "Terminal"],
+      path: "Examples/Books/Sources", swiftSettings: strict),
+    .executableTarget(
       name: "SocialBlog", dependencies: ["FirebaseCore", "FirebaseDatabase", "Terminal"],
       path: "Examples/SocialBlog/Sources", swiftSettings: strict),
 
@@ -262,7 +265,7 @@ let package = Package(
         "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),
         nio("NIOConcurrencyHelpers"), hpack, protobuf, log,
-        "FirebaseAuth", "FirebaseCore",
+        "FirebaseAuth", "FirebaseCore", "FirebaseFirestore",
       ]),
     tests(
       of: "HearthServer",
@@ -294,7 +297,10 @@ let package = Package(
       ]),
     tests(
       of: "Firebase",
-      ["Firebase", "FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "HearthServer"]),
+      [
+        "Firebase", "FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore",
+        "FirebaseSharedSwift", "HearthServer",
+      ]),
   ]
 )
 

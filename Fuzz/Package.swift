@@ -42,6 +42,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
   ],
   targets: [
     module("FirestoreModel", [crypto]),
@@ -107,6 +108,14 @@ let package = Package(
       ], testable),
     module("FirebaseCore", ["Locking"]),
     module("FirebaseAuth", ["FirebaseCore", "Locking"], testable),
+    module("FirebaseSharedSwift"),
+    module(
+      "FirebaseFirestore",
+      [
+        "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
+        "GRPCFraming", "Locking", nio("NIOCore"), nio("NIOPosix"), http2, hpack, tls, protobuf,
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ], testable),
     .executableTarget(
       name: "fuzz",
       dependencies: [
@@ -118,7 +127,7 @@ let package = Package(
         protobuf, hpack, log,
         nio("NIOCore"), nio("NIOEmbedded"), nio("NIOHTTP1"), nio("NIOWebSocket"),
         nio("NIOConcurrencyHelpers"),
-        "FirebaseAuth", "FirebaseCore",
+        "FirebaseAuth", "FirebaseCore", "FirebaseFirestore",
       ],
       swiftSettings: strict),
   ]

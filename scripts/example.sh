@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs Examples/Reminders and Examples/SocialBlog with two clients each against a new server, and checks the events of
+# Runs Examples/Reminders, Examples/Books and Examples/SocialBlog with two clients each against a new server, and checks the events of
 # each client: with the server down, and over kills and restarts of server and clients.
 # Needs the products of `swift build`; BIN overrides the build directory .build/debug.
 set -euo pipefail
@@ -145,6 +145,40 @@ for who in bob; do
   fi
 done
 echo "Reminders: the clients received the expected changes, also those of an offline client that was restarted"
+
+# The books: every document is a Codable value; ratings are transactions of both clients.
+start ann 7 "$bin/Books" ann
+start bob 8 "$bin/Books" bob
+ann watch
+bob watch
+ann add Emma / Jane Austen / 474
+expect ann "added Emma by Jane Austen, 474 pages, english"
+expect bob "+ Emma by Jane Austen, 474 pages, english"
+bob add Germinal / Émile Zola / 591 / french
+expect ann "+ Germinal by Émile Zola, 591 pages, french"
+ann rate Emma / 5
+expect ann "rated Emma by Jane Austen, 474 pages, english, 5.0 stars"
+expect bob "~ Emma by Jane Austen, 474 pages, english, 5.0 stars"
+bob rate Emma / 4
+expect bob "rated Emma by Jane Austen, 474 pages, english, 4.5 stars"
+expect ann "~ Emma by Jane Austen, 474 pages, english, 4.5 stars"
+bob long 500
+expect bob "1. Germinal by Émile Zola, 591 pages, french"
+bob lend Emma / carl
+expect ann "~ Emma by Jane Austen, 474 pages, english, 4.5 stars, lent to carl"
+ann available
+expect ann "1. Germinal by Émile Zola, 591 pages, french"
+ann return Emma
+expect ann "returned Emma"
+ann show emma
+expect ann "1. Emma by Jane Austen, 474 pages, english, 4.5 stars"
+ann show Ulysses
+expect ann "no such book"
+ann quit
+expect ann bye
+bob quit
+expect bob bye
+echo "Books: documents were decoded, queried and changed as values"
 
 # The blog: stars by transaction, live comments, presence, and a client that is killed while it is offline.
 database=$(sed -n 's#^Realtime Database listens on http://\([^ ]*\).*#\1#p' "$folder/server.out")

@@ -2,6 +2,9 @@
 
 import FirebaseCore
 import Foundation
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
 import HearthServer
 import ServerFixture
 import Testing
@@ -55,6 +58,27 @@ import Testing
       .ok(#"{"x":""# + String(repeating: "x", count: HTTPClient.maximumResponseBytes) + #""}"#))
     #expect(await code { try await scripted.auth.signInAnonymously() } == .networkError)
     await scripted.stop()
+  }
+
+  @Test("a request that is cancelled at any moment ends")
+  func cancelled() async throws {
+    let server = try await CannedServer.start { _ in .ok("{}") }
+    let url = try #require(URL(string: "http://127.0.0.1:\(server.port)/"))
+    await withTaskGroup(of: Void.self) { group in
+      for number in 0..<200 {
+        group.addTask {
+          let request = Task { try await HTTPClient.shared.send(URLRequest(url: url)) }
+          for _ in 0..<(number % 20) { await Task.yield() }
+          request.cancel()
+          do {
+            #expect(try await request.value.status == 200)
+          } catch {
+            #expect((error as? URLError)?.code == .cancelled)
+          }
+        }
+      }
+    }
+    await server.stop()
   }
 
   @Test("a server whose certificate the system does not trust is a network error")

@@ -32,6 +32,7 @@
 @_exported import class FirebaseFirestore.PersistentCacheSettings
 @_exported import class FirebaseFirestore.Query
 @_exported import class FirebaseFirestore.QueryDocumentSnapshot
+@_exported import enum FirebaseFirestore.QueryPredicate
 @_exported import class FirebaseFirestore.QuerySnapshot
 @_exported import enum FirebaseFirestore.ServerTimestampBehavior
 @_exported import class FirebaseFirestore.SnapshotListenOptions

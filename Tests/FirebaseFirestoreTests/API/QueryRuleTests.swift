@@ -115,6 +115,30 @@ import Testing
     #expect(all.count == 4)
   }
 
+  @Test("predicates apply as the methods of a query do")
+  func predicates() {
+    let books = client.collection("books")
+    let predicates: [QueryPredicate] = [
+      .where("a", isEqualTo: 1), .whereField("b", isGreaterThan: 2), .where("b", isLessThanOrEqualTo: 9),
+      .where(field: "tags", arrayContains: "x"), .order(by: "b", descending: true), .limit(to: 5),
+    ]
+    let query = books.whereField("a", isEqualTo: 1).whereField("b", isGreaterThan: 2)
+      .whereField("b", isLessThanOrEqualTo: 9).whereField("tags", arrayContains: "x")
+      .order(by: "b", descending: true).limit(to: 5)
+    #expect(books.applying(predicates) == query)
+    #expect(books.applying([]) == books)
+    let pairs: [(QueryPredicate, FirebaseFirestore.Query)] = [
+      (.whereField("f", isIn: [1, 2]), books.whereField("f", in: [1, 2])),
+      (.where("f", isNotIn: [1]), books.whereField("f", notIn: [1])),
+      (.where("f", arrayContainsAny: [1]), books.whereField("f", arrayContainsAny: [1])),
+      (.where("f", isLessThan: 1), books.whereField("f", isLessThan: 1)),
+      (.where("f", isGreaterThanOrEqualTo: 1), books.whereField("f", isGreaterThanOrEqualTo: 1)),
+    ]
+    for (predicate, query) in pairs { #expect(books.applying([predicate]) == query) }
+    #expect(
+      books.applying([.order(by: "b"), .limit(toLast: 2)]) == books.order(by: "b").limit(toLast: 2))
+  }
+
   // MARK: Cursors
 
   @Test("a cursor from a document without the ordered field, and one with too many values, trap")

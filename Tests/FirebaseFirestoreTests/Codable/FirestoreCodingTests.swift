@@ -106,6 +106,22 @@ private struct WithReference: Codable {
     #expect(back.ref == value.ref && back.deep == value.deep)
   }
 
+  @Test("a string that is not a URL is corrupted data with the path of its field, and a number is a mismatch")
+  func invalidURLs() {
+    struct Link: Codable { var link: URL }
+    #expect {
+      try Firestore.Decoder().decode(Link.self, from: ["link": ""])
+    } throws: { error in
+      guard case DecodingError.dataCorrupted(let context) = error else { return false }
+      return context.codingPath.map(\.stringValue) == ["link"]
+    }
+    #expect {
+      try Firestore.Decoder().decode(Link.self, from: ["link": 5])
+    } throws: { error in
+      if case DecodingError.typeMismatch = error { true } else { false }
+    }
+  }
+
   @Test("coders such as JSONEncoder encode Timestamp and GeoPoint, and reject references and field values")
   func otherCoders() throws {
     let json = JSONEncoder()

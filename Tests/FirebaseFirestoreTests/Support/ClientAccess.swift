@@ -2,6 +2,7 @@
 
 import FirestoreModel
 import Foundation
+import GRDB
 
 @testable import FirebaseFirestore
 
@@ -15,6 +16,19 @@ extension Firestore {
     return try await withCheckedThrowingContinuation { continuation in
       client.event { client in
         continuation.resume(with: client.engine.cached(query).map(\.documents.count))
+      }
+    }
+  }
+
+  /// Makes the stored overlays unreadable, as damage of the file does.
+  func damageOverlays() async {
+    await withCheckedContinuation { continuation in
+      client.event { client in
+        guard let persistence = client.engine.store.persistence as? DiskPersistence else {
+          preconditionFailure("the cache is on disk")
+        }
+        persistence.use { try $0.execute(sql: "UPDATE overlays SET body = x'00'") }
+        continuation.resume()
       }
     }
   }

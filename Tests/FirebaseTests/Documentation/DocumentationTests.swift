@@ -27,6 +27,13 @@ import Testing
     try checkPage(page, of: "FirebaseDatabase", compiledIn: "Database")
   }
 
+  @Test(
+    "Every example in the guides of FirebaseFirestore is compiled",
+    arguments: ["FirstApp", "Offline", "Codable", "Testing", "Moving"])
+  func firestoreGuides(page: String) throws {
+    try checkPage(page, of: "FirebaseFirestore", compiledIn: "FirestoreGuide")
+  }
+
   private func checkPage(_ page: String, of library: String, compiledIn file: String) throws {
     let compiled = try lines("Tests/FirebaseTests/Documentation/\(file)Examples.swift")
     let blocks = try lines("Sources/SDK/\(library)/\(library).docc/\(page).md")

@@ -12,13 +12,15 @@ extension Auth: TokenProvider {
   package func token(
     forcingRefresh: Bool, completion: @escaping @Sendable (Result<String?, any Error>) -> Void
   ) {
-    let (user, isFirst) = state.withLock { state in
+    let isFirst = state.withLock { state in
       defer { state.refreshesAutomatically = true }
-      return (state.user, !state.refreshesAutomatically)
+      return !state.refreshesAutomatically
     }
     if isFirst { scheduleAutomaticRefresh(after: 0) }
-    guard let user else { return completion(.success(nil)) }
     Task {
+      // Under the lock of changes: no product receives the token of a user whose sign-in it has not been notified of.
+      let user = changes.withLock { currentUser }
+      guard let user else { return completion(.success(nil)) }
       do {
         completion(.success(try await user.token(forcingRefresh: forcingRefresh)))
       } catch {

@@ -1,6 +1,6 @@
 // Sends HTTP requests with URLSession, which both Foundation on Linux and Apple's platforms have.
 //
-// Invariant: a response over `maximumResponseBytes` and a redirect end the request with an error; nothing is cached,
+// Invariant: every request ends exactly once, also one that is cancelled before it starts. A response over `maximumResponseBytes` and a redirect end the request with an error; nothing is cached,
 // and no cookie is stored.
 
 import Foundation
@@ -11,7 +11,7 @@ import Locking
 #endif
 
 /// The HTTP client of all `Auth` instances of the process.
-// SAFETY: the only mutable state is behind the lock of `transfers`.
+// SAFETY: the only mutable state is behind the lock of `state`.
 final class HTTPClient: NSObject, URLSessionDataDelegate, @unchecked Sendable {
   /// The largest response body. Responses of the API are a few kilobytes.
   static let maximumResponseBytes = 8 << 20
@@ -30,9 +30,16 @@ final class HTTPClient: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     var isTooLarge = false
   }
 
+  private struct State {
+    /// The requests that have not ended, by the identifiers of their tasks.
+    var transfers: [Int: Transfer] = [:]
+    /// The requests that were cancelled before they started.
+    var cancelled: Set<Int> = []
+  }
+
   static let shared = HTTPClient()
 
-  private let transfers = Guarded<[Int: Transfer]>([:])
+  private let state = Guarded(State())
 
   private lazy var session: URLSession = {
     let configuration = URLSessionConfiguration.ephemeral
@@ -53,23 +60,38 @@ final class HTTPClient: NSObject, URLSessionDataDelegate, @unchecked Sendable {
   /// - Throws: the error of URLSession; `URLError.dataLengthExceedsMaximum` for a response that is too large.
   func send(_ request: URLRequest) async throws -> Response {
     let task = session.dataTask(with: request)
+    let id = task.taskIdentifier
+    defer { state.withLock { _ = $0.cancelled.remove(id) } }
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        transfers.withLock { $0[task.taskIdentifier] = Transfer(continuation: continuation) }
-        task.resume()
+        let isCancelled = state.withLock { state in
+          if state.cancelled.contains(id) { return true }
+          state.transfers[id] = Transfer(continuation: continuation)
+          return false
+        }
+        if isCancelled {
+          continuation.resume(throwing: URLError(.cancelled))
+        } else {
+          task.resume()
+        }
       }
     } onCancel: {
+      let transfer = state.withLock { state in
+        state.cancelled.insert(id)
+        return state.transfers.removeValue(forKey: id)
+      }
       task.cancel()
+      transfer?.continuation.resume(throwing: URLError(.cancelled))
     }
   }
 
   func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-    let isTooLarge = transfers.withLock { transfers in
-      guard var transfer = transfers.removeValue(forKey: dataTask.taskIdentifier) else { return false }
+    let isTooLarge = state.withLock { state in
+      guard var transfer = state.transfers.removeValue(forKey: dataTask.taskIdentifier) else { return false }
       transfer.isTooLarge =
         transfer.isTooLarge || transfer.body.count + data.count > Self.maximumResponseBytes
       if !transfer.isTooLarge { transfer.body.append(data) }
-      transfers[dataTask.taskIdentifier] = transfer
+      state.transfers[dataTask.taskIdentifier] = transfer
       return transfer.isTooLarge
     }
     if isTooLarge { dataTask.cancel() }
@@ -84,7 +106,9 @@ final class HTTPClient: NSObject, URLSessionDataDelegate, @unchecked Sendable {
   }
 
   func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-    guard let transfer = transfers.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
+    guard let transfer = state.withLock({ $0.transfers.removeValue(forKey: task.taskIdentifier) }) else {
+      return
+    }
     if transfer.isTooLarge {
       transfer.continuation.resume(throwing: URLError(.dataLengthExceedsMaximum))
     } else if let error {

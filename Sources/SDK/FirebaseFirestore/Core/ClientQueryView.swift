@@ -110,7 +110,8 @@ struct ClientQueryView {
   private func confirmation(of document: CachedDocument) -> ModelTimestamp {
     let since = documents.shown(document.name)?.since ?? .epoch
     if document.version > since { return document.version }
-    return ModelTimestamp(microseconds: snapshotVersion.microseconds + 1)
+    let (next, isLast) = snapshotVersion.microseconds.addingReportingOverflow(1)
+    return isLast ? snapshotVersion : ModelTimestamp(microseconds: next)
   }
 
   // MARK: Applying
@@ -163,6 +164,11 @@ struct ClientQueryView {
   var initialSnapshot: ViewSnapshot {
     .initial(
       query: query, documents: documents, fromCache: wasSynced != true, hasCachedResults: hasCachedResults)
+  }
+
+  /// The shown documents with writes that watch has not confirmed.
+  var pendingDocuments: [DocumentName] {
+    documents.pendingCount == 0 ? [] : documents.shown.filter(\.isPending).map(\.document.name)
   }
 
   // MARK: Limbo

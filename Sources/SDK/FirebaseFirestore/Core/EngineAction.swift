@@ -20,6 +20,8 @@ enum EngineTimer: Hashable, Sendable {
   case garbage
   /// Repeats what the cache refused.
   case recovery
+  /// Removes the writes from the views that a damaged cache has lost.
+  case lostWrites
 }
 
 /// Names a completion that waits for the engine.

@@ -39,6 +39,7 @@ extension FirestoreClient {
         do throws(PersistenceFailure) {
           document = try client.engine.store.read(name)
         } catch {
+          client.engine.report(error)
           client.callbackQueue.async { completion(.failure(error.error)) }
           return
         }

@@ -261,7 +261,11 @@ final class FirestoreClient: @unchecked Sendable {
     _ body: (FirestoreClient) throws(PersistenceFailure) -> T
   ) throws(FirestoreError) -> T {
     let result = queue.sync { () -> Result<T, FirestoreError> in
-      do throws(PersistenceFailure) { return .success(try body(self)) } catch { return .failure(error.error) }
+      do throws(PersistenceFailure) { return .success(try body(self)) } catch {
+        engine.report(error)
+        perform()
+        return .failure(error.error)
+      }
     }
     return try result.get()
   }

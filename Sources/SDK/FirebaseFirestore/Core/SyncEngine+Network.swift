@@ -103,6 +103,7 @@ extension SyncEngine {
       }
       act(.startTimer(.garbage, seconds: SyncEngine.laterCollections))
     case .recovery: repeatOutstanding()
+    case .lostWrites: hideLostWrites()
     case .onlineState:
       online.timedOut()
       if online.state == .offline, !hasWarnedOffline {

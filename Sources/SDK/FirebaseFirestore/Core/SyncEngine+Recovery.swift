@@ -29,8 +29,9 @@ extension SyncEngine {
 
   /// Turns the network off until an operation succeeds, which is repeated from now on.
   mutating func retry(_ operation: OutstandingOperation, after failure: PersistenceFailure) {
-    report(failure)
+    // Before the report, which fails the writes of a damaged cache other than those whose outcome is outstanding.
     outstanding.append(operation)
+    report(failure)
     goOffline(.cache)
     guard outstanding.count == 1 else { return }
     act(.startTimer(.recovery, seconds: recoveryBackoff.next()))
@@ -55,7 +56,8 @@ extension SyncEngine {
       return
     }
     outstanding.removeFirst()
-    recoveryBackoff.reset()
+    // A check proves too little: the next operation may fail again.
+    if case .check = operation {} else { recoveryBackoff.reset() }
     if !outstanding.isEmpty {
       act(.startTimer(.recovery, seconds: 0))
       return
@@ -70,19 +72,59 @@ extension SyncEngine {
       try acknowledge(batch, results, commitTime)
     case .reject(let batch, let error): try reject(batch, error)
     case .become(let user): try switchQueue(to: user)
-    case .check: _ = try store.lastRemoteVersion()
+    case .check:
+      _ = try store.lastRemoteVersion()
+      _ = try store.nextBatch(after: nil)
     }
   }
 
-  /// Logs a failure. A damaged cache is empty now, so that every target starts again.
+  /// Logs a failure. A damaged cache is empty now: every target starts again, and the queued writes are lost.
   mutating func report(_ failure: PersistenceFailure) {
     act(.warn("\(failure.error.message)"))
     guard failure.isDamage else { return }
+    loseWrites(failure.error)
     store.restartTargets()
     listenTargets = listenTargets.mapValues { $0.resuming(with: [], at: .epoch) }
     guard isNetworkEnabled, watch.isStarted else { return }
     stop(.watch)
     aggregator = nil
     if !listenTargets.isEmpty { startWatch() }
+  }
+
+  /// Fails the completions of queued writes that went with a damaged cache. Batches in flight may have been committed.
+  private mutating func loseWrites(_ error: FirestoreError) {
+    var known: Set<BatchID> = []
+    for operation in outstanding {
+      switch operation {
+      case .acknowledge(let batch, _, _), .reject(let batch, _): known.insert(batch.id)
+      case .become, .check: break
+      }
+    }
+    for (batch, completion) in writeCompletions.sorted(by: { $0.key < $1.key }) where !known.contains(batch) {
+      writeCompletions[batch] = nil
+      act(.completed(completion, error))
+    }
+    for (batch, waiters) in pendingWriteWaiters.sorted(by: { $0.key < $1.key }) where !known.contains(batch) {
+      pendingWriteWaiters[batch] = nil
+      for waiter in waiters { act(.completed(waiter, error)) }
+    }
+    stop(.write)
+    pipeline = []
+    // Later, because a report may come while the views change.
+    act(.startTimer(.lostWrites, seconds: 0))
+  }
+
+  /// Removes lost writes from the views: their documents have no local changes any more.
+  mutating func hideLostWrites() {
+    var changes: DocumentChanges = [:]
+    do throws(PersistenceFailure) {
+      for name in Set(views.values.flatMap(\.pendingDocuments)) { changes[name] = try store.read(name) }
+    } catch {
+      // A failure with damage starts the timer again.
+      report(error)
+      if !error.isDamage { act(.startTimer(.lostWrites, seconds: recoveryBackoff.next())) }
+      return
+    }
+    raise(changes)
   }
 }

@@ -84,6 +84,7 @@ extension SyncEngine {
       let event = aggregator.takeEvent(at: version, targets: targets) { remoteKeys(of: $0) }
       self.aggregator = aggregator
       try raiseWatchSnapshot(event)
+      recoveryBackoff.reset()
     } catch {
       retry(.check, after: error)
     }

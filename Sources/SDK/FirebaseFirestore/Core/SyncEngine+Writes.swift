@@ -38,6 +38,7 @@ extension SyncEngine {
         act(.completed(completion, nil))
       }
     } catch {
+      report(error)
       act(.completed(completion, error.error))
     }
   }
@@ -88,6 +89,7 @@ extension SyncEngine {
     let batch = pipeline.removeFirst()
     do throws(PersistenceFailure) {
       try acknowledge(batch, results, commitTime)
+      recoveryBackoff.reset()
       fillPipeline()
     } catch {
       retry(.acknowledge(batch, results, commitTime), after: error)

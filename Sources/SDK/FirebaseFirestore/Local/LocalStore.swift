@@ -199,7 +199,10 @@ struct LocalStore {
   /// minutes since the last.
   private static func isWorthKeeping(_ old: TargetData, _ new: TargetData, _ change: TargetChange) -> Bool {
     if old.resumeToken.isEmpty { return true }
-    if new.snapshotVersion.seconds - old.snapshotVersion.seconds >= 5 * 60 { return true }
+    // Neither a damaged row nor a server is trusted with a time that can be subtracted.
+    let (age, isExtreme) = new.snapshotVersion.seconds.subtractingReportingOverflow(
+      old.snapshotVersion.seconds)
+    if isExtreme || age >= 5 * 60 { return true }
     return !change.added.isEmpty || !change.modified.isEmpty || !change.removed.isEmpty
   }
 

@@ -46,9 +46,9 @@ final class CallCredentials: Sendable {
   /// Gets the headers of a call; on any thread. Fails with UNKNOWN if the user's token cannot be had, and with
   /// UNAVAILABLE while the user changes. Without a token of App Check the server decides.
   func headers(_ completion: @escaping @Sendable (Result<[(String, String)], FirestoreError>) -> Void) {
-    let isForced = state.withLock { state in
+    let (user, isForced) = state.withLock { state in
       defer { state.isRejected = false }
-      return state.isRejected
+      return (state.user, state.isRejected)
     }
     auth.token(forcingRefresh: isForced) { [self] result in
       let token: String?
@@ -59,7 +59,7 @@ final class CallCredentials: Sendable {
           .failure(FirestoreError(.unknown, "The user's token cannot be had: \(error.localizedDescription)")))
         return
       }
-      guard auth.userID == user else {
+      guard auth.userID == user, self.user == user else {
         completion(.failure(.unavailable("The user changed.")))
         return
       }

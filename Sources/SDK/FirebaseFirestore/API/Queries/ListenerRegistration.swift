@@ -19,7 +19,8 @@ public enum ListenSource: UInt, Sendable {
 }
 
 /// The options of a snapshot listener.
-public final class SnapshotListenOptions: NSObject, Sendable {
+open class SnapshotListenOptions: NSObject, @unchecked Sendable {
+  // SAFETY: constants only.
   /// The source of the snapshots.
   public let source: ListenSource
   /// Whether the listener receives changes of metadata alone.

@@ -30,7 +30,8 @@ let defaultCacheSize: Int64 = 100 << 20
 /// One process at a time can use a cache. If another process uses it, or if the file cannot be opened, the SDK logs the
 /// error `I-FST000008` and keeps the cache in memory. A damaged file is moved to `damaged.sqlite`, with the error
 /// `I-FST000009`, and the cache begins empty.
-public final class PersistentCacheSettings: NSObject, NSCopying, LocalCacheSettings, Sendable {
+open class PersistentCacheSettings: NSObject, NSCopying, LocalCacheSettings, @unchecked Sendable {
+  // SAFETY: constants only.
   let size: Int64
 
   /// A cache of 100 MiB.
@@ -40,28 +41,30 @@ public final class PersistentCacheSettings: NSObject, NSCopying, LocalCacheSetti
   public init(sizeBytes size: NSNumber) { self.size = checkedCacheSize(size.int64Value) }
 
   /// The settings themselves, which never change.
-  public func copy(with zone: NSZone? = nil) -> Any { self }
+  open func copy(with zone: NSZone? = nil) -> Any { self }
   /// Whether the sizes are equal.
-  public override func isEqual(_ object: Any?) -> Bool { (object as? PersistentCacheSettings)?.size == size }
+  open override func isEqual(_ object: Any?) -> Bool { (object as? PersistentCacheSettings)?.size == size }
   /// Hashes the size.
-  public override var hash: Int { size.hashValue }
+  open override var hash: Int { size.hashValue }
 }
 
 /// Documents go as soon as nothing refers to them.
-public final class MemoryEagerGCSetting: NSObject, NSCopying, MemoryGarbageCollectorSettings, Sendable {
+open class MemoryEagerGCSetting: NSObject, NSCopying, MemoryGarbageCollectorSettings, @unchecked Sendable {
+  // SAFETY: constants only.
   /// Makes the setting.
   public override init() {}
 
   /// The setting itself, which never changes.
-  public func copy(with zone: NSZone? = nil) -> Any { self }
+  open func copy(with zone: NSZone? = nil) -> Any { self }
   /// Whether the other is of the same kind.
-  public override func isEqual(_ object: Any?) -> Bool { object is MemoryEagerGCSetting }
+  open override func isEqual(_ object: Any?) -> Bool { object is MemoryEagerGCSetting }
   /// One number for all.
-  public override var hash: Int { 1 }
+  open override var hash: Int { 1 }
 }
 
 /// Documents stay until the cache is full; then the least recently used go.
-public final class MemoryLRUGCSettings: NSObject, NSCopying, MemoryGarbageCollectorSettings, Sendable {
+open class MemoryLRUGCSettings: NSObject, NSCopying, MemoryGarbageCollectorSettings, @unchecked Sendable {
+  // SAFETY: constants only.
   let size: Int64
 
   /// A cache of 100 MiB.
@@ -71,15 +74,16 @@ public final class MemoryLRUGCSettings: NSObject, NSCopying, MemoryGarbageCollec
   public init(sizeBytes size: NSNumber) { self.size = checkedCacheSize(size.int64Value) }
 
   /// The settings themselves, which never change.
-  public func copy(with zone: NSZone? = nil) -> Any { self }
+  open func copy(with zone: NSZone? = nil) -> Any { self }
   /// Whether the sizes are equal.
-  public override func isEqual(_ object: Any?) -> Bool { (object as? MemoryLRUGCSettings)?.size == size }
+  open override func isEqual(_ object: Any?) -> Bool { (object as? MemoryLRUGCSettings)?.size == size }
   /// Hashes the size.
-  public override var hash: Int { size.hashValue }
+  open override var hash: Int { size.hashValue }
 }
 
 /// A cache in memory.
-public final class MemoryCacheSettings: NSObject, NSCopying, LocalCacheSettings, Sendable {
+open class MemoryCacheSettings: NSObject, NSCopying, LocalCacheSettings, @unchecked Sendable {
+  // SAFETY: constants only.
   /// The size to keep to in bytes; nil where documents go at once.
   let size: Int64?
 
@@ -100,11 +104,11 @@ public final class MemoryCacheSettings: NSObject, NSCopying, LocalCacheSettings,
   }
 
   /// The settings themselves, which never change.
-  public func copy(with zone: NSZone? = nil) -> Any { self }
+  open func copy(with zone: NSZone? = nil) -> Any { self }
   /// Whether the ways are the same.
-  public override func isEqual(_ object: Any?) -> Bool {
+  open override func isEqual(_ object: Any?) -> Bool {
     (object as? MemoryCacheSettings).map { $0.size == size } ?? false
   }
   /// Hashes the way.
-  public override var hash: Int { size.hashValue }
+  open override var hash: Int { size.hashValue }
 }

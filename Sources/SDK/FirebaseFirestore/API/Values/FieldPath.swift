@@ -4,7 +4,8 @@ import FirestoreModel
 public import Foundation
 
 /// The path of a field: one name for each map on the way. Dots in a name are part of it.
-public final class FieldPath: NSObject, NSCopying, Sendable {
+open class FieldPath: NSObject, NSCopying, @unchecked Sendable {
+  // SAFETY: constants only.
   let path: ModelFieldPath
 
   /// Makes a path. Stops the program when there are no names or one is empty.
@@ -47,9 +48,9 @@ public final class FieldPath: NSObject, NSCopying, Sendable {
   }
 
   /// The path itself, which never changes.
-  public func copy(with zone: NSZone? = nil) -> Any { self }
+  open func copy(with zone: NSZone? = nil) -> Any { self }
   /// Whether all names are equal.
-  public override func isEqual(_ object: Any?) -> Bool { (object as? FieldPath)?.path == path }
+  open override func isEqual(_ object: Any?) -> Bool { (object as? FieldPath)?.path == path }
   /// Hashes the names.
-  public override var hash: Int { path.hashValue }
+  open override var hash: Int { path.hashValue }
 }

@@ -4,7 +4,8 @@ import FirestoreModel
 public import Foundation
 
 /// A latitude and a longitude.
-public final class GeoPoint: NSObject, NSCopying, Sendable, Codable {
+open class GeoPoint: NSObject, NSCopying, @unchecked Sendable, Codable {
+  // SAFETY: constants only.
   /// Degrees north of the equator, -90 to 90.
   public let latitude: Double
   /// Degrees east of Greenwich, -180 to 180.
@@ -30,7 +31,7 @@ public final class GeoPoint: NSObject, NSCopying, Sendable, Codable {
   private enum CodingKeys: String, CodingKey { case latitude, longitude }
 
   /// Reads the keys `latitude` and `longitude`, for coders other than Firestore's own.
-  public init(from decoder: any Swift.Decoder) throws {
+  public required init(from decoder: any Swift.Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     let point = ModelGeoPoint(
       latitude: try container.decode(Double.self, forKey: .latitude),
@@ -51,16 +52,16 @@ public final class GeoPoint: NSObject, NSCopying, Sendable, Codable {
   }
 
   /// The point itself, which never changes.
-  public func copy(with zone: NSZone? = nil) -> Any { self }
+  open func copy(with zone: NSZone? = nil) -> Any { self }
 
   /// Whether both coordinates are equal.
-  public override func isEqual(_ object: Any?) -> Bool {
+  open override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? GeoPoint else { return false }
     return latitude == other.latitude && longitude == other.longitude
   }
 
   /// Hashes both coordinates.
-  public override var hash: Int {
+  open override var hash: Int {
     var hasher = Hasher()
     hasher.combine(latitude)
     hasher.combine(longitude)
@@ -68,7 +69,7 @@ public final class GeoPoint: NSObject, NSCopying, Sendable, Codable {
   }
 
   /// Both coordinates.
-  public override var description: String {
+  open override var description: String {
     String(format: "<FIRGeoPoint: (%f, %f)>", latitude, longitude)
   }
 }

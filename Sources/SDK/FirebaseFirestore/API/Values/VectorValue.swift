@@ -3,7 +3,8 @@
 public import Foundation
 
 /// A vector of at most 2,048 doubles.
-public final class VectorValue: NSObject, Sendable, Codable {
+open class VectorValue: NSObject, @unchecked Sendable, Codable {
+  // SAFETY: constants only.
   /// The numbers.
   public let array: [Double]
 
@@ -13,7 +14,7 @@ public final class VectorValue: NSObject, Sendable, Codable {
   private enum CodingKeys: String, CodingKey { case array }
 
   /// Reads the key `array`, for coders other than Firestore's own.
-  public init(from decoder: any Swift.Decoder) throws {
+  public required init(from decoder: any Swift.Decoder) throws {
     array = try decoder.container(keyedBy: CodingKeys.self).decode([Double].self, forKey: .array)
   }
 
@@ -24,10 +25,10 @@ public final class VectorValue: NSObject, Sendable, Codable {
   }
 
   /// Whether all numbers are equal.
-  public override func isEqual(_ object: Any?) -> Bool { (object as? VectorValue)?.array == array }
+  open override func isEqual(_ object: Any?) -> Bool { (object as? VectorValue)?.array == array }
 
   /// Hashes the numbers.
-  public override var hash: Int { array.hashValue }
+  open override var hash: Int { array.hashValue }
 }
 
 extension FieldValue {

@@ -95,9 +95,10 @@ enum WriteColumn {
       message.verify = valid
     case .transform, nil: return try Write(message)
     }
-    let path = ResourcePath(splitting: String(text.dropFirst(root.description.count + 1)))
-    guard text.hasPrefix(root.description + "/"), let name = DocumentName(database: database, path: path)
-    else {
+    // By bytes: a combining character at the start of the path would join the slash before it.
+    let prefix = (root.description + "/").utf8
+    let path = ResourcePath(splitting: String(Substring(text.utf8.dropFirst(prefix.count))))
+    guard text.utf8.starts(with: prefix), let name = DocumentName(database: database, path: path) else {
       throw DamagedRow(description: "the name of a write is damaged")
     }
     var write = try Write(message)

@@ -94,11 +94,32 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     for row in try Row.fetchAll(db, sql: "SELECT number, definition FROM field_indexes") {
       state.indexes[try FieldIndex(column: row.at(1))] = try row.at(0)
     }
-    let reserved = try Int.fetchOne(db, sql: "SELECT value FROM counters WHERE name = 'sequence'") ?? 0
+    let reserved = try number(
+      "SELECT value FROM counters WHERE name = 'sequence'", upTo: DiskPersistence.maximumSequence, in: db)
     sequence = max(sequence, reserved)
     state.reservedSequence = reserved
-    nextBatch = max(nextBatch, (try Int.fetchOne(db, sql: "SELECT MAX(number) FROM batches") ?? 0) + 1)
-    lastTarget = max(lastTarget, try Int32.fetchOne(db, sql: "SELECT MAX(number) FROM targets") ?? 0)
+    _ = try number("SELECT MIN(number) FROM batches", upTo: DiskPersistence.maximumBatch, in: db)
+    let batch = try number("SELECT MAX(number) FROM batches", upTo: DiskPersistence.maximumBatch, in: db)
+    nextBatch = max(nextBatch, batch + 1)
+    _ = try number("SELECT MIN(number) FROM targets", upTo: DiskPersistence.maximumTarget, in: db)
+    let target = try number("SELECT MAX(number) FROM targets", upTo: DiskPersistence.maximumTarget, in: db)
+    lastTarget = max(lastTarget, TargetID(target))
+  }
+
+  // Numbers that no client reaches; larger ones are damage, and counting on from them would overflow.
+  private static let maximumSequence = 1 << 62
+  private static let maximumBatch = 1 << 62
+  private static let maximumTarget = Int(TargetID.max) / 2
+
+  /// Reads a number that must not be negative, nor exceed a maximum; zero if there is none.
+  ///
+  /// - Throws: `DamagedRow` or `RowDecodingError` for another value.
+  private func number(_ sql: String, upTo maximum: Int, in db: Database) throws -> Int {
+    guard let row = try Row.fetchOne(db, sql: sql), let number = try row.decode(Int?.self, atIndex: 0) else {
+      return 0
+    }
+    guard (0...maximum).contains(number) else { throw DamagedRow(description: "a number is out of range") }
+    return number
   }
 
   /// Renames the damaged file and opens an empty one.
