@@ -247,7 +247,7 @@ let package = Package(
       [
         "IdentityEndpoints", "Identity", "Access", "HearthServer", "JSON", "OrderedStore", nio("NIOCore"),
         nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), tls, crypto, cryptoExtras, log,
-        "EndpointFixture",
+        "EndpointFixture", "ServerFixture",
       ]),
     tests(of: "EmulatorSuite", endpointModules + ["EndpointFixture"]),
     tests(

@@ -57,4 +57,11 @@ package struct IdentityServices: Sendable {
   func deliver(_ code: OutOfBandCode, language: String) async throws {
     try await delivery.sendEmail(code, language: language)
   }
+
+  /// Sends a code by e-mail after the response, so that neither its time nor its result shows whether a code was sent. The
+  /// log has the failures.
+  func deliverInBackground(_ code: OutOfBandCode, language: String) {
+    let delivery = delivery
+    Task { try? await delivery.sendEmail(code, language: language) }
+  }
 }

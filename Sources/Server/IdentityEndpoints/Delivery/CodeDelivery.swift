@@ -5,6 +5,8 @@ package import Logging
 
 /// Sends codes to users.
 package protocol CodeDelivery: Sendable {
+  /// Whether there is a way to send e-mails.
+  var sendsEmails: Bool { get }
   /// Sends the link of a code to the address of the code; a change of the address goes to the new one.
   func sendEmail(_ code: OutOfBandCode, language: String) async throws
   /// Sends a verification code in a text message.
@@ -17,6 +19,8 @@ package struct LogDelivery: CodeDelivery {
 
   /// Creates a delivery to a log.
   package init(_ log: Logger) { self.log = log }
+
+  package var sendsEmails: Bool { true }
 
   package func sendEmail(_ code: OutOfBandCode, language: String) async throws {
     log.notice(

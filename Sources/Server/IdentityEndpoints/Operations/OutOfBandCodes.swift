@@ -21,6 +21,9 @@ extension IdentityCall {
     guard let purpose = OutOfBandCode.Purpose(rawValue: type), purpose != .recoverEmail else {
       throw IdentityError.notImplemented("The request type \(type) is not implemented.")
     }
+    if !returnsLink, !services.delivery.sendsEmails {
+      throw IdentityError.notImplemented(UnconfiguredDelivery.emailMessage)
+    }
     let created = try await write { transaction -> (email: String, code: OutOfBandCode?) in
       let (email, newEmail) = try self.recipient(purpose, returnsLink: returnsLink, transaction.reader)
       guard let email else {
@@ -38,6 +41,8 @@ extension IdentityCall {
     if returnsLink {
       response["oobCode"] = .string(code.code)
       response["oobLink"] = .string(code.link)
+    } else if purpose == .passwordReset, hidesAccounts {
+      services.deliverInBackground(code, language: language)
     } else {
       try await services.deliver(code, language: language)
     }
