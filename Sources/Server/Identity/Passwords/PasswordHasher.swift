@@ -1,5 +1,6 @@
 // Hashes and verifies passwords on dedicated threads. A hash takes up to a second of processor time, which would stall
-// the tasks of Swift's cooperative pool and the event loops.
+// the tasks of Swift's cooperative pool and the event loops. The threads have a low priority, so that sign-ins delay the
+// databases little.
 //
 // Invariant: at most `maximumQueued` hashes wait; a further one fails immediately instead of growing the queue.
 
@@ -22,7 +23,7 @@ package final class PasswordHasher: Sendable {
   ///   - threads: the number of hashes that run at the same time.
   package init(_ scheme: PasswordScheme, threads: Int = 2) {
     self.scheme = scheme
-    self.threads = ThreadPool(threads: threads)
+    self.threads = ThreadPool(threads: threads, isBackground: true)
   }
 
   /// Hashes a new password.
