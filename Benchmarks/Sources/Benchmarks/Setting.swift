@@ -64,15 +64,18 @@ struct Setting: Sendable {
       "--firestore-port", "0", "--database-port", "0", "--auth-port", "0", "--log-level", "error",
     ]
     if let authConfig { arguments += ["--auth-config", try write("auth.json", authConfig)] }
-    var authPort: Int?
+    var ports: [String: Int] = [:]
     let server = try ChildProcess(hearth, arguments, ready: "ready") { line in
       let port = line.split(whereSeparator: { !$0.isNumber }).compactMap { Int($0) }.last {
         $0 > 1024 && $0 < 65536
       }
-      if line.hasPrefix("Authentication") { authPort = port }
-      return line.hasPrefix("Cloud Firestore") ? port : nil
+      for product in ["Cloud Firestore", "Authentication"] where line.hasPrefix(product) {
+        ports[product] = port
+      }
+      // The last line: the ports of all products are known.
+      return line.hasPrefix("ready") ? ports["Cloud Firestore"] : nil
     }
-    guard let authPort else {
+    guard let authPort = ports["Authentication"] else {
       server.stop()
       throw BenchmarkFailure("the server printed no port of authentication")
     }

@@ -42,8 +42,12 @@ func commitTimesAtExpiry(_ setting: Setting, streams: Int, expires: Bool) async 
   guard remaining > 0 else { throw BenchmarkFailure("the streams expired before all were open") }
   try await Task.sleep(for: .seconds(expires ? remaining : 1))
   let times = try await SteadyCommits.times(server, setting, seconds: measuredSeconds)
+  let expected = expires ? streams : 0
+  try await waitUntil("\(load.ended.count) of \(streams) streams ended", seconds: 60) {
+    load.ended.count >= expected
+  }
   let ended = load.ended
-  guard ended.count == (expires ? streams : 0) else {
+  guard ended.count == expected else {
     throw BenchmarkFailure("\(ended.count) of \(streams) streams ended: \(ended.result)")
   }
   await load.close()
