@@ -40,9 +40,12 @@ final class GRPCConnection: Sendable {
         channel.eventLoop.makeCompletedFuture {
           var connection = NIOHTTP2Handler.ConnectionConfiguration()
           connection.initialSettings += [.init(parameter: .initialWindowSize, value: 1 << 20)]
+          // A server may end all streams of a connection at once, each with RST_STREAM.
+          var streams = NIOHTTP2Handler.StreamConfiguration()
+          streams.streamResetFrameRateLimit.maximumCount = 10_000
           let handler = NIOHTTP2Handler(
             mode: .client, eventLoop: channel.eventLoop, connectionConfiguration: connection,
-            streamConfiguration: .init(), inboundStreamInitializer: { $0.eventLoop.makeSucceededVoidFuture() }
+            streamConfiguration: streams, inboundStreamInitializer: { $0.eventLoop.makeSucceededVoidFuture() }
           )
           try channel.pipeline.syncOperations.addHandler(handler)
           return (channel, try handler.syncMultiplexer())

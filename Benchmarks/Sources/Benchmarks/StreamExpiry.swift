@@ -40,7 +40,7 @@ func commitTimesAtExpiry(_ setting: Setting, streams: Int, expires: Bool) async 
   try await load.wait(for: sample + streams)
   let remaining = Double(expiry) - Date().timeIntervalSince1970 - measuredSeconds / 2
   guard remaining > 0 else { throw BenchmarkFailure("the streams expired before all were open") }
-  try await Task.sleep(for: .seconds(expires ? remaining : 1))
+  try await Task.sleep(for: .seconds(remaining))
   let times = try await SteadyCommits.times(server, setting, seconds: measuredSeconds)
   let expected = expires ? streams : 0
   try await waitUntil("\(load.ended.count) of \(streams) streams ended", seconds: 60) {

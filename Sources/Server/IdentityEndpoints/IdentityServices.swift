@@ -58,8 +58,8 @@ package struct IdentityServices: Sendable {
     try await delivery.sendEmail(code, language: language)
   }
 
-  /// Sends a code by e-mail after the response, so that neither its time nor its result shows whether a code was sent. The
-  /// log has the failures.
+  /// Sends a code by e-mail without waiting, so that neither the time nor the result of a request depends on it. The log has
+  /// the failures.
   func deliverInBackground(_ code: OutOfBandCode, language: String) {
     let delivery = delivery
     Task { try? await delivery.sendEmail(code, language: language) }

@@ -46,14 +46,45 @@ struct AuthConfigurationTests {
         Self.accounts + ":signInWithPassword", ["email": email, "password": .string("another one")])
       #expect(signedIn.status == 200, "\(signedIn.error ?? "")")
       #expect(relay.received.messages.count == 1)
+
+      // A change by an administrator is announced at the old address.
+      let id = try #require(created["localId"])
+      let update = try await Self.changeEmail(of: id, to: "new@example.com", server)
+      #expect(update.status == 200, "\(update.error ?? "")")
+      let announcement = try #require(await messages.next())
+      #expect(announcement.recipients == ["RCPT TO:<ada@example.com>"])
+      #expect(announcement.text.contains("mode=recoverEmail"))
     }
     await relay.stop()
   }
 
-  @Test("Without a way to send e-mails every request for one gets 501")
+  /// Changes an account's address as an administrator.
+  private static func changeEmail(
+    of id: JSONValue, to email: String, _ server: ProductionServer
+  ) async throws -> AuthReply {
+    let admin = try await server.accessToken(server.account("admin"))
+    return try await server.auth.send(
+      "POST", "/identitytoolkit.googleapis.com/v1/projects/demo-prod/accounts:update", headers: bearer(admin),
+      body: JSONValue.object(["localId": id, "email": .string(email)]).json())
+  }
+
+  @Test("Certificates of a relay that cannot be read stop the start")
+  func certificates() async throws {
+    let directory = AuthTestServer.temporaryDirectory()
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let file = """
+      {"mail": {"relay": {"host": "h", "certificates": "\(directory)/missing.pem"}, "from": "a@b.example"}}
+      """
+    let error = await #expect(throws: HearthError.self) {
+      try await ProductionServer.start(directory, authConfig: file)
+    }
+    #expect(error?.description.contains("missing.pem cannot be read") == true, "\(error?.description ?? "")")
+  }
+
+  @Test("Without a way to send e-mails every request for one gets 501, and changes of addresses succeed")
   func noMail() async throws {
     try await ProductionServer.with { server in
-      _ = try await server.auth.post(
+      let created = try await server.auth.post(
         Self.accounts + ":signUp", ["email": .string("ada@example.com"), "password": .string("opensesame")])
       for email in ["ada@example.com", "no@example.com"] {
         let reply = try await server.auth.post(
@@ -61,6 +92,8 @@ struct AuthConfigurationTests {
           ["requestType": .string("PASSWORD_RESET"), "email": .string(email)])
         #expect(reply.status == 501 && reply.error?.contains("no way to send e-mails") == true, "\(email)")
       }
+      let update = try await Self.changeEmail(of: #require(created["localId"]), to: "new@example.com", server)
+      #expect(update.status == 200, "\(update.error ?? "")")
     }
   }
 

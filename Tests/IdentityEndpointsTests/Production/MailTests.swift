@@ -42,7 +42,7 @@ struct MailTests {
       SMTPRelay(
         host: host, port: receiver.port, encryption: encryption, credentials: credentials,
         authorities: isTrusted ? authority.file : nil))
-    let client = SMTPClient(relay, group: group, seconds: seconds)
+    let client = try SMTPClient(relay, group: group, seconds: seconds)
     let result: Result<Void, any Error>
     do { result = .success(try await client.submit(message ?? Self.message())) } catch {
       result = .failure(error)
@@ -281,7 +281,7 @@ struct MailTests {
         return behavior
       }())
     let relay = try #require(SMTPRelay(host: "127.0.0.1", port: receiver.port, encryption: .none))
-    let delivery = ConfiguredDelivery(
+    let delivery = try ConfiguredDelivery(
       mail: .init(.relay(relay), from: try #require(Mailbox("a@b.example"))), textMessageURL: nil,
       outbound: OutboundHTTP(group: Self.group), group: Self.group,
       log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

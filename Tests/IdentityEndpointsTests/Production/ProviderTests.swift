@@ -112,7 +112,7 @@ struct ProviderTests {
     receiver.answer("sms", .init(status: 204, body: []))
     let group = MultiThreadedEventLoopGroup.singleton
     let sender = try #require(Mailbox("Hearth <no-reply@example.com>"))
-    let delivery = ConfiguredDelivery(
+    let delivery = try ConfiguredDelivery(
       mail: .init(.command(["/bin/sh", "-c", "cat > '\(file)'"]), from: sender),
       textMessageURL: receiver.base + "/sms", outbound: OutboundHTTP(group: group), group: group,
       log: Self.log)
@@ -130,7 +130,7 @@ struct ProviderTests {
     receiver.answer("sms", .init(status: 500, body: []))
     await #expect(throws: IdentityError.self) { try await delivery.sendTextMessage(session, language: "en") }
     await receiver.stop()
-    let failing = ConfiguredDelivery(
+    let failing = try ConfiguredDelivery(
       mail: .init(.command(["/bin/false"]), from: sender), textMessageURL: nil,
       outbound: OutboundHTTP(group: group), group: group, log: Self.log)
     await #expect(throws: IdentityError.self) { try await failing.sendEmail(code, language: "en") }

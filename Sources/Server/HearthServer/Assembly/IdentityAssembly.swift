@@ -42,6 +42,14 @@ struct IdentityAssembly: Sendable {
       return
     }
     let settings = configuration.authSettings
+    let delivery: ConfiguredDelivery
+    do throws(DeliveryFailure) {
+      delivery = try ConfiguredDelivery(
+        mail: settings.mail, textMessageURL: settings.textMessageURL, outbound: outbound,
+        group: MultiThreadedEventLoopGroup.singleton, log: log)
+    } catch {
+      throw HearthError("mail.relay of --auth-config cannot be used: \(error)")
+    }
     do {
       let keys = try await SigningKeys.open(identity)
       let accounts = try await ServiceAccounts.open(identity)
@@ -65,9 +73,7 @@ struct IdentityAssembly: Sendable {
       services = IdentityServices(
         store: identity, mode: .production, defaultProject: configuration.project,
         hasher: PasswordHasher(.standard), tokens: authority, outbound: outbound,
-        delivery: ConfiguredDelivery(
-          mail: settings.mail, textMessageURL: settings.textMessageURL, outbound: outbound,
-          group: MultiThreadedEventLoopGroup.singleton, log: log),
+        delivery: delivery,
         providers: OpenIDProviders(settings.providers, outbound: outbound),
         actionPage: settings.actionURL, log: log)
     } catch {

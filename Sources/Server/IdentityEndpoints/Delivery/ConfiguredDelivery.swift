@@ -42,12 +42,13 @@ package struct ConfiguredDelivery: CodeDelivery {
 
   /// Creates a delivery. Without mail or a webhook, the respective codes are rejected.
   /// - Parameter group: the event loops of connections to the relay.
+  /// - Throws: ``DeliveryFailure`` if the relay's certificates cannot be read.
   package init(
     mail: Mail?, textMessageURL: String?, outbound: OutboundHTTP, group: any EventLoopGroup, log: Logger
-  ) {
+  ) throws(DeliveryFailure) {
     self.mail = mail
     client =
-      if case .relay(let relay)? = mail?.transport { SMTPClient(relay, group: group) } else { nil }
+      if case .relay(let relay)? = mail?.transport { try SMTPClient(relay, group: group) } else { nil }
     self.textMessageURL = textMessageURL
     self.outbound = outbound
     self.group = group

@@ -3,7 +3,6 @@
 // Invariant: a submission ends within its time. TLS verifies the relay's certificate and name, and never falls back to an
 // unencrypted connection.
 
-import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 import NIOSSL
@@ -15,14 +14,16 @@ final class SMTPClient: Sendable {
   private let relay: SMTPRelay
   private let group: any EventLoopGroup
   private let seconds: Int64
-  private let tls = NIOLockedValueBox<NIOSSLContext?>(nil)
+  private let tls: NIOSSLContext?
 
   /// Creates a client.
   /// - Parameter seconds: the time within which the relay must have accepted a message.
-  init(_ relay: SMTPRelay, group: any EventLoopGroup, seconds: Int64 = 30) {
+  /// - Throws: ``DeliveryFailure`` if the certificates of the configuration cannot be read.
+  init(_ relay: SMTPRelay, group: any EventLoopGroup, seconds: Int64 = 30) throws(DeliveryFailure) {
     self.relay = relay
     self.group = group
     self.seconds = seconds
+    tls = relay.encryption == .none ? nil : try Self.tlsContext(relay.authorities)
   }
 
   /// Submits a message. Returns when the relay has accepted it.
@@ -30,7 +31,7 @@ final class SMTPClient: Sendable {
   ///   still deliver it.
   func submit(_ message: EmailMessage) async throws {
     let relay = relay
-    let context = relay.encryption == .none ? nil : try tlsContext()
+    let context = tls
     let seconds = seconds
     let accepted = group.next().makePromise(of: Void.self)
     let connection = ClientBootstrap(group: accepted.futureResult.eventLoop)
@@ -49,15 +50,12 @@ final class SMTPClient: Sendable {
     try await accepted.futureResult.get()
   }
 
-  private func tlsContext() throws -> NIOSSLContext {
-    try tls.withLockedValue { stored in
-      if let stored { return stored }
-      var configuration = TLSConfiguration.makeClientConfiguration()
-      configuration.minimumTLSVersion = .tlsv12
-      if let file = relay.authorities { configuration.trustRoots = .file(file) }
-      let context = try NIOSSLContext(configuration: configuration)
-      stored = context
-      return context
+  private static func tlsContext(_ authorities: String?) throws(DeliveryFailure) -> NIOSSLContext {
+    var configuration = TLSConfiguration.makeClientConfiguration()
+    configuration.minimumTLSVersion = .tlsv12
+    if let authorities { configuration.trustRoots = .file(authorities) }
+    do { return try NIOSSLContext(configuration: configuration) } catch {
+      throw DeliveryFailure("the certificates \(authorities ?? "of the system") cannot be read: \(error)")
     }
   }
 
