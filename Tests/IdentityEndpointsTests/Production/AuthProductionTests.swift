@@ -213,7 +213,7 @@ struct AuthProductionTests {
       let reset = try await server.auth.post(
         Self.toolkit + "/accounts:sendOobCode",
         ["requestType": .string("PASSWORD_RESET"), "email": .string("no@example.com")])
-      // No way to send e-mails is configured, and the response is the same for every address.
+      // This server cannot send e-mails, and answers so for every address.
       #expect(reset.status == 501)
       for _ in 0..<9 { _ = try await signIn("ada@example.com", "wrong") }
       let blocked = try await signIn("ada@example.com", "opensesame")

@@ -44,6 +44,8 @@ package final class TrustedIssuers: Sendable {
 
   /// Maximum seconds for which a token of another issuer may be valid. Revocations are stored for this time.
   package static let maximumForeignSeconds: Int64 = 86_400
+  /// Precedes the names of issuers in principals, because a configured issuer may have the name of the server's own one.
+  private static let principalPrefix = "issuers/"
   /// Types of tokens that are credentials (RFC 7519, RFC 9068).
   private static let types: Set<String> = ["jwt", "at+jwt", "application/at+jwt"]
 
@@ -132,7 +134,8 @@ package final class TrustedIssuers: Sendable {
     }
     return VerifiedToken(
       principal: Principal(
-        .user(User(claims)), project: issuer.project, issuer: issuer.issuer, expiry: expiry),
+        .user(User(claims)), project: issuer.project, issuer: Self.principalPrefix + issuer.issuer,
+        expiry: expiry),
       claims: claims, issuedAt: issuedAt, expiry: expiry, isForeign: true)
   }
 

@@ -5,12 +5,17 @@ package import Logging
 
 /// Sends codes to users.
 package protocol CodeDelivery: Sendable {
-  /// Whether there is a way to send e-mails.
-  var sendsEmails: Bool { get }
   /// Sends the link of a code to the address of the code; a change of the address goes to the new one.
   func sendEmail(_ code: OutOfBandCode, language: String) async throws
   /// Sends a verification code in a text message.
   func sendTextMessage(_ session: PhoneSession, language: String) async throws
+  /// Fails like ``sendEmail(_:language:)`` if this delivery cannot send any e-mail. A response without an e-mail must not
+  /// differ by that from one with an e-mail.
+  func checkSendsEmail() throws
+}
+
+extension CodeDelivery {
+  package func checkSendsEmail() throws {}
 }
 
 /// Prints codes to the log, and sends nothing. An emulator also lists them.
@@ -19,8 +24,6 @@ package struct LogDelivery: CodeDelivery {
 
   /// Creates a delivery to a log.
   package init(_ log: Logger) { self.log = log }
-
-  package var sendsEmails: Bool { true }
 
   package func sendEmail(_ code: OutOfBandCode, language: String) async throws {
     log.notice(

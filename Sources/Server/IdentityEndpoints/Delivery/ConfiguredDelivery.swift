@@ -55,7 +55,9 @@ package struct ConfiguredDelivery: CodeDelivery {
     self.log = log
   }
 
-  package var sendsEmails: Bool { mail != nil }
+  package func checkSendsEmail() throws {
+    if mail == nil { try UnconfiguredDelivery().checkSendsEmail() }
+  }
 
   package func sendEmail(_ code: OutOfBandCode, language: String) async throws {
     guard let mail else { return try await UnconfiguredDelivery().sendEmail(code, language: language) }
