@@ -245,9 +245,9 @@ let package = Package(
     tests(
       of: "IdentityEndpoints",
       [
-        "IdentityEndpoints", "Identity", "Access", "HearthServer", "JSON", "OrderedStore", nio("NIOCore"),
-        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), tls, crypto, cryptoExtras, log,
-        "EndpointFixture",
+        "IdentityEndpoints", "Identity", "Access", "HearthServer", "JSON", "OrderedStore", "Ports",
+        "FirestoreProtobuf", "GRPCFraming", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
+        nio("NIOConcurrencyHelpers"), tls, crypto, cryptoExtras, log, "EndpointFixture",
       ]),
     tests(of: "EmulatorSuite", endpointModules + ["EndpointFixture"]),
     tests(
@@ -299,6 +299,6 @@ let package = Package(
   // Power cuts, failing disks and full ones, done to a child process; the shim is compiled when it is used.
   package.targets.append(
     .executableTarget(
-      name: "hearth-crash", dependencies: ["EmbeddedStore", "OrderedStore"], path: "Tests/PowerCut",
-      exclude: ["shim.c"], swiftSettings: strict))
+      name: "hearth-crash", dependencies: ["Access", "EmbeddedStore", "Identity", "JSON", "OrderedStore"],
+      path: "Tests/PowerCut", exclude: ["shim.c"], swiftSettings: strict))
 #endif

@@ -37,6 +37,10 @@ package struct ConfiguredDelivery: CodeDelivery {
     self.log = log
   }
 
+  package func checkSendsEmail() throws {
+    if mail == nil { try UnconfiguredDelivery().checkSendsEmail() }
+  }
+
   package func sendEmail(_ code: OutOfBandCode, language: String) async throws {
     guard let mail else { return try await UnconfiguredDelivery().sendEmail(code, language: language) }
     do {
