@@ -265,7 +265,9 @@ let package = Package(
       of: "HearthServer",
       [
         "HearthServer", "FirestoreEngine", "FirestoreModel", "EmbeddedStore", "OrderedStore",
-        nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
+        "EndpointFixture",
+        "FirestoreProtobuf", "GRPCFraming", "Identity", "JSON", nio("NIOCore"), nio("NIOPosix"),
+        nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), cryptoExtras, protobuf, log,
       ]),
     tests(of: "FirebaseCore", ["FirebaseCore", "Locking"]),
     tests(

@@ -15,6 +15,8 @@ package final class AttemptLimiter: Sendable {
   /// The secret that an attempt guesses.
   package enum Factor: Sendable {
     case password
+    /// A code that was sent to a phone number, as the first factor.
+    case phoneNumber
     case secondFactor
   }
 
@@ -23,7 +25,7 @@ package final class AttemptLimiter: Sendable {
     package var factor: Factor
     package var project: String
     package var tenant: String
-    /// For passwords the address in canonical form, for second factors the ID.
+    /// For passwords the address in canonical form, for second factors the ID, else the phone number.
     package var account: String
 
     /// Creates a key.

@@ -5,6 +5,7 @@ import Foundation
 import Identity
 import IdentityEndpoints
 import JSON
+import NIOConcurrencyHelpers
 import Testing
 
 @Suite("Limits of guesses per account", .serialized)
@@ -152,6 +153,40 @@ struct GuessLimitTests {
       let decided = errors.filter { $0 == "INVALID_CODE" }.count
       let rejected = errors.filter { $0?.hasPrefix("TOO_MANY_ATTEMPTS_TRY_LATER") == true }.count
       #expect((1...AttemptLimiter.freeFailures).contains(decided) && decided + rejected == 64, "\(errors)")
+    }
+  }
+
+  @Test("Wrong codes of a phone number count over all sessions, for the number and not for others")
+  func phoneNumbers() async throws {
+    let delivery = CodeRecorder()
+    let server = try await ProductionCalls(delivery: delivery)
+    func signIn(_ number: String, isCorrect: Bool) async throws -> String? {
+      let session = try await server.sendVerificationCode(["phoneNumber": .string(number)])
+      let code = delivery.codes.withLockedValue { $0[number] } ?? ""
+      do {
+        _ = try await server.signInWithPhoneNumber([
+          "sessionInfo": session["sessionInfo"] ?? .null, "code": .string(isCorrect ? code : "x"),
+        ])
+        return nil
+      } catch let error as IdentityError { return String(error.message.prefix { $0 != " " }) }
+    }
+    for _ in 0..<AttemptLimiter.freeFailures {
+      #expect(try await signIn("+15550100", isCorrect: false) == "INVALID_CODE")
+    }
+    #expect(try await signIn("+15550100", isCorrect: true) == "TOO_MANY_ATTEMPTS_TRY_LATER")
+    #expect(try await signIn("+15550101", isCorrect: true) == nil)
+    server.seconds.withLockedValue { $0 += 1 }
+    #expect(try await signIn("+15550100", isCorrect: true) == nil)
+  }
+
+  /// Records the codes of text messages by phone number.
+  private final class CodeRecorder: CodeDelivery {
+    let codes = NIOLockedValueBox<[String: String]>([:])
+
+    func sendEmail(_ code: OutOfBandCode, language: String) async throws {}
+
+    func sendTextMessage(_ session: PhoneSession, language: String) async throws {
+      codes.withLockedValue { $0[session.phoneNumber] = session.code }
     }
   }
 

@@ -21,26 +21,40 @@ extension IdentityCall {
     guard let purpose = OutOfBandCode.Purpose(rawValue: type), purpose != .recoverEmail else {
       throw IdentityError.notImplemented("The request type \(type) is not implemented.")
     }
-    let created = try await write { transaction -> (email: String, code: OutOfBandCode?) in
-      let recipient = try self.recipient(purpose, returnsLink: returnsLink, transaction.reader)
-      guard !recipient.isHidden else { return (recipient.email, nil) }
-      let (email, newEmail) = (recipient.email, recipient.newEmail)
-      let code = self.makeCode(purpose, email: email, newEmail: newEmail, continueURL: continueURL)
-      try transaction.put(code, in: self.tenantID)
-      return (email, code)
+    // Neither the time nor an error of the delivery may show whether an address has an account, so it does not delay the
+    // response, and the server does the same work for an address to which nothing is sent.
+    let isPrivate =
+      hidesAccounts && !isPrivileged && !isEmulator && [.passwordReset, .changeEmail].contains(purpose)
+    if isPrivate { try services.deliveries.reserve() }
+    let created: (recipient: Recipient, code: OutOfBandCode)
+    do {
+      if isPrivate { try services.delivery.checkSendsEmail() }
+      created = try await write { transaction in
+        let recipient = try self.recipient(purpose, returnsLink: returnsLink, transaction.reader)
+        let code = self.makeCode(
+          purpose, email: recipient.email, newEmail: recipient.newEmail, continueURL: continueURL)
+        if isPrivate || !recipient.isHidden { try transaction.put(code, in: self.tenantID) }
+        return (recipient, code)
+      }
+    } catch {
+      if isPrivate { services.deliveries.release() }
+      throw error
     }
+    let (recipient, code) = created
     var response: JSONObject = [
-      "kind": .string("identitytoolkit#GetOobConfirmationCodeResponse"), "email": .string(created.email),
+      "kind": .string("identitytoolkit#GetOobConfirmationCodeResponse"), "email": .string(recipient.email),
     ]
-    guard let code = created.code else {
-      try services.delivery.checkSendsEmail()
-      return response
-    }
-    if returnsLink {
-      response["oobCode"] = .string(code.code)
-      response["oobLink"] = .string(code.link)
-    } else {
-      try await services.deliver(code, language: language)
+    if isPrivate {
+      services.deliveries.run { [services, language] in
+        if !recipient.isHidden { try await services.deliver(code, language: language) }
+      }
+    } else if !recipient.isHidden {
+      if returnsLink {
+        response["oobCode"] = .string(code.code)
+        response["oobLink"] = .string(code.link)
+      } else {
+        try await services.deliver(code, language: language)
+      }
     }
     return response
   }

@@ -76,17 +76,11 @@ extension IdentityCall {
     // An attacker with the password can begin any number of sign-ins, so the codes are counted for the account.
     let key = AttemptLimiter.Key(
       .secondFactor, project: projectID, tenant: tenantID ?? "", account: pending.session.localID)
-    try services.attempts.begin(key, at: now)
-    let failure = Failures()
-    do {
-      let response = try await completeSecondFactor(pending, phone, totp, failure)
+    return try await countingGuess(key) {
+      let failure = Failures()
+      let response = try await self.completeSecondFactor(pending, phone, totp, failure)
       if let error = failure.first { throw error }
-      services.attempts.end(key, .correct, at: services.clock.milliseconds)
       return response
-    } catch {
-      let isWrong = (error as? IdentityError)?.message == "INVALID_CODE"
-      services.attempts.end(key, isWrong ? .wrong : .undecided, at: services.clock.milliseconds)
-      throw error
     }
   }
 
