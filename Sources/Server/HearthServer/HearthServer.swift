@@ -249,6 +249,7 @@ public final class HearthServer: Sendable {
     limits.origins = configuration.servedOrigins
     let realtime = RealtimeAssembly(
       configuration, store: store, verifier: identity.verifier, limits: limits, log: log)
+    identity.checkCallers(of: realtime.engine)
     var running = Running(store: store, firestore: engine, realtime: realtime, identity: identity)
     do throws(HearthError) {
       try await rules.release(on: engine)

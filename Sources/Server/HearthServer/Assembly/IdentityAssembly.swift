@@ -87,6 +87,13 @@ struct IdentityAssembly: Sendable {
   /// Fetches the keys of other issuers until its task is cancelled.
   func loadIssuerKeys() async { await production?.issuerKeys.run() }
 
+  /// Lets the databases check the callers of connections and of onDisconnect writes for revocation.
+  func checkCallers(of realtime: RealtimeEngine) {
+    guard let verifier = production?.authority.verifier else { return }
+    realtime.revoke { verifier.isRevoked($0) }
+    realtime.revokeStored { [store = services.store] in try await store.isRevoked($0) }
+  }
+
   /// Ends the open streams and the authentication of open connections of callers whose credentials are revoked. Runs
   /// until its task is cancelled.
   ///
@@ -98,6 +105,8 @@ struct IdentityAssembly: Sendable {
     let observation = services.store.events.observe { _ in continuation.yield() }
     production.authority.accounts.observe { continuation.yield() }
     let verifier = production.authority.verifier
+    // Revocations may have happened since the ports opened.
+    continuation.yield()
     for await _ in revocations {
       firestore.revokeListens { verifier.isRevoked($0) }
       realtime.revoke { verifier.isRevoked($0) }

@@ -57,13 +57,12 @@ package final class TokenVerifier: CredentialVerifier {
   /// Whether the credentials of a principal were revoked after they were verified.
   package func isRevoked(_ principal: Principal) -> Bool {
     switch principal.identity {
-    case .nobody: return false
     case .user(let user) where !user.isOverride:
       return revocations.isRevoked(
         project: principal.project ?? "", tenant: user.tenant ?? "", localID: user.id,
         issuedAt: user.claims.json["iat"]?.int ?? 0)
-    // A service account may act as a user.
-    case .service, .user: return principal.issuer.map { !accounts.contains($0) } ?? false
+    // A service account may act as a user or as nobody.
+    case .service, .user, .nobody: return accounts.isRevoked(email: principal.issuer, keyID: principal.keyID)
     }
   }
 
@@ -230,7 +229,8 @@ package final class TokenVerifier: CredentialVerifier {
     let account = signer.account
     return VerifiedToken(
       principal: Principal(
-        .service(account.role), project: account.project, issuer: account.email, expiry: expiry),
+        .service(account.role), project: account.project, issuer: account.email, keyID: signer.key.id,
+        expiry: expiry),
       claims: claims, issuedAt: issuedAt, expiry: expiry)
   }
 }

@@ -9,8 +9,7 @@ package protocol CodeDelivery: Sendable {
   func sendEmail(_ code: OutOfBandCode, language: String) async throws
   /// Sends a verification code in a text message.
   func sendTextMessage(_ session: PhoneSession, language: String) async throws
-  /// Fails like ``sendEmail(_:language:)`` if this delivery cannot send any e-mail. A response without an e-mail must not
-  /// differ by that from one with an e-mail.
+  /// Fails like ``sendEmail(_:language:)`` if this delivery cannot send any e-mail.
   func checkSendsEmail() throws
 }
 
