@@ -251,9 +251,9 @@ let package = Package(
     tests(
       of: "IdentityEndpoints",
       [
-        "IdentityEndpoints", "Identity", "Access", "HearthServer", "JSON", "OrderedStore", nio("NIOCore"),
-        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), tls, crypto, cryptoExtras, log,
-        "EndpointFixture",
+        "IdentityEndpoints", "Identity", "Access", "HearthServer", "JSON", "OrderedStore", "Ports",
+        "FirestoreProtobuf", "GRPCFraming", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
+        nio("NIOConcurrencyHelpers"), tls, crypto, cryptoExtras, log, "EndpointFixture", "ServerFixture",
       ]),
     tests(of: "EmulatorSuite", endpointModules + ["EndpointFixture"]),
     tests(
@@ -271,7 +271,9 @@ let package = Package(
       of: "HearthServer",
       [
         "HearthServer", "FirestoreEngine", "FirestoreModel", "EmbeddedStore", "OrderedStore",
-        nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
+        "EndpointFixture",
+        "FirestoreProtobuf", "GRPCFraming", "Identity", "JSON", nio("NIOCore"), nio("NIOPosix"),
+        nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), cryptoExtras, protobuf, log,
       ]),
     tests(of: "FirebaseCore", ["FirebaseCore", "Locking"]),
     tests(
@@ -308,6 +310,6 @@ let package = Package(
   // Power cuts, failing disks and full ones, done to a child process; the shim is compiled when it is used.
   package.targets.append(
     .executableTarget(
-      name: "hearth-crash", dependencies: ["EmbeddedStore", "OrderedStore"], path: "Tests/PowerCut",
-      exclude: ["shim.c"], swiftSettings: strict))
+      name: "hearth-crash", dependencies: ["Access", "EmbeddedStore", "Identity", "JSON", "OrderedStore"],
+      path: "Tests/PowerCut", exclude: ["shim.c"], swiftSettings: strict))
 #endif

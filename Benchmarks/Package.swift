@@ -13,6 +13,7 @@ let strict: [SwiftSetting] = [
 ]
 
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
 
 func module(_ name: String, exclude: [String] = [], _ dependencies: [Target.Dependency]) -> Target {
@@ -38,11 +39,20 @@ let package = Package(
     module("JSON", []),
     module("RealtimeModel", ["JSON", crypto]),
     module("RealtimeWire", ["JSON", "RealtimeModel"]),
+    module("Locking", []),
+    module("OrderedStore", ["Locking"]),
+    module("Access", ["JSON", "Locking", "FirestoreModel", "RealtimeModel"]),
+    module(
+      "Identity",
+      ["Access", "JSON", "Locking", "OrderedStore", "CCrypt", "CArgon2", crypto, cryptoExtras]),
     .systemLibrary(name: "CRocksDB"),
+    .systemLibrary(name: "CCrypt"),
+    .systemLibrary(name: "CArgon2"),
     .executableTarget(
       name: "Benchmarks",
       dependencies: [
-        "FirestoreWire", "FirestoreProtobuf", "RealtimeWire", "CRocksDB",
+        "FirestoreWire", "FirestoreProtobuf", "RealtimeWire", "CRocksDB", "Access", "Identity", "JSON",
+        "OrderedStore",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),

@@ -4,6 +4,7 @@ import Access
 import Foundation
 import Identity
 import JSON
+import Locking
 import OrderedStore
 import Testing
 
@@ -66,7 +67,9 @@ struct KeyAndRevocationTests {
       try transaction.put(Account(localID: "u2", tenantID: nil, createdAt: 1))
     }
     let (token, other) = (try fixture.idToken("u1"), try fixture.idToken("u2"))
-    #expect(try fixture.verifier.principal(of: token[...]).user?.id == "u1")
+    let callers = try [token, other].map { try fixture.verifier.principal(of: $0[...]) }
+    #expect(callers.map { $0.user?.id } == ["u1", "u2"])
+    for caller in callers { #expect(try await !fixture.store.isRevoked(caller)) }
     clock.advance(10)
     let now = clock.now
     try await database.write { transaction in
@@ -82,6 +85,12 @@ struct KeyAndRevocationTests {
     for verifier in [fixture.verifier, try await IdentityFixture(rows, clock).verifier] {
       #expect(throws: InvalidCredential.self) { try verifier.principal(of: token[...]) }
       if change != .deleteTenant { #expect(try verifier.principal(of: other[...]).user?.id == "u2") }
+    }
+    // The store knows it also when the list of revocations has forgotten it.
+    #expect(try await fixture.store.isRevoked(callers[0]))
+    #expect(try await fixture.store.isRevoked(callers[1]) == (change == .deleteTenant))
+    for caller in [Principal.nobody, .administrator, .user("u1")] {
+      #expect(try await !fixture.store.isRevoked(caller))
     }
     clock.advance(10)
     if change == .revoke || change == .delete {
@@ -115,6 +124,53 @@ struct KeyAndRevocationTests {
       observation.cancel()
       try await database.write { try $0.removeAllAccounts(in: nil) }
       #expect(received.all.count == 1)
+    }
+  }
+
+  @Test("Observers run in the order of their registration, also after earlier ones have cancelled")
+  func observerOrder() async throws {
+    try await IdentityFixture.with { fixture in
+      let database = try await fixture.store.project(IdentityFixture.project)
+      let order = Guarded<[Int]>([])
+      // As many that an unordered collection does not keep their order by chance.
+      var observations = (0..<32).map { number in
+        fixture.store.events.observe { _ in order.withLock { $0.append(number) } }
+      }
+      try await database.write { try $0.removeAllAccounts(in: nil) }
+      #expect(order.withLock { $0 } == Array(0..<32))
+      order.withLock { $0 = [] }
+      observations.removeFirst(16)
+      observations.append(fixture.store.events.observe { _ in order.withLock { $0.append(32) } })
+      try await database.write { try $0.removeAllAccounts(in: nil) }
+      #expect(order.withLock { $0 } == Array(16...32))
+      withExtendedLifetime(observations) {}
+    }
+  }
+
+  @Test("A revoked key revokes the callers of this key, and a revoked account those of all keys")
+  func serviceAccountKeys() async throws {
+    try await IdentityFixture.with { fixture in
+      var callers: [Principal] = []
+      var files: [TestServiceAccount] = []
+      for name in ["server", "server", "other"] {
+        let file = try TestServiceAccount(
+          await fixture.accounts.create(
+            name: name, project: IdentityFixture.project, role: .writer, tokenURI: "https://h.example/token"))
+        let token = try file.sign(["aud": .string("https://firestore.googleapis.com/")], fixture.clock.now)
+        callers.append(try fixture.verifier.principal(of: token[...]))
+        files.append(file)
+      }
+      #expect(callers.map(\.keyID) == files.map(\.keyID))
+      #expect(callers.map { fixture.verifier.isRevoked($0) } == [false, false, false])
+      try await fixture.accounts.revoke(email: files[0].email, keyID: files[0].keyID)
+      #expect(callers.map { fixture.verifier.isRevoked($0) } == [true, false, false])
+      try await fixture.accounts.revoke(email: files[1].email, keyID: nil)
+      #expect(callers.map { fixture.verifier.isRevoked($0) } == [true, true, false])
+      // An account of the same name does not restore the callers of the revoked keys.
+      _ = try await fixture.accounts.create(
+        name: "server", project: IdentityFixture.project, role: .writer, tokenURI: "https://h.example/token")
+      #expect(callers.map { fixture.verifier.isRevoked($0) } == [true, true, false])
+      #expect(!fixture.verifier.isRevoked(.nobody) && !fixture.verifier.isRevoked(.administrator))
     }
   }
 

@@ -1,8 +1,9 @@
 // Tests of password schemes against published vectors, of their bounds, and of the hasher.
 
-import Identity
 import JSON
 import Testing
+
+@testable import Identity
 
 @Suite("Passwords")
 struct PasswordTests {
@@ -74,6 +75,30 @@ struct PasswordTests {
   func bounds(_ scheme: PasswordScheme) {
     #expect(throws: IdentityError.self) { try scheme.validate() }
   }
+
+  @Test(
+    "A password of an imported hash takes the work of the default scheme, also if the hash cannot be read",
+    arguments: [
+      ("hmac", PasswordScheme.hmac(.sha256, key: [1], saltFirst: true), "AAAA"),
+      ("digest", .digest(.sha512, rounds: 8192, saltFirst: true), "AAAA"),
+      ("PBKDF2", .pbkdf2(.sha256, rounds: 30_000), "AAAA"),
+      ("scrypt", .scrypt(cost: 1024, blockSize: 8, parallelism: 1, length: 32), "AAAA"),
+      ("Firebase's", .firebaseScrypt(signerKey: [1], separator: [], rounds: 8, memoryCost: 14), "AAAA"),
+      ("default", .standard, "AAAA"), ("unreadable", .standard, "!"), ("empty", .standard, ""),
+      ("bcrypt", .bcrypt, Base64.encode(Array(PasswordTests.bcrypt.utf8))),
+      ("unreadable bcrypt", .bcrypt, "AAAA"),
+    ])
+  func equalWork(name: String, scheme: PasswordScheme, hash: String) {
+    let standard = PasswordScheme.standard.verificationWork("x", hash: "AAAA", salt: nil)
+    let work = scheme.verificationWork("x", hash: hash, salt: "AAAA")
+    let total = work + PasswordScheme.standard.addWork(to: work)
+    #expect(abs(total - standard) <= standard / 16, "\(name) \(total)")
+    // bcrypt reads a password up to the first NUL, so such a password matches nothing.
+    let rejected = scheme.verificationWork("\0", hash: hash, salt: "AAAA")
+    #expect(scheme == .bcrypt ? rejected == 0 : rejected == work)
+  }
+
+  private static let bcrypt = "$2a$08$52VAkARlB/3VPvTABUs9UeqL3Ks/Q.vKBMEt6RF9/N/tebcYThVsK"
 
   @Test("A bcrypt hash with a cost of more than 14, or of another form, matches nothing")
   func bcryptBounds() async throws {

@@ -3,6 +3,7 @@
 // runs it.
 //
 //   hearth-crash cuts N [--seed S] [--no-sync]    N power cuts; with --no-sync it expects and reports losses
+//   hearth-crash accounts N [--seed S] [--no-sync]    the same for users, keys, service accounts and revocations
 //   hearth-crash faults write|sync FROM TO        the n-th write or sync fails, for every n
 //   hearth-crash full                             a file system of 4 MiB fills up
 //   hearth-crash write ...                        the child (Workload.swift)
@@ -19,6 +20,9 @@ struct Command {
       switch arguments.first {
       case "cuts" where arguments.count == 2:
         try await finish(PowerCuts(count: Int(arguments[1]) ?? 0, seed: seed, syncs: !noSync).run())
+      case "accounts" where arguments.count == 2:
+        let cuts = PowerCuts(subject: .accounts, count: Int(arguments[1]) ?? 0, seed: seed, syncs: !noSync)
+        try await finish(cuts.run())
       case "faults" where arguments.count == 4:
         let kind = Fault(rawValue: arguments[1])
         guard let kind, let from = Int(arguments[2]), let to = Int(arguments[3]), from <= to else { usage() }
@@ -28,6 +32,9 @@ struct Command {
       case "write":
         try await Workload(arguments: Array(arguments.dropFirst())).run()
         // The process ends without closing the store, like a killed process.
+        _exit(0)
+      case "write-accounts":
+        try await AccountWorkload(arguments: Array(arguments.dropFirst())).run()
         _exit(0)
       default: usage()
       }
@@ -43,7 +50,7 @@ struct Command {
   }
 
   private static func usage() -> Never {
-    print("usage: hearth-crash cuts N [--seed S] [--no-sync] | faults write|sync FROM TO | full")
+    print("usage: hearth-crash cuts|accounts N [--seed S] [--no-sync] | faults write|sync FROM TO | full")
     exit(64)
   }
 

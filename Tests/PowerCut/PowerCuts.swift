@@ -42,7 +42,9 @@ struct SimulatedDisk {
 
   /// Runs a child on the directory. Afterwards the directory contains only the data that the disk retained.
   func run(
-    first: Int, count: Int, workers: Int, syncs: Bool, hoursBehind: Int = 0, _ shimSettings: [String: String]
+    _ subject: Subject = .transactions, first: Int, count: Int, workers: Int, syncs: Bool,
+    hoursBehind: Int = 0,
+    _ shimSettings: [String: String]
   ) throws -> ExitStatus {
     let image = try scratch.empty("image")
     var environment = shimSettings
@@ -53,7 +55,8 @@ struct SimulatedDisk {
     let exitStatus = try Child.run(
       Child.ownPath,
       [
-        "write", data, childLogPath, "\(first)", "\(count)", "\(workers)", syncs ? "sync" : "nosync",
+        subject.childCommand, data, childLogPath, "\(first)", "\(count)", "\(workers)",
+        syncs ? "sync" : "nosync",
         "\(hoursBehind)",
       ], environment)
     try Scratch.move(image, to: data)
@@ -61,14 +64,46 @@ struct SimulatedDisk {
   }
 }
 
+/// The data that a child writes.
+enum Subject {
+  /// Rows of a database (Workload.swift).
+  case transactions
+  /// Users and service accounts (AccountWorkload.swift).
+  case accounts
+
+  /// The command of the child.
+  var childCommand: String {
+    switch self {
+    case .transactions: "write"
+    case .accounts: "write-accounts"
+    }
+  }
+
+  /// The number of steps of a child.
+  var steps: Int {
+    switch self {
+    case .transactions: 240
+    case .accounts: 160
+    }
+  }
+
+  /// The changes of the disk among which a child's power cut is chosen. Most children reach the last one.
+  var maximumChange: Int {
+    switch self {
+    case .transactions: 450
+    case .accounts: 250
+    }
+  }
+}
+
 /// A run of power cuts.
 struct PowerCuts {
+  var subject = Subject.transactions
   let count: Int
   let seed: UInt64
   let syncs: Bool
   /// The number of children that continue with one directory before the run starts with an empty one.
   private static let childrenPerDirectory = 8
-  private static let transactions = 240
 
   /// The findings so far.
   private struct Tally {
@@ -87,23 +122,23 @@ struct PowerCuts {
     while cuts < count {
       // In one of four children the cut happens early, while the store opens. In the others it happens while
       // the store writes. A child that completes before its cut does not count.
-      let at = Int.random(in: 1...(children % 4 == 0 ? 60 : 450), using: &dice)
+      let at = Int.random(in: 1...(children % 4 == 0 ? 60 : subject.maximumChange), using: &dice)
       let mode = children % 2 == 0 ? "drop" : "tear"
       let position = children % PowerCuts.childrenPerDirectory
       children += 1
       guard children < 8 * count + 40 else { throw CrashError("\(children) children, only \(cuts) cuts") }
       let exitStatus = try disk.run(
-        first: 1 + position * PowerCuts.transactions, count: PowerCuts.transactions, workers: 8, syncs: syncs,
-        hoursBehind: position,
+        subject, first: 1 + position * subject.steps, count: subject.steps, workers: 8, syncs: syncs,
+        // Revocations are kept for an hour, so the clock of accounts must not go back.
+        hoursBehind: subject == .accounts ? 0 : position,
         ["POWERCUT_AT": "\(at)", "POWERCUT_MODE": mode, "POWERCUT_SEED": "\(dice.next() >> 8)"])
       guard exitStatus == .killed(SIGKILL) || exitStatus == .exited(0) else {
         throw CrashError("the child of cut \(cuts) ended as \(exitStatus)")
       }
       if exitStatus == .killed(SIGKILL) { cuts += 1 }
-      let childLog = try ChildLog(disk.childLogPath)
-      let isIntact = await verify(disk, childLog, "cut \(cuts) (change \(at), \(mode))", &tally)
+      let (isIntact, acknowledged) = await verify(disk, "cut \(cuts) (change \(at), \(mode))", &tally)
       if !isIntact || position == PowerCuts.childrenPerDirectory - 1 || cuts == count {
-        tally.acknowledged += childLog.acknowledged.count
+        tally.acknowledged += acknowledged
         if cuts < count {
           try disk.reset()
           children += PowerCuts.childrenPerDirectory - 1 - position
@@ -114,28 +149,41 @@ struct PowerCuts {
   }
 
   /// Opens a copy of the image and verifies it against the acknowledgements.
-  /// - Returns: whether the verification found no problem.
-  private func verify(_ disk: SimulatedDisk, _ childLog: ChildLog, _ name: String, _ tally: inout Tally) async
-    -> Bool
-  {
+  /// - Returns: whether the verification found no problem, and the number of acknowledgements.
+  private func verify(
+    _ disk: SimulatedDisk, _ name: String, _ tally: inout Tally
+  ) async -> (isIntact: Bool, acknowledged: Int) {
+    var acknowledged = 0
     do {
-      let findings = try await Findings.check(try disk.copy(), childLog)
+      let findings: Findings
+      switch subject {
+      case .transactions:
+        let childLog = try ChildLog(disk.childLogPath)
+        acknowledged = childLog.acknowledged.count
+        var found = try await Findings.check(try disk.copy(), childLog)
+        found.torn += childLog.wrong
+        findings = found
+      case .accounts:
+        (findings, acknowledged) = try await Findings.checkAccounts(
+          try disk.copy(), log: disk.childLogPath)
+      }
       tally.lost += findings.lost.count
-      tally.torn += findings.torn.count + childLog.wrong.count
-      let found = findings.lost.prefix(3) + findings.torn.prefix(3) + childLog.wrong.prefix(3)
+      tally.torn += findings.torn.count
+      let found = findings.lost.prefix(3) + findings.torn.prefix(3)
       tally.problems += found.map { "\(name): \($0)" }
-      return found.isEmpty
+      return (found.isEmpty, acknowledged)
     } catch {
-      tally.lost += childLog.acknowledged.count
+      tally.lost += acknowledged
       tally.torn += 1
       tally.problems.append("\(name): the store does not open: \(error)")
-      return false
+      return (false, acknowledged)
     }
   }
 
   private func report(_ tally: Tally) -> Report {
+    let steps = subject == .accounts ? "changes of accounts" : "transactions"
     let summary =
-      "\(count) power cuts, \(tally.acknowledged) acknowledged transactions, sync \(syncs ? "on" : "off"), "
+      "\(count) power cuts, \(tally.acknowledged) acknowledged \(steps), sync \(syncs ? "on" : "off"), "
       + "seed \(seed): \(tally.lost) lost, \(tally.torn) torn"
     return Report(
       text: (tally.problems.prefix(20) + [summary]).joined(separator: "\n"),

@@ -8,16 +8,36 @@ import EmbeddedStore
 import Glibc
 import OrderedStore
 
-/// The work of one child: `DIRECTORY ACKNOWLEDGEMENTS FIRST COUNT WORKERS sync|nosync HOURS-BEHIND`.
-struct Workload {
-  private let directory: String
-  private let acknowledgements: ChildLogWriter
-  private let first: Int
-  private let count: Int
-  private let workers: Int
-  private let syncs: Bool
+/// The arguments of a child: `DIRECTORY ACKNOWLEDGEMENTS FIRST COUNT WORKERS sync|nosync HOURS-BEHIND`.
+struct ChildArguments {
+  let directory: String
+  /// The path of the file of acknowledgements.
+  let acknowledgements: String
+  let first: Int
+  let count: Int
+  let workers: Int
+  let syncs: Bool
   /// The time by which the child's clock is behind, in hours.
-  private let hoursBehind: UInt64
+  let hoursBehind: UInt64
+
+  init(_ arguments: [String]) throws {
+    guard arguments.count == 7, let first = Int(arguments[2]), let count = Int(arguments[3]),
+      let workers = Int(arguments[4]), let hoursBehind = UInt64(arguments[6])
+    else { throw CrashError("the child has invalid arguments") }
+    directory = arguments[0]
+    acknowledgements = arguments[1]
+    self.first = first
+    self.count = count
+    self.workers = workers
+    syncs = arguments[5] == "sync"
+    self.hoursBehind = hoursBehind
+  }
+}
+
+/// The work of one child, see ``ChildArguments``.
+struct Workload {
+  private let arguments: ChildArguments
+  private let acknowledgements: ChildLogWriter
 
   static let databaseName = "firestore/projects/crash/databases/(default)"
   static let history = HistoryWindow.seconds(86_400)
@@ -25,20 +45,16 @@ struct Workload {
   private static let failures = 5
 
   init(arguments: [String]) throws {
-    guard arguments.count == 7, let first = Int(arguments[2]), let count = Int(arguments[3]),
-      let workers = Int(arguments[4]), let hoursBehind = UInt64(arguments[6])
-    else { throw CrashError("the child has invalid arguments") }
-    directory = arguments[0]
-    acknowledgements = try ChildLogWriter(arguments[1])
-    self.first = first
-    self.count = count
-    self.workers = workers
-    syncs = arguments[5] == "sync"
-    self.hoursBehind = hoursBehind
+    self.arguments = try ChildArguments(arguments)
+    acknowledgements = try ChildLogWriter(self.arguments.acknowledgements)
+  }
+
+  static func clock(hoursBehind: UInt64) -> StoreClock {
+    StoreClock { StoreClock.system.now() - hoursBehind * 3_600_000_000 }
   }
 
   static func options(syncs: Bool, hoursBehind: UInt64 = 0) -> EmbeddedOptions {
-    let clock = StoreClock { StoreClock.system.now() - hoursBehind * 3_600_000_000 }
+    let clock = Self.clock(hoursBehind: hoursBehind)
     // The memtable is so small that one child writes and merges several tables.
     var options = EmbeddedOptions(
       store: StoreOptions(clock: clock, trimmingIntervalMilliseconds: 0), blockCacheBytes: 4 << 20,
@@ -51,18 +67,21 @@ struct Workload {
     let database: any OrderedDatabase
     do {
       let store = try await EmbeddedStore.open(
-        directory: directory, Workload.options(syncs: syncs, hoursBehind: hoursBehind))
+        directory: arguments.directory,
+        Workload.options(syncs: arguments.syncs, hoursBehind: arguments.hoursBehind))
       database = try await store.database(named: Workload.databaseName, history: Workload.history)
     } catch let error as StoreError {
       acknowledgements.note("refused open \(error)")
       return
     }
-    acknowledgements.note("opened \(directory)")
+    acknowledgements.note("opened \(arguments.directory)")
     await withTaskGroup(of: Void.self) { group in
-      for worker in 0..<workers {
+      for worker in 0..<arguments.workers {
         group.addTask {
           var failedCount = 0
-          for number in stride(from: first + worker, to: first + count, by: workers) {
+          for number in stride(
+            from: arguments.first + worker, to: arguments.first + arguments.count, by: arguments.workers)
+          {
             failedCount = await write(Transaction(number: number), to: database) ? 0 : failedCount + 1
             if failedCount == Workload.failures { return }
           }

@@ -40,9 +40,12 @@ final class GRPCConnection: Sendable {
         channel.eventLoop.makeCompletedFuture {
           var connection = NIOHTTP2Handler.ConnectionConfiguration()
           connection.initialSettings += [.init(parameter: .initialWindowSize, value: 1 << 20)]
+          // A server may end all streams of a connection at once, each with RST_STREAM.
+          var streams = NIOHTTP2Handler.StreamConfiguration()
+          streams.streamResetFrameRateLimit.maximumCount = 10_000
           let handler = NIOHTTP2Handler(
             mode: .client, eventLoop: channel.eventLoop, connectionConfiguration: connection,
-            streamConfiguration: .init(), inboundStreamInitializer: { $0.eventLoop.makeSucceededVoidFuture() }
+            streamConfiguration: streams, inboundStreamInitializer: { $0.eventLoop.makeSucceededVoidFuture() }
           )
           try channel.pipeline.syncOperations.addHandler(handler)
           return (channel, try handler.syncMultiplexer())
@@ -64,8 +67,9 @@ final class GRPCConnection: Sendable {
   }
 
   /// Opens a stream for any number of messages. `onEnd` receives the result if the server ends the stream.
+  /// - Parameter token: the credential of the stream; nil for none.
   func open(
-    path: String, onMessage: @escaping @Sendable (ByteBuffer) -> Void,
+    path: String, token: String? = nil, onMessage: @escaping @Sendable (ByteBuffer) -> Void,
     onEnd: @escaping @Sendable (String) -> Void
   ) async throws -> GRPCStream {
     let isClosing = isClosing
@@ -73,7 +77,7 @@ final class GRPCConnection: Sendable {
       stream.eventLoop.makeCompletedFuture {
         try stream.pipeline.syncOperations.addHandler(
           StreamedCall(
-            path: path, onMessage: onMessage,
+            path: path, token: token, onMessage: onMessage,
             onEnd: { failure in if !isClosing.withLockedValue({ $0 }) { onEnd(failure) } }))
       }
     }.get()
@@ -156,22 +160,26 @@ private final class StreamedCall: ChannelInboundHandler {
   typealias OutboundOut = HTTP2Frame.FramePayload
 
   private let path: String
+  private let token: String?
   private let onMessage: @Sendable (ByteBuffer) -> Void
   private let onEnd: @Sendable (String) -> Void
   private var received = ByteBuffer()
   private var end = "no status"
 
   init(
-    path: String, onMessage: @escaping @Sendable (ByteBuffer) -> Void,
+    path: String, token: String?, onMessage: @escaping @Sendable (ByteBuffer) -> Void,
     onEnd: @escaping @Sendable (String) -> Void
   ) {
     self.path = path
+    self.token = token
     self.onMessage = onMessage
     self.onEnd = onEnd
   }
 
   func channelActive(context: ChannelHandlerContext) {
-    context.writeAndFlush(wrapOutboundOut(.headers(.init(headers: requestHeaders(path)))), promise: nil)
+    var headers = requestHeaders(path)
+    if let token { headers.add(name: "authorization", value: "Bearer " + token) }
+    context.writeAndFlush(wrapOutboundOut(.headers(.init(headers: headers))), promise: nil)
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {

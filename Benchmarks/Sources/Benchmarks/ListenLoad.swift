@@ -10,6 +10,7 @@ final class ListenLoad: Sendable {
   private struct State {
     var current = 0
     var ended: String?
+    var endedCount = 0
   }
 
   private let state = NIOLockedValueBox(State())
@@ -28,9 +29,10 @@ final class ListenLoad: Sendable {
 
   /// Opens one more stream on the next connection, and adds targets with these numbers. Each has a filter that
   /// no other target has and that matches nothing.
-  func open(stream number: Int, targets: Range<Int>) async throws {
+  /// - Parameter token: the credential of the stream; nil for none.
+  func open(stream number: Int, targets: Range<Int>, token: String? = nil) async throws {
     let stream = try await connections[number % connections.count].open(
-      path: "/google.firestore.v1.Firestore/Listen",
+      path: "/google.firestore.v1.Firestore/Listen", token: token,
       onMessage: { [state] in
         // A target change with CURRENT: field 2 of the response, whose field 1 is 3.
         let bytes = $0.readableBytesView
@@ -39,7 +41,12 @@ final class ListenLoad: Sendable {
           state.withLockedValue { $0.current += 1 }
         }
       },
-      onEnd: { [state] failure in state.withLockedValue { $0.ended = failure } })
+      onEnd: { [state] failure in
+        state.withLockedValue { state in
+          state.ended = failure
+          state.endedCount += 1
+        }
+      })
     for number in targets { stream.send(try Self.request(target: number)) }
   }
 
@@ -58,6 +65,11 @@ final class ListenLoad: Sendable {
     if let ended = state.withLockedValue({ $0.ended }) {
       throw BenchmarkFailure("a Listen stream ended with \(ended)")
     }
+  }
+
+  /// The number of streams that the server has ended, and the result of the last one.
+  var ended: (count: Int, result: String) {
+    state.withLockedValue { ($0.endedCount, $0.ended ?? "") }
   }
 
   func close() async {

@@ -78,7 +78,7 @@ private func queryRequest() throws -> [UInt8] {
 
 /// The rate of a repeated operation per second of processor time, which other processes do not affect. The
 /// operation returns part of its result, so that the compiler cannot remove it.
-private func perSecond(_ setting: Setting, _ work: () throws -> Int) throws -> Double {
+func perSecond(_ setting: Setting, _ work: () throws -> Int) throws -> Double {
   let seconds = min(1, setting.seconds)
   var done = 0
   var seen = 0

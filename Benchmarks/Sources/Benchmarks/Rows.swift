@@ -3,7 +3,7 @@
 
 /// All rows. Those with this number of documents and listeners of Cloud Firestore take long.
 func rows(documents: Int, listeners: Int) -> [Row] {
-  firestoreRows + parsingRows + realtimeRows
+  firestoreRows + parsingRows + identityRows + realtimeRows
     + longFirestoreRows(documents: documents, listeners: listeners) + longRealtimeRows
 }
 
@@ -40,6 +40,23 @@ private let parsingRows = [
   Row(
     "Realtime Database put read into a request / by JSONSerialization", goal: "10", unit: "messages/s",
     measure: { try readPuts($0) }, reference: { try stockReadPuts($0) }),
+]
+
+private let identityRows = [
+  Row(
+    "verification of a token that was verified before / its RSA signature alone", goal: "2,000 ns",
+    unit: "ns",
+    measure: warmVerification, reference: signatureVerification),
+  Row(
+    "sign-ins with a password / bare scrypt on two threads", goal: "0.80", unit: "sign-ins/s",
+    measure: signIns, reference: bareHashes),
+  Row(
+    [
+      "durable commit at 500/s while passwords are hashed, p50 / without", "the same, p99",
+    ],
+    goals: ["", "1.10"], units: ["µs", "µs"],
+    measure: { try await commitTimes($0, withSignIns: true) },
+    reference: { try await commitTimes($0, withSignIns: false) }),
 ]
 
 private let realtimeRows = [
@@ -93,6 +110,14 @@ private func longFirestoreRows(documents: Int, listeners: Int) -> [Row] {
       in: .firestore, maximumRounds: 3,
       measure: { try await commitsWithIdleListeners($0, documents: documents, listeners: listeners) },
       reference: { try await commitsWithIdleListeners($0, documents: documents, listeners: 1) }),
+    Row(
+      [
+        "durable commit at 500/s while \(waiting) Listen streams expire, p99 / while they are idle",
+        "the same, longest",
+      ],
+      goals: ["1.50", ""], units: ["µs", "µs"], in: .firestore, maximumRounds: 1,
+      measure: { try await commitTimesAtExpiry($0, streams: listeners, expires: true) },
+      reference: { try await commitTimesAtExpiry($0, streams: listeners, expires: false) }),
     Row(
       ["start to first answer, \(many) documents / empty directory", "the same, memory when idle"],
       goals: ["", ""], units: ["ms", "MiB"], in: .firestore,

@@ -37,6 +37,51 @@ struct Setting: Sendable {
     }
   }
 
+  /// Starts Hearth without `--emulator` on free ports. Every caller may read and write documents.
+  /// - Parameters:
+  ///   - directory: the directory of the data and the configuration.
+  ///   - authConfig: the contents of the file of `--auth-config`; nil for none.
+  /// - Returns: the process with the port of Cloud Firestore, and the port of authentication.
+  func startProduction(
+    _ directory: String, authConfig: String? = nil
+  ) throws -> (server: ChildProcess, authPort: Int) {
+    func write(_ name: String, _ text: String) throws -> String {
+      let path = directory + "/" + name
+      try text.write(toFile: path, atomically: true, encoding: .utf8)
+      return path
+    }
+    _ = try write(
+      "firestore.rules",
+      """
+      rules_version = '2';
+      service cloud.firestore {
+        match /databases/{database}/documents { match /{path=**} { allow read, write: if true; } }
+      }
+      """)
+    let config = try write("firebase.json", #"{"firestore": {"rules": "firestore.rules"}}"#)
+    var arguments = [
+      "serve", "--data", directory + "/data", "--project", "bench", "--config", config, "--host", "127.0.0.1",
+      "--firestore-port", "0", "--database-port", "0", "--auth-port", "0", "--log-level", "error",
+    ]
+    if let authConfig { arguments += ["--auth-config", try write("auth.json", authConfig)] }
+    var ports: [String: Int] = [:]
+    let server = try ChildProcess(hearth, arguments, ready: "ready") { line in
+      let port = line.split(whereSeparator: { !$0.isNumber }).compactMap { Int($0) }.last {
+        $0 > 1024 && $0 < 65536
+      }
+      for product in ["Cloud Firestore", "Authentication"] where line.hasPrefix(product) {
+        ports[product] = port
+      }
+      // The last line: the ports of all products are known.
+      return line.hasPrefix("ready") ? ports["Cloud Firestore"] : nil
+    }
+    guard let authPort = ports["Authentication"] else {
+      server.stop()
+      throw BenchmarkFailure("the server printed no port of authentication")
+    }
+    return (server, authPort)
+  }
+
   /// Starts one of this program's bare servers.
   func startBare(_ command: String) throws -> ChildProcess {
     try ChildProcess(own, [command]) { line in line.hasPrefix("port ") ? Int(line.dropFirst(5)) : nil }

@@ -55,6 +55,8 @@ public final class HearthServer: Sendable {
     var socket: ListeningPort?
     /// Ends the streams of revoked callers.
     var revocations: Task<Void, Never>?
+    /// Fetches the keys of other issuers.
+    var issuerKeys: Task<Void, Never>?
     var ports: [(listener: Listener, port: ListeningPort)] = []
   }
 
@@ -247,6 +249,7 @@ public final class HearthServer: Sendable {
     limits.origins = configuration.servedOrigins
     let realtime = RealtimeAssembly(
       configuration, store: store, verifier: identity.verifier, limits: limits, log: log)
+    identity.checkCallers(of: realtime.engine)
     var running = Running(store: store, firestore: engine, realtime: realtime, identity: identity)
     do throws(HearthError) {
       try await rules.release(on: engine)
@@ -297,6 +300,7 @@ public final class HearthServer: Sendable {
           fallsBackToAnyPort: configuration.emulator && !configuration.authPortIsFixed)
       }
       running.revocations = Task { await identity.endRevokedStreams(of: engine, realtime.engine) }
+      running.issuerKeys = Task { await identity.loadIssuerKeys() }
       running.socket = await identity.openSocket(configuration.storage, limits, log: log)
       if configuration.emulator, let address = configuration.hub {
         // The hub never uses TLS, because tools contact it before they know whether this server uses TLS.
@@ -414,6 +418,7 @@ public final class HearthServer: Sendable {
 
   private func close(_ running: Running) async {
     running.revocations?.cancel()
+    running.issuerKeys?.cancel()
     await running.firestore.shutDown()
     await running.realtime.shutDown()
     do {

@@ -2,7 +2,8 @@
 // who tries one password on many accounts is not stopped by the limits per account.
 //
 // Each address has an allowance of attempts that is restored over time. Addresses may be shared by many users, so the
-// allowance is larger than that of an account, and successful sign-ins do not use it.
+// allowance is larger than that of an account, and successful sign-ins do not use it. An attempt counts before it is
+// decided, and is refunded if it was no guess: many attempts at the same time exceed the allowance no more than others.
 //
 // Invariant: the memory is bounded. If it is full, addresses with a full allowance are dropped first, then those with the
 // fewest attempts, so that an attacker with many addresses cannot restore the allowance of a used one.
@@ -39,28 +40,35 @@ package final class AddressLimiter: Sendable {
     self.maximumRecords = maximumRecords
   }
 
-  /// Rejects an attempt of an address that has used its allowance.
+  /// Counts an attempt, or rejects it because its address has used the allowance.
   /// - Parameters:
   ///   - address: nil if the client has no IP address; then the attempt is not limited.
   ///   - now: milliseconds since the Unix epoch.
   /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER`.
-  package func check(_ address: ClientAddress?, at now: Int64) throws(IdentityError) {
+  package func begin(_ address: ClientAddress?, at now: Int64) throws(IdentityError) {
     guard isEnabled, let address else { return }
-    let debt = records.withLock { $0[address]?.debt(at: now) ?? 0 }
-    guard debt <= (Self.allowance - 1) * Self.restorationMilliseconds else {
+    let isAdmitted = records.withLock { records in
+      let debt = records[address]?.debt(at: now) ?? 0
+      guard debt <= (Self.allowance - 1) * Self.restorationMilliseconds else { return false }
+      if records.count >= maximumRecords, records[address] == nil { Self.shrink(&records, at: now) }
+      let latest = max(now, records[address]?.at ?? now)
+      records[address] = Record(debt: debt + Self.restorationMilliseconds, at: latest)
+      return true
+    }
+    guard isAdmitted else {
       throw .rejected(
         "TOO_MANY_ATTEMPTS_TRY_LATER",
         "We have blocked all requests from this device due to unusual activity. Try again later.")
     }
   }
 
-  /// Counts an attempt.
-  package func record(_ address: ClientAddress?, at now: Int64) {
+  /// Restores the allowance for an attempt that was not a guess.
+  package func refund(_ address: ClientAddress?, at now: Int64) {
     guard isEnabled, let address else { return }
     records.withLock { records in
-      if records.count >= maximumRecords, records[address] == nil { Self.shrink(&records, at: now) }
-      let debt = records[address]?.debt(at: now) ?? 0
-      records[address] = Record(debt: debt + Self.restorationMilliseconds, at: now)
+      guard let record = records[address] else { return }
+      let debt = record.debt(at: now) - Self.restorationMilliseconds
+      records[address] = debt > 0 ? Record(debt: debt, at: max(now, record.at)) : nil
     }
   }
 

@@ -2,6 +2,7 @@
 // exists.
 
 import Identity
+import JSON
 
 /// The calls of an operation that count as attempts of a client address.
 enum GuessPolicy: Sendable {
@@ -20,9 +21,14 @@ enum GuessPolicy: Sendable {
     "MFA_ENROLLMENT_NOT_FOUND", "PHONE_NUMBER_EXISTS",
   ]
 
-  /// Whether a call that failed with an error counts.
-  func counts(_ error: IdentityError) -> Bool {
-    guard self == .failures else { return false }
-    return Self.failureCodes.contains(String(error.message.prefix { $0 != " " }))
+  /// Whether a call with a result counts.
+  func counts(_ result: Result<JSONObject, any Error>) -> Bool {
+    switch (self, result) {
+    case (.none, _), (.failures, .success): return false
+    case (.always, _): return true
+    case (.failures, .failure(let error)):
+      guard let error = error as? IdentityError else { return false }
+      return Self.failureCodes.contains(String(error.message.prefix { $0 != " " }))
+    }
   }
 }

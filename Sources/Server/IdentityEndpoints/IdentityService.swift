@@ -5,6 +5,7 @@
 // An emulator trusts every administrator, so a page that its developer visits could manage its accounts. Such requests are
 // served to configured pages only. Requests with an API key are served to every page, as by the hosted product.
 
+import Access
 import Identity
 package import JSON
 import Logging
@@ -123,12 +124,13 @@ package struct IdentityService: HTTPService {
     _ operation: IdentityOperation, _ call: IdentityCall, _ client: ClientAddress?
   ) async throws -> JSONObject {
     guard !call.isPrivileged, operation.guesses != .none else { return try await operation.run(call) }
-    try services.addresses.check(client, at: call.now)
-    if operation.guesses == .always { services.addresses.record(client, at: call.now) }
-    do { return try await operation.run(call) } catch let error as IdentityError {
-      if operation.guesses.counts(error) { services.addresses.record(client, at: call.now) }
-      throw error
+    try services.addresses.begin(client, at: call.now)
+    let result: Result<JSONObject, any Error>
+    do { result = .success(try await operation.run(call)) } catch { result = .failure(error) }
+    if !operation.guesses.counts(result) {
+      services.addresses.refund(client, at: services.clock.milliseconds)
     }
+    return try result.get()
   }
 
   /// Authenticates a request and reads everything that its operation needs.
@@ -262,11 +264,20 @@ package struct IdentityService: HTTPService {
 
   /// The bearer token of a request; nil if it has no header of that scheme.
   private func bearerToken(_ request: HTTPRequest) throws(IdentityError) -> String? {
-    let headers = request.head.headers["authorization"]
-    guard let header = headers.first else { return nil }
-    guard headers.count == 1 else { throw .invalidCredentials }
-    guard header.lowercased().hasPrefix(Self.bearerPrefix) else { return nil }
-    return String(header.dropFirst(Self.bearerPrefix.count).drop { $0 == " " })
+    var tokens: [Substring] = []
+    for header in request.head.headers["authorization"] where header.lowercased().hasPrefix(Self.bearerPrefix)
+    {
+      tokens.append(header.dropFirst(Self.bearerPrefix.count).drop { $0 == " " })
+    }
+    guard !tokens.isEmpty else { return nil }
+    // This API does not accept the parameter alone.
+    for parameter in request.target.parameters where parameter.name == "access_token" {
+      tokens.append(parameter.value[...])
+    }
+    do throws(InvalidCredential) { return try InvalidCredential.singleToken(tokens).map { String($0) } } catch
+    {
+      throw .invalidCredentials
+    }
   }
 
   /// Rejects a request of an administrator, or to a path of the emulator, that another machine's page sent.

@@ -19,6 +19,8 @@ package struct IdentityServices: Sendable {
   package let addresses: AddressLimiter
   /// Sends codes to users.
   package var delivery: any CodeDelivery
+  /// The deliveries that responses do not wait for.
+  package let deliveries: BackgroundDeliveries
   /// Verifies the responses of identity providers.
   package var providers: any ProviderVerifier
   /// The page that receives the links of e-mails, in production; nil if none is configured.
@@ -41,6 +43,7 @@ package struct IdentityServices: Sendable {
     attempts = AttemptLimiter(isEnabled: mode == .production)
     addresses = AddressLimiter(isEnabled: mode == .production)
     self.delivery = delivery
+    deliveries = BackgroundDeliveries(log: log)
     self.providers = providers
     self.actionPage = actionPage
     self.log = log
@@ -56,5 +59,12 @@ package struct IdentityServices: Sendable {
   /// Sends a code by e-mail.
   func deliver(_ code: OutOfBandCode, language: String) async throws {
     try await delivery.sendEmail(code, language: language)
+  }
+
+  /// Sends a code by e-mail without waiting, so that neither the time nor the result of a request depends on it. The log has
+  /// the failures.
+  func deliverInBackground(_ code: OutOfBandCode, language: String) {
+    let delivery = delivery
+    Task { try? await delivery.sendEmail(code, language: language) }
   }
 }

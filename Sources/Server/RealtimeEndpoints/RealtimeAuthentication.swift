@@ -45,7 +45,7 @@ package struct RealtimeAuthentication: Sendable {
     return nil
   }
 
-  private static let invalidToken = RealtimeError(.invalidToken, "Could not parse auth token.")
+  static let invalidToken = RealtimeError(.invalidToken, "Could not parse auth token.")
 
   /// Returns the caller that a credential identifies. With `override`, an administrator acts as another user.
   ///
@@ -66,10 +66,14 @@ package struct RealtimeAuthentication: Sendable {
     // Acting as a user could exceed the rights of a reader.
     guard caller.isAdministrator else { throw .permissionDenied }
     switch override {
-    case .nobody: return Principal(.nobody, project: caller.project, expiry: caller.expiry)
+    case .nobody:
+      return Principal(
+        .nobody, project: caller.project, issuer: caller.issuer, keyID: caller.keyID, expiry: caller.expiry)
     case .user(let claims):
       let user = User(id: claims["uid"]?.string ?? "", claims: Claims(claims), isOverride: true)
-      return Principal(.user(user), project: caller.project, issuer: caller.issuer, expiry: caller.expiry)
+      return Principal(
+        .user(user), project: caller.project, issuer: caller.issuer, keyID: caller.keyID,
+        expiry: caller.expiry)
     }
   }
 

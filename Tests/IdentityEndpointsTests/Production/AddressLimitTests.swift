@@ -14,12 +14,14 @@ struct AddressLimitTests {
     ClientAddress(peer: try SocketAddress(ipAddress: peer, port: 1), forwardedFor: forwarded)
   }
 
-  private func isBlocked(_ limiter: AddressLimiter, _ address: ClientAddress?, at now: Int64) -> Bool {
-    do throws(IdentityError) { try limiter.check(address, at: now) } catch {
+  /// Counts an attempt.
+  /// - Returns: whether it is admitted.
+  private func attempt(_ limiter: AddressLimiter, _ address: ClientAddress?, at now: Int64) -> Bool {
+    do throws(IdentityError) { try limiter.begin(address, at: now) } catch {
       #expect(error.message.hasPrefix("TOO_MANY_ATTEMPTS_TRY_LATER"))
-      return true
+      return false
     }
-    return false
+    return true
   }
 
   @Test("An IPv6 client is a /64, and mapped IPv4 addresses count as IPv4")
@@ -52,35 +54,48 @@ struct AddressLimitTests {
   func allowance() throws {
     let limiter = AddressLimiter(isEnabled: true)
     let (client, other) = (try address("203.0.113.7"), try address("203.0.113.8"))
-    for _ in 0..<AddressLimiter.allowance {
-      #expect(!isBlocked(limiter, client, at: 1000))
-      limiter.record(client, at: 1000)
-    }
-    #expect(isBlocked(limiter, client, at: 1000))
-    #expect(!isBlocked(limiter, other, at: 1000))
-    #expect(!isBlocked(limiter, nil, at: 1000))
+    for _ in 0..<AddressLimiter.allowance { #expect(attempt(limiter, client, at: 1000)) }
+    #expect(!attempt(limiter, client, at: 1000))
+    #expect(attempt(limiter, other, at: 1000))
+    for _ in 0..<200 { #expect(attempt(limiter, nil, at: 1000)) }
     let restored = 1000 + AddressLimiter.restorationMilliseconds
-    #expect(isBlocked(limiter, client, at: restored - 1))
-    #expect(!isBlocked(limiter, client, at: restored))
-    limiter.record(client, at: restored)
-    #expect(isBlocked(limiter, client, at: restored))
+    #expect(!attempt(limiter, client, at: restored - 1))
+    #expect(attempt(limiter, client, at: restored))
+    #expect(!attempt(limiter, client, at: restored))
     // A clock that is set back restores nothing.
-    #expect(isBlocked(limiter, client, at: 0))
+    #expect(!attempt(limiter, client, at: 0))
     let emulator = AddressLimiter(isEnabled: false)
-    for _ in 0..<1000 { emulator.record(client, at: 0) }
-    #expect(!isBlocked(emulator, client, at: 0) && emulator.count == 0)
+    for _ in 0..<1000 { #expect(attempt(emulator, client, at: 0)) }
+    #expect(emulator.count == 0)
+  }
+
+  @Test("Attempts in progress count, and a refund restores the allowance of one attempt")
+  func refund() throws {
+    let limiter = AddressLimiter(isEnabled: true)
+    let client = try address("203.0.113.7")
+    for _ in 0..<AddressLimiter.allowance { #expect(attempt(limiter, client, at: 0)) }
+    #expect(!attempt(limiter, client, at: 0))
+    limiter.refund(client, at: 0)
+    #expect(attempt(limiter, client, at: 0))
+    #expect(!attempt(limiter, client, at: 0))
+    // Refunds restore no more than the attempts took.
+    for _ in 0..<AddressLimiter.allowance { limiter.refund(client, at: 0) }
+    #expect(limiter.count == 0)
+    limiter.refund(client, at: 0)
+    for _ in 0..<AddressLimiter.allowance { #expect(attempt(limiter, client, at: 0)) }
+    #expect(!attempt(limiter, client, at: 0))
   }
 
   @Test("Many addresses take bounded memory and do not restore the allowance of a blocked one")
   func bound() throws {
     let limiter = AddressLimiter(isEnabled: true, maximumRecords: 100)
     let client = try address("203.0.113.7")
-    for _ in 0..<AddressLimiter.allowance { limiter.record(client, at: 0) }
+    for _ in 0..<AddressLimiter.allowance { _ = attempt(limiter, client, at: 0) }
     for number in 0..<5000 {
-      limiter.record(try address("198.51.\(number / 256).\(number % 256)"), at: 0)
+      _ = attempt(limiter, try address("198.51.\(number / 256).\(number % 256)"), at: 0)
       #expect(limiter.count <= 100)
     }
-    #expect(isBlocked(limiter, client, at: 0))
+    #expect(!attempt(limiter, client, at: 0))
   }
 
   @Test("A client that tries many accounts is blocked; other addresses and administrators are not")

@@ -213,7 +213,8 @@ struct AuthProductionTests {
       let reset = try await server.auth.post(
         Self.toolkit + "/accounts:sendOobCode",
         ["requestType": .string("PASSWORD_RESET"), "email": .string("no@example.com")])
-      #expect(reset.status == 200 && reset["email"]?.string == "no@example.com")
+      // This server cannot send e-mails, and answers so for every address.
+      #expect(reset.status == 501)
       for _ in 0..<9 { _ = try await signIn("ada@example.com", "wrong") }
       let blocked = try await signIn("ada@example.com", "opensesame")
       #expect(blocked?.hasPrefix("TOO_MANY_ATTEMPTS_TRY_LATER") == true)

@@ -109,4 +109,48 @@ struct StreamRevocationTests {
       await acting.close()
     }
   }
+
+  @Test("A revoked key ends the streams of this key within a second, and none of the account's other keys")
+  func keys() async throws {
+    try await ProductionServer.with { server in
+      let port = server.server.databasePort ?? 0
+      let (first, second) = (try await server.account("backend"), try await server.account("backend"))
+      #expect(first.email == second.email && first.keyID != second.keyID)
+      let (token, other) = (try await server.accessToken(first), try await server.accessToken(second))
+      let selfSigned = try first.sign(["aud": .string("https://firebasedatabase.googleapis.com/")])
+      var ending: [RawSocket] = []
+      for credential in [token, selfSigned] {
+        ending.append(try await socket(port, credential, as: "gauth"))
+        for variable in [#"{"uid":"ada"}"#, "null"] {
+          let acting = try await RawSocket.open(port: port, host: "localhost:\(port)", "v=5&ns=demo-prod")
+          try await acting.send(
+            #"{"r":1,"a":"gauth","b":{"cred":"\#(credential)","authvar":\#(variable)}}"#)
+          #expect(try await acting.next().hasPrefix(#"{"r":1,"b":{"s":"ok""#))
+          ending.append(acting)
+        }
+      }
+      let stream = try await eventStream(port, "/a", "access_token=\(token)")
+      let unaffected = try await socket(port, other, as: "gauth")
+      let unaffectedStream = try await eventStream(port, "/a", "access_token=\(other)")
+
+      try await server.credentials.revoke(email: first.email, keyID: first.keyID)
+      let start = ContinuousClock.now
+      for socket in ending {
+        #expect(try await socket.next().hasPrefix(#"{"a":"ac","b":{"s":"expired_token""#))
+      }
+      let rest = String(decoding: await stream.readToEnd(), as: UTF8.self)
+      #expect(rest.contains("event: auth_revoked\n"), "\(rest)")
+      #expect(ContinuousClock.now - start < Self.maximumDelay)
+
+      try await unaffected.send(#"{"r":2,"a":"p","b":{"p":"/a","d":1}}"#)
+      #expect(try await unaffected.next().hasPrefix(#"{"r":2,"b":{"s":"ok""#))
+      _ = try await unaffectedStream.read(through: #"data: {"path":"/","data":1}"#)
+      for (credential, status) in [(token, 401), (selfSigned, 401), (other, 200)] {
+        let reply = try await server.database.send(
+          "GET", "/a.json?ns=demo-prod", headers: bearer(credential))
+        #expect(reply.status == status)
+      }
+      for socket in ending + [unaffected] { await socket.close() }
+    }
+  }
 }

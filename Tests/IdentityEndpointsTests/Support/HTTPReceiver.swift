@@ -10,11 +10,16 @@ final class HTTPReceiver: Sendable {
   struct Answer: Sendable {
     var status: Int
     var body: [UInt8]
+    /// The header `location`; nil for none.
+    var location: String?
+    /// Whether the request never gets a response.
+    var isSilent = false
   }
 
   private struct State {
     var answers: [String: Answer] = [:]
     var requests: [String: [UInt8]] = [:]
+    var counts: [String: Int] = [:]
   }
 
   private let state: NIOLockedValueBox<State>
@@ -47,6 +52,9 @@ final class HTTPReceiver: Sendable {
   /// The body of the last request of a path; nil if there was none.
   func lastRequest(_ name: String) -> [UInt8]? { state.withLockedValue { $0.requests[name] } }
 
+  /// The number of requests of a path.
+  func requestCount(_ name: String) -> Int { state.withLockedValue { $0.counts[name] ?? 0 } }
+
   func stop() async { try? await channel.close().get() }
 
   private final class Handler: ChannelInboundHandler {
@@ -69,11 +77,14 @@ final class HTTPReceiver: Sendable {
         let (name, body) = (name, body)
         let answer = state.withLockedValue { state in
           state.requests[name] = body
+          state.counts[name, default: 0] += 1
           return state.answers[name] ?? Answer(status: 404, body: [])
         }
-        let head = HTTPResponseHead(
+        if answer.isSilent { return }
+        var head = HTTPResponseHead(
           version: .http1_1, status: .init(statusCode: answer.status),
           headers: ["content-length": String(answer.body.count), "content-type": "application/json"])
+        if let location = answer.location { head.headers.add(name: "location", value: location) }
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: answer.body)))), promise: nil)
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)

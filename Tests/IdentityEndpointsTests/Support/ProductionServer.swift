@@ -20,8 +20,10 @@ struct ProductionServer: Sendable {
   var credentials: Credentials { Credentials(directory: directory) }
   var tokenURI: String { "http://127.0.0.1:\(server.authPort ?? 0)/token" }
 
-  static func start(_ directory: String) async throws -> ProductionServer {
-    var configuration = HearthConfiguration(storage: .directory(directory))
+  /// Starts a server.
+  /// - Parameter authConfig: the contents of the file of `--auth-config`; nil for none.
+  static func start(_ directory: String, authConfig: String? = nil) async throws -> ProductionServer {
+    var configuration = try configuration(directory, authConfig: authConfig)
     configuration.project = project
     configuration.firestore.port = 0
     configuration.database = .init(port: 0)
@@ -32,10 +34,22 @@ struct ProductionServer: Sendable {
     return ProductionServer(server: server, directory: directory)
   }
 
+  /// The configuration of a server with a file of `--auth-config`.
+  static func configuration(_ directory: String, authConfig: String?) throws -> HearthConfiguration {
+    var flags = ServeFlags()
+    flags.data = directory
+    flags.authConfig = authConfig == nil ? nil : "auth.json"
+    return try .resolve(flags, environment: [:]) { path in
+      path == "auth.json" ? authConfig.map { Array($0.utf8) } : nil
+    }
+  }
+
   /// Runs a test against a new server, and removes its directory.
-  static func with(_ body: (ProductionServer) async throws -> Void) async throws {
+  static func with(
+    authConfig: String? = nil, _ body: (ProductionServer) async throws -> Void
+  ) async throws {
     let directory = AuthTestServer.temporaryDirectory()
-    let server = try await start(directory)
+    let server = try await start(directory, authConfig: authConfig)
     let result: Result<Void, any Error>
     do { result = .success(try await body(server)) } catch { result = .failure(error) }
     await server.server.stop()

@@ -41,11 +41,52 @@ struct RevocationTests {
     engine.revoke { $0.user?.id == "u1" }
     await revoked.call { $0.get("u1", request: $1) }
     #expect(await revoked.drain() == ["5 permission_denied"])
-    // The write was registered with valid credentials.
+    // The write was registered with valid credentials, but is decided when it is performed.
     revoked.connection.close()
     let reader = Client(database, as: .administrator)
-    #expect(await reader.call { $0.get("u1", request: $1) }.text == "ok {a:2,gone:true}")
+    #expect(await reader.call { $0.get("u1", request: $1) }.text == "ok {a:2}")
     await engine.shutdown()
+  }
+
+  @Test("The onDisconnect writes of revoked callers are decided as those of nobody; others are performed")
+  func onDisconnect() async throws {
+    let engine = try RealtimeEngine(store: MemoryStore(), policy: OwnPathPolicy())
+    let database = try await engine.database("presence")
+    let (revoked, kept) = (Client(database), Client(database))
+    for (client, id) in [(revoked, "u1"), (kept, "u2")] {
+      await client.call { $0.authenticate(.user(id), request: $1) }
+      await client.call { $0.onDisconnectSet(Path(keys: [ChildKey(id)]), to: true, request: $1) }
+    }
+    // The session ends in the batch before the one that ends its authentication, if not in a later one.
+    engine.revoke { $0.user?.id == "u1" }
+    for client in [revoked, kept] { client.connection.close() }
+    let reader = Client(database, as: .administrator)
+    #expect(await reader.call { $0.get("/", request: $1) }.text == "ok {u2:true}")
+    await engine.shutdown()
+  }
+
+  @Test(
+    "A session that an earlier process left is ended as nobody's if its caller is revoked",
+    arguments: [false, true])
+  func leftoverSession(isStored: Bool) async throws {
+    let store = try MemoryStore()
+    let first = RealtimeEngine(store: store, policy: OwnPathPolicy())
+    let database = try await first.database("leftover")
+    for id in ["u1", "u2"] {
+      let client = Client(database)
+      await client.call { $0.authenticate(.user(id), request: $1) }
+      await client.call { $0.onDisconnectSet(Path(keys: [ChildKey(id)]), to: true, request: $1) }
+    }
+    await first.shutdown()
+    let second = RealtimeEngine(store: store, policy: OwnPathPolicy())
+    if isStored {
+      second.revokeStored { $0.user?.id == "u1" }
+    } else {
+      second.revoke { $0.user?.id == "u1" }
+    }
+    let reader = Client(try await second.database("leftover"), as: .administrator)
+    #expect(await reader.call { $0.get("/", request: $1) }.text == "ok {u2:true}")
+    await second.shutdown()
   }
 
   @Test(

@@ -33,4 +33,18 @@ package struct InvalidCredential: Error, Equatable {
     self.kind = kind
     self.reason = reason
   }
+
+  /// Returns the one token of a request, which may contain it at several places; nil if it contains none.
+  /// - Throws: ``InvalidCredential`` if the tokens differ. If one were chosen, a proxy and the server could see different
+  ///   callers.
+  package static func singleToken<Token: StringProtocol>(
+    _ tokens: [Token]
+  ) throws(InvalidCredential) -> Token? {
+    guard let first = tokens.first else { return nil }
+    // Bytes are compared, because strings that are canonically equivalent are different tokens.
+    for token in tokens where !token.utf8.elementsEqual(first.utf8) {
+      throw InvalidCredential(.malformed, reason: "The request contains different credentials.")
+    }
+    return first
+  }
 }

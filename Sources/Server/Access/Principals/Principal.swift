@@ -22,6 +22,8 @@ package struct Principal: Hashable, Sendable {
   package let identity: Identity
   /// The issuer of the credentials, such as the claim `iss`; nil if none is known.
   package let issuer: String?
+  /// The ID of the service account's key from which the credentials derive; nil for users and if none is known.
+  package let keyID: String?
   /// When the credentials expire, in seconds since 1970; nil for never.
   package let expiry: Int64?
 
@@ -29,11 +31,16 @@ package struct Principal: Hashable, Sendable {
   /// - Parameters:
   ///   - project: the project of the credentials; nil for every project.
   ///   - issuer: the issuer of the credentials; nil if none is known.
+  ///   - keyID: the service account's key from which the credentials derive; nil if none is known.
   ///   - expiry: when the credentials expire, in seconds since 1970; nil for never.
-  package init(_ identity: Identity, project: String? = nil, issuer: String? = nil, expiry: Int64? = nil) {
+  package init(
+    _ identity: Identity, project: String? = nil, issuer: String? = nil, keyID: String? = nil,
+    expiry: Int64? = nil
+  ) {
     self.identity = identity
     self.project = project
     self.issuer = issuer
+    self.keyID = keyID
     self.expiry = expiry
   }
 

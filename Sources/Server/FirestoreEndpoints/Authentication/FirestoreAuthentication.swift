@@ -33,25 +33,31 @@ package struct FirestoreAuthentication: Sendable {
 
   /// Rejects a request whose credentials are not accepted, before the request's body is stored.
   /// - Throws: UNAUTHENTICATED.
-  func admit(authorization: String?) throws(FirestoreError) {
+  func admit(authorization: [String]) throws(FirestoreError) {
     if !isEmulator { _ = try caller(authorization: authorization) }
   }
 
   /// Returns the caller of a request.
-  /// - Parameter authorization: the header's value; nil if there is none.
+  /// - Parameter authorization: the header's values.
   /// - Throws: UNAUTHENTICATED, or in the emulator INVALID_ARGUMENT for a malformed token.
-  package func caller(authorization: String?) throws(FirestoreError) -> Principal {
+  package func caller(authorization: [String]) throws(FirestoreError) -> Principal {
     guard let verifier else {
       throw .unauthenticated(
         "Request is missing required authentication credential. This port has no verifier of credentials and rejects "
           + "every caller.")
     }
-    guard let authorization else { return .nobody }
-    let parts = authorization.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
-    guard parts.count == 2, parts[0].lowercased() == "bearer" else {
-      throw .unauthenticated("The authorization header must be of the form 'Bearer TOKEN'.")
+    var tokens: [Substring] = []
+    for value in authorization {
+      let parts = value.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
+      guard parts.count == 2, parts[0].lowercased() == "bearer" else {
+        throw .unauthenticated("The authorization header must be of the form 'Bearer TOKEN'.")
+      }
+      tokens.append(parts[1])
     }
-    do { return try verifier.principal(of: parts[1]) } catch {
+    do {
+      guard let token = try InvalidCredential.singleToken(tokens) else { return .nobody }
+      return try verifier.principal(of: token)
+    } catch {
       if isEmulator { throw .invalidArgument("invalid jwt") }
       throw .unauthenticated(
         "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid "

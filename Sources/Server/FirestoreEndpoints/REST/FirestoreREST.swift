@@ -126,15 +126,17 @@ package struct FirestoreREST: Sendable {
     }
   }
 
-  /// Returns a gRPC request head with the part of the HTTP head that methods need: the caller's credential.
+  /// Returns a gRPC request head with the part of the HTTP head that methods need: the caller's credential, from
+  /// every place that contains it.
   private static func head(
     _ method: String, _ request: HTTPRequestHead, _ target: RequestTarget?
   ) -> GRPCRequestHead {
     var headers = HPACKHeaders()
-    if let authorization = request.headers.first(name: "authorization") {
+    for authorization in request.headers["authorization"] {
       headers.add(name: "authorization", value: authorization)
-    } else if let token = target?["access_token"] ?? target?["oauth_token"] {
-      headers.add(name: "authorization", value: "Bearer \(token)")
+    }
+    for parameter in target?.parameters ?? [] where ["access_token", "oauth_token"].contains(parameter.name) {
+      headers.add(name: "authorization", value: "Bearer \(parameter.value)")
     }
     return GRPCRequestHead(path: "/\(FirestoreService.name)/\(method)", headers: headers)
   }

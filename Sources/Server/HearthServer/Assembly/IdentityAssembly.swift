@@ -19,6 +19,7 @@ struct IdentityAssembly: Sendable {
   private struct Production: Sendable {
     var authority: ProductionTokenAuthority
     var revocations: RevocationList
+    var issuerKeys: IssuerKeyLoader
   }
 
   private let services: IdentityServices
@@ -41,21 +42,38 @@ struct IdentityAssembly: Sendable {
       return
     }
     let settings = configuration.authSettings
+    let delivery: ConfiguredDelivery
+    do throws(DeliveryFailure) {
+      delivery = try ConfiguredDelivery(
+        mail: settings.mail, textMessageURL: settings.textMessageURL, outbound: outbound,
+        group: MultiThreadedEventLoopGroup.singleton, log: log)
+    } catch {
+      throw HearthError("mail.relay of --auth-config cannot be used: \(error)")
+    }
     do {
       let keys = try await SigningKeys.open(identity)
       let accounts = try await ServiceAccounts.open(identity)
-      let revocations = try await RevocationList.open(identity)
-      let verifier = TokenVerifier(keys: keys, accounts: accounts, revocations: revocations)
+      let issuers = TrustedIssuers(
+        settings.issuers.map { issuer in
+          var issuer = issuer
+          if issuer.project.isEmpty { issuer.project = configuration.project }
+          return issuer
+        })
+      let revocations = try await RevocationList.open(
+        identity, tokenSeconds: issuers.maximumTokenSeconds)
+      let verifier = TokenVerifier(
+        keys: keys, accounts: accounts, revocations: revocations, issuers: issuers)
       let authority = ProductionTokenAuthority(keys: keys, accounts: accounts, verifier: verifier)
       // The database of the server's own project exists from the start.
       _ = try await identity.project(configuration.project)
-      production = Production(authority: authority, revocations: revocations)
+      production = Production(
+        authority: authority, revocations: revocations,
+        issuerKeys: IssuerKeyLoader(issuers, outbound: outbound, log: log))
       handlers = [PublicKeysHandler(), ServiceTokenHandler(authority)]
       services = IdentityServices(
         store: identity, mode: .production, defaultProject: configuration.project,
         hasher: PasswordHasher(.standard), tokens: authority, outbound: outbound,
-        delivery: ConfiguredDelivery(
-          mail: settings.mail, textMessageURL: settings.textMessageURL, outbound: outbound, log: log),
+        delivery: delivery,
         providers: OpenIDProviders(settings.providers, outbound: outbound),
         actionPage: settings.actionURL, log: log)
     } catch {
@@ -65,6 +83,16 @@ struct IdentityAssembly: Sendable {
 
   /// Verifies the credentials of requests to the databases; nil for an emulator.
   var verifier: (any CredentialVerifier)? { production?.authority.verifier }
+
+  /// Fetches the keys of other issuers until its task is cancelled.
+  func loadIssuerKeys() async { await production?.issuerKeys.run() }
+
+  /// Lets the databases check the callers of connections and of onDisconnect writes for revocation.
+  func checkCallers(of realtime: RealtimeEngine) {
+    guard let verifier = production?.authority.verifier else { return }
+    realtime.revoke { verifier.isRevoked($0) }
+    realtime.revokeStored { [store = services.store] in try await store.isRevoked($0) }
+  }
 
   /// Ends the open streams and the authentication of open connections of callers whose credentials are revoked. Runs
   /// until its task is cancelled.
@@ -77,6 +105,8 @@ struct IdentityAssembly: Sendable {
     let observation = services.store.events.observe { _ in continuation.yield() }
     production.authority.accounts.observe { continuation.yield() }
     let verifier = production.authority.verifier
+    // Revocations may have happened since the ports opened.
+    continuation.yield()
     for await _ in revocations {
       firestore.revokeListens { verifier.isRevoked($0) }
       realtime.revoke { verifier.isRevoked($0) }

@@ -78,7 +78,7 @@ package final class IdentityTransaction {
     var visited = 0
     try reader.view.scan(range, reverse: false) { key, value, writtenAt in
       visited += 1
-      if Int64(clamping: writtenAt.microseconds / 1_000_000) < now - RevocationList.retentionSeconds {
+      if Int64(clamping: writtenAt.microseconds / 1_000_000) < now - RevocationList.storedSeconds {
         expired.append(Array(key))
       }
       return visited < 64

@@ -75,7 +75,7 @@ extension PasswordScheme {
     }
   }
 
-  private static func scrypt(
+  static func scrypt(
     _ password: [UInt8], _ salt: [UInt8], cost: Int, blockSize: Int, parallelism: Int, count: Int
   ) -> [UInt8]? {
     let key = try? KDF.Scrypt.deriveKey(
@@ -87,12 +87,7 @@ extension PasswordScheme {
   /// Computes a bcrypt hash with the salt and cost of a stored one.
   private static func bcrypt(_ password: String, _ stored: [UInt8]) -> [UInt8]? {
     #if canImport(Glibc)
-      // "$2a$10$", 22 characters of salt and 31 of hash. Costs above 14 would take more than a second.
-      let settings = stored.prefix(7)
-      guard stored.count == 60, settings.starts(with: "$2".utf8), settings.last == UInt8(ascii: "$"),
-        let cost = Int(String(decoding: settings.dropFirst(4).prefix(2), as: UTF8.self)),
-        (4...14).contains(cost), !password.utf8.contains(0)
-      else { return nil }
+      guard bcryptCost(stored) != nil, !password.utf8.contains(0) else { return nil }
       let text = String(decoding: stored, as: UTF8.self)
       let data = UnsafeMutablePointer<crypt_data>.allocate(capacity: 1)
       defer { data.deallocate() }
@@ -103,6 +98,21 @@ extension PasswordScheme {
       return Array(String(cString: result).utf8)
     #else
       // The C library of this system has no bcrypt.
+      return nil
+    #endif
+  }
+
+  /// The binary logarithm of the rounds of a bcrypt hash; nil if it cannot be verified here.
+  static func bcryptCost(_ stored: [UInt8]) -> Int? {
+    #if canImport(Glibc)
+      // "$2a$10$", 22 characters of salt and 31 of hash. Costs above 14 would take more than a second.
+      let settings = stored.prefix(7)
+      guard stored.count == 60, settings.starts(with: "$2".utf8), settings.last == UInt8(ascii: "$"),
+        let cost = Int(String(decoding: settings.dropFirst(4).prefix(2), as: UTF8.self)),
+        (4...14).contains(cost)
+      else { return nil }
+      return cost
+    #else
       return nil
     #endif
   }

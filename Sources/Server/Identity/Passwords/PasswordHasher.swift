@@ -1,5 +1,6 @@
 // Hashes and verifies passwords on dedicated threads. A hash takes up to a second of processor time, which would stall
-// the tasks of Swift's cooperative pool and the event loops.
+// the tasks of Swift's cooperative pool and the event loops. The threads have a low priority, so that sign-ins delay the
+// databases little.
 //
 // Invariant: at most `maximumQueued` hashes wait; a further one fails immediately instead of growing the queue.
 
@@ -22,7 +23,7 @@ package final class PasswordHasher: Sendable {
   ///   - threads: the number of hashes that run at the same time.
   package init(_ scheme: PasswordScheme, threads: Int = 2) {
     self.scheme = scheme
-    self.threads = ThreadPool(threads: threads)
+    self.threads = ThreadPool(threads: threads, isBackground: true)
   }
 
   /// Hashes a new password.
@@ -35,8 +36,8 @@ package final class PasswordHasher: Sendable {
     return stored
   }
 
-  /// Whether a password matches a stored one. Without a stored one it takes as long as with one of the default scheme,
-  /// so that the time does not show whether an account exists.
+  /// Whether a password matches a stored one. Without a stored one, and with one that takes less work, it does the work
+  /// of the default scheme, so that the time does not show whether an account exists.
   /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER` if too many hashes wait.
   package func verify(_ password: String, _ stored: StoredPassword?) async throws(IdentityError) -> Bool {
     guard let stored else {
@@ -49,8 +50,10 @@ package final class PasswordHasher: Sendable {
       guard case .emulator = scheme else { return false }
       return stored.scheme.matches(password, hash: stored.hash, salt: stored.salt)
     }
+    let scheme = scheme
     return try await run {
-      stored.scheme.matches(password, hash: stored.hash, salt: stored.salt)
+      scheme.addWork(to: stored.scheme.verificationWork(password, hash: stored.hash, salt: stored.salt))
+      return stored.scheme.matches(password, hash: stored.hash, salt: stored.salt)
     }
   }
 

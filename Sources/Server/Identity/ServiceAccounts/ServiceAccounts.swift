@@ -23,16 +23,25 @@ package final class ServiceAccounts: Sendable {
     var accounts: [String: ServiceAccount] = [:]
     var signers: [String: Signer] = [:]
     var observers: [@Sendable () -> Void] = []
+    /// The number of transactions that have begun.
+    var transactions = 0
+    /// The transaction of each account whose result is in memory.
+    var applied: [String: Int] = [:]
 
-    mutating func set(_ account: ServiceAccount) {
-      remove(account.email)
-      accounts[account.email] = account
+    /// Sets an account, or removes it if it is nil. Transactions run one at a time, but their results may arrive in another
+    /// order: that of an earlier one must not restore a revoked key.
+    mutating func set(_ account: ServiceAccount?, _ email: String, transaction: Int) {
+      guard transaction >= applied[email] ?? 0 else { return }
+      applied[email] = transaction
+      for key in accounts[email]?.keys ?? [] { signers[key.id] = nil }
+      accounts[email] = account
+      guard let account else { return }
       for key in account.keys { signers[key.id] = Signer(account: account, key: key) }
     }
 
-    mutating func remove(_ email: String) {
-      for key in accounts[email]?.keys ?? [] { signers[key.id] = nil }
-      accounts[email] = nil
+    mutating func begin() -> Int {
+      transactions += 1
+      return transactions
     }
   }
 
@@ -54,7 +63,9 @@ package final class ServiceAccounts: Sendable {
     let stored = try await database.read { reader in
       try reader.objects(IdentityKeyLayout.key(.serviceAccount)).map { try ServiceAccount(storedForm: $0) }
     }
-    accounts.state.withLock { state in for account in stored { state.set(account) } }
+    accounts.state.withLock { state in
+      for account in stored { state.set(account, account.email, transaction: 0) }
+    }
     return accounts
   }
 
@@ -66,8 +77,17 @@ package final class ServiceAccounts: Sendable {
   /// The signer with a key; nil if it is unknown or revoked.
   func signer(_ keyID: String) -> Signer? { state.withLock { $0.signers[keyID] } }
 
-  /// Whether an account exists and was not revoked.
-  func contains(_ email: String) -> Bool { state.withLock { $0.accounts[email] != nil } }
+  /// Whether credentials of an account were revoked, with their key or with the account.
+  /// - Parameters:
+  ///   - email: the account; nil for credentials of no service account.
+  ///   - keyID: the key from which the credentials derive; nil if it is unknown.
+  func isRevoked(email: String?, keyID: String?) -> Bool {
+    guard let email else { return false }
+    return state.withLock { state in
+      guard let keyID else { return state.accounts[email] == nil }
+      return state.signers[keyID]?.account.email != email
+    }
+  }
 
   /// Registers an observer of revocations. It must be quick and must not block.
   package func observe(_ observer: @escaping @Sendable () -> Void) {
@@ -88,7 +108,8 @@ package final class ServiceAccounts: Sendable {
     let now = clock.milliseconds / 1000
     let key = try SigningKey.make(at: now)
     let email = ServiceAccount.email(name: name, project: project)
-    let account = try await database.write { transaction in
+    let (account, number) = try await database.write { transaction in
+      let number = self.state.withLock { $0.begin() }
       let row = IdentityKeyLayout.key(.serviceAccount, email)
       var account =
         try transaction.reader.object(row).map { try ServiceAccount(storedForm: $0) }
@@ -105,9 +126,9 @@ package final class ServiceAccounts: Sendable {
       account.tokenURI = tokenURI
       account.keys.append(.init(id: key.id, publicKey: key.publicKey, createdAt: now))
       try transaction.set(row, account.storedForm)
-      return account
+      return (account, number)
     }
-    state.withLock { $0.set(account) }
+    state.withLock { $0.set(account, email, transaction: number) }
     return [
       "type": .string("service_account"), "project_id": .string(project), "private_key_id": .string(key.id),
       "private_key": .string(key.privatePEM), "client_email": .string(email),
@@ -119,7 +140,8 @@ package final class ServiceAccounts: Sendable {
   /// Revokes one key of an account, or the account with all of its keys.
   /// - Throws: ``IdentityError`` if there is no such account or key.
   package func revoke(email: String, keyID: String?) async throws {
-    let remaining = try await database.write { transaction -> ServiceAccount? in
+    let (remaining, number) = try await database.write { transaction -> (ServiceAccount?, Int) in
+      let number = self.state.withLock { $0.begin() }
       let row = IdentityKeyLayout.key(.serviceAccount, email)
       guard var account = try transaction.reader.object(row).map({ try ServiceAccount(storedForm: $0) })
       else {
@@ -133,13 +155,13 @@ package final class ServiceAccounts: Sendable {
       }
       if keyID == nil || account.keys.isEmpty {
         try transaction.clear(row)
-        return nil
+        return (nil, number)
       }
       try transaction.set(row, account.storedForm)
-      return account
+      return (account, number)
     }
     let observers = state.withLock { state in
-      if let remaining { state.set(remaining) } else { state.remove(email) }
+      state.set(remaining, email, transaction: number)
       return state.observers
     }
     for observer in observers { observer() }

@@ -42,14 +42,13 @@ package struct ProductionTokenAuthority: TokenAuthority {
   }
 
   package func readCustomToken(_ text: String, project: String) async throws -> JSONObject {
-    func invalid(_ detail: String) -> IdentityError { .rejected("INVALID_CUSTOM_TOKEN", detail) }
-    guard let token = JSONWebToken(text) else { throw invalid("Invalid assertion format") }
-    let (signer, claims) = try verifiedAssertion(token) { invalid($0) }
-    guard claims["aud"]?.string == EmulatorTokenAuthority.customTokenAudience else {
-      throw invalid("Invalid audience")
-    }
-    guard signer.account.project == project else { throw IdentityError.rejected("CREDENTIAL_MISMATCH") }
-    guard signer.account.role == .administrator else { throw invalid("The account is no administrator") }
+    // One answer for every reason: it must not help to forge a token.
+    let invalid = IdentityError.rejected("INVALID_CUSTOM_TOKEN", "The custom token is invalid.")
+    guard let token = JSONWebToken(text) else { throw invalid }
+    let (signer, claims) = try verifiedAssertion(token) { _ in invalid }
+    guard claims["aud"]?.string == EmulatorTokenAuthority.customTokenAudience,
+      signer.account.project == project, signer.account.role == .administrator
+    else { throw invalid }
     return claims
   }
 

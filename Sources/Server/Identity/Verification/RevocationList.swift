@@ -33,7 +33,7 @@ struct Revocation: Sendable, Equatable {
   }
 }
 
-/// The revocations of the last hour.
+/// The revocations of the last hour, or of the last day if tokens of other issuers are accepted.
 package final class RevocationList: Sendable {
   struct Subject: Hashable, Sendable {
     var project: String
@@ -42,26 +42,33 @@ package final class RevocationList: Sendable {
     var localID: String
   }
 
-  /// Seconds for which a revocation is kept: the lifetime of ID tokens, and a margin for clocks.
-  static let retentionSeconds = IDTokenClaims.lifetimeSeconds + 300
+  /// Seconds for which a revocation is stored: the longest time for which a token can be valid.
+  static let storedSeconds = TrustedIssuers.maximumForeignSeconds + marginSeconds
+  /// A margin for clocks.
+  private static let marginSeconds: Int64 = 300
 
   private let revocations = Guarded<[Subject: Revocation]>([:])
   private let clock: IdentityClock
+  /// Seconds for which a revocation is in memory.
+  private let retentionSeconds: Int64
   private let observation: Guarded<AccountEvents.Observation?>
 
-  private init(_ clock: IdentityClock) {
+  private init(_ clock: IdentityClock, retentionSeconds: Int64) {
     self.clock = clock
+    self.retentionSeconds = retentionSeconds
     observation = Guarded(nil)
   }
 
   /// Reads the stored revocations of every project, and follows the account events of a store.
+  /// - Parameter tokenSeconds: the seconds for which an accepted token can be valid.
   package static func open(
-    _ store: IdentityStore, clock: IdentityClock = IdentityClock()
+    _ store: IdentityStore, clock: IdentityClock = IdentityClock(),
+    tokenSeconds: Int64 = IDTokenClaims.lifetimeSeconds
   ) async throws -> RevocationList {
-    let list = RevocationList(clock)
+    let list = RevocationList(clock, retentionSeconds: tokenSeconds + marginSeconds)
     let observation = store.events.observe { [weak list] event in list?.add(event) }
     list.observation.withLock { $0 = observation }
-    let oldest = clock.milliseconds / 1000 - retentionSeconds
+    let oldest = clock.milliseconds / 1000 - list.retentionSeconds
     for project in try await store.projectIDs() {
       let rows = try await store.project(project).read { try $0.revocations() }
       list.revocations.withLock { revocations in
@@ -78,7 +85,7 @@ package final class RevocationList: Sendable {
     let now = clock.milliseconds / 1000
     let subject = Subject(
       project: event.projectID, tenant: event.tenantID ?? "", localID: event.localID ?? "")
-    let oldest = now - Self.retentionSeconds
+    let oldest = now - retentionSeconds
     revocations.withLock { revocations in
       revocations[subject] = event.revocation(after: revocations[subject], at: now)
       if revocations.count.isMultiple(of: 1024) {

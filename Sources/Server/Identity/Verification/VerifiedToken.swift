@@ -12,4 +12,6 @@ package struct VerifiedToken: Sendable {
   package let issuedAt: Int64
   /// Seconds since the Unix epoch.
   package let expiry: Int64
+  /// Whether another issuer signed the token. Such tokens are credentials for the databases only.
+  var isForeign = false
 }

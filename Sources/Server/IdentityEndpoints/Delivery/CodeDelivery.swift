@@ -9,6 +9,12 @@ package protocol CodeDelivery: Sendable {
   func sendEmail(_ code: OutOfBandCode, language: String) async throws
   /// Sends a verification code in a text message.
   func sendTextMessage(_ session: PhoneSession, language: String) async throws
+  /// Fails like ``sendEmail(_:language:)`` if this delivery cannot send any e-mail.
+  func checkSendsEmail() throws
+}
+
+extension CodeDelivery {
+  package func checkSendsEmail() throws {}
 }
 
 /// Prints codes to the log, and sends nothing. An emulator also lists them.

@@ -1,46 +1,74 @@
-// Sends e-mails by a command that accepts a message on its standard input, as `sendmail -t` does, and text messages by a
-// webhook of the operator.
+// Sends e-mails by an SMTP relay, or by a command that accepts a message on its standard input, as `sendmail -t` does, and
+// text messages by a webhook of the operator.
 
-import Foundation
 package import Identity
 import JSON
 package import Logging
+package import NIOCore
 
 /// Sends codes in the ways that the operator configured.
 package struct ConfiguredDelivery: CodeDelivery {
-  /// The command that sends e-mails.
-  package struct MailCommand: Sendable, Equatable {
-    /// The program and its arguments. It reads a message with headers (RFC 5322).
-    package var arguments: [String]
-    /// The sender's address.
-    package var from: String
+  /// How e-mails are sent.
+  package struct Mail: Sendable, Equatable {
+    /// The program or server that accepts the messages.
+    package enum Transport: Sendable, Equatable {
+      /// A program and its arguments. It reads a message with headers (RFC 5322) and exits with 0.
+      case command([String])
+      /// An SMTP server.
+      case relay(SMTPRelay)
+    }
 
-    /// Creates a command.
-    package init(arguments: [String], from: String) {
-      self.arguments = arguments
-      self.from = from
+    package var transport: Transport
+    /// The sender of all messages.
+    package var sender: Mailbox
+
+    /// Creates a configuration.
+    package init(_ transport: Transport, from sender: Mailbox) {
+      self.transport = transport
+      self.sender = sender
     }
   }
 
   private static let webhookSeconds: Int64 = 10
 
-  private let mail: MailCommand?
+  private let mail: Mail?
+  /// The client of the relay; nil for a command.
+  private let client: SMTPClient?
+  private let limiter = DeliveryLimiter()
   private let textMessageURL: String?
   private let outbound: OutboundHTTP
+  private let group: any EventLoopGroup
   private let log: Logger
 
-  /// Creates a delivery. Without a command or a webhook, the respective codes are rejected.
-  package init(mail: MailCommand?, textMessageURL: String?, outbound: OutboundHTTP, log: Logger) {
+  /// Creates a delivery. Without mail or a webhook, the respective codes are rejected.
+  /// - Parameter group: the event loops of connections to the relay.
+  /// - Throws: ``DeliveryFailure`` if the relay's certificates cannot be read.
+  package init(
+    mail: Mail?, textMessageURL: String?, outbound: OutboundHTTP, group: any EventLoopGroup, log: Logger
+  ) throws(DeliveryFailure) {
     self.mail = mail
+    client =
+      if case .relay(let relay)? = mail?.transport { try SMTPClient(relay, group: group) } else { nil }
     self.textMessageURL = textMessageURL
     self.outbound = outbound
+    self.group = group
     self.log = log
+  }
+
+  package func checkSendsEmail() throws {
+    if mail == nil { try UnconfiguredDelivery().checkSendsEmail() }
   }
 
   package func sendEmail(_ code: OutOfBandCode, language: String) async throws {
     guard let mail else { return try await UnconfiguredDelivery().sendEmail(code, language: language) }
     do {
-      try await Self.run(mail, EmailMessage(code, from: mail.from).bytes)
+      let message = try EmailMessage(code, from: mail.sender)
+      try await limiter.run {
+        switch mail.transport {
+        case .command(let arguments): try await MailCommand.run(arguments, message.bytes, group)
+        case .relay: try await client?.submit(message)
+        }
+      }
     } catch {
       log.error("an e-mail could not be sent", metadata: ["error": "\(error)"])
       throw IdentityError.unavailable("The e-mail could not be sent.")
@@ -59,33 +87,11 @@ package struct ConfiguredDelivery: CodeDelivery {
       let response = try await outbound.post(
         JSONValue.object(body).json(), to: textMessageURL, seconds: Self.webhookSeconds)
       guard (200..<300).contains(response.status) else {
-        throw OutboundHTTP.Failure(description: "the webhook answered \(response.status)")
+        throw DeliveryFailure("the webhook answered \(response.status)")
       }
     } catch {
       log.error("a text message could not be sent", metadata: ["error": "\(error)"])
       throw IdentityError.unavailable("The text message could not be sent.")
-    }
-  }
-
-  /// Runs the command off the cooperative pool, and fails unless it exits with 0.
-  private static func run(_ mail: MailCommand, _ message: [UInt8]) async throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: mail.arguments.first ?? "")
-    process.arguments = Array(mail.arguments.dropFirst())
-    let input = Pipe()
-    process.standardInput = input
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    let status = try await withCheckedThrowingContinuation {
-      (continuation: CheckedContinuation<Int32, any Error>) in
-      process.terminationHandler = { continuation.resume(returning: $0.terminationStatus) }
-      do { try process.run() } catch { return continuation.resume(throwing: error) }
-      // A message of a few hundred bytes fits into the pipe's buffer, so the write does not block.
-      try? input.fileHandleForWriting.write(contentsOf: Data(message))
-      try? input.fileHandleForWriting.close()
-    }
-    guard status == 0 else {
-      throw OutboundHTTP.Failure(description: "the command exited with \(status)")
     }
   }
 }

@@ -7,7 +7,9 @@ package struct UnconfiguredDelivery: CodeDelivery {
   /// Creates the delivery.
   package init() {}
 
-  package func sendEmail(_ code: OutOfBandCode, language: String) async throws {
+  package func sendEmail(_ code: OutOfBandCode, language: String) async throws { try checkSendsEmail() }
+
+  package func checkSendsEmail() throws {
     throw IdentityError.notImplemented(
       "This server has no way to send e-mails. An administrator can request the link (returnOobLink).")
   }

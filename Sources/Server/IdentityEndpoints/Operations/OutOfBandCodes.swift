@@ -21,55 +21,79 @@ extension IdentityCall {
     guard let purpose = OutOfBandCode.Purpose(rawValue: type), purpose != .recoverEmail else {
       throw IdentityError.notImplemented("The request type \(type) is not implemented.")
     }
-    let created = try await write { transaction -> (email: String, code: OutOfBandCode?) in
-      let (email, newEmail) = try self.recipient(purpose, returnsLink: returnsLink, transaction.reader)
-      guard let email else {
-        // Hides that the address has no account.
-        return (EmailAddress.canonical(self.body.string("email") ?? ""), nil)
+    // Neither the time nor an error of the delivery may show whether an address has an account, so it does not delay the
+    // response, and the server does the same work for an address to which nothing is sent.
+    let isPrivate =
+      hidesAccounts && !isPrivileged && !isEmulator && [.passwordReset, .changeEmail].contains(purpose)
+    if isPrivate { try services.deliveries.reserve() }
+    let created: (recipient: Recipient, code: OutOfBandCode)
+    do {
+      if isPrivate { try services.delivery.checkSendsEmail() }
+      created = try await write { transaction in
+        let recipient = try self.recipient(purpose, returnsLink: returnsLink, transaction.reader)
+        let code = self.makeCode(
+          purpose, email: recipient.email, newEmail: recipient.newEmail, continueURL: continueURL)
+        if isPrivate || !recipient.isHidden { try transaction.put(code, in: self.tenantID) }
+        return (recipient, code)
       }
-      let code = self.makeCode(purpose, email: email, newEmail: newEmail, continueURL: continueURL)
-      try transaction.put(code, in: self.tenantID)
-      return (email, code)
+    } catch {
+      if isPrivate { services.deliveries.release() }
+      throw error
     }
+    let (recipient, code) = created
     var response: JSONObject = [
-      "kind": .string("identitytoolkit#GetOobConfirmationCodeResponse"), "email": .string(created.email),
+      "kind": .string("identitytoolkit#GetOobConfirmationCodeResponse"), "email": .string(recipient.email),
     ]
-    guard let code = created.code else { return response }
-    if returnsLink {
-      response["oobCode"] = .string(code.code)
-      response["oobLink"] = .string(code.link)
-    } else {
-      try await services.deliver(code, language: language)
+    if isPrivate {
+      services.deliveries.run { [services, language] in
+        if !recipient.isHidden { try await services.deliver(code, language: language) }
+      }
+    } else if !recipient.isHidden {
+      if returnsLink {
+        response["oobCode"] = .string(code.code)
+        response["oobLink"] = .string(code.link)
+      } else {
+        try await services.deliver(code, language: language)
+      }
     }
     return response
   }
 
-  /// The address that receives a code, and the new address that the code confirms. A nil address has no account, which
-  /// the response must hide.
+  /// The account of a code.
+  private struct Recipient: Sendable {
+    var email: String
+    /// The new address that the code confirms.
+    var newEmail: String?
+    /// Whether no code can be sent, and the response must not show the reason.
+    var isHidden = false
+  }
+
   private func recipient(
     _ purpose: OutOfBandCode.Purpose, returnsLink: Bool, _ reader: IdentityReader
-  ) throws -> (email: String?, newEmail: String?) {
+  ) throws -> Recipient {
     switch purpose {
     case .signIn:
       guard allowsEmailLink else { throw IdentityError.rejected("OPERATION_NOT_ALLOWED") }
-      return (try requestedEmail(), nil)
+      return Recipient(email: try requestedEmail())
     case .passwordReset:
       let email = try requestedEmail()
       guard try reader.account(email: email, in: tenantID) != nil else {
-        if hidesAccounts { return (nil, nil) }
+        if hidesAccounts { return Recipient(email: email, isHidden: true) }
         throw IdentityError.rejected("EMAIL_NOT_FOUND")
       }
-      return (email, nil)
-    case .verifyEmail: return (try ownEmail(returnsLink: returnsLink, reader), nil)
+      return Recipient(email: email)
+    case .verifyEmail: return Recipient(email: try ownEmail(returnsLink: returnsLink, reader))
     case .changeEmail, .recoverEmail:
       guard let text = body.text("newEmail") else { throw IdentityError.rejected("MISSING_NEW_EMAIL") }
       guard EmailAddress.isValid(text) else { throw IdentityError.rejected("INVALID_NEW_EMAIL") }
       let newEmail = EmailAddress.canonical(text)
       let email = try ownEmail(returnsLink: returnsLink, reader)
-      guard try reader.account(email: newEmail, in: tenantID) == nil else {
-        throw IdentityError.rejected("EMAIL_EXISTS")
+      var recipient = Recipient(email: email, newEmail: newEmail)
+      if try reader.account(email: newEmail, in: tenantID) != nil {
+        guard hidesAccounts, !isEmulator, !isPrivileged else { throw IdentityError.rejected("EMAIL_EXISTS") }
+        recipient.isHidden = true
       }
-      return (email, newEmail)
+      return recipient
     }
   }
 

@@ -16,32 +16,14 @@ extension IdentityCall {
       throw IdentityError.notImplemented("signInWithPassword does not support pendingIdToken.")
     }
     let email = EmailAddress.canonical(address)
-    let key = AttemptLimiter.Key(project: projectID, tenant: tenantID ?? "", account: email)
-    try services.attempts.check(key, at: now)
-    let found = try await read { try $0.account(email: email, in: self.tenantID) }
-    guard let found else {
-      if hidesAccounts {
-        // The hash takes the time of a wrong password, so that the time does not reveal which accounts exist.
-        _ = try await services.hasher.verify(password, nil)
-        services.attempts.recordFailure(key, at: now)
-        throw IdentityError.rejected("INVALID_LOGIN_CREDENTIALS")
-      }
-      throw IdentityError.rejected("EMAIL_NOT_FOUND")
-    }
-    guard !found.isDisabled else { throw IdentityError.rejected("USER_DISABLED") }
-    let isCorrect = try await services.hasher.verify(password, found.password)
-    guard isCorrect else {
-      services.attempts.recordFailure(key, at: now)
-      throw IdentityError.rejected(hidesAccounts ? "INVALID_LOGIN_CREDENTIALS" : "INVALID_PASSWORD")
-    }
-    services.attempts.recordSuccess(key)
+    let found = try await account(email: email, password: password)
     let rehashed =
       found.password?.scheme == services.hasher.scheme ? nil : try await services.hasher.hash(password)
     return try await signIn { transaction, _ in
       guard var account = try transaction.reader.account(found.localID, in: self.tenantID),
         account.password == found.password, account.email == found.email
       else {
-        throw IdentityError.rejected(self.hidesAccounts ? "INVALID_LOGIN_CREDENTIALS" : "INVALID_PASSWORD")
+        throw self.wrongPassword
       }
       if let rehashed {
         account.password = rehashed
@@ -57,5 +39,35 @@ extension IdentityCall {
           account: account, session: self.newSession(account, provider: "password"), response: response,
           method: "password"))
     }
+  }
+
+  private var wrongPassword: IdentityError {
+    .rejected(hidesAccounts ? "INVALID_LOGIN_CREDENTIALS" : "INVALID_PASSWORD")
+  }
+
+  /// The account with an address and a password.
+  ///
+  /// In production all reasons other than a wrong password are shown to the owner of the password only, and every wrong
+  /// one takes the same work, so that neither the error nor the time shows which accounts exist.
+  private func account(email: String, password: String) async throws -> Account {
+    let key = AttemptLimiter.Key(.password, project: projectID, tenant: tenantID ?? "", account: email)
+    try services.attempts.begin(key, at: now)
+    var outcome = AttemptLimiter.Outcome.undecided
+    defer { services.attempts.end(key, outcome, at: services.clock.milliseconds) }
+    let found = try await read { try $0.account(email: email, in: self.tenantID) }
+    guard let found else {
+      guard hidesAccounts else { throw IdentityError.rejected("EMAIL_NOT_FOUND") }
+      _ = try await services.hasher.verify(password, nil)
+      outcome = .wrong
+      throw wrongPassword
+    }
+    if isEmulator, found.isDisabled { throw IdentityError.rejected("USER_DISABLED") }
+    guard try await services.hasher.verify(password, found.password) else {
+      outcome = .wrong
+      throw wrongPassword
+    }
+    outcome = .correct
+    guard !found.isDisabled else { throw IdentityError.rejected("USER_DISABLED") }
+    return found
   }
 }

@@ -75,6 +75,16 @@ extension IdentityCall {
     } else if body.text("phoneNumber") == nil {
       throw IdentityError.rejected("MISSING_PHONE_NUMBER")
     }
+    // A temporary proof is sealed and cannot be guessed.
+    guard body.text("temporaryProof") == nil,
+      let session = try await read({ try $0.phoneSession(self.body.text("sessionInfo") ?? "", in: nil) })
+    else { return try await completePhoneSignIn() }
+    let key = AttemptLimiter.Key(
+      .phoneNumber, project: projectID, tenant: "", account: session.phoneNumber)
+    return try await countingGuess(key) { try await self.completePhoneSignIn() }
+  }
+
+  private func completePhoneSignIn() async throws -> JSONObject {
     let newID = RandomText.identifier(28)
     let failure = Failures()
     let response = try await signIn { transaction, result in

@@ -73,8 +73,22 @@ extension IdentityCall {
     let phone = usesTOTP ? nil : try phoneVerification()
     let totp = usesTOTP ? try totpVerification() : nil
     let pending = try pending(text)
-    let failure = Failures()
-    let response = try await signIn { transaction, _ in
+    // An attacker with the password can begin any number of sign-ins, so the codes are counted for the account.
+    let key = AttemptLimiter.Key(
+      .secondFactor, project: projectID, tenant: tenantID ?? "", account: pending.session.localID)
+    return try await countingGuess(key) {
+      let failure = Failures()
+      let response = try await self.completeSecondFactor(pending, phone, totp, failure)
+      if let error = failure.first { throw error }
+      return response
+    }
+  }
+
+  private func completeSecondFactor(
+    _ pending: Pending, _ phone: (session: String, code: String)?, _ totp: (id: String, code: String)?,
+    _ failure: Failures
+  ) async throws -> JSONObject {
+    try await signIn { transaction, _ in
       var account = try self.account(pending, transaction.reader)
       let factor: Account.SecondFactor
       if let phone {
@@ -102,8 +116,6 @@ extension IdentityCall {
       first.includesExpiry = false
       return .signIn(first)
     }
-    if let error = failure.first { throw error }
-    return response
   }
 
   private func totpVerification() throws(IdentityError) -> (id: String, code: String) {
@@ -122,17 +134,11 @@ extension IdentityCall {
     guard let index = account.secondFactors.firstIndex(where: { $0.id == id }),
       case .totp(let secret, let lastStep) = account.secondFactors[index].kind
     else { throw IdentityError.rejected("MFA_ENROLLMENT_NOT_FOUND") }
-    let key = AttemptLimiter.Key(project: projectID, tenant: tenantID ?? "", account: "totp/" + id)
-    try services.attempts.check(key, at: now)
     guard
       let step = TimeBasedCode.step(
         of: code, secret: secret, seconds: nowSeconds, adjacent: multiFactor.totpAdjacentIntervals ?? 0,
         after: lastStep)
-    else {
-      services.attempts.recordFailure(key, at: now)
-      throw IdentityError.rejected("INVALID_CODE")
-    }
-    services.attempts.recordSuccess(key)
+    else { throw IdentityError.rejected("INVALID_CODE") }
     account.secondFactors[index].kind = .totp(secret: secret, lastStep: step)
     return account.secondFactors[index]
   }

@@ -64,7 +64,8 @@ extension IdentityCall {
       }
       return (self.updateResponse(state.account, newEmail: state.newEmail), grant, recovery)
     }
-    if let recovery = result.2 { try await services.deliver(recovery, language: language) }
+    // The change is committed, so an e-mail that cannot be sent must not hide its success.
+    if let recovery = result.2 { services.deliverInBackground(recovery, language: language) }
     var response = result.0
     try await add(result.1, to: &response)
     return response

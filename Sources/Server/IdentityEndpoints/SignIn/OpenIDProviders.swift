@@ -18,7 +18,7 @@ package final class OpenIDProviders: ProviderVerifier {
     package var issuer: String
     /// The allowed values of the tokens' claim `aud`: the client IDs of the apps.
     package var audiences: [String]
-    /// The address of the provider's JSON Web Key Set.
+    /// The address of the provider's keys: a JSON Web Key Set, or an object of certificates.
     package var keysURL: String
 
     /// Creates a configuration.
@@ -41,7 +41,6 @@ package final class OpenIDProviders: ProviderVerifier {
   private static let refreshSeconds: Int64 = 6 * 3600
   private static let retrySeconds: Int64 = 60
   private static let timeoutSeconds: Int64 = 10
-  private static let maximumKeys = 100
   private static let clockSkewSeconds: Int64 = 60
 
   private let providers: [String: Provider]
@@ -114,16 +113,8 @@ package final class OpenIDProviders: ProviderVerifier {
     }
     guard fetches else { return known }
     guard let response = try? await outbound.get(provider.keysURL, seconds: Self.timeoutSeconds),
-      response.status == 200,
-      let set = try? JSONValue(
-        json: response.body, limits: JSONLimits(depth: 8, bytes: OutboundHTTP.maximumBytes))
+      response.status == 200, let fetched = PublishedKeys.parse(response.body)
     else { return known }
-    var byID: [String: RSAKey] = [:]
-    for element in (set["keys"]?.array ?? []).prefix(Self.maximumKeys) {
-      guard let object = element.object, let id = object["kid"]?.string else { continue }
-      byID[id] = RSAKey(jwk: object)
-    }
-    let fetched = byID
     return keys.withLock { keys in
       keys[provider.keysURL] = Keys(byID: fetched, fetchedAt: now, triedAt: now)
       return fetched[id]

@@ -83,15 +83,26 @@ package final class ThreadPool: Sendable {
     case end
   }
 
+  /// The nice value of background threads: they get a tenth of the share of a normal thread.
+  private static let backgroundNice: Int32 = 10
+
   private let state: Guarded<State>
   private let threads: [DedicatedThread]
 
   /// Starts `count` threads.
-  package init(threads count: Int) {
+  /// - Parameter isBackground: whether threads of normal priority run first when processors are scarce. It has an
+  ///   effect with glibc only.
+  package init(threads count: Int, isBackground: Bool = false) {
     let state = Guarded(State())
     self.state = state
     threads = (0..<count).map { _ in
       DedicatedThread {
+        #if canImport(Glibc)
+          // On Linux the priority belongs to the thread; process 0 is the calling one. A failure leaves it unchanged.
+          if isBackground {
+            setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, Self.backgroundNice)
+          }
+        #endif
         while true {
           let step: Step = state.wait { state in
             if let job = state.pop() { return .run(job) }

@@ -60,7 +60,7 @@ struct RESTRequest: Sendable {
     deadline = .now + .seconds(endpoint.limits.data.readSeconds)
     do throws(RealtimeError) {
       caller = try endpoint.authentication.caller(
-        credential: Self.credential(head, target), override: try Self.override(target))
+        credential: try Self.credential(head, target), override: try Self.override(target))
     } catch {
       throw RESTError(error)
     }
@@ -143,20 +143,30 @@ struct RESTRequest: Sendable {
     guard head.method != .OPTIONS, endpoint.authentication.mayRefuse else { return nil }
     let path = head.uri.prefix { $0 != "?" }
     guard path != "/.ws", path != "/.lp" else { return nil }
-    let credential =
-      if let target = try? RequestTarget(head.uri) { credential(head, target) } else {
-        head.headers.first(name: "authorization")
-      }
-    return endpoint.authentication.refusal(of: credential).map { RESTError($0) }
+    do throws(RealtimeError) {
+      let credential = try credential(head, try? RequestTarget(head.uri))
+      return endpoint.authentication.refusal(of: credential).map { RESTError($0) }
+    } catch {
+      return RESTError(error)
+    }
   }
 
-  private static func credential(_ head: HTTPRequestHead, _ target: RequestTarget) -> String? {
-    if let header = head.headers.first(name: "authorization") {
+  /// The credential of a request, which its headers and its parameters may contain.
+  /// - Throws: ``RealtimeError`` with the status `invalid_token` if it contains different ones.
+  private static func credential(
+    _ head: HTTPRequestHead, _ target: RequestTarget?
+  ) throws(RealtimeError) -> String? {
+    var tokens = head.headers["authorization"].map { header in
       let parts = header.split(separator: " ", maxSplits: 1)
       return parts.count == 2 && parts[0].lowercased() == "bearer" ? String(parts[1]) : header
     }
-    let parameter = target["access_token"] ?? target["auth"]
-    return parameter.flatMap { $0.isEmpty ? nil : $0 }
+    for parameter in target?.parameters ?? []
+    where !parameter.value.isEmpty && ["access_token", "auth"].contains(parameter.name) {
+      tokens.append(parameter.value)
+    }
+    do throws(InvalidCredential) { return try InvalidCredential.singleToken(tokens) } catch {
+      throw RealtimeAuthentication.invalidToken
+    }
   }
 
   private static func override(

@@ -15,6 +15,14 @@ extension RealtimeEngine {
     revocations.set(isRevoked)
     for database in openDatabases { database.revokeCallers() }
   }
+
+  /// Sets the condition for callers that an earlier process stored, whose onDisconnect writes are performed when a namespace
+  /// is opened. Unlike that of ``revoke(where:)`` it also decides credentials that have long expired.
+  ///
+  /// - Parameter isRevoked: whether a caller's credentials are revoked. If it throws, the namespace is not opened.
+  package func revokeStored(where isRevoked: @escaping @Sendable (Principal) async throws -> Bool) {
+    revocations.setStored(isRevoked)
+  }
 }
 
 extension RealtimeDatabase {

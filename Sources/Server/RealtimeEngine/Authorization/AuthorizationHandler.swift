@@ -112,18 +112,22 @@ struct AuthorizationHandler: BatchHandler {
   func endBatch() { if listens.undecidedCount > 0 { executor.requestDecisions() } }
 
   private func expire(_ connection: ConnectionState) {
+    // The stored caller stays: onDisconnect writes of the session were registered while its credentials were valid.
     if connection.session.caller.hasExpired(at: batch.clock) { endAuthentication(of: connection) }
   }
 
-  /// Ends the authentication of a connection if its caller's credentials are revoked.
-  func revoke(_ connection: ConnectionState) {
+  /// Ends the authentication of a connection if its caller's credentials are revoked. Its onDisconnect writes are then
+  /// those of nobody, also if the credentials had expired before.
+  func revoke(_ connection: ConnectionState) throws {
     if executor.revocations.isRevoked(connection.session.caller) { endAuthentication(of: connection) }
+    if let registered = connection.session.registeredCaller, executor.revocations.isRevoked(registered) {
+      try batch.disconnects.store(.nobody, asCallerOf: connection)
+    }
   }
 
   private func endAuthentication(of connection: ConnectionState) {
     guard !connection.session.hasEnded else { return }
     journal.change(connection, \.caller, to: .nobody)
-    // The stored caller stays: onDisconnect writes of the session were registered while its credentials were valid.
     for listen in connection.session.listens.values { listens.invalidate(listen) }
     batch.add(.authRevoked(connection, .expiredToken))
   }

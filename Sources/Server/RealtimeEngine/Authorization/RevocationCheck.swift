@@ -12,13 +12,26 @@ import Locking
 /// The condition for revoked credentials.
 final class RevocationCheck: Sendable {
   private let condition = Guarded<(@Sendable (Principal) -> Bool)?>(nil)
+  private let storedCondition = Guarded<(@Sendable (Principal) async throws -> Bool)?>(nil)
 
   /// Replaces the condition.
   func set(_ isRevoked: @escaping @Sendable (Principal) -> Bool) { condition.withLock { $0 = isRevoked } }
 
+  /// Replaces the condition for stored callers.
+  func setStored(_ isRevoked: @escaping @Sendable (Principal) async throws -> Bool) {
+    storedCondition.withLock { $0 = isRevoked }
+  }
+
+  /// Whether the credentials of a caller are revoked that an earlier process stored. They may have expired long ago.
+  func isStoredRevoked(_ caller: Principal) async throws -> Bool {
+    if isRevoked(caller) { return true }
+    guard let condition = storedCondition.withLock({ $0 }) else { return false }
+    return try await condition(caller)
+  }
+
   /// Whether the credentials of a caller are revoked. False before the first revocation.
   func isRevoked(_ caller: Principal) -> Bool {
-    if case .nobody = caller.identity { return false }
+    if caller == .nobody { return false }
     guard let condition = condition.withLock({ $0 }) else { return false }
     return condition(caller)
   }

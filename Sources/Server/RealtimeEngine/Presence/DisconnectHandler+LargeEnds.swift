@@ -17,7 +17,7 @@ extension DisconnectHandler {
   /// Replaces a session's registered values by those that are permitted, with resolved server values.
   func settleValues(of session: String) throws {
     let writer = try batch.requireWriter()
-    let registered = try DisconnectRows(session: session, in: tree.view)
+    let registered = try registered(of: session)
     guard !registered.isEmpty else { return }
     try writer.clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
     // Access to these values is decided. The administrator is stored as their caller, because its writes are

@@ -2,7 +2,8 @@
 // performs all writes of a session as one write when the session ends.
 //
 // Invariant: an acknowledged onDisconnect write is performed, unless access is denied when the session ends. It waits
-// while the database has no rules that decide it.
+// while the database has no rules that decide it. The writes of a caller whose credentials were revoked are decided as
+// those of nobody.
 // The writes of a session fit into one commit (`DisconnectCost`); the values that they replace may be of any
 // size (see DisconnectHandler+LargeEnds).
 
@@ -31,15 +32,24 @@ struct DisconnectHandler: BatchHandler {
       try writer.clear(KeyRange(prefix: row))
       try writer.set(row, bytes)
     }
-    if connection.session.registeredCaller != connection.session.caller { try storeCaller(of: connection) }
+    if connection.session.registeredCaller != connection.session.caller {
+      try store(connection.session.caller, asCallerOf: connection)
+    }
     journal.change(connection, \.registered, to: registered)
   }
 
-  /// Stores a connection's caller, who performs its onDisconnect writes.
-  func storeCaller(of connection: ConnectionState) throws {
-    let caller = connection.session.caller
+  /// Stores the caller who performs the onDisconnect writes of a connection.
+  func store(_ caller: Principal, asCallerOf connection: ConnectionState) throws {
     try batch.writer?.set(RowKeys.caller(ofSession: connection.name), PrincipalCoding.encode(caller))
     journal.change(connection, \.registeredCaller, to: caller)
+  }
+
+  /// Stores nobody as the caller of ended sessions.
+  func discardCallers(of sessions: [String]) throws {
+    let writer = try batch.requireWriter()
+    for session in sessions {
+      try writer.set(RowKeys.caller(ofSession: session), PrincipalCoding.encode(.nobody))
+    }
   }
 
   func cancel(_ path: Path, for connection: ConnectionState) throws {
@@ -117,7 +127,7 @@ struct DisconnectHandler: BatchHandler {
   /// commit.
   func performWrites(of sessions: some Sequence<String>) throws {
     for session in sessions {
-      let registered = try DisconnectRows(session: session, in: tree.view)
+      let registered = try registered(of: session)
       guard !registered.isEmpty else { continue }
       let policy = try batch.policy().policy
       if policy.policy.awaitsRules, !policy.allowsEverything(registered.caller) {
@@ -127,6 +137,13 @@ struct DisconnectHandler: BatchHandler {
       try batch.requireWriter().clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
       try batch.writes.apply(FoldedChanges(try decided(registered)).changes)
     }
+  }
+
+  /// The registered values of a session, with the caller as it is now: nobody if its credentials were revoked.
+  func registered(of session: String) throws -> DisconnectRows {
+    var registered = try DisconnectRows(session: session, in: tree.view)
+    if executor.revocations.isRevoked(registered.caller) { registered.caller = .nobody }
+    return registered
   }
 
   /// The registered values to which access is still permitted, with their server values, in the order of the

@@ -6,7 +6,7 @@ import RealtimeModel
 
 /// A session's caller and the values to set when it ends, ancestors before descendants.
 struct DisconnectRows {
-  private(set) var caller = Principal.nobody
+  var caller = Principal.nobody
   private(set) var values: [(path: Path, value: Node)] = []
   private(set) var isEmpty = true
 

@@ -6,8 +6,8 @@
 //   'U' id tenant flag claims credentials    a user; the flag is 1 for a user as whom an administrator acts
 //   'u' id claims                      a user, as earlier versions wrote it: the claims are a node
 //
-// Credentials are project, issuer and expiry. Strings and claims, which are JSON, are preceded by their length. An
-// optional value is preceded by 0 or 1.
+// Credentials are project, issuer, expiry and key ID; earlier versions wrote no key ID. Strings and claims, which are JSON,
+// are preceded by their length. An optional value is preceded by 0 or 1.
 
 import Access
 import JSON
@@ -33,6 +33,7 @@ enum PrincipalCoding {
     encoder.append(optional: principal.project)
     encoder.append(optional: principal.issuer)
     encoder.append(optional: principal.expiry.map { String($0) })
+    encoder.append(optional: principal.keyID)
     return encoder.bytes
   }
 
@@ -61,7 +62,8 @@ enum PrincipalCoding {
       guard let expiry = Int64(text) else { throw NodeDecoder.corrupted }
       return expiry
     }
-    return Principal(identity, project: project, issuer: issuer, expiry: expiry)
+    let keyID = decoder.isAtEnd ? nil : try decoder.optionalText()
+    return Principal(identity, project: project, issuer: issuer, keyID: keyID, expiry: expiry)
   }
 
   private static func object(_ bytes: [UInt8]) throws -> JSONObject {

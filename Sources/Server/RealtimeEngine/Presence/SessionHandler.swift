@@ -17,7 +17,9 @@ struct SessionHandler: BatchHandler {
     try batch.countReauthorizedListens(connection.isClosed ? 0 : connection.session.listens.count)
     journal.change(connection, \.caller, to: caller)
     executor.expiries.add(connection)
-    if connection.session.registeredCaller != nil { try batch.disconnects.storeCaller(of: connection) }
+    if connection.session.registeredCaller != nil {
+      try batch.disconnects.store(caller, asCallerOf: connection)
+    }
     if connection.isClosed { return }
     for listen in Array(connection.session.listens.values) {
       executor.openListens.invalidate(listen)

@@ -75,7 +75,7 @@ final class BatchExecution {
       if connection.session.hasEnded {
         guard case .close = operation.action else { return }
       }
-      if executor.register(connection, journal) { authorization.revoke(connection) }
+      if executor.register(connection, journal) { try authorization.revoke(connection) }
     }
     let answersBefore = answerCount
     do {
@@ -122,7 +122,7 @@ final class BatchExecution {
       try authorization.decideSome()
       answer(operation, .done)
     case .revoke(let connections):
-      for connection in connections { authorization.revoke(connection) }
+      for connection in connections { try authorization.revoke(connection) }
       answer(operation, .done)
     case .estimate(let write, let maximum):
       answer(operation, .count(try reads.estimate(write, atMost: maximum, for: caller)))

@@ -225,6 +225,7 @@ struct BatchRunner: Sendable {
       while !sessions.isEmpty {
         let some = Array(sessions.prefix(256))
         sessions = sessions.dropFirst(some.count)
+        try await discardRevokedCallers(of: some)
         do {
           _ = try await run { try $0.disconnects.performWrites(of: some) }
         } catch let error where !error.isUnavailable {
@@ -232,6 +233,19 @@ struct BatchRunner: Sendable {
         }
       }
     } catch { throw RealtimeError(storeError: error) }
+  }
+
+  /// Stores nobody as the caller of the sessions whose callers' credentials are revoked.
+  private func discardRevokedCallers(of sessions: [String]) async throws {
+    let callers = try await store.read(at: nil) { view in
+      try sessions.map { ($0, try DisconnectRows(session: $0, in: view).caller) }
+    }
+    var revoked: [String] = []
+    for (session, caller) in callers where try await executor.revocations.isStoredRevoked(caller) {
+      revoked.append(session)
+    }
+    guard !revoked.isEmpty else { return }
+    _ = try await run { [revoked] in try $0.disconnects.discardCallers(of: revoked) }
   }
 
   private func endLeftoverSession(_ session: String) async throws {

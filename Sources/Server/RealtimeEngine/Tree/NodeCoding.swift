@@ -102,6 +102,8 @@ struct NodeDecoder {
   private var position = 0
   /// The number of bytes read.
   var offset: Int { position }
+  /// Whether all bytes were read.
+  var isAtEnd: Bool { position == bytes.count }
 
   init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 

@@ -10,6 +10,7 @@ import FirestoreProtobuf
 import FirestoreWire
 import GRPCFraming
 import NIOCore
+import NIOHPACK
 
 /// The methods of google.firestore.v1.Firestore.
 struct FirestoreService: Sendable {
@@ -52,7 +53,7 @@ struct FirestoreService: Sendable {
       oversized: { [requestBytes] bytes in GRPCStatus(FirestoreRequestLimits.tooLarge(bytes, requestBytes)) },
       admit: { head throws(GRPCStatus) in
         do throws(FirestoreError) {
-          try authentication.admit(authorization: head.metadata("authorization"))
+          try authentication.admit(authorization: head.headers["authorization"])
         } catch {
           throw GRPCStatus(error)
         }
@@ -62,7 +63,7 @@ struct FirestoreService: Sendable {
   /// Returns the caller that the call's credentials identify.
   /// - Throws: UNAUTHENTICATED or INVALID_ARGUMENT for credentials that are not accepted.
   func caller(_ head: GRPCRequestHead) throws(FirestoreError) -> Principal {
-    try authentication.caller(authorization: head.metadata("authorization"))
+    try authentication.caller(authorization: head.headers["authorization"])
   }
 
   private func unary<Request: GRPCRequest>(

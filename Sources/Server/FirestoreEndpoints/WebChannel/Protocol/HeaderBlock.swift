@@ -3,7 +3,7 @@
 
 /// A block of HTTP headers.
 struct HeaderBlock: Equatable {
-  private var values: [String: String] = [:]
+  private var values: [String: [String]] = [:]
 
   /// Parses the lines. Ignores lines without a colon.
   init(_ text: String) {
@@ -11,10 +11,13 @@ struct HeaderBlock: Equatable {
       guard let colon = line.firstIndex(of: ":") else { continue }
       let name = line[..<colon].lowercased()
       let value = line[line.index(after: colon)...].drop { $0 == " " }
-      if values[name] == nil { values[name] = String(value) }
+      values[name, default: []].append(String(value))
     }
   }
 
   /// The first value of a header. The name is in lower case.
-  subscript(name: String) -> String? { values[name] }
+  subscript(name: String) -> String? { values[name]?.first }
+
+  /// All values of a header. The name is in lower case.
+  func all(_ name: String) -> [String] { values[name] ?? [] }
 }

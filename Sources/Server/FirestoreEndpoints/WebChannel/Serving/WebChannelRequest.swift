@@ -15,8 +15,8 @@ struct WebChannelRequest: Sendable {
     self.responder = responder
   }
 
-  /// Returns the first value of a header.
-  func header(_ name: String) -> String? { head.headers.first(name: name) }
+  /// All values of a header.
+  func headers(_ name: String) -> [String] { head.headers[name] }
 
   /// Returns the same request with a session ID for its response header, which load balancers use for routing.
   func withSession(_ id: String?) -> WebChannelRequest {

@@ -32,7 +32,8 @@ package struct WebChannelService: Sendable {
       case .handshake(let headers, let wantsSessionHeader):
         let request = request.withSession(wantsSessionHeader ? Self.randomID() : nil)
         read(http.body, request) { body throws(WebChannelError) in
-          try open(stream, body, HeaderBlock(body.headers ?? headers ?? ""), request)
+          let block = HeaderBlock([body.headers, headers].compactMap(\.self).joined(separator: "\n"))
+          try open(stream, body, block, request)
         }
       case .forward(let id, let acknowledged):
         let session = try session(id, stream)
@@ -114,7 +115,7 @@ package struct WebChannelService: Sendable {
         "This server has \(sessions.limits.maximumSessions) sessions open, and opens no more.")
     }
     var head = GRPCRequestHead(path: "/\(FirestoreService.name)/\(stream.rawValue)")
-    if let authorization = block["authorization"] ?? request.header("authorization") {
+    for authorization in block.all("authorization") + request.headers("authorization") {
       head.headers.add(name: "authorization", value: authorization)
     }
     let call: any StreamCall =

@@ -1,0 +1,159 @@
+// Sign-ins with a password against a production server, and the bare hash that each of them needs. Commits at a steady rate
+// while passwords are hashed.
+
+import Foundation
+import Identity
+import NIOConcurrencyHelpers
+import NIOCore
+
+/// The number of clients that sign in, each with its own account.
+private let clientCount = 16
+private let accounts = "/identitytoolkit.googleapis.com/v1/accounts"
+
+/// Sign-ins per second.
+func signIns(_ setting: Setting) async throws -> Double {
+  let directory = try setting.temporaryDirectory()
+  defer { try? FileManager.default.removeItem(atPath: directory) }
+  let (server, authPort) = try setting.startProduction(directory)
+  defer { server.stop() }
+  let load = try await SignInLoad.start(port: authPort, setting)
+  try await Task.sleep(for: .seconds(min(1, setting.seconds / 3)))
+  let processor = ProcessorTime(server)
+  let before = load.tally.done.value
+  let start = ContinuousClock.now
+  try await Task.sleep(for: .seconds(setting.seconds))
+  let count = load.tally.done.value - before
+  let elapsed = (ContinuousClock.now - start).seconds
+  processor.report(calls: count, in: setting)
+  try await load.stop()
+  return Double(count) / elapsed
+}
+
+/// Passwords verified per second in this process, by the server's hasher.
+func bareHashes(_ setting: Setting) async throws -> Double {
+  let hasher = PasswordHasher(.standard)
+  let stored = try await hasher.hash("correct horse")
+  let done = ManagedAtomicCount()
+  let start = ContinuousClock.now
+  let seconds = setting.seconds
+  try await withThrowingTaskGroup { tasks in
+    for _ in 0..<clientCount {
+      tasks.addTask {
+        while (ContinuousClock.now - start).seconds < seconds {
+          guard try await hasher.verify("correct horse", stored) else {
+            throw BenchmarkFailure("the password does not match")
+          }
+          done.add()
+        }
+      }
+    }
+    try await tasks.waitForAll()
+  }
+  return Double(done.value) / (ContinuousClock.now - start).seconds
+}
+
+/// The median and the 99th percentile of the time of durable commits in microseconds, while clients sign in or not.
+func commitTimes(_ setting: Setting, withSignIns: Bool) async throws -> [Double] {
+  let directory = try setting.temporaryDirectory()
+  defer { try? FileManager.default.removeItem(atPath: directory) }
+  let (server, authPort) = try setting.startProduction(directory)
+  defer { server.stop() }
+  let load = withSignIns ? try await SignInLoad.start(port: authPort, setting) : nil
+  let times = try await SteadyCommits.times(server, setting, seconds: setting.seconds)
+  try await load?.stop()
+  return [percentile(times, 0.5), percentile(times, 0.99)]
+}
+
+/// Clients that sign in again and again.
+private struct SignInLoad {
+  let tally = UnaryTally()
+  private var clients: [HTTPLoad] = []
+
+  static func start(port: Int, _ setting: Setting) async throws -> SignInLoad {
+    let bodies = (0..<clientCount).map { number in
+      #"{"email":"user-\#(number)@example.com","password":"correct horse","returnSecureToken":true}"#
+    }
+    let created = UnaryTally()
+    let creation = try await HTTPLoad.start(
+      port: port, on: setting.group, path: accounts + ":signUp?key=bench", bodies: bodies, repeats: false,
+      tally: created)
+    try await waitUntil("accounts were not created: \(created.failure)") {
+      created.done.value == clientCount || created.failed.value > 0
+    }
+    created.stop()
+    await creation.close()
+    guard created.failed.value == 0 else {
+      throw BenchmarkFailure("accounts were not created: \(created.failure)")
+    }
+    var load = SignInLoad()
+    for body in bodies {
+      load.clients.append(
+        try await HTTPLoad.start(
+          port: port, on: setting.group, path: accounts + ":signInWithPassword?key=bench", bodies: [body],
+          repeats: true, tally: load.tally))
+    }
+    return load
+  }
+
+  /// Closes the connections.
+  /// - Throws: ``BenchmarkFailure`` if no sign-in succeeded, or any failed.
+  func stop() async throws {
+    tally.stop()
+    for client in clients { await client.close() }
+    guard tally.failed.value == 0, tally.done.value > 0 else {
+      throw BenchmarkFailure("\(tally.failed.value) sign-ins failed: \(tally.failure)")
+    }
+  }
+}
+
+/// Durable commits of new documents at a steady rate.
+enum SteadyCommits {
+  private static let perSecond = 500
+  private static let connectionCount = 10
+
+  /// The time of each commit in microseconds, after a warm-up of a third of the time.
+  static func times(_ server: ChildProcess, _ setting: Setting, seconds: Double) async throws -> [Double] {
+    let requests = try CommitRequests(count: 512)
+    let run = Int.random(in: 0..<(1 << 20)) << 42
+    var opened: [GRPCConnection] = []
+    for _ in 0..<connectionCount {
+      opened.append(try await GRPCConnection.connect(port: server.port, on: setting.group))
+    }
+    let connections = opened
+    let times = NIOLockedValueBox<[Double]>([])
+    let failure = NIOLockedValueBox<String?>(nil)
+    let sent = ManagedAtomicCount()
+    let begin = NIODeadline.now()
+    // Sends all commits that are due, so that late ticks do not lower the rate.
+    let ticks = setting.group.any().scheduleRepeatedTask(
+      initialDelay: .zero, delay: .microseconds(500)
+    ) { _ in
+      let due = Int((NIODeadline.now() - begin).nanoseconds) * perSecond / 1_000_000_000
+      while sent.value < due {
+        let number = sent.value
+        sent.add()
+        let start = NIODeadline.now()
+        connections[number % connectionCount].call(
+          path: "/google.firestore.v1.Firestore/Commit", body: requests.request(run | number)
+        ).whenComplete { result in
+          guard case .success(let answer) = result, answer.status == 0 else {
+            return failure.withLockedValue { $0 = "a commit failed: \(result)" }
+          }
+          let elapsed = Double((NIODeadline.now() - start).nanoseconds) / 1000
+          times.withLockedValue { $0.append(elapsed) }
+        }
+      }
+    }
+    try await Task.sleep(for: .seconds(min(1, seconds / 3)))
+    times.withLockedValue { $0.removeAll() }
+    try await Task.sleep(for: .seconds(seconds))
+    let measured = times.withLockedValue { $0 }
+    ticks.cancel()
+    for connection in connections { await connection.close() }
+    // The last commits end with their connections.
+    guard measured.count >= Int(seconds * Double(perSecond) * 0.5) else {
+      throw BenchmarkFailure(failure.withLockedValue { $0 } ?? "only \(measured.count) commits were answered")
+    }
+    return measured
+  }
+}

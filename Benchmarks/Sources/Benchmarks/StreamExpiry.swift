@@ -1,0 +1,127 @@
+// Many Listen streams whose credentials expire in the same second, and the commits of other clients meanwhile. This program
+// is the issuer of the tokens, because a server's own tokens are valid for an hour.
+
+import Foundation
+import Identity
+import JSON
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+
+/// Seconds of commits around the time of expiry.
+private let measuredSeconds = 10.0
+/// The server accepts 1,000 streams on a connection.
+private let streamsPerConnection = 900
+
+/// The 99th percentile and the longest time of durable commits in microseconds, while streams expire or are idle.
+func commitTimesAtExpiry(_ setting: Setting, streams: Int, expires: Bool) async throws -> [Double] {
+  let directory = try setting.temporaryDirectory()
+  defer { try? FileManager.default.removeItem(atPath: directory) }
+  let issuer = try await TokenIssuer.start(on: setting.group)
+  let (server, _) = try setting.startProduction(directory, authConfig: issuer.authConfig)
+  defer { server.stop() }
+  try await issuer.waitUntilTrusted(by: server, setting)
+  let load = try await ListenLoad.connect(
+    server, setting, connections: streams / streamsPerConnection + 2)
+  // A first part shows how long all streams take; the token of the others expires after that.
+  let sample = max(1, min(streams / 10, 1000))
+  let start = ContinuousClock.now
+  let longToken = try issuer.token(expiry: issuer.now + 3600)
+  for number in 0..<sample {
+    try await load.open(stream: number, targets: number..<(number + 1), token: longToken)
+  }
+  try await load.wait(for: sample)
+  let perStream = (ContinuousClock.now - start).seconds / Double(sample)
+  let expiry = issuer.now + Int64(perStream * Double(streams) * 1.5 + 2 * measuredSeconds)
+  let token = expires ? try issuer.token(expiry: expiry) : longToken
+  for number in sample..<(sample + streams) {
+    try await load.open(stream: number, targets: number..<(number + 1), token: token)
+  }
+  try await load.wait(for: sample + streams)
+  let remaining = Double(expiry) - Date().timeIntervalSince1970 - measuredSeconds / 2
+  guard remaining > 0 else { throw BenchmarkFailure("the streams expired before all were open") }
+  try await Task.sleep(for: .seconds(remaining))
+  let times = try await SteadyCommits.times(server, setting, seconds: measuredSeconds)
+  let expected = expires ? streams : 0
+  try await waitUntil("\(load.ended.count) of \(streams) streams ended", seconds: 60) {
+    load.ended.count >= expected
+  }
+  let ended = load.ended
+  guard ended.count == expected else {
+    throw BenchmarkFailure("\(ended.count) of \(streams) streams ended: \(ended.result)")
+  }
+  await load.close()
+  await issuer.stop()
+  return [percentile(times, 0.99), times.max() ?? 0]
+}
+
+/// An issuer of tokens that publishes its key on loopback.
+private struct TokenIssuer: Sendable {
+  private static let name = "https://issuer.bench"
+
+  private let key: SigningKey
+  private let channel: any Channel
+
+  static func start(on group: any EventLoopGroup) async throws -> TokenIssuer {
+    let key = try SigningKey.make(at: Int64(Date().timeIntervalSince1970))
+    let keys = JSONValue.object(["keys": .array([.object(try key.publicKey.jwk)])]).json()
+    let channel = try await ServerBootstrap(group: group)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.configureHTTPServerPipeline()
+          try channel.pipeline.syncOperations.addHandler(KeysHandler(keys))
+        }
+      }
+      .bind(host: "127.0.0.1", port: 0).get()
+    return TokenIssuer(key: key, channel: channel)
+  }
+
+  var now: Int64 { Int64(Date().timeIntervalSince1970) }
+
+  var authConfig: String {
+    let port = channel.localAddress?.port ?? 0
+    return #"{"issuers":{"\#(Self.name)":{"audiences":["bench"],"keys":"http://127.0.0.1:\#(port)/"}}}"#
+  }
+
+  func token(expiry: Int64) throws -> String {
+    try key.encode([
+      "iss": .string(Self.name), "aud": .string("bench"), "sub": .string("ada"), "iat": .int(now),
+      "exp": .int(expiry),
+    ])
+  }
+
+  /// Waits until the server has fetched the key.
+  func waitUntilTrusted(by server: ChildProcess, _ setting: Setting) async throws {
+    let token = try token(expiry: now + 60)
+    for _ in 0..<200 {
+      let load = try await ListenLoad.connect(server, setting, connections: 1)
+      try await load.open(stream: 0, targets: 0..<1, token: token)
+      try? await load.wait(for: 1)
+      let isTrusted = load.ended.count == 0
+      await load.close()
+      if isTrusted { return }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    throw BenchmarkFailure("the server did not fetch the issuer's key")
+  }
+
+  func stop() async { try? await channel.close() }
+}
+
+private final class KeysHandler: ChannelInboundHandler {
+  typealias InboundIn = HTTPServerRequestPart
+  typealias OutboundOut = HTTPServerResponsePart
+
+  private let keys: [UInt8]
+
+  init(_ keys: [UInt8]) { self.keys = keys }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard case .end = unwrapInboundIn(data) else { return }
+    let head = HTTPResponseHead(
+      version: .http1_1, status: .ok, headers: ["content-length": String(keys.count)])
+    context.write(wrapOutboundOut(.head(head)), promise: nil)
+    context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: keys)))), promise: nil)
+    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+  }
+}

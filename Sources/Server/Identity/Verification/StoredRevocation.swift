@@ -1,0 +1,23 @@
+// Decides by the stored account whether the credentials of a user were revoked. Unlike `RevocationList`, which must answer at
+// once and keeps the revocations of an hour, it also knows credentials that have long expired.
+
+package import Access
+import JSON
+
+extension IdentityStore {
+  /// Whether the account of a user is deleted or disabled, or its tokens of that time are revoked.
+  /// - Parameter principal: false for callers that are no users of this server.
+  package func isRevoked(_ principal: Principal) async throws -> Bool {
+    guard let user = principal.user, !user.isOverride, let project = principal.project,
+      principal.issuer == IDTokenClaims.issuer(of: project)
+    else { return false }
+    guard try await projectExists(project) else { return true }
+    let issuedAt = user.claims.json["iat"]?.int ?? 0
+    return try await self.project(project).read { reader in
+      guard let account = try reader.account(user.id, in: user.tenant), !account.isDisabled else {
+        return true
+      }
+      return issuedAt < account.validSince ?? 0
+    }
+  }
+}

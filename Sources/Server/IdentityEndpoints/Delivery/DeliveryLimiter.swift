@@ -1,0 +1,54 @@
+// Limits the e-mails that are sent at the same time, so that many requests open few connections and processes.
+//
+// Invariant: at most `maximumRunning` e-mails are sent and at most `maximumWaiting` wait; a further one fails immediately.
+
+import Locking
+
+/// Limits concurrent deliveries.
+final class DeliveryLimiter: Sendable {
+  private struct State {
+    var running = 0
+    var waiting: [CheckedContinuation<Bool, Never>] = []
+  }
+
+  private static let maximumRunning = 8
+  private static let maximumWaiting = 128
+
+  private let state = Guarded(State())
+
+  /// Runs a delivery when a place is free. Deliveries start in the order of their calls.
+  /// - Throws: ``DeliveryFailure`` if too many deliveries wait, or the error of the delivery.
+  func run(_ delivery: () async throws -> Void) async throws {
+    let isAdmitted = await withCheckedContinuation { (continuation: CheckedContinuation<Bool, Never>) in
+      enqueue(continuation)
+    }
+    guard isAdmitted else { throw DeliveryFailure("too many e-mails wait") }
+    defer { release() }
+    try await delivery()
+  }
+
+  private func enqueue(_ continuation: CheckedContinuation<Bool, Never>) {
+    let isAdmitted = state.withLock { state -> Bool? in
+      if state.running < Self.maximumRunning {
+        state.running += 1
+        return true
+      }
+      guard state.waiting.count < Self.maximumWaiting else { return false }
+      state.waiting.append(continuation)
+      return nil
+    }
+    if let isAdmitted { continuation.resume(returning: isAdmitted) }
+  }
+
+  /// Passes the place to the next delivery.
+  private func release() {
+    let next = state.withLock { state -> CheckedContinuation<Bool, Never>? in
+      guard !state.waiting.isEmpty else {
+        state.running -= 1
+        return nil
+      }
+      return state.waiting.removeFirst()
+    }
+    next?.resume(returning: true)
+  }
+}

@@ -1,0 +1,24 @@
+// Counts attempts to guess a verification code for the account or phone number that it protects. A session allows a few
+// attempts only, but an attacker can begin any number of sessions.
+
+import Identity
+import JSON
+
+extension IdentityCall {
+  /// Runs an operation that checks a code, as an attempt that counts from its beginning.
+  /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER`, or the error of the operation. `INVALID_CODE` is a wrong guess.
+  func countingGuess(
+    _ key: AttemptLimiter.Key, _ operation: () async throws -> JSONObject
+  ) async throws -> JSONObject {
+    try services.attempts.begin(key, at: now)
+    do {
+      let response = try await operation()
+      services.attempts.end(key, .correct, at: services.clock.milliseconds)
+      return response
+    } catch {
+      let isWrong = (error as? IdentityError)?.message == "INVALID_CODE"
+      services.attempts.end(key, isWrong ? .wrong : .undecided, at: services.clock.milliseconds)
+      throw error
+    }
+  }
+}

@@ -1,0 +1,95 @@
+// Tests that a request with different credentials is rejected at every door, because a proxy and the server could see
+// different callers, and that the same credential at several places is accepted.
+
+import FirestoreProtobuf
+import GRPCFraming
+import HearthServer
+import JSON
+import Testing
+
+@testable import EndpointFixture
+
+@Suite("Different credentials in one request", .serialized)
+struct DifferentCredentialTests {
+  private static let document = "/v1/projects/demo-prod/databases/(default)/documents/c/a"
+
+  /// Headers with one authorization for each token.
+  private func headers(_ tokens: [String], _ more: [(String, String)] = []) -> [(String, String)] {
+    tokens.map { ("authorization", "Bearer " + $0) } + [("content-type", "application/json")] + more
+  }
+
+  @Test("REST, management, event streams and gRPC reject different credentials and accept equal ones")
+  func doors() async throws {
+    try await ProductionServer.with { server in
+      let first = try await server.accessToken(server.account("first"))
+      let second = try await server.accessToken(server.account("second"))
+      // Each door with the parameters that contain a credential; both tokens alone are accepted.
+      let doors: [(name: String, client: AuthClient, method: String, path: String, parameters: [String])] = [
+        ("Firestore", server.firestore, "GET", Self.document, ["access_token", "oauth_token"]),
+        ("Firestore write", server.firestore, "PATCH", Self.document, ["access_token"]),
+        ("value", server.database, "GET", "/a.json?ns=demo-prod", ["access_token", "auth"]),
+        ("write", server.database, "PUT", "/a.json?ns=demo-prod", ["access_token", "auth"]),
+        ("rules", server.database, "GET", "/.settings/rules.json?ns=demo-prod", ["access_token", "auth"]),
+        (
+          "accounts", server.auth, "GET",
+          "/identitytoolkit.googleapis.com/v1/projects/demo-prod/accounts:batchGet", []
+        ),
+      ]
+      for door in doors {
+        func status(_ tokens: [String], _ query: String = "") async throws -> Int {
+          let separator = door.path.contains("?") ? "&" : "?"
+          return try await door.client.send(
+            door.method, door.path + (query.isEmpty ? "" : separator + query), headers: headers(tokens),
+            body: door.method == "GET" ? nil : Array("{}".utf8)
+          ).status
+        }
+        let accepted = try await status([first])
+        #expect([200, 404].contains(accepted), "\(door.name) \(accepted)")
+        #expect(try await status([second]) == accepted)
+        #expect(try await status([first, first]) == accepted, "\(door.name)")
+        #expect(try await status([first, second]) == 401, "\(door.name)")
+        #expect(try await status([second, first]) == 401, "\(door.name)")
+        #expect(try await status([first, "owner"]) == 401, "\(door.name)")
+        for parameter in door.parameters {
+          #expect(try await status([], "\(parameter)=\(first)") == accepted, "\(door.name) \(parameter)")
+          #expect(try await status([first], "\(parameter)=\(first)") == accepted, "\(door.name) \(parameter)")
+          #expect(try await status([first], "\(parameter)=\(second)") == 401, "\(door.name) \(parameter)")
+          #expect(
+            try await status([], "\(parameter)=\(first)&\(parameter)=\(second)") == 401,
+            "\(door.name) \(parameter)")
+        }
+        if door.parameters.count == 2 {
+          let (a, b) = (door.parameters[0], door.parameters[1])
+          #expect(try await status([], "\(a)=\(first)&\(b)=\(second)") == 401, "\(door.name)")
+          #expect(try await status([], "\(a)=\(first)&\(b)=\(first)") == accepted, "\(door.name)")
+        }
+      }
+      let stream = try await server.database.send(
+        "GET", "/a.json?ns=demo-prod&auth=\(second)",
+        headers: headers([first], [("accept", "text/event-stream")]))
+      #expect(stream.status == 401)
+      let parameter = try await server.auth.send(
+        "GET",
+        "/identitytoolkit.googleapis.com/v1/projects/demo-prod/accounts:batchGet?access_token=\(second)",
+        headers: headers([first]))
+      #expect(parameter.status == 401)
+
+      let client = try await GRPCTestClient.connect(port: server.server.firestorePort ?? 0)
+      var request = Google_Firestore_V1_GetDocumentRequest()
+      request.name = "projects/demo-prod/databases/(default)/documents/c/missing"
+      for (tokens, code) in [
+        ([first, second], GRPCStatus.Code.unauthenticated), ([first, first], .notFound),
+      ] {
+        let metadata = tokens.map { ("authorization", "Bearer " + $0) }
+        do {
+          let _: Google_Firestore_V1_Document = try await client.unary(
+            "GetDocument", request, metadata: metadata)
+          #expect(code == .ok)
+        } catch let status as GRPCStatus {
+          #expect(status.code == code)
+        }
+      }
+      await client.close()
+    }
+  }
+}
