@@ -36,12 +36,12 @@ struct ProductionDoorTests {
       "hearth-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: directory) }
     let data = directory.appendingPathComponent("data").path
-    let administrator = try await Self.administrator(data)
     let process = try HearthProcess([
       "serve", "--data", data, "--project", Self.project, "--firestore-port", "0", "--database-port", "0",
       "--auth-port", "0",
     ])
     try await process.wait(for: "ready\n")
+    let administrator = try await Self.administrator(data)
     let ports = Ports(
       firestore: try process.port(of: "Cloud Firestore"), database: try process.port(of: "Realtime Database"),
       auth: try process.port(of: "Authentication"))
@@ -67,7 +67,7 @@ struct ProductionDoorTests {
     #expect(await process.wait() == 0)
   }
 
-  /// Creates a service account in a data directory, as `hearth credentials create` does.
+  /// Creates a service account of a running server, as `hearth credentials create` does.
   /// - Returns: a token that the account signs.
   private static func administrator(_ data: String) async throws -> String {
     let file = try JSONValue(
@@ -92,7 +92,6 @@ struct ProductionDoorTests {
     let databases = "/v1/projects/my-app/databases"
     let collection = "/v1/\(Self.documents)"
     let toolkit = "/identitytoolkit.googleapis.com"
-    let body = "{}"
     let doors: [(port: Int, paths: [String], methods: [String])] = [
       (
         ports.firestore,
@@ -146,13 +145,27 @@ struct ProductionDoorTests {
           for caller in Self.callers {
             let target = path + (caller.isEmpty ? "" : (path.contains("?") ? "&" : "?") + caller)
             let response = try await PlainRequest.send(
-              door.port, "\(method) \(target)", method == "GET" ? "" : body)
+              door.port, "\(method) \(target)", method == "GET" ? "" : Self.body(of: path))
             let status = response.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
             #expect((400..<600).contains(status), "\(method) \(target): \(response.prefix(200))")
             #expect(!response.contains(Self.marker), "\(method) \(target)")
           }
         }
       }
+    }
+  }
+
+  /// A body that would change or read the stored data if its operation were permitted.
+  private static func body(of path: String) -> String {
+    let query = #"{"from":[{"collectionId":"vault"}]}"#
+    switch path.split(separator: ":").last {
+    case "batchGet": return #"{"documents":["\#(document)"]}"#
+    case "commit", "batchWrite": return #"{"writes":[{"delete":"\#(document)"}]}"#
+    case "runQuery", "partitionQuery": return #"{"structuredQuery":\#(query)}"#
+    case "runAggregationQuery":
+      return #"{"structuredAggregationQuery":{"structuredQuery":\#(query),"aggregations":[{"count":{}}]}}"#
+    case "batchDelete": return #"{"localIds":["u1"],"force":true}"#
+    default: return path.contains(".json") || path.contains("/vault") ? #"{"fields":{}}"# : "{}"
     }
   }
 

@@ -264,12 +264,12 @@ package struct IdentityService: HTTPService {
 
   /// The bearer token of a request; nil if it has no header of that scheme.
   private func bearerToken(_ request: HTTPRequest) throws(IdentityError) -> String? {
-    var tokens: [Substring] = []
-    for header in request.head.headers["authorization"] where header.lowercased().hasPrefix(Self.bearerPrefix)
-    {
-      tokens.append(header.dropFirst(Self.bearerPrefix.count).drop { $0 == " " })
+    let headers = request.head.headers["authorization"]
+    var tokens = headers.filter { $0.lowercased().hasPrefix(Self.bearerPrefix) }.map { header in
+      header.dropFirst(Self.bearerPrefix.count).drop { $0 == " " }
     }
     guard !tokens.isEmpty else { return nil }
+    guard tokens.count == headers.count else { throw .invalidCredentials }
     // This API does not accept the parameter alone.
     for parameter in request.target.parameters where parameter.name == "access_token" {
       tokens.append(parameter.value[...])

@@ -112,6 +112,6 @@ struct InvalidWrites: Sendable, CustomTestStringConvertible {
     engine.failTransaction(token, in: fixture.database, as: alice)
     #expect(
       await failure { try await engine.commit(in: fixture.database, [], transaction: token, as: alice) }?.code
-        == .aborted)
+        == .invalidArgument)
   }
 }
