@@ -19,8 +19,9 @@ let http2: Target.Dependency = .product(name: "NIOHTTP2", package: "swift-nio-ht
 let hpack: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-http2")
 let tls: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
-let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
-let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto", condition: server)
+let cryptoExtras: Target.Dependency = .product(
+  name: "CryptoExtras", package: "swift-crypto", condition: server)
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: server)
 let arguments: Target.Dependency = .product(
@@ -80,14 +81,14 @@ let package = Package(
     // Code that client and server share.
     module("JSON", in: "Shared"),
     module("Locking", in: "Shared"),
-    module("FirestoreModel", in: "Shared", [crypto]),
+    module("FirestoreModel", in: "Shared"),
     .target(
       name: "FirestoreProtobuf", dependencies: [protobuf],
       path: "Sources/Shared/FirestoreWire/Generated", swiftSettings: [.swiftLanguageMode(.v6)]),
     module(
       "FirestoreWire", in: "Shared", exclude: ["Generated", "Protos"],
       ["FirestoreModel", "FirestoreProtobuf", protobuf]),
-    module("RealtimeModel", in: "Shared", ["JSON", crypto]),
+    module("RealtimeModel", in: "Shared", ["JSON"]),
     module("RealtimeWire", in: "Shared", ["JSON", "RealtimeModel"]),
     module("GRPCFraming", in: "Shared", ["JSON", nio("NIOCore"), hpack]),
 

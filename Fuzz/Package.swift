@@ -44,7 +44,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
   ],
   targets: [
-    module("FirestoreModel", [crypto]),
+    module("FirestoreModel"),
     .target(
       name: "FirestoreProtobuf", dependencies: [protobuf], path: "Sources/FirestoreWire/Generated",
       swiftSettings: [.swiftLanguageMode(.v6)]),
@@ -52,7 +52,7 @@ let package = Package(
       "FirestoreWire", exclude: ["Generated", "Protos"], ["FirestoreModel", "FirestoreProtobuf", protobuf]),
     module("JSON"),
     module("Locking"),
-    module("RealtimeModel", ["JSON", crypto]),
+    module("RealtimeModel", ["JSON"]),
     module("RealtimeWire", ["JSON", "RealtimeModel"]),
     module("GRPCFraming", ["JSON", nio("NIOCore"), hpack]),
     .systemLibrary(name: "CZlib"),
