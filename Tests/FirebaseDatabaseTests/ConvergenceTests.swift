@@ -10,6 +10,7 @@ import Foundation
 import HearthServer
 import Locking
 import RealtimeModel
+import ServerFixture
 import Testing
 
 @testable import FirebaseDatabase
@@ -69,6 +70,8 @@ private struct Program {
   let namespace: String
   let data: DataFolder
   var server: TestServer
+  /// The clients' way to the server, whose port changes with a restart: its old port may be taken meanwhile.
+  let relay: Relay
   var participants: [Participant] = []
   let committed = Guarded(0)
   let uncertain = Guarded(0)
@@ -79,7 +82,8 @@ private struct Program {
     defer { data.remove() }
     let server = try await TestServer.start(directory: data.url.appendingPathComponent("server").path)
     var program = Program(
-      seed: seed, random: SplitMix(seed: seed), namespace: "conv-\(seed)", data: data, server: server)
+      seed: seed, random: SplitMix(seed: seed), namespace: "conv-\(seed)", data: data, server: server,
+      relay: try await Relay.start(to: server.port))
     for number in 0..<3 {
       let (name, folder) = ("c\(number)-\(seed)", try DataFolder())
       program.participants.append(
@@ -92,13 +96,14 @@ private struct Program {
       await participant.client.close()
       participant.folder.remove()
     }
+    await program.relay.stop()
     await program.server.server.stop()
   }
 
   private mutating func makeClient(_ name: String, _ folder: DataFolder) throws -> Client {
     let skew = Int64.random(in: -86_400_000...86_400_000, using: &random)
     return try Client.persistent(
-      in: folder, name: name, port: server.port, namespace: namespace, skew: skew)
+      in: folder, name: name, port: relay.port, namespace: namespace, skew: skew)
   }
 
   private mutating func observe(_ number: Int) {
@@ -188,8 +193,8 @@ private struct Program {
   private mutating func restartServer() async throws {
     for number in participants.indices { try await awaitIncrements(number) }
     await server.server.stop()
-    server = try await TestServer.start(
-      directory: data.url.appendingPathComponent("server").path, port: server.port)
+    server = try await TestServer.start(directory: data.url.appendingPathComponent("server").path)
+    relay.redirect(to: server.port)
     for participant in participants where participant.isOnline {
       participant.client.database.goOffline()
       participant.client.database.goOnline()
