@@ -298,8 +298,12 @@ let package = Package(
 
 #if os(Linux)
   // Power cuts, failing disks and full ones, done to a child process; the shim is compiled when it is used.
-  package.targets.append(
+  package.targets += [
     .executableTarget(
       name: "hearth-crash", dependencies: ["EmbeddedStore", "OrderedStore"], path: "Tests/PowerCut",
-      exclude: ["shim.c"], swiftSettings: strict))
+      exclude: ["shim.c", "Client"], swiftSettings: strict),
+    .executableTarget(
+      name: "hearth-crash-client", dependencies: ["FirebaseCore", "FirebaseDatabase", "Locking"],
+      path: "Tests/PowerCut/Client", swiftSettings: strict),
+  ]
 #endif

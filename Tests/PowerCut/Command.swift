@@ -5,6 +5,7 @@
 //   hearth-crash cuts N [--seed S] [--no-sync]    N power cuts; with --no-sync it expects and reports losses
 //   hearth-crash faults write|sync FROM TO        the n-th write or sync fails, for every n
 //   hearth-crash full                             a file system of 4 MiB fills up
+//   hearth-crash client N [--seed S]              N kills and power cuts of clients of the Database SDK
 //   hearth-crash write ...                        the child (Workload.swift)
 
 import Glibc
@@ -25,6 +26,8 @@ struct Command {
         try await finish(FailingCalls(kind: kind, numbers: from...to, seed: seed).run())
       case "full" where arguments.count == 1:
         try await finish(FullDisk(seed: seed).run())
+      case "client" where arguments.count == 2:
+        try finish(ClientCuts(count: Int(arguments[1]) ?? 0, seed: seed).run())
       case "write":
         try await Workload(arguments: Array(arguments.dropFirst())).run()
         // The process ends without closing the store, like a killed process.
@@ -43,7 +46,9 @@ struct Command {
   }
 
   private static func usage() -> Never {
-    print("usage: hearth-crash cuts N [--seed S] [--no-sync] | faults write|sync FROM TO | full")
+    print(
+      "usage: hearth-crash cuts N [--seed S] [--no-sync] | faults write|sync FROM TO | full | client N [--seed S]"
+    )
     exit(64)
   }
 
