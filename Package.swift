@@ -260,7 +260,7 @@ let package = Package(
         "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),
         nio("NIOConcurrencyHelpers"), hpack, protobuf, log,
-        "FirebaseAuth", "FirebaseCore",
+        "FirebaseAuth", "FirebaseCore", "FirebaseDatabase", grdb,
       ]),
     tests(
       of: "HearthServer",

@@ -19,6 +19,7 @@ let tls: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
 let hpack: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-http2")
 let http2: Target.Dependency = .product(name: "NIOHTTP2", package: "swift-nio-http2")
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
 func nio(_ product: String) -> Target.Dependency { .product(name: product, package: "swift-nio") }
 
@@ -41,6 +42,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
   ],
   targets: [
@@ -107,6 +109,13 @@ let package = Package(
       ], testable),
     module("FirebaseCore", ["Locking"]),
     module("FirebaseAuth", ["FirebaseCore", "Locking"], testable),
+    module("FirebaseSharedSwift"),
+    module(
+      "FirebaseDatabase",
+      [
+        "FirebaseCore", "FirebaseSharedSwift", "Locking", "RealtimeModel", "RealtimeWire", nio("NIOCore"),
+        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), tls, grdb,
+      ], testable),
     .executableTarget(
       name: "fuzz",
       dependencies: [
@@ -118,7 +127,7 @@ let package = Package(
         protobuf, hpack, log,
         nio("NIOCore"), nio("NIOEmbedded"), nio("NIOHTTP1"), nio("NIOWebSocket"),
         nio("NIOConcurrencyHelpers"),
-        "FirebaseAuth", "FirebaseCore",
+        "FirebaseAuth", "FirebaseCore", "FirebaseDatabase", grdb,
       ],
       swiftSettings: strict),
   ]

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the measurements of the Realtime Database SDK in release mode and runs them against a new server in memory.
-# HEARTH_BIN overrides the server's binary. Arguments: --writes 100000, --cache-mb 90.
+# HEARTH_BIN overrides the server's binary. Arguments: --writes 100000, --cache-mb 90, --events 20000,
+# or --memory-seconds 600 for the memory alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 server=${HEARTH_BIN:-$PWD/.build/release/hearth}
