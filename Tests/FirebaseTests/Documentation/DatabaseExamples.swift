@@ -1,7 +1,6 @@
 // The examples of FirebaseDatabase's documentation, compiled. DocumentationTests checks that the DocC
 // catalogue contains the same code.
 
-import Dispatch
 import FirebaseCore
 import FirebaseDatabase
 import Foundation
@@ -93,7 +92,6 @@ private func firstApp() async throws {
   FirebaseApp.configure(options: options)
   let database = Database.database()
   database.useEmulator(withHost: "127.0.0.1", port: 9000)
-  database.callbackQueue = DispatchQueue(label: "tasks")
 
   let tasks = database.reference(withPath: "tasks")
   try await tasks.childByAutoId().setValue(["title": "Buy milk", "done": false])
