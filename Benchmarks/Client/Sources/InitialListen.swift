@@ -27,6 +27,8 @@ struct InitialListen {
           }))
     }
     _ = await writer.app.delete()
+    // The first read fills the server's cache.
+    _ = try await rest(name)
     let bare = try await rest(name)
     let memory = try await listen(name, isPersistent: false)
     let disk = try await listen(name, isPersistent: true)
