@@ -19,8 +19,9 @@ let http2: Target.Dependency = .product(name: "NIOHTTP2", package: "swift-nio-ht
 let hpack: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-http2")
 let tls: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
-let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
-let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto", condition: server)
+let cryptoExtras: Target.Dependency = .product(
+  name: "CryptoExtras", package: "swift-crypto", condition: server)
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: server)
 let arguments: Target.Dependency = .product(
@@ -80,14 +81,14 @@ let package = Package(
     // Code that client and server share.
     module("JSON", in: "Shared"),
     module("Locking", in: "Shared"),
-    module("FirestoreModel", in: "Shared", [crypto]),
+    module("FirestoreModel", in: "Shared"),
     .target(
       name: "FirestoreProtobuf", dependencies: [protobuf],
       path: "Sources/Shared/FirestoreWire/Generated", swiftSettings: [.swiftLanguageMode(.v6)]),
     module(
       "FirestoreWire", in: "Shared", exclude: ["Generated", "Protos"],
       ["FirestoreModel", "FirestoreProtobuf", protobuf]),
-    module("RealtimeModel", in: "Shared", ["JSON", crypto]),
+    module("RealtimeModel", in: "Shared", ["JSON"]),
     module("RealtimeWire", in: "Shared", ["JSON", "RealtimeModel"]),
     module("GRPCFraming", in: "Shared", ["JSON", nio("NIOCore"), hpack]),
 
@@ -265,7 +266,7 @@ let package = Package(
         "FirestoreWire", "JSON", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),
         nio("NIOConcurrencyHelpers"), hpack, protobuf, log,
-        "FirebaseAuth", "FirebaseCore", "FirebaseFirestore",
+        "FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", grdb,
       ]),
     tests(
       of: "HearthServer",
@@ -308,8 +309,13 @@ let package = Package(
 
 #if os(Linux)
   // Power cuts, failing disks and full ones, done to a child process; the shim is compiled when it is used.
-  package.targets.append(
+  package.targets += [
     .executableTarget(
       name: "hearth-crash", dependencies: ["Access", "EmbeddedStore", "Identity", "JSON", "OrderedStore"],
-      path: "Tests/PowerCut", exclude: ["shim.c"], swiftSettings: strict))
+      path: "Tests/PowerCut", exclude: ["shim.c", "Client"],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "hearth-crash-client", dependencies: ["FirebaseCore", "FirebaseDatabase", "Locking"],
+      path: "Tests/PowerCut/Client", swiftSettings: strict),
+  ]
 #endif

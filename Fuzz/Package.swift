@@ -19,6 +19,7 @@ let tls: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
 let hpack: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-http2")
 let http2: Target.Dependency = .product(name: "NIOHTTP2", package: "swift-nio-http2")
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
 func nio(_ product: String) -> Target.Dependency { .product(name: product, package: "swift-nio") }
 
@@ -41,11 +42,11 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
-    .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
   ],
   targets: [
-    module("FirestoreModel", [crypto]),
+    module("FirestoreModel"),
     .target(
       name: "FirestoreProtobuf", dependencies: [protobuf], path: "Sources/FirestoreWire/Generated",
       swiftSettings: [.swiftLanguageMode(.v6)]),
@@ -53,7 +54,7 @@ let package = Package(
       "FirestoreWire", exclude: ["Generated", "Protos"], ["FirestoreModel", "FirestoreProtobuf", protobuf]),
     module("JSON"),
     module("Locking"),
-    module("RealtimeModel", ["JSON", crypto]),
+    module("RealtimeModel", ["JSON"]),
     module("RealtimeWire", ["JSON", "RealtimeModel"]),
     module("GRPCFraming", ["JSON", nio("NIOCore"), hpack]),
     .systemLibrary(name: "CZlib"),
@@ -114,7 +115,13 @@ let package = Package(
       [
         "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
         "GRPCFraming", "Locking", nio("NIOCore"), nio("NIOPosix"), http2, hpack, tls, protobuf,
-        .product(name: "GRDB", package: "GRDB.swift"),
+        grdb,
+      ], testable),
+    module(
+      "FirebaseDatabase",
+      [
+        "FirebaseCore", "FirebaseSharedSwift", "Locking", "RealtimeModel", "RealtimeWire", nio("NIOCore"),
+        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), tls, grdb,
       ], testable),
     .executableTarget(
       name: "fuzz",
@@ -127,7 +134,7 @@ let package = Package(
         protobuf, hpack, log,
         nio("NIOCore"), nio("NIOEmbedded"), nio("NIOHTTP1"), nio("NIOWebSocket"),
         nio("NIOConcurrencyHelpers"),
-        "FirebaseAuth", "FirebaseCore", "FirebaseFirestore",
+        "FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", grdb,
       ],
       swiftSettings: strict),
   ]

@@ -199,6 +199,98 @@ struct CacheFileTests {
     #expect(errors.withLock { $0.first?.domain } == DatabasePersistenceErrorDomain)
   }
 
+  @Test(
+    "on a full disk the app gets one error, attempts have growing delays, and with space everything is stored"
+  )
+  func fullDisk() throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let fixture = StorageFixture(folder)
+    let source = TestSource()
+    fixture.storage.source = source
+    _ = fixture.storage.restore()
+    fixture.storage.withDatabase { try $0.execute(sql: "PRAGMA max_page_count = 30") }
+    fixture.storage.commit()
+    let text = Node.leaf(.string(String(repeating: "x", count: 4_000)))
+    for id in 0..<60 {
+      let write = OutgoingWrite(id: id, path: Path("list/\(id)"), change: .put(text, hash: nil))
+      source.storageContents.writes.append(write)
+      fixture.storage.append(write)
+      fixture.storage.commit()
+    }
+    #expect(fixture.codes == [CachePersistenceError.unusable.rawValue])
+    #expect(source.retries == [0], "without attempts of the core, no write costs one")
+    for _ in 0..<3 { fixture.storage.retry() }
+    #expect(source.retries == [0, 1_000, 2_000, 4_000])
+    #expect(fixture.codes.count == 1)
+    try fixture.storage.removePageLimit()
+    fixture.storage.retry()
+    fixture.storage.append(OutgoingWrite(id: 60, path: "last", change: .put(.leaf(.int(1)), hash: nil)))
+    fixture.storage.commit()
+    #expect(source.retries.count == 4)
+    fixture.storage.close()
+    let again = StorageFixture(folder)
+    #expect(again.storage.restore().map(\.id) == Array(0...60))
+    again.storage.close()
+  }
+
+  @Test("a storage that is closed after a failure stores its writes if that is possible again")
+  func closeAfterFullDisk() throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let fixture = StorageFixture(folder)
+    let source = TestSource()
+    fixture.storage.source = source
+    _ = fixture.storage.restore()
+    fixture.storage.withDatabase { try $0.execute(sql: "PRAGMA max_page_count = 20") }
+    fixture.storage.commit()
+    let text = Node.leaf(.string(String(repeating: "x", count: 400_000)))
+    source.storageContents.writes = [OutgoingWrite(id: 1, path: "a", change: .put(text, hash: nil))]
+    fixture.storage.append(source.storageContents.writes[0])
+    fixture.storage.commit()
+    #expect(fixture.codes == [CachePersistenceError.unusable.rawValue])
+    try fixture.storage.removePageLimit()
+    fixture.storage.close()
+    let again = StorageFixture(folder)
+    #expect(again.storage.restore().map(\.id) == [1])
+    again.storage.close()
+  }
+
+  @Test("a file that cannot be read at the start keeps its pending writes for a later run")
+  func unreadableAtStart() throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let first = StorageFixture(folder)
+    _ = first.storage.restore()
+    first.storage.append(CacheFileTests.put)
+    first.storage.activate(.default, at: "list")
+    first.storage.close()
+    // Marking the earlier queries inactive fails, but not because of damage.
+    let file = try CacheFile.open(folder.file)
+    try file.queue.inDatabase {
+      try $0.execute(
+        sql: "CREATE TRIGGER t BEFORE UPDATE ON tracked_queries BEGIN SELECT zeroblob(2000000000); END")
+    }
+    file.close()
+    let second = StorageFixture(folder)
+    let source = TestSource()
+    second.storage.source = source
+    #expect(second.storage.restore().isEmpty)
+    #expect(second.codes == [CachePersistenceError.unusable.rawValue])
+    let write = OutgoingWrite(id: 9, path: "later", change: .put(.leaf(.int(9)), hash: nil))
+    source.storageContents.writes = [write]
+    second.storage.append(write)
+    second.storage.commit()
+    second.storage.retry()
+    second.storage.close()
+    let repaired = try CacheFile.open(folder.file)
+    try repaired.queue.inDatabase { try $0.execute(sql: "DROP TRIGGER t") }
+    repaired.close()
+    let third = StorageFixture(folder)
+    #expect(third.storage.restore().map(\.id) == [3])
+    third.storage.close()
+  }
+
   // MARK: Versions
 
   @Test("a migration brings a file of an earlier version to the latest one and keeps its writes")
@@ -426,6 +518,10 @@ struct CacheFileTests {
 /// A core with fixed contents.
 private final class TestSource: StorageSource {
   var storageContents = StorageContents()
+  /// The delays of the requested attempts.
+  var retries: [Int64] = []
+
+  func retryStorage(after delay: Int64) { retries.append(delay) }
 }
 
 extension DiskStorage {
@@ -433,5 +529,10 @@ extension DiskStorage {
   @discardableResult
   func withDatabase<Result>(_ work: (GRDB.Database) throws -> Result) -> Result? {
     perform(nil) { try work($0) }
+  }
+
+  /// Makes room on the simulated disk.
+  func removePageLimit() throws {
+    try file?.queue.inDatabase { try $0.execute(sql: "PRAGMA max_page_count = 1000000") }
   }
 }

@@ -1,6 +1,7 @@
 // Runs random programs on several clients with persistence: writes, updates, increments, transactions, queries, offline
-// spells, kills with a restart from disk, and restarts of the server. In the end all clients and their files must equal
-// the server, no write may be lost or applied twice, and the events of each observer must rebuild the value.
+// spells, kills with a restart from disk, and restarts of the server. Each client's clock is wrong by up to a day, and by
+// another time after each kill. In the end all clients and their files must equal the server, no write may be lost or
+// applied twice, timestamps must be the server's, and the events of each observer must rebuild the value.
 //
 // HEARTH_CONVERGENCE sets the number of programs and HEARTH_CONVERGENCE_SEED the first seed: `make convergence`.
 
@@ -9,6 +10,7 @@ import Foundation
 import HearthServer
 import Locking
 import RealtimeModel
+import ServerFixture
 import Testing
 
 @testable import FirebaseDatabase
@@ -50,6 +52,8 @@ private struct Participant {
   var client: Client
   var mirrors: [Mirror] = []
   var isOnline = true
+  /// Whether the client has written a timestamp.
+  var hasTime = false
   /// The expected values of the locations that only this client writes.
   var expected: [String: Int] = [:]
   /// The sum of the increments of this client.
@@ -66,16 +70,20 @@ private struct Program {
   let namespace: String
   let data: DataFolder
   var server: TestServer
+  /// The clients' way to the server, whose port changes with a restart: its old port may be taken meanwhile.
+  let relay: Relay
   var participants: [Participant] = []
   let committed = Guarded(0)
   let uncertain = Guarded(0)
+  let began = Repository.milliseconds
 
   static func run(_ seed: UInt64) async throws {
     let data = try DataFolder()
     defer { data.remove() }
     let server = try await TestServer.start(directory: data.url.appendingPathComponent("server").path)
     var program = Program(
-      seed: seed, random: SplitMix(seed: seed), namespace: "conv-\(seed)", data: data, server: server)
+      seed: seed, random: SplitMix(seed: seed), namespace: "conv-\(seed)", data: data, server: server,
+      relay: try await Relay.start(to: server.port))
     for number in 0..<3 {
       let (name, folder) = ("c\(number)-\(seed)", try DataFolder())
       program.participants.append(
@@ -88,11 +96,14 @@ private struct Program {
       await participant.client.close()
       participant.folder.remove()
     }
+    await program.relay.stop()
     await program.server.server.stop()
   }
 
-  private func makeClient(_ name: String, _ folder: DataFolder) throws -> Client {
-    try Client.persistent(in: folder, name: name, port: server.port, namespace: namespace)
+  private mutating func makeClient(_ name: String, _ folder: DataFolder) throws -> Client {
+    let skew = Int64.random(in: -86_400_000...86_400_000, using: &random)
+    return try Client.persistent(
+      in: folder, name: name, port: relay.port, namespace: namespace, skew: skew)
   }
 
   private mutating func observe(_ number: Int) {
@@ -109,7 +120,7 @@ private struct Program {
     participants[number].nextValue += 1
     let value = participants[number].nextValue
     let key = "k\(Int.random(in: 0..<5, using: &random))"
-    switch Int.random(in: 0..<14, using: &random) {
+    switch Int.random(in: 0..<15, using: &random) {
     case 0..<4:
       own.child(key).put(value)
       participants[number].expected[key] = value
@@ -134,6 +145,9 @@ private struct Program {
       client.database.goOnline()
       participants[number].isOnline = true
     case 12: try await kill(number)
+    case 13:
+      client.ref.child("data/times/c\(number)").put(ServerValue.timestamp())
+      participants[number].hasTime = true
     default:
       if Int.random(in: 0..<3, using: &random) == 0 { try await restartServer() }
     }
@@ -179,8 +193,8 @@ private struct Program {
   private mutating func restartServer() async throws {
     for number in participants.indices { try await awaitIncrements(number) }
     await server.server.stop()
-    server = try await TestServer.start(
-      directory: data.url.appendingPathComponent("server").path, port: server.port)
+    server = try await TestServer.start(directory: data.url.appendingPathComponent("server").path)
+    relay.redirect(to: server.port)
     for participant in participants where participant.isOnline {
       participant.client.database.goOffline()
       participant.client.database.goOnline()
@@ -189,7 +203,7 @@ private struct Program {
 
   // MARK: The end
 
-  private func finish() async throws {
+  private mutating func finish() async throws {
     for participant in participants { participant.client.database.goOnline() }
     for (number, participant) in participants.enumerated() {
       _ = try await within(60, "seed \(seed): the acknowledgement of client \(number)") {
@@ -204,6 +218,10 @@ private struct Program {
       let sum = try await reader.ref.child("sums/c\(number)").getData().value as? Int ?? 0
       #expect(sum == participant.sum, "seed \(seed), client \(number): increments")
     }
+    let times = truth.childSnapshot(forPath: "times").value as? [String: Int64] ?? [:]
+    let written = participants.indices.filter { participants[$0].hasTime }.map { "c\($0)" }
+    #expect(times.keys.sorted() == written, "seed \(seed): timestamps")
+    #expect(times.values.allSatisfy((began...Repository.milliseconds).contains), "seed \(seed): \(times)")
     let all = canonicalJSON(truth.value)
     for (number, participant) in participants.enumerated() {
       let children = try await participant.mirrors[0].children(when: all)
@@ -223,7 +241,7 @@ private struct Program {
   }
 
   /// Starts a client again without a connection: it must show the server's value and have no pending writes.
-  private func checkFile(of participant: Participant, _ all: String) async throws {
+  private mutating func checkFile(of participant: Participant, _ all: String) async throws {
     let copy = try await participant.client.copyData(from: participant.folder)
     defer { copy.remove() }
     await participant.client.close()

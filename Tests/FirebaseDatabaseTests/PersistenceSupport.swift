@@ -25,8 +25,10 @@ struct DataFolder {
 
 extension Client {
   /// Creates a client with persistence. Clients with equal arguments use the same file.
+  ///
+  /// - Parameter skew: the milliseconds by which the client's clock is ahead.
   static func persistent(
-    in folder: DataFolder, name: String = "persistent", port: Int = 9, namespace: String
+    in folder: DataFolder, name: String = "persistent", port: Int = 9, namespace: String, skew: Int64 = 0
   ) throws -> Client {
     // A deleted app frees its name.
     let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
@@ -35,6 +37,7 @@ extension Client {
     let client = Client(app: app, url: "http://127.0.0.1:\(port)?ns=\(namespace)")
     client.database.isPersistenceEnabled = true
     client.database.dataDirectory = folder.url
+    client.database.clock = { Repository.milliseconds + skew }
     return client
   }
 

@@ -37,6 +37,42 @@ struct StressTests {
     await server.stop([client])
   }
 
+  @Test("a removed observer releases its closure, and its query's data with the last observer")
+  func removedObserver() async throws {
+    final class Captured: Sendable {}
+    let server = try await TestServer.start()
+    let client = try server.clients(1)[0]
+    let list = client.ref.child("list")
+    _ = try await list.setValue(Dictionary(uniqueKeysWithValues: (0..<1_000).map { ("c\($0)", $0) }))
+    var captured: Captured? = Captured()
+    weak let held = captured
+    let values = Recorder<UInt>()
+    let query = list.queryLimited(toLast: 500)
+    let handle = query.observe(
+      .value,
+      with: { [captured] snapshot in
+        _ = captured
+        values.record(snapshot.childrenCount)
+      })
+    captured = nil
+    _ = try await values.first { $0 == 500 }
+    #expect(held != nil)
+    query.removeObserver(withHandle: handle)
+    await client.settle()
+    #expect(held == nil)
+    let rest = await withCheckedContinuation { continuation in
+      client.ref.repository.enqueue { repository in
+        let connection = repository.connection
+        continuation.resume(
+          returning: repository.tree.observedQueries.count + connection.listens.count
+            + connection.sentListens.count + connection.unansweredListens.count
+            + repository.firedSingles.count)
+      }
+    }
+    #expect(rest == 0)
+    await server.stop([client])
+  }
+
   @Test("calls from many threads complete exactly once on the callback queue")
   func threads() async throws {
     let server = try await TestServer.start()

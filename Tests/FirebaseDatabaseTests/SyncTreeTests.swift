@@ -116,6 +116,45 @@ struct SyncTreeTests {
     #expect(tree.completeNode(at: "a", query: .default) == .leaf(.int(1)))
   }
 
+  @Test("a merge that removes the only child and adds another keeps the location's priority")
+  func mergeKeepsPriority() {
+    let merges: [[(Path, Node)]] = [
+      [("a", .leaf(.int(1))), ("b", .empty)], [("b", .empty), ("c", .leaf(.int(1)))],
+    ]
+    for (index, merge) in merges.enumerated() {
+      let path = Path("list/\(index)")
+      _ = tree.add(observer(UInt(index)), at: path, query: .default)
+      let before = Node.object([("b", .leaf(.int(2)))], priority: .number(7))
+      _ = tree.applyServerOverwrite(at: path, before)
+      let added = merge.filter { !$0.1.isEmpty }.map { ($0.0.keys[0], $0.1) }
+      let after = Node.object(added, priority: .number(7))
+      _ = tree.applyUserMerge(at: path, merge, id: index)
+      #expect(tree.completeNode(at: path, query: .default) == after, "merge \(index) of the app")
+      _ = tree.acknowledgeWrite(index, isRevert: true)
+      #expect(tree.completeNode(at: path, query: .default) == before, "merge \(index) reverted")
+      _ = tree.applyServerMerge(at: path, merge)
+      #expect(tree.completeNode(at: path, query: .default) == after, "merge \(index) of the server")
+    }
+  }
+
+  @Test("a merge that creates a location and its priority has both, at any depth")
+  func mergeSetsPriority() {
+    _ = tree.add(observer(1), at: "list", query: .default)
+    _ = tree.applyServerOverwrite(at: "list", .empty)
+    let priority = Node.leaf(.int(5))
+    let merge: [(Path, Node)] = [
+      (Path(keys: [.priority]), priority), (Path(keys: ["a", .priority]), priority), ("a/x", .leaf(.int(1))),
+    ]
+    let after = Node.object(
+      [("a", .object([("x", .leaf(.int(1)))], priority: .number(5)))], priority: .number(5))
+    _ = tree.applyUserMerge(at: "list", merge.inMergeOrder(), id: 1)
+    #expect(tree.completeNode(at: "list", query: .default) == after)
+    _ = tree.acknowledgeWrite(1, isRevert: true)
+    #expect(tree.completeNode(at: "list", query: .default) == .empty)
+    _ = tree.applyServerMerge(at: "list", merge)
+    #expect(tree.completeNode(at: "list", query: .default) == after)
+  }
+
   @Test("overlapping writes combine by path, and the later one wins")
   func overlays() {
     var overlay = WriteOverlay()

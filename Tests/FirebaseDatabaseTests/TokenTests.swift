@@ -32,6 +32,14 @@ private final class ListedTokens: TokenProvider {
   }
 }
 
+/// Lets a test answer each request for a token.
+private final class HeldTokens: TokenProvider {
+  typealias Answer = @Sendable (Result<String?, any Error>) -> Void
+  let requests = Recorder<Answer>()
+
+  func token(forcingRefresh: Bool, completion: @escaping Answer) { requests.record(completion) }
+}
+
 /// Records the bytes that a client sends.
 private final class ByteRecorder: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
@@ -227,6 +235,30 @@ struct TokenTests {
     _ = try await states.first { $0 == "false" }
     client.app.authTokenSource.publish(TokenState(userID: "bob", token: token(of: "bob")))
     _ = try await states.first { $0 == "true" }
+    await server.stop([client])
+  }
+
+  @Test("a token that was fetched for one user is not sent after another user has signed in meanwhile")
+  func switchedUser() async throws {
+    let server = try await TestServer.start()
+    let client = try server.clients(1)[0]
+    let provider = HeldTokens()
+    let source = client.app.authTokenSource
+    let ann = TokenState(userID: "ann", token: token(of: "ann"))
+    source.register(provider, state: ann)
+    source.publish(ann)
+    let states = client.database.reference(withPath: ".info/authenticated").recordValues()
+    let first = try await provider.requests.next()
+    source.publish(TokenState(userID: "bob", token: token(of: "bob")))
+    first(.success(ann.token))
+    let second = try await provider.requests.next()
+    second(.success(token(of: "bob")))
+    _ = try await states.first { $0 == "true" }
+    let repository = client.ref.repository
+    let sent = await withCheckedContinuation { continuation in
+      repository.enqueue { continuation.resume(returning: $0.connection.tokens?.auth) }
+    }
+    #expect(sent == token(of: "bob"))
     await server.stop([client])
   }
 }

@@ -6,6 +6,7 @@
 //   hearth-crash accounts N [--seed S] [--no-sync]    the same for users, keys, service accounts and revocations
 //   hearth-crash faults write|sync FROM TO        the n-th write or sync fails, for every n
 //   hearth-crash full                             a file system of 4 MiB fills up
+//   hearth-crash client N [--seed S]              N kills and power cuts of clients of the Database SDK
 //   hearth-crash write ...                        the child (Workload.swift)
 
 import Glibc
@@ -29,6 +30,8 @@ struct Command {
         try await finish(FailingCalls(kind: kind, numbers: from...to, seed: seed).run())
       case "full" where arguments.count == 1:
         try await finish(FullDisk(seed: seed).run())
+      case "client" where arguments.count == 2:
+        try finish(ClientCuts(count: Int(arguments[1]) ?? 0, seed: seed).run())
       case "write":
         try await Workload(arguments: Array(arguments.dropFirst())).run()
         // The process ends without closing the store, like a killed process.
@@ -50,7 +53,9 @@ struct Command {
   }
 
   private static func usage() -> Never {
-    print("usage: hearth-crash cuts|accounts N [--seed S] [--no-sync] | faults write|sync FROM TO | full")
+    print(
+      "usage: hearth-crash cuts|accounts N [--seed S] [--no-sync] | client N [--seed S] | faults write|sync FROM TO | full"
+    )
     exit(64)
   }
 

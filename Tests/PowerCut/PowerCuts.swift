@@ -9,8 +9,14 @@ import Glibc
 struct SimulatedDisk {
   let scratch: Scratch
   private let shim: String
+  /// The path of the data directory below `root`; empty if both are the same.
+  private let place: String
 
-  init() throws {
+  /// Compiles the shim.
+  ///
+  /// - Parameter place: the path of the data directory below the directory that children receive.
+  init(below place: String = "") throws {
+    self.place = place
     scratch = try Scratch()
     shim = scratch.path + "/shim.so"
     let source = #filePath.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/shim.c"
@@ -22,21 +28,26 @@ struct SimulatedDisk {
     throw CrashError("no C compiler made \(source): clang comes with Swift")
   }
 
-  /// The data directory of the next child.
-  var data: String { scratch.path + "/data" }
+  /// The directory that the next child receives.
+  var root: String { scratch.path + "/data" }
+  /// The directory that the shim simulates.
+  var data: String { root + place }
   /// The path of the file in which the children have recorded acknowledgements since the last ``reset()``.
   var childLogPath: String { scratch.path + "/notes" }
 
   /// Removes all data.
   func reset() throws {
-    _ = try scratch.empty("data")
+    try Scratch.makeDirectories(place, below: scratch.empty("data"))
     unlink(childLogPath)
   }
 
   /// Copies the data directory. The caller may open and change the copy.
+  ///
+  /// - Returns: the copy's root.
   func copy() throws -> String {
     let path = try scratch.empty("copy")
-    try Scratch.copy(data, to: path)
+    try Scratch.makeDirectories(place, below: path)
+    try Scratch.copy(data, to: path + place)
     return path
   }
 
@@ -46,20 +57,28 @@ struct SimulatedDisk {
     hoursBehind: Int = 0,
     _ shimSettings: [String: String]
   ) throws -> ExitStatus {
+    try run(
+      Child.ownPath,
+      [
+        subject.childCommand, data, childLogPath, "\(first)", "\(count)", "\(workers)", syncs ? "sync" : "nosync",
+        "\(hoursBehind)",
+      ], shimSettings)
+  }
+
+  /// Runs a program on the directory.
+  ///
+  /// - Parameter keepsAll: whether the directory keeps what the program wrote, as after a kill.
+  func run(
+    _ program: String, _ arguments: [String], _ shimSettings: [String: String], keepsAll: Bool = false
+  ) throws -> ExitStatus {
     let image = try scratch.empty("image")
     var environment = shimSettings
     environment["LD_PRELOAD"] = shim
     environment["POWERCUT_DIR"] = data
     environment["POWERCUT_IMAGE"] = image
     environment["POWERCUT_OBJECTS"] = try scratch.empty("objects")
-    let exitStatus = try Child.run(
-      Child.ownPath,
-      [
-        subject.childCommand, data, childLogPath, "\(first)", "\(count)", "\(workers)",
-        syncs ? "sync" : "nosync",
-        "\(hoursBehind)",
-      ], environment)
-    try Scratch.move(image, to: data)
+    let exitStatus = try Child.run(program, arguments, environment)
+    if !keepsAll { try Scratch.move(image, to: data) }
     return exitStatus
   }
 }

@@ -27,6 +27,15 @@ final class Scratch {
     return path
   }
 
+  /// Makes the directories of a path, which begins with a slash, below a directory.
+  static func makeDirectories(_ path: String, below directory: String) throws {
+    var made = directory
+    for name in path.split(separator: "/") {
+      made += "/" + name
+      guard mkdir(made, 0o700) == 0 else { throw CrashError("cannot make \(made)") }
+    }
+  }
+
   /// Copies the files of a directory into another.
   static func copy(_ from: String, to: String) throws {
     guard let entries = opendir(from) else { throw CrashError("cannot list \(from)") }
@@ -110,6 +119,11 @@ enum Child {
     var status: Int32 = 0
     while waitpid(process, &status, 0) < 0 && errno == EINTR {}
     return status & 0x7f == 0 ? .exited((status >> 8) & 0xff) : .killed(status & 0x7f)
+  }
+
+  /// The path of another program in this program's directory.
+  static func sibling(_ name: String) -> String {
+    ownPath.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/" + name
   }
 
   /// The path of this program.

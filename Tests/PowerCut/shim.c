@@ -69,7 +69,7 @@ static struct {
   name *names;
   change *first_change, **last_change;
   int next_id, fault, tear;
-  long changes, writes, syncs, cut_at, fail_write, fail_sync;
+  long changes, writes, syncs, directory_syncs, cut_at, fail_write, fail_sync;
   uint64_t random;
 } disk = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -311,6 +311,14 @@ int powercut_fault(void) {
   return fault;
 }
 
+// How often the directory was synced.
+long powercut_directory_syncs(void) {
+  pthread_mutex_lock(&disk.lock);
+  long syncs = disk.directory_syncs;
+  pthread_mutex_unlock(&disk.lock);
+  return syncs;
+}
+
 int open(const char *path, int flags, ...) {
   mode_t mode = 0;
   if (flags & (O_CREAT | O_TMPFILE)) {
@@ -428,6 +436,7 @@ static int sync_tracked(object *file) {
     apply_pending(file, 0);
   } else {
     apply_changes(0);
+    disk.directory_syncs++;
   }
   pthread_mutex_unlock(&disk.lock);
   if (fails) errno = EIO;

@@ -1,9 +1,10 @@
 // Measures the Realtime Database SDK: `make bench-client`.
 //
-//   ClientBenchmarks --server HOST:PORT [--writes 100000] [--cache-mb 90]
+//   ClientBenchmarks --server HOST:PORT [--writes 100000] [--cache-mb 90] [--events 20000] [--memory-seconds 0]
 //
-// Each row is a time for one operation, at the start and at the end of a run. The ratio of the two shows whether the cost
-// depends on the number of pending writes. XDG_DATA_HOME must name an empty directory.
+// A row about writes has a time for one operation, at the start and at the end of a run. The ratio of the two shows
+// whether the cost depends on the number of pending writes. Other rows compare the SDK with a bare part. With
+// --memory-seconds only the memory over that time is measured. XDG_DATA_HOME must name an empty directory.
 
 import Dispatch
 import FirebaseCore
@@ -17,15 +18,22 @@ struct ClientBenchmarks {
     guard let writes = Int(option("--writes", "100000")), writes >= 1_000,
       let megabytes = Int(option("--cache-mb", "90")), (1...100).contains(megabytes)
     else { return say("--writes is at least 1,000, and --cache-mb is 1 to 100") }
+    let memory = Int(option("--memory-seconds", "0")) ?? 0
+    if memory > 0 { return try await SteadyMemory(duration: memory, server: server).run() }
     say("| measurement | first tenth | last tenth | ratio |")
     say("|---|---|---|---|")
     for isPersistent in [false, true] {
       for isObserved in [false, true] {
-        try await PendingWrites(
-          count: writes, server: server, isPersistent: isPersistent, isObserved: isObserved
-        ).run()
+        for count in [writes / 10, writes] {
+          try await PendingWrites(
+            count: count, server: server, isPersistent: isPersistent, isObserved: isObserved
+          ).run()
+        }
       }
     }
+    say("| | bare | SDK | ratio |")
+    for children in [10_000, 100_000] { try await InitialListen(children: children, server: server).run() }
+    try await EventRate(count: Int(option("--events", "20000")) ?? 20_000, server: server).run()
     try await CacheStart(megabytes: megabytes, server: server).run()
   }
 

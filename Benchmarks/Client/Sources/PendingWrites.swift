@@ -5,7 +5,7 @@ import FirebaseDatabase
 import Foundation
 
 /// Counts completions.
-private actor Countdown {
+actor Countdown {
   private var rest: Int
   private var waiter: CheckedContinuation<Void, Never>?
 
@@ -30,7 +30,7 @@ struct PendingWrites {
   let isObserved: Bool
 
   func run() async throws {
-    let name = "writes-\(isPersistent)-\(isObserved)"
+    let name = "writes-\(count)-\(isPersistent)-\(isObserved)"
     let client = try MeasuredClient(name: name, namespace: name, server: server, isPersistent: isPersistent)
     client.database.goOffline()
     let list = client.database.reference(withPath: "list")

@@ -85,3 +85,56 @@ private func testAgainstServer() async throws {
   let snapshot = try await database.reference(withPath: "stock").getData()
   _ = snapshot
 }
+
+private func firstApp() async throws {
+  let options = FirebaseOptions(googleAppID: "1:1:ios:1", gcmSenderID: "1")
+  options.projectID = "demo-hearth"
+  FirebaseApp.configure(options: options)
+  let database = Database.database()
+  database.useEmulator(withHost: "127.0.0.1", port: 9000)
+
+  let tasks = database.reference(withPath: "tasks")
+  try await tasks.childByAutoId().setValue(["title": "Buy milk", "done": false])
+  for try await snapshot in tasks.values() {
+    print(snapshot.value ?? "nothing")
+  }
+}
+
+private func registerPresence(_ database: Database) async throws {
+  let connected = database.reference(withPath: ".info/connected")
+  for try await state in connected.values() where state.value as? Bool == true {
+    let session = database.reference(withPath: "users/alice/sessions").childByAutoId()
+    let lastOnline = database.reference(withPath: "users/alice/lastOnline")
+    try await session.onDisconnectRemoveValue()
+    try await lastOnline.onDisconnectSetValue(ServerValue.timestamp())
+    try await session.setValue(true)
+  }
+}
+
+private func followPresence(_ database: Database) async throws {
+  let sessions = database.reference(withPath: "users/alice/sessions")
+  for try await state in sessions.values() {
+    print(state.exists() ? "online" : "offline")
+  }
+}
+
+private func serverTime(_ database: Database) async throws -> Int {
+  let offset = try await database.reference(withPath: ".info/serverTimeOffset").getData()
+  let now = Int(Date().timeIntervalSince1970 * 1_000) + (offset.value as? Int ?? 0)
+  return now
+}
+
+private func addStar(_ database: Database) async throws {
+  let post = database.reference(withPath: "posts/first")
+  let (isCommitted, result) = try await post.runTransactionBlock { data in
+    guard var value = data.value as? [String: Any] else { return .success(withValue: data) }
+    value["stars"] = (value["stars"] as? Int ?? 0) + 1
+    data.value = value
+    return .success(withValue: data)
+  }
+  print(isCommitted, result.value ?? "none")
+}
+
+private func countStar(_ post: DatabaseReference) async throws {
+  try await post.updateChildValues(["stars": ServerValue.increment(1), "changed": ServerValue.timestamp()])
+}

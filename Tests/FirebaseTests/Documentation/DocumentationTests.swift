@@ -22,7 +22,9 @@ import Testing
     try checkPage(library, of: library, compiledIn: file)
   }
 
-  @Test("Every example in the guides of FirebaseDatabase is compiled", arguments: ["Offline", "Testing"])
+  @Test(
+    "Every example in the guides of FirebaseDatabase is compiled",
+    arguments: ["FirstApp", "Offline", "Presence", "Testing", "Transactions"])
   func databaseGuides(page: String) throws {
     try checkPage(page, of: "FirebaseDatabase", compiledIn: "Database")
   }

@@ -21,10 +21,10 @@ package final class Relay: Sendable {
   }
 
   private let state = NIOLockedValueBox(State())
-  private let target: Int
+  private let target: NIOLockedValueBox<Int>
   private let listener: NIOLockedValueBox<(any Channel)?> = NIOLockedValueBox(nil)
 
-  private init(target: Int) { self.target = target }
+  private init(target: Int) { self.target = NIOLockedValueBox(target) }
 
   /// Starts a relay to a port of this machine.
   package static func start(to port: Int) async throws -> Relay {
@@ -37,6 +37,9 @@ package final class Relay: Sendable {
     relay.listener.withLockedValue { $0 = channel }
     return relay
   }
+
+  /// Relays later connections to another port.
+  package func redirect(to port: Int) { target.withLockedValue { $0 = port } }
 
   /// The port that clients connect to.
   package var port: Int { listener.withLockedValue { $0?.localAddress?.port } ?? 0 }
@@ -88,7 +91,7 @@ package final class Relay: Sendable {
     if state.withLockedValue({ $0.isRefusing }) { return client.close() }
     return ClientBootstrap(group: client.eventLoop)
       .channelOption(.autoRead, value: false)
-      .connect(host: "127.0.0.1", port: target)
+      .connect(host: "127.0.0.1", port: target.withLockedValue { $0 })
       .flatMapThrowing { server in
         let fromServer = Side(to: client, relay: self, isFromServer: true)
         let fromClient = Side(to: server, relay: self, isFromServer: false)

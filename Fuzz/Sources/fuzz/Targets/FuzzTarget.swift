@@ -5,7 +5,7 @@
 enum FuzzTarget: String, CaseIterable, Sendable {
   case json, websocket, grpc, protobuf, paths, index
   case rules, messages, webchannel, longpoll, stream, realtimequery, query, export, inflation,
-    authentication, identity, firestorecache
+    authentication, identity, firestorecache, clientcache, clientmessages
 
   /// Runs the target on an input.
   /// - Throws: ``PropertyFailure`` if the property does not hold.
@@ -29,6 +29,8 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case .authentication: try fuzzAuthentication(input)
     case .identity: try fuzzIdentity(input)
     case .firestorecache: try fuzzFirestoreCache(input)
+    case .clientcache: try fuzzClientCache(input)
+    case .clientmessages: try fuzzClientMessages(input)
     }
   }
 }

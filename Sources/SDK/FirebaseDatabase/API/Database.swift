@@ -33,6 +33,8 @@ open class Database: NSObject, @unchecked Sendable {
     var persistenceErrorHandler: (@Sendable (any Error) -> Void)?
     /// The data directory of the cache file; nil for the user's.
     var dataDirectory: URL?
+    /// The device's clock, in milliseconds since 1970.
+    var clock: @Sendable () -> Int64 = { Repository.milliseconds }
     var repository: Repository?
     /// Whether the app was deleted: all requests then fail, and nothing connects.
     var isShutDown = false
@@ -233,6 +235,12 @@ open class Database: NSObject, @unchecked Sendable {
     set { change("dataDirectory", "FIRDatabaseAlreadyInUse") { $0.dataDirectory = newValue } }
   }
 
+  /// The device's clock, in milliseconds since 1970, for tests.
+  var clock: @Sendable () -> Int64 {
+    get { state.withLock { $0.clock } }
+    set { change("clock", "FIRDatabaseAlreadyInUse") { $0.clock = newValue } }
+  }
+
   /// The queue on which events and completions arrive; the main queue unless set. To be set before the
   /// first reference is made.
   open var callbackQueue: DispatchQueue {
@@ -267,6 +275,7 @@ open class Database: NSObject, @unchecked Sendable {
       if let repository = state.repository { return repository }
       let repository = Repository(
         endpoint: state.endpoint, callbackQueue: state.callbackQueue, storage: storage(state),
+        clock: state.clock,
         tokenSources: { [weak owner] in
           owner.map { TokenSources(auth: $0.authTokens, appCheck: $0.appCheckTokens) }
         })
@@ -281,7 +290,7 @@ open class Database: NSObject, @unchecked Sendable {
     return DiskStorage(
       url: CacheLocation.file(
         of: state.endpoint, appID: appID, appName: appName, root: state.dataDirectory),
-      policy: CachePolicy(maximumBytes: Int(state.cacheSize)), now: { Repository.milliseconds },
+      policy: CachePolicy(maximumBytes: Int(state.cacheSize)), now: state.clock,
       report: { [weak self] error in self?.report(error) })
   }
 

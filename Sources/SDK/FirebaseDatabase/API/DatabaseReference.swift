@@ -34,7 +34,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   @discardableResult
   open func childByAutoId() -> DatabaseReference {
     PathRules.checkWritable(path, method: "childByAutoId")
-    let time = Repository.milliseconds + (optionalRepository?.publishedTimeOffset ?? 0)
+    let time = optionalRepository?.publishedServerTime ?? Repository.milliseconds
     let key = DatabaseReference.pushIDs.withLock { $0.next(at: time) }
     return DatabaseReference(repository: optionalRepository, path: path.child(ChildKey(key)))
   }

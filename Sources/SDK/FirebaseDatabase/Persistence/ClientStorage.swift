@@ -15,6 +15,9 @@ protocol ClientStorage: AnyObject {
   /// Makes the calls since the last commit permanent.
   func commit()
 
+  /// Stores again after a failure, when the delay has passed that the storage requested.
+  func retry()
+
   /// Commits and closes the storage. Later calls have no effect.
   func close()
 
@@ -72,12 +75,16 @@ struct StorageContents {
 /// Provides the data that a storage must have.
 protocol StorageSource: AnyObject {
   var storageContents: StorageContents { get }
+
+  /// Calls the storage's `retry` after a delay in milliseconds, once the current step has ended.
+  func retryStorage(after delay: Int64)
 }
 
 /// Stores nothing: the cache and the pending writes end with the program.
 final class MemoryStorage: ClientStorage {
   func restore() -> [OutgoingWrite] { [] }
   func commit() {}
+  func retry() {}
   func close() {}
   func append(_ write: OutgoingWrite) {}
   func remove(_ id: Int) {}

@@ -4,13 +4,14 @@
 // the app has seen nothing that the end of the process can undo.
 //
 // A damaged file is renamed, and a new file receives the pending writes and the data of the active queries. After any
-// other failure, for instance of a full disk, the file's contents are replaced in the same way as soon as that is
-// possible.
+// other failure, for instance of a full disk, the file's contents are replaced in the same way. The core schedules the
+// attempts, also for an idle app, with growing delays: each attempt writes everything.
 //
 // docs/decisions/0024-cache-of-the-database-sdk.md has the reasons.
 //
 // Invariant: the file has the state after some step of the core, or is marked for replacement.
 
+import FirebaseCore
 import Foundation
 import GRDB
 import RealtimeModel
@@ -26,12 +27,21 @@ final class DiskStorage: ClientStorage {
   private let policy: CachePolicy
   private let report: Report
   private let now: () -> Int64
-  private var file: CacheFile?
+  /// The open file; nil if none can be used.
+  private(set) var file: CacheFile?
   private var isInTransaction = false
   /// Whether the transaction changes pending writes, which a sync must follow.
   private var changesWrites = false
   /// Whether the contents of the file must be replaced, since a transaction failed.
   private var isStale = false
+  /// Whether nothing uses the file until the next call of `retry`.
+  private var isWaiting = false
+  /// Whether the app knows of the failure that made the file stale.
+  private var isReported = false
+  /// Whether the transaction replaces the contents.
+  private var isRefill = false
+  /// The delays of attempts to replace the contents: 0, 1 s, then twice as long each time up to 60 s.
+  private var backoff = Backoff(initial: 1_000, maximum: 60_000, factor: 2, jitter: 1...1, seed: 0)
   private var updates = 0
 
   /// Makes a storage; `restore` opens the file.
@@ -90,6 +100,12 @@ final class DiskStorage: ClientStorage {
     do {
       try file.queue.inDatabase { try $0.commit() }
       isInTransaction = false
+      // The contents may have fitted although the next change does not.
+      if !isRefill {
+        isReported = false
+        backoff.reset()
+      }
+      isRefill = false
       if changesWrites { file.sync.request() }
       changesWrites = false
     } catch {
@@ -99,6 +115,7 @@ final class DiskStorage: ClientStorage {
 
   func close() {
     commit()
+    if isStale { retry() }
     file?.close()
     file = nil
   }
@@ -107,7 +124,7 @@ final class DiskStorage: ClientStorage {
 
   /// Runs work in the transaction of the current step.
   func perform<Result>(_ fallback: Result, _ work: (GRDB.Database) throws -> Result) -> Result {
-    guard let file else { return fallback }
+    guard let file, !isWaiting else { return fallback }
     do {
       return try file.queue.inDatabase { db in
         if !isInTransaction {
@@ -125,13 +142,17 @@ final class DiskStorage: ClientStorage {
 
   private func failed(_ error: any Error) {
     isInTransaction = false
+    isRefill = false
     let failure = CacheFailure(error)
     guard case .damaged = failure else {
-      if !isStale { report(failure.asNSError(file: url)) }
+      if !isReported { report(failure.asNSError(file: url)) }
+      isReported = true
       isStale = true
+      isWaiting = true
       file?.queue.inDatabase { db in
         if db.isInsideTransaction { try? db.rollback() }
       }
+      source?.retryStorage(after: Int64(backoff.next()))
       return
     }
     file?.close()
@@ -146,6 +167,13 @@ final class DiskStorage: ClientStorage {
     } else {
       perform(()) { _ in }
     }
+  }
+
+  func retry() {
+    guard isStale, file != nil else { return }
+    isWaiting = false
+    perform(()) { _ in }
+    commit()
   }
 
   /// Replaces everything in the file by the current state of the core.
@@ -165,6 +193,7 @@ final class DiskStorage: ClientStorage {
       if !query.showsAll { try tracked.setWindow(server.node.window(query).childKeys, of: query, at: path) }
     }
     isStale = false
+    isRefill = true
     changesWrites = true
   }
 

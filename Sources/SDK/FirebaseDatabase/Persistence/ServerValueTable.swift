@@ -30,14 +30,9 @@ struct ServerValueTable {
     }
   }
 
-  /// Replaces the values at several paths below a location, all at once. Removals run last, so that no object is empty
-  /// in between, which would remove its priority.
+  /// Replaces the values at several paths below a location, all at once.
   func merge(_ changes: [(Path, Node)], at path: Path) throws {
-    for removes in [false, true] {
-      for (relative, node) in changes where node.isEmpty == removes {
-        try overwrite(node, at: path.appending(relative))
-      }
-    }
+    for (relative, node) in changes.inMergeOrder() { try overwrite(node, at: path.appending(relative)) }
   }
 
   /// Deletes the rows of a location except those of locations below it that are kept.

@@ -8,7 +8,7 @@ extension Repository {
   func handle(_ event: ConnectionEvent) {
     switch event {
     case .connected(let time):
-      serverTimeOffset = time - Repository.milliseconds
+      serverTimeArrived(time)
       updateInformation("serverTimeOffset", .leaf(.int(serverTimeOffset)))
       updateInformation("connected", .leaf(.bool(true)))
       sendReadyTransactions()

@@ -1,6 +1,7 @@
 // Writes: applied to the local tree with estimated server values, sent with unresolved server values, and reverted if
 // the server rejects them.
 
+import Dispatch
 import FirebaseCore
 import RealtimeModel
 
@@ -95,5 +96,12 @@ extension Repository {
 extension Repository: StorageSource {
   var storageContents: StorageContents {
     StorageContents(writes: connection.storedWrites, queries: tree.observedQueries)
+  }
+
+  func retryStorage(after delay: Int64) {
+    Repository.queue.asyncAfter(deadline: .now() + .milliseconds(Int(delay))) { [weak self] in
+      self?.storage.retry()
+      self?.flush()
+    }
   }
 }

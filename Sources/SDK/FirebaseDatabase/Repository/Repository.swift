@@ -24,6 +24,8 @@ final class Repository: @unchecked Sendable {
   let endpoint: DatabaseEndpoint
   let callbackQueue: DispatchQueue
   let storage: any ClientStorage
+  /// This device's clock, which may be wrong, in milliseconds since 1970.
+  private let clock: @Sendable () -> Int64
   private let tls: NIOSSLContext?
 
   let tree: SyncTree
@@ -76,14 +78,18 @@ final class Repository: @unchecked Sendable {
 
   /// Makes the core of a database.
   ///
-  /// - Parameter tokenSources: finds the sources of tokens when the database is first used.
+  /// - Parameters:
+  ///   - clock: the device's clock, in milliseconds since 1970.
+  ///   - tokenSources: finds the sources of tokens when the database is first used.
   init(
     endpoint: DatabaseEndpoint, callbackQueue: DispatchQueue, storage: any ClientStorage,
+    clock: @escaping @Sendable () -> Int64 = { Repository.milliseconds },
     tokenSources: @escaping @Sendable () -> TokenSources? = { nil }
   ) {
     self.endpoint = endpoint
     self.callbackQueue = callbackQueue
     self.storage = storage
+    self.clock = clock
     makeTokenSources = tokenSources
     tree = SyncTree(storage: storage)
     var context: NIOSSLContext?
@@ -137,12 +143,17 @@ final class Repository: @unchecked Sendable {
   }
 
   /// Milliseconds since 1970 by the server's clock, as well as it is known.
-  var serverTime: Int64 { Repository.milliseconds + serverTimeOffset }
+  var serverTime: Int64 { clock() + serverTimeOffset }
+
+  /// Sets the server's clock.
+  func serverTimeArrived(_ time: Int64) {
+    serverTimeOffset = time - clock()
+  }
 
   static var milliseconds: Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
 
-  /// The difference between the server's clock and this one, for any thread.
-  var publishedTimeOffset: Int64 { publishedOffset.withLock { $0 } }
+  /// The same as `serverTime`, for any thread.
+  var publishedServerTime: Int64 { clock() + publishedOffset.withLock { $0 } }
 
   /// Milliseconds of a clock that never steps.
   static var uptime: Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) }

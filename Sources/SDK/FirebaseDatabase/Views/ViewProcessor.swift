@@ -82,16 +82,22 @@ struct ViewProcessor {
     }
     if let whole = merge.value { return applyServerOverwrite(at: .root, whole, filters: filters) }
     let before = cache.server
-    let children = merge.sortedChildren
-    // Changes of children in the view apply first, so that a window has room for others.
-    for inView in [true, false] {
-      for (key, child) in children where before.node.descendant(Path(keys: [key])).isEmpty != inView {
-        if !inView, child.value == nil, !before.isComplete(forChild: key) { continue }
-        var node = key.isPriority ? before.node.descendant(Path(keys: [key])) : before.node.child(key)
-        child.forEach { node = node.setting($0, to: $1) }
-        applyServerOverwrite(at: Path(keys: [key]), node, filters: filters)
-      }
+    var children: [(Path, Node)] = []
+    for (key, child) in merge.sortedChildren {
+      let path = Path(keys: [key])
+      let known = before.node.descendant(path)
+      if child.value == nil, known.isEmpty, !before.isComplete(forChild: key) { continue }
+      children.append((path, child.inMergeOrder.reduce(known) { $0.setting($1.0, to: $1.1) }))
     }
+    let ordered =
+      filter.filtersNodes
+      ? windowOrder(children) { !before.node.descendant($0).isEmpty } : children.inMergeOrder()
+    for (path, node) in ordered { applyServerOverwrite(at: path, node, filters: filters) }
+  }
+
+  /// The changes of a merge in the order for a window: changes of its children first, so that it has room for others.
+  private func windowOrder(_ changes: [(Path, Node)], _ isInView: (Path) -> Bool) -> [(Path, Node)] {
+    changes.filter { isInView($0.0) } + changes.filter { !isInView($0.0) }
   }
 
   private mutating func updateEventCache(afterServerChangeAt path: Path, source: some CompleteChildSource) {
@@ -156,13 +162,11 @@ struct ViewProcessor {
 
   private mutating func applyUserMerge(at path: Path, _ tree: PathTree<Node>) {
     let before = cache.event
-    for inView in [true, false] {
-      tree.forEach { relative, node in
-        let target = path.appending(relative)
-        let isInView = target.first.map { before.isComplete(forChild: $0) } ?? true
-        if isInView == inView { applyUserOverwrite(at: target, node) }
-      }
-    }
+    let changes = tree.inMergeOrder.map { (path.appending($0.0), $0.1) }
+    let ordered =
+      filter.filtersNodes
+      ? windowOrder(changes) { $0.first.map { before.isComplete(forChild: $0) } ?? true } : changes
+    for (target, node) in ordered { applyUserOverwrite(at: target, node) }
   }
 
   // MARK: Answers to writes

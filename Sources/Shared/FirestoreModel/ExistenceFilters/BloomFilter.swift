@@ -3,8 +3,6 @@
 // Invariant: the filter contains every inserted name; false positives are rare. Bit i of a name is
 // (h1 + i·h2) mod 2^64 mod size, where h1 and h2 are the little-endian halves of the name's MD5.
 
-import Crypto
-
 /// A bloom filter over document names.
 public struct BloomFilter: Hashable, Sendable {
   /// The bits, the lowest of the first byte first.
@@ -88,14 +86,7 @@ private struct BloomHash {
 
   init(_ name: String) {
     var name = name
-    var md5 = Insecure.MD5()
-    name.withUTF8 { md5.update(bufferPointer: UnsafeRawBufferPointer($0)) }
-    (first, second) = md5.finalize().withUnsafeBytes { digest in
-      (
-        UInt64(littleEndian: digest.loadUnaligned(fromByteOffset: 0, as: UInt64.self)),
-        UInt64(littleEndian: digest.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-      )
-    }
+    (first, second) = name.withUTF8 { MD5.digest(of: UnsafeRawBufferPointer($0)) }
   }
 
   func bit(_ index: Int, of count: Int) -> Int {

@@ -2,7 +2,6 @@
 // the value. The hashed text contains a leaf's type and value, or an object's children in default order with their
 // hashes.
 
-import Crypto
 import JSON
 
 extension Node {
@@ -136,8 +135,6 @@ struct HashText {
   /// Base64 of the SHA-1 of the text; the empty string for the empty text.
   var digest: String {
     guard !bytes.isEmpty else { return "" }
-    var hasher = Insecure.SHA1()
-    bytes.withUnsafeBytes { hasher.update(bufferPointer: $0) }
-    return Base64.encode(hasher.finalize())
+    return Base64.encode(bytes.withUnsafeBytes { SHA1.digest(of: $0) })
   }
 }

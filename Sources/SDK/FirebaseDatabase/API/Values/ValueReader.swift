@@ -70,7 +70,7 @@ struct ValueReader {
       throw InvalidValue(
         "Invalid update. Path '\(earlier.0.absolute)' is an ancestor of '\(later.0.absolute)'", at: [])
     }
-    return changes
+    return changes.inMergeOrder()
   }
 
   private func read(_ value: Any?, _ path: [String]) throws(InvalidValue) -> Node {

@@ -1,0 +1,56 @@
+// The notes of a client: lines appended to a file that simulated power cuts do not affect.
+//
+// A write is durable once the log of the cache and then its directory were synced after the write's commit. The SDK
+// syncs both, the log first. A sync of the directory that ends after the commit may belong to a sync of the log that
+// began before it; the one after does not.
+
+import Glibc
+import Locking
+
+/// Records the writes of one client.
+final class Notes: Sendable {
+  private let descriptor: Int32
+  private let state = Guarded(State())
+
+  private struct State {
+    var lastShown = 0
+    /// The writes that may not be durable, each with the number of the directory's syncs when the app saw it.
+    var unsynced: [(number: Int, syncs: Int)] = []
+  }
+
+  init?(_ path: String) {
+    descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { return nil }
+  }
+
+  deinit { close(descriptor) }
+
+  /// The last write that the app saw.
+  var lastShown: Int { state.withLock { $0.lastShown } }
+
+  func add(_ line: String) {
+    let bytes = Array((line + "\n").utf8)
+    _ = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+  }
+
+  /// The app received the event of a write.
+  func show(_ number: Int) {
+    add("shown \(number)")
+    let syncs = Notes.directorySyncs
+    let durable = state.withLock { state in
+      state.lastShown = number
+      state.unsynced.append((number, syncs))
+      let synced = state.unsynced.prefix { $0.syncs + 2 <= syncs }
+      state.unsynced.removeFirst(synced.count)
+      return synced.last?.number
+    }
+    if let durable { add("durable \(durable)") }
+  }
+
+  /// How often the simulated disk synced the directory of the cache.
+  private static var directorySyncs: Int {
+    typealias Function = @convention(c) () -> Int
+    guard let symbol = dlsym(nil, "powercut_directory_syncs") else { return 0 }
+    return unsafeBitCast(symbol, to: Function.self)()
+  }
+}

@@ -1,0 +1,122 @@
+// The client-cuts run ends clients of the Realtime Database SDK at random changes of their disk. In one of three the
+// process is killed, and the disk keeps everything. In the others the power is cut (PowerCuts.swift).
+//
+// The writes that the next start finds must be the first ones that were made, in order, without a gap. After a kill they
+// include every write whose event the app received; after a power cut, every write that was synced since.
+
+import Glibc
+
+/// A run of kills and power cuts of clients.
+struct ClientCuts {
+  let count: Int
+  let seed: UInt64
+  /// The number of clients that continue with one cache before the run starts with an empty one.
+  private static let clientsPerCache = 4
+  private static let writes = 300
+  /// The directory of the cache below the client's data directory.
+  private static let cache = "/firebase/1%3A1%3Aios%3Aab/crash.database"
+
+  private enum Cut: String, CaseIterable {
+    case kill, drop, tear
+  }
+
+  func run() throws -> Report {
+    let disk = try SimulatedDisk(below: ClientCuts.cache)
+    var dice = SeededRandom(seed: seed)
+    var (cuts, clients, shown, durable) = (0, 0, 0, 0)
+    // The writes that the next client starts with. They are on the disk.
+    var before = 0
+    var problems: [String] = []
+    while cuts < count {
+      if clients % ClientCuts.clientsPerCache == 0 {
+        try disk.reset()
+        before = 0
+      }
+      clients += 1
+      guard clients < 8 * count + 40 else { throw CrashError("\(clients) clients, only \(cuts) cuts") }
+      // In one of four clients the cut happens early, while the cache opens.
+      let at = Int.random(in: 1...(clients % 4 == 0 ? 60 : 2_500), using: &dice)
+      let cut = Cut.allCases[clients % 3]
+      unlink(disk.childLogPath)
+      let status = try disk.run(
+        Child.sibling("hearth-crash-client"), ["write", disk.childLogPath, "\(ClientCuts.writes)"],
+        [
+          "XDG_DATA_HOME": disk.root, "POWERCUT_AT": "\(at)", "POWERCUT_MODE": cut.rawValue,
+          "POWERCUT_SEED": "\(dice.next() >> 8)",
+        ], keepsAll: cut == .kill)
+      guard status == .killed(SIGKILL) || status == .exited(0) else {
+        throw CrashError("client \(clients) ended as \(status)")
+      }
+      if status == .killed(SIGKILL) { cuts += 1 }
+      let written = try ClientLog(disk.childLogPath)
+      let restored = try read(disk)
+      shown += written.shown
+      durable += written.durable
+      let least = max(before, cut == .kill ? written.shown : written.durable)
+      let found = written.wrong + restored.problems(atLeast: least, atMost: max(before, written.made))
+      problems += found.prefix(3).map { "cut \(cuts) (change \(at), \(cut)): \($0)" }
+      before = restored.last
+    }
+    if durable == 0 { problems.append("no write was synced before its client ended") }
+    let summary =
+      "\(count) kills and power cuts of clients, seed \(seed): \(shown) writes seen by the app, \(durable) synced, "
+      + "\(problems.count) problems"
+    return Report(text: (problems.prefix(20) + [summary]).joined(separator: "\n"), passed: problems.isEmpty)
+  }
+
+  /// Starts a client with a copy of the cache.
+  private func read(_ disk: SimulatedDisk) throws -> ClientLog {
+    let root = try disk.copy()
+    let path = disk.scratch.path + "/read"
+    unlink(path)
+    let status = try Child.run(
+      Child.sibling("hearth-crash-client"), ["read", path], ["XDG_DATA_HOME": root])
+    guard status == .exited(0) else { throw CrashError("the reading client ended as \(status)") }
+    return try ClientLog(path)
+  }
+}
+
+/// The notes of one client.
+struct ClientLog {
+  /// The highest number of a write that was made, that the app saw, and that is durable.
+  private(set) var made = 0
+  private(set) var shown = 0
+  private(set) var durable = 0
+  private(set) var wrong: [String] = []
+  private var restored: [Int] = []
+  private(set) var last = 0
+  private var isComplete = false
+
+  init(_ path: String) throws {
+    for line in try Scratch.read(path).split(separator: "\n") {
+      let words = line.split(separator: " ", maxSplits: 1)
+      guard words.count == 2, let number = Int(words[1]) else {
+        wrong.append(String(line))
+        continue
+      }
+      switch words[0] {
+      case "made": made = number
+      case "shown": shown = number
+      case "durable": durable = number
+      case "restored": restored.append(number)
+      case "last": last = number
+      case "read": isComplete = true
+      default: wrong.append(String(line))
+      }
+    }
+    made = max(made, shown)
+  }
+
+  /// The problems of the writes that a reading client found.
+  func problems(atLeast least: Int, atMost most: Int) -> [String] {
+    var problems = wrong
+    if !isComplete { problems.append("the reading client did not finish") }
+    if restored.sorted() != Array(0..<restored.count).map({ $0 + 1 }) {
+      problems.append("the entries are not the first ones: \(restored.sorted().suffix(5))")
+    }
+    if last != restored.count { problems.append("\(restored.count) entries, the last is \(last)") }
+    if last < least { problems.append("lost: \(last) writes of at least \(least)") }
+    if last > most { problems.append("\(last) writes of at most \(most)") }
+    return problems
+  }
+}
