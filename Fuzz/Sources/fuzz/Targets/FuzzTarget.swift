@@ -5,7 +5,7 @@
 enum FuzzTarget: String, CaseIterable, Sendable {
   case json, websocket, grpc, protobuf, paths, index
   case rules, messages, webchannel, longpoll, stream, realtimequery, query, export, inflation,
-    authentication, identity
+    authentication, identity, ruleexpressions
 
   /// Runs the target on an input.
   /// - Throws: ``PropertyFailure`` if the property does not hold.
@@ -28,6 +28,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case .inflation: try fuzzInflation(input)
     case .authentication: try fuzzAuthentication(input)
     case .identity: try fuzzIdentity(input)
+    case .ruleexpressions: try fuzzRuleExpressions(input)
     }
   }
 }
