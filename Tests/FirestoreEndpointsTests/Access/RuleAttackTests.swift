@@ -99,7 +99,7 @@ import Testing
         let reply = try await send(attack, port)
         #expect(
           [400, 403, 404].contains(reply.status), "\(attack): \(reply.status) \(reply.body.prefix(200))")
-        // A path that names no method is not found; a stored or missing document is never told apart.
+        // A path that names no method is not found. A response never depends on whether a document exists.
         if reply.status == 404 {
           #expect(!reply.body.contains("documents/"), "\(attack): \(reply.body.prefix(200))")
         }

@@ -68,11 +68,25 @@ import Testing
         decisions += 1
         if expected { grants += 1 }
         #expect(
-          decision.isAllowed == expected, "seed \(seed): \(method) \(path) by \(caller?.uid ?? "nobody")")
+          decision.isAllowed == expected,
+          "seed \(seed): \(method) \(path) by \(caller?.uid ?? "nobody"): \(Self.block(of: path, in: source))"
+        )
       }
     }
     print("rules: \(Self.count) programs, \(decisions) decisions, \(grants) granted")
     #expect(grants > 0 && grants < decisions)
+  }
+
+  /// The functions of a rules file and the blocks of a path's collection.
+  private static func block(of path: ResourcePath, in source: String) -> String {
+    let lines = source.split(separator: "\n")
+    let name = path.segments[0]
+    var isInside = false
+    let blocks = lines.filter { line in
+      if line.hasPrefix("match") { isInside = line.contains("/\(name)/") }
+      return isInside
+    }
+    return (lines.filter { $0.hasPrefix("function") } + blocks).joined(separator: "\n")
   }
 
   /// Random stored documents of all collections, and those that rules look up.

@@ -15,7 +15,8 @@ struct RandomRules {
   /// The collections of the rules file.
   static let collections = ["c0", "c1", "c2", "c3", "c4", "c5"]
   static let documents = ["a", "b", "u1"]
-  private static let strings = ["", "a", "b", "u1", "u2", "ab", " x ", "10", "é", "😀", "A"]
+  /// Without code points beyond U+FFFF: the naive evaluator does not model halves of them.
+  private static let strings = ["", "a", "b", "u1", "u2", "ab", " x ", "10", "é", "ß", "A"]
 
   init(seed: UInt64) { random = SeededGenerator(seed: seed &* 0x9E37 &+ 11) }
 
@@ -108,8 +109,8 @@ struct RandomRules {
     if chance(50), let field = field(kind) { return field }
     switch kind {
     case .bool: return pick(["true", "false", "request.auth.token.admin"])
-    case .int: return pick(["0", "1", "2", "5", "-1", "9223372036854775807"])
-    case .float: return pick(["0.0", "1.0", "1.5", "-2.5"])
+    case .int: return "(\(pick(["0", "1", "2", "5", "-1", "9223372036854775807"])))"
+    case .float: return "(\(pick(["0.0", "1.0", "1.5", "-2.5"])))"
     case .string:
       return chance(40) ? pick(["request.auth.uid", "request.method"]) : "'\(pick(Self.strings))'"
     case .list: return pick(["[]", "[1, 2]", "['a', 'b', null]", "[1.0, [1]]", "request.auth.token.roles"])

@@ -46,10 +46,12 @@ private func decide(_ rules: FirestoreRuleset, _ method: RuleMethod) -> Bool {
   return rules.decideChanges([change], context).isAllowed
 }
 
-private let context = FirestoreRuleset.Context(
-  database: "(default)",
-  caller: RuleCaller(uid: "u", claims: ["admin": .boolean(true), "level": .integer(.max)]),
-  time: Timestamp(seconds: 1_764_000_000), documents: OneDocument())
+private var context: FirestoreRuleset.Context {
+  FirestoreRuleset.Context(
+    database: "(default)",
+    caller: RuleCaller(uid: "u", claims: ["admin": .boolean(true), "level": .integer(.max)]),
+    time: Timestamp(seconds: 1_764_000_000), documents: OneDocument())
+}
 
 /// A source in which every other document is the same.
 private struct OneDocument: RuleDocumentSource {
