@@ -150,7 +150,7 @@ private final class RuledEngine {
       switch program.below(filters.isEmpty ? 5 : 4) {
       case 0:
         add(
-          "n", program.pick([.equal, .greaterThan, .lessThanOrEqual, .notEqual]),
+          "n", program.pick([.equal, .greaterThan, .lessThanOrEqual, filters.isEmpty ? .notEqual : .equal]),
           .integer(Int64(program.below(4))))
       case 1:
         add(

@@ -93,19 +93,21 @@ struct RuleBudget: Sendable {
 /// The costs of operations, in units of work.
 enum RuleCost {
   /// One expression without the bytes and items that it reads.
-  static let expression = 50
+  static let expression = 30
   /// The comparison of a path with the pattern of a block.
   static let block = 30
   /// Visiting an item of a list, map, set or path.
   static let item = 30
   /// Adding an item to a set or dictionary, as a multiple of visiting it.
-  static let hashingFactor = 6
+  static let hashingFactor = 3
   /// A step of a regular expression.
   static let patternStep = 12
   /// Making text of one match of a regular expression.
   static let match = 200
-  /// Converting a byte of text: to the other case, to code points, to Base64, or to a hash.
+  /// Converting a byte of text: to the other case, to code points, or to a hash.
   static let convertedByte = 4
+  /// Encoding a byte in Base64.
+  static let base64Byte = 20
   /// Parsing a byte of text as a number, a time or a path.
   static let parsedByte = 60
   /// Ordering a byte of text by UTF-16.

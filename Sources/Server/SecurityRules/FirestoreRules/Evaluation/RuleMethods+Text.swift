@@ -53,7 +53,8 @@ enum RuleMethods {
   static func call(_ method: Method, _ bytes: [UInt8], _ budget: inout RuleBudget) throws(RuleFault)
     -> RuleValue
   {
-    if method != .size { try budget.spend(work: bytes.count * RuleCost.convertedByte) }
+    let byteCost = method == .toBase64 ? RuleCost.base64Byte : RuleCost.convertedByte
+    if method != .size { try budget.spend(work: bytes.count * byteCost) }
     switch method {
     case .size: return .int(Int64(bytes.count))
     case .toBase64: return .text(Base64.encode(bytes, .urlSafe))
