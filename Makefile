@@ -23,8 +23,8 @@ SEED ?= 1
 SECONDS ?= 60
 
 .PHONY: help serve build test unit clients compatibility example crash differential listeners access serializability replay \
-  kills convergence fuzz web-sdk system-tests bench bench-firestore bench-realtime bench-large bench-client \
-  bench-firestore-client bench-floods lint format clean setup
+  kills convergence rules rules-emulator fuzz web-sdk system-tests bench bench-firestore bench-realtime bench-large \
+  bench-client bench-firestore-client bench-floods lint format clean setup
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -97,6 +97,16 @@ convergence: ## N random programs on clients of the Swift SDK, with kills and re
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
 	@FLAGS="$(FLAGS)" scripts/proofs.sh convergence $(or $(N),100) $(SEED)
+
+rules: ## N random rules files against a naive evaluator, alone and on an engine: make rules N=1000 SEED=1
+	@scripts/setup.sh build
+	@swift build --build-tests $(FLAGS)
+	@FLAGS="$(FLAGS)" scripts/proofs.sh rules $(or $(N),1000) $(SEED)
+
+rules-emulator: ## N random rules files with 300 requests each against Google's Firestore emulator: make rules-emulator N=50 SEED=1
+	@scripts/setup.sh test
+	@swift build --build-tests $(FLAGS)
+	@scripts/rules-emulator.sh $(or $(N),20) $(SEED)
 
 web-sdk: build ## Run the official web SDK and Google's tests of it: make web-sdk SDK=firebase-js-sdk CLOSURE=closure-library
 	@scripts/web-sdk.sh "$(SDK)" "$(CLOSURE)"

@@ -242,7 +242,10 @@ let package = Package(
       ]),
     tests(
       of: "SecurityRules",
-      ["SecurityRules", "Access", "RandomModels", "JSON", "FirestoreModel", "RealtimeModel"]),
+      [
+        "SecurityRules", "Access", "FirestoreEngine", "OrderedStore", "Locking", "RandomModels", "JSON",
+        "FirestoreModel", "RealtimeModel",
+      ]),
     tests(of: "Ports", endpointModules + ["EndpointFixture"]),
     tests(of: "FirestoreEndpoints", endpointModules + ["AccessFixture", "EndpointFixture"]),
     tests(of: "RealtimeEndpoints", endpointModules + ["EndpointFixture"]),

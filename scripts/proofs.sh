@@ -7,6 +7,7 @@
 #   replay           N random programs on the Realtime Database against a naive tree; replayed pushes rebuild the state
 #   kills            N kills of the server while clients write; every acknowledged write must survive
 #   convergence      N random programs on several clients of the Swift SDK with kills and restarts from disk
+#   rules            N random rules files against a naive evaluator, alone and on an engine
 # A failure prints the seed that reproduces it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -42,8 +43,12 @@ case "$proof" in
     export HEARTH_CONVERGENCE=$count HEARTH_CONVERGENCE_SEED=$seed
     tests='FirebaseDatabaseTests.ConvergenceTests'
     ;;
+  rules)
+    export HEARTH_RULES_PROGRAMS=$count HEARTH_SEED=$seed
+    tests='SecurityRulesTests.(NaiveComparisonTests|DeniedByRulesTests)'
+    ;;
   *)
-    echo "proofs.sh: there is no proof '$proof': differential, listeners, access, serializability, replay, kills or convergence" >&2
+    echo "proofs.sh: there is no proof '$proof': differential, listeners, access, serializability, replay, kills, convergence or rules" >&2
     exit 2
     ;;
 esac

@@ -66,6 +66,11 @@ func getDocument(_ setting: Setting) async throws -> Double {
   defer { try? FileManager.default.removeItem(atPath: directory) }
   let server = try setting.startHearth(["--data", directory], database: false)
   defer { server.stop() }
+  return try await storedDocumentRate(server, setting)
+}
+
+/// GetDocument calls per second for a document that it stores first.
+func storedDocumentRate(_ server: ChildProcess, _ setting: Setting) async throws -> Double {
   let writer = try await GRPCConnection.connect(port: server.port, on: setting.group)
   let put = try await writer.call(
     path: "/google.firestore.v1.Firestore/Commit", body: framed(BenchmarkDocument.commit(id: "bare", seed: 1))

@@ -15,6 +15,13 @@ private let firestoreRows = [
     "GetDocument over gRPC / bare NIOHTTP2 handler", goal: "0.50", unit: "calls/s",
     measure: getDocument, reference: bareGetDocument),
   Row(
+    "durable commits under typical rules / under rules that allow everything", goal: "0.85",
+    unit: "documents/s", measure: { try await commitsUnder(.typical, $0) },
+    reference: { try await commitsUnder(.open, $0) }),
+  Row(
+    "GetDocument under typical rules / under rules that allow everything", goal: "0.85", unit: "calls/s",
+    measure: { try await getsUnder(.typical, $0) }, reference: { try await getsUnder(.open, $0) }),
+  Row(
     "query of 100 documents by an index / bare engine's scan of 100 entries and 100 gets", goal: "0.40",
     unit: "queries/s", measure: queryRate, reference: bareQueryRate),
   Row(

@@ -42,7 +42,7 @@ import Testing
 
   @Test("a regular expression with nested repetitions spends its budget and denies")
   func regularExpression() throws {
-    let text = MapValue([("t", .string(String(repeating: "a", count: 1_000_000)))])
+    let text = MapValue([("t", .string(String(repeating: "a", count: 100_000)))])
     #expect(try !allows("resource.data.t.matches('(a*)*(a*)*(a|b)*(aa)*(aaa)*c') || false", fields: text))
     #expect(try allows("resource.data.t.matches('a*')", fields: text))
   }

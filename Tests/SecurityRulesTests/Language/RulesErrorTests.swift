@@ -29,6 +29,14 @@ import Testing
     #expect(issues.first?.position?.column == 40)
   }
 
+  @Test("version 1 of the language has no let")
+  func letInVersionOne() {
+    let body = file("function f() { let v = 1; return v == 1; } match /c/{id} { allow read: if f(); }")
+    #expect(errors(body).isEmpty)
+    let issues = errors(body.replacing("rules_version = '2';", with: ""))
+    #expect(issues.first { $0.severity == .error }?.position == SourcePosition(line: 4, column: 20))
+  }
+
   @Test("recursion is an error, also of functions that nothing calls")
   func recursion() {
     let issues = errors(

@@ -5,7 +5,7 @@
 enum FuzzTarget: String, CaseIterable, Sendable {
   case json, websocket, grpc, protobuf, paths, index
   case rules, messages, webchannel, longpoll, stream, realtimequery, query, export, inflation,
-    authentication, identity, firestorecache, clientcache, clientmessages
+    authentication, identity, firestorecache, clientcache, clientmessages, ruleexpressions
 
   /// Runs the target on an input.
   /// - Throws: ``PropertyFailure`` if the property does not hold.
@@ -31,6 +31,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case .firestorecache: try fuzzFirestoreCache(input)
     case .clientcache: try fuzzClientCache(input)
     case .clientmessages: try fuzzClientMessages(input)
+    case .ruleexpressions: try fuzzRuleExpressions(input)
     }
   }
 }

@@ -45,6 +45,11 @@ struct FunctionChecker: RuleWalker {
         next ?? tree[function.result].position,
         "Maximum allowed variable count of 10 for a given function has been reached.")
     }
+    if tree.version == .one {
+      for variable in function.lets {
+        error(variable.position, "Let bindings are not allowed in rules_version=\"1\";")
+      }
+    }
     var names = Set<String>()
     for variable in function.parameters + function.lets where !names.insert(variable.name).inserted {
       error(variable.position, "Variable \(variable.name) is already defined.")

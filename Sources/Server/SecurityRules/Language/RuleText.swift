@@ -49,6 +49,15 @@ package struct RuleText: Hashable, Sendable {
     return RuleText(units: Array(left.codeUnits) + Array(right.codeUnits))
   }
 
+  /// The texts one after another.
+  package init(joining parts: [RuleText]) {
+    if parts.allSatisfy({ $0.units == nil }) {
+      self.init(parts.map(\.string).joined())
+    } else {
+      self.init(units: parts.flatMap(\.codeUnits))
+    }
+  }
+
   private var codeUnits: [UInt16] { units ?? Array(string.utf16) }
 
   /// Whether both have the same code units.

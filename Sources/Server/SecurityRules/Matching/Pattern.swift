@@ -36,17 +36,26 @@ package struct Pattern: Sendable {
   /// Compiles a syntax tree.
   ///
   /// - Throws: ``PatternError/tooLarge`` if the compiled form has more than `maximumInstructions`. Counted repetitions
-  ///   are expanded, so that a short text can be too large.
+  ///   are expanded, so that a short text can be too large. ``PatternError/exhausted`` if the budget does not suffice.
   package init(
-    _ node: PatternNode, maximumInstructions: Int = Pattern.maximumInstructions
+    _ node: PatternNode, maximumInstructions: Int = Pattern.maximumInstructions, budget: inout PatternBudget
   ) throws(PatternError) {
-    var compiler = PatternCompiler(maximumInstructions: maximumInstructions)
+    var compiler = PatternCompiler(maximumInstructions: maximumInstructions, budget: budget)
+    defer { budget = compiler.budget }
     try compiler.append(node)
     try compiler.emit(.match)
     instructions = compiler.instructions
     sets = compiler.sets
     groupCount = compiler.groupCount
     isAnchoredAtStart = node.isAnchoredAtStart
+  }
+
+  /// Compiles a syntax tree of a trusted author, whose time has no limit but that of the compiled size.
+  package init(
+    _ node: PatternNode, maximumInstructions: Int = Pattern.maximumInstructions
+  ) throws(PatternError) {
+    var budget = PatternBudget.unlimited
+    try self.init(node, maximumInstructions: maximumInstructions, budget: &budget)
   }
 }
 
@@ -56,6 +65,8 @@ package enum PatternError: Error, Sendable, Hashable {
   case syntax(offset: Int, message: String)
   /// The compiled form is too large.
   case tooLarge
+  /// The budget of the evaluation does not suffice to compile the expression.
+  case exhausted
 }
 
 extension PatternNode {

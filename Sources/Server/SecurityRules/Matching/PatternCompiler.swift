@@ -12,20 +12,33 @@ struct PatternCompiler {
   private(set) var groupCount = 0
   private var setIndices: [UnitSet: Int32] = [:]
   private let maximumInstructions: Int
+  /// The steps that remain.
+  private(set) var budget: PatternBudget
 
-  init(maximumInstructions: Int) { self.maximumInstructions = maximumInstructions }
+  init(maximumInstructions: Int, budget: PatternBudget) {
+    self.maximumInstructions = maximumInstructions
+    self.budget = budget
+  }
 
   private var position: Int32 { Int32(instructions.count) }
 
   mutating func emit(_ instruction: Instruction) throws(PatternError) {
     guard instructions.count < maximumInstructions else { throw .tooLarge }
+    try spend(2)
     instructions.append(instruction)
+  }
+
+  private mutating func spend(_ count: Int) throws(PatternError) {
+    do { try budget.take(count) } catch { throw .exhausted }
   }
 
   mutating func append(_ node: PatternNode) throws(PatternError) {
     switch node {
     case .empty: break
-    case .set(let set): try emit(.set(index(of: set)))
+    case .set(let set):
+      // The index of sets hashes all ranges.
+      try spend(2 + set.ranges.count)
+      try emit(.set(index(of: set)))
     case .assertion(let assertion): try emit(.assertion(assertion))
     case .concatenation(let nodes): for node in nodes { try append(node) }
     case .alternation(let nodes): try appendAlternation(nodes)
@@ -103,6 +116,8 @@ struct PatternCompiler {
     try emit(.split(0, 0))
     let body = position
     try append(node)
+    // The question whether the node can be empty visits as many nodes as it has instructions.
+    try spend(2 * (instructions.count - Int(body)))
     if node.matchesEmpty { try appendSplit(body: body, isGreedy) } else { try emit(.jump(Int32(split))) }
     setSplit(split, body: body, end: position, isGreedy)
   }

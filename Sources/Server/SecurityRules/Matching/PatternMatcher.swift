@@ -14,9 +14,18 @@ struct PatternMatcher {
   private var next: ThreadList
   private var scratch: Scratch
 
+  /// The steps that one thread costs at each offset: groups are copied with it.
+  private let stepsPerThread: Int
+
+  /// Makes a matcher, which may search several times.
+  ///
   /// - Parameter slotCount: 0 to learn only whether there is a match; 2 for its range; two more for each group.
-  init(_ pattern: Pattern, slotCount: Int) {
+  init(
+    _ pattern: Pattern, slotCount: Int, budget: inout PatternBudget
+  ) throws(PatternBudget.Exhausted) {
+    try budget.take(pattern.instructions.count * (1 + slotCount))
     self.pattern = pattern
+    stepsPerThread = 1 + slotCount / 4
     current = ThreadList(pattern.instructions.count, slotCount)
     next = current
     scratch = Scratch(slots: Array(repeating: -1, count: slotCount))
@@ -30,6 +39,9 @@ struct PatternMatcher {
   mutating func search(
     _ text: some Sequence<UInt32>, after before: UInt32?, budget: inout PatternBudget
   ) throws(PatternBudget.Exhausted) -> [Int]? {
+    current.removeAll()
+    next.removeAll()
+    scratch.visits.removeAll(keepingCapacity: true)
     var units = text.makeIterator()
     var place = Place(offset: 0, previous: before, next: units.next())
     var match: [Int]?
@@ -40,7 +52,7 @@ struct PatternMatcher {
         try current.add(0, at: place, of: pattern, &scratch, &budget)
       }
       if current.threads.isEmpty, match != nil || pattern.isAnchoredAtStart { return match }
-      try budget.take(1 + current.threads.count)
+      try budget.take(1 + current.threads.count * stepsPerThread)
       let following = Place(
         offset: place.offset + 1, previous: place.next, next: place.next == nil ? nil : units.next())
       threads: for thread in current.threads {
@@ -168,7 +180,7 @@ extension Pattern {
   package func matches(
     in text: some Sequence<UInt32>, budget: inout PatternBudget
   ) throws(PatternBudget.Exhausted) -> Bool {
-    var matcher = PatternMatcher(self, slotCount: 0)
+    var matcher = try PatternMatcher(self, slotCount: 0, budget: &budget)
     return try matcher.search(text, after: nil, budget: &budget) != nil
   }
 
@@ -183,9 +195,17 @@ extension Pattern {
   package func firstMatch(
     in text: some Sequence<UInt32>, after before: UInt32? = nil, budget: inout PatternBudget
   ) throws(PatternBudget.Exhausted) -> [Range<Int>?]? {
-    var matcher = PatternMatcher(self, slotCount: 2 * (groupCount + 1))
+    var matcher = try PatternMatcher(self, slotCount: slotCount, budget: &budget)
     guard let slots = try matcher.search(text, after: before, budget: &budget) else { return nil }
-    return stride(from: 0, to: slots.count, by: 2).map { slot in
+    return Self.ranges(of: slots)
+  }
+
+  /// The slots of a match with all groups.
+  var slotCount: Int { 2 * (groupCount + 1) }
+
+  /// The ranges that slots record; nil for a group that took no part.
+  static func ranges(of slots: [Int]) -> [Range<Int>?] {
+    stride(from: 0, to: slots.count, by: 2).map { slot in
       let (start, end) = (slots[slot], slots[slot + 1])
       return start >= 0 && end >= start ? start..<end : nil
     }

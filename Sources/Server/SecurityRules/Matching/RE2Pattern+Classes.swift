@@ -9,10 +9,13 @@ extension RE2Pattern {
     while isFirst || peek != "]" {
       guard let next = peek else { throw .syntax(offset: start, message: "a '[' without its ']'") }
       isFirst = false
+      try spend(16)
       if next == "[", let set = try namedClass() {
+        try spend(set.ranges.count)
         ranges += set.ranges
         continue
       }
+      if next == "\\" { try spend(128) }
       if next == "\\", let set = try classEscape() {
         ranges += set.ranges
         continue
@@ -28,8 +31,10 @@ extension RE2Pattern {
       ranges.append(first.value...last.value)
     }
     offset += 1
+    // The set sorts them.
+    try spend(8 * ranges.count)
     var set = UnitSet(ranges)
-    if flags.ignoresCase { set = UnicodeSets.closedUnderCase(set) }
+    if flags.ignoresCase { set = try closedUnderCase(set) }
     return isNegated ? set.inverted(upTo: Self.maximumUnit) : set
   }
 
@@ -49,6 +54,7 @@ extension RE2Pattern {
       name.unicodeScalars.append(scalars[index])
       index += 1
     }
+    try spend(index - offset)
     guard index + 1 < scalars.count else { return nil }
     let isNegated = name.hasPrefix("^")
     guard let set = Self.namedClasses[isNegated ? String(name.dropFirst()) : name] else {
@@ -100,7 +106,8 @@ extension RE2Pattern {
       offset += 1
     }
     guard var set = UnicodeSets.named(name) else { throw error("unknown Unicode class '\(name)'") }
-    if flags.ignoresCase { set = UnicodeSets.closedUnderCase(set) }
+    try spend(4 * set.ranges.count)
+    if flags.ignoresCase { set = try closedUnderCase(set) }
     return isNegated ? set.inverted(upTo: Self.maximumUnit) : set
   }
 

@@ -24,26 +24,52 @@ package struct RE2Pattern {
     var isUngreedy = false
   }
 
-  let scalars: [Unicode.Scalar]
+  private(set) var scalars: [Unicode.Scalar]
   var offset = 0
   var flags = Flags()
   private var levels = 0
   private var groupCount = 0
   private var groupNames = Set<String>()
+  private var budget: PatternBudget
 
   /// Compiles a regular expression.
+  ///
+  /// - Parameters:
+  ///   - matchesWholeText: whether a match must cover the complete text.
+  ///   - budget: the steps that remain; compiling a text from a request spends them.
+  /// - Throws: ``PatternError`` with the offset in code points.
+  package static func compile(
+    _ text: String, matchesWholeText: Bool, budget: inout PatternBudget
+  ) throws(PatternError) -> Pattern {
+    var parser = RE2Pattern(scalars: [], budget: budget)
+    defer { budget = parser.budget }
+    try parser.spend(text.utf8.count)
+    parser.scalars = Array(text.unicodeScalars)
+    let node = try parser.alternatives()
+    guard parser.peek == nil else { throw parser.error("a ')' without its '('") }
+    let complete: PatternNode =
+      matchesWholeText ? .concatenation([.assertion(.textStart), node, .assertion(.textEnd)]) : node
+    return try Pattern(complete, budget: &parser.budget)
+  }
+
+  /// Compiles a regular expression of a trusted author.
   ///
   /// - Parameter matchesWholeText: whether a match must cover the complete text.
   /// - Throws: ``PatternError`` with the offset in code points.
   package static func compile(_ text: String, matchesWholeText: Bool) throws(PatternError) -> Pattern {
-    var parser = RE2Pattern(scalars: Array(text.unicodeScalars))
-    let node = try parser.alternatives()
-    guard parser.peek == nil else { throw parser.error("a ')' without its '('") }
-    guard matchesWholeText else { return try Pattern(node) }
-    return try Pattern(.concatenation([.assertion(.textStart), node, .assertion(.textEnd)]))
+    var budget = PatternBudget.unlimited
+    return try compile(text, matchesWholeText: matchesWholeText, budget: &budget)
   }
 
-  private init(scalars: [Unicode.Scalar]) { self.scalars = scalars }
+  private init(scalars: [Unicode.Scalar], budget: PatternBudget) {
+    self.scalars = scalars
+    self.budget = budget
+  }
+
+  /// Spends steps on parsing.
+  mutating func spend(_ count: Int) throws(PatternError) {
+    do { try budget.take(count) } catch { throw .exhausted }
+  }
 
   // MARK: Reading
 
@@ -79,7 +105,7 @@ package struct RE2Pattern {
     var nodes: [PatternNode] = []
     while let next = peek, next != "|", next != ")" {
       if accept("\\Q") {
-        nodes += quotedText()
+        nodes += try quotedText()
         if let last = nodes.popLast() { nodes.append(try quantified(last)) }
         continue
       }
@@ -90,17 +116,19 @@ package struct RE2Pattern {
   }
 
   /// Reads literal text up to `\E` or the end; a quantifier behind it belongs to its last character.
-  private mutating func quotedText() -> [PatternNode] {
+  private mutating func quotedText() throws(PatternError) -> [PatternNode] {
     var nodes: [PatternNode] = []
     while let next = peek, !accept("\\E") {
+      try spend(32)
       offset += 1
-      nodes.append(.set(literal(next)))
+      nodes.append(.set(try literal(next)))
     }
     return nodes
   }
 
   /// Reads one atom. A group that only sets flags is none.
   private mutating func atom(_ next: Unicode.Scalar) throws(PatternError) -> PatternNode? {
+    try spend(next == "\\" ? 128 : 32)
     switch next {
     case "(": return try group()
     case "[":
@@ -124,7 +152,7 @@ package struct RE2Pattern {
         throw error("a quantifier without an expression before it")
       }
       offset += 1
-      return .set(literal(next))
+      return .set(try literal(next))
     }
   }
 
@@ -134,7 +162,7 @@ package struct RE2Pattern {
       ("\\B", .notWordBoundary),
     ] where accept(text) { return .assertion(assertion) }
     if let set = try classEscape() { return .set(set) }
-    return .set(literal(try characterEscape()))
+    return .set(try literal(try characterEscape()))
   }
 
   // MARK: Groups
@@ -245,8 +273,16 @@ package struct RE2Pattern {
   }
 
   /// The set of a literal character under the flags in force.
-  func literal(_ scalar: Unicode.Scalar) -> UnitSet {
+  private mutating func literal(_ scalar: Unicode.Scalar) throws(PatternError) -> UnitSet {
     let set = UnitSet(scalar.value)
-    return flags.ignoresCase ? UnicodeSets.closedUnderCase(set) : set
+    return flags.ignoresCase ? try closedUnderCase(set) : set
+  }
+
+  /// A set with the other cases of its letters.
+  mutating func closedUnderCase(_ set: UnitSet) throws(PatternError) -> UnitSet {
+    // Beyond ASCII all letters with two cases are compared with the set.
+    let isASCII = (set.ranges.last?.upperBound ?? 0) < 0x80
+    try spend(isASCII ? 16 : 8_000 + 8 * set.ranges.count)
+    return UnicodeSets.closedUnderCase(set)
   }
 }

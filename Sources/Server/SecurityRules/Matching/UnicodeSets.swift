@@ -10,6 +10,13 @@ enum UnicodeSets {
     return Categories.shared.sets[name] ?? UnicodeScripts.set(named: name)
   }
 
+  /// Computes the tables, which takes about a tenth of a second. Without it the first pattern that needs them waits.
+  static func prepare() {
+    _ = Categories.shared
+    _ = CaseOrbits.shared
+    _ = UnicodeScripts.set(named: "")
+  }
+
   /// Adds to a set the code points that differ from a member in case only.
   static func closedUnderCase(_ set: UnitSet) -> UnitSet {
     var ranges = set.ranges
@@ -27,8 +34,8 @@ enum UnicodeSets {
     let isComplete = set.ranges == [0...RE2Pattern.maximumUnit]
     if !isASCII, !isComplete {
       for members in CaseOrbits.shared.orbits
-      where members.contains(where: { member in set.ranges.contains { $0.contains(member) } }) {
-        ranges += members.map { $0...$0 }
+      where members.contains(where: set.contains) {
+        for member in members where !set.contains(member) { ranges.append(member...member) }
       }
     }
     return UnitSet(ranges)

@@ -122,10 +122,12 @@ package final class FirestoreRuleset: Sendable {
   /// Decides steps, up to the first that is denied.
   func decide(_ steps: [DecisionStep], _ lookups: RuleLookups) -> RuleDecision {
     var decision = RuleDecision(isAllowed: true, readsTime: false, dependencies: [])
+    var work = RuleBudget.maximumWork
     for (index, step) in steps.enumerated() {
       lookups.beginOperation()
-      var evaluator = RuleEvaluator(self, request: step.request, lookups: lookups)
+      var evaluator = RuleEvaluator(self, request: step.request, lookups: lookups, work: work)
       let isAllowed = isAllowed(step, &evaluator)
+      work = evaluator.budget.work
       decision.readsTime = decision.readsTime || evaluator.readsTime
       if let failure = lookups.failure {
         decision.failure = failure
@@ -153,6 +155,7 @@ package final class FirestoreRuleset: Sendable {
     for statement in program.statements where statement.methods & bit != 0 {
       if statement.pattern != matched {
         matched = statement.pattern
+        do { try evaluator.budget.spend(work: RuleCost.block) } catch { return false }
         isMatch = matches(program.patterns[matched], step, &evaluator)
       }
       guard isMatch else { continue }

@@ -57,6 +57,7 @@ extension RuleEvaluator {
     guard case .path(let path) = argument else {
       throw .unsupported("\(builtin.rawValue)(\(argument.typeName))")
     }
+    try budget.spend(reading: argument)
     guard let document = path.document(in: request.database) else { throw .invalidLookup }
     let afterWrites = builtin == .getAfter || builtin == .existsAfter
     let fields: MapValue?
@@ -89,12 +90,12 @@ extension RuleEvaluator {
       case .list(let list): return try RuleMethods.call(method, list, values, &budget)
       case .set(let set): return try RuleMethods.call(method, set, values, &budget)
       case .map(let map): return try RuleMethods.call(method, map, values, &budget)
-      case .mapDiff(let diff): return try RuleMethods.call(method, diff)
-      case .path(let path): return try RuleMethods.call(method, path, values)
+      case .mapDiff(let diff): return try RuleMethods.call(method, diff, &budget)
+      case .path(let path): return try RuleMethods.call(method, path, values, &budget)
       case .timestamp(let time): return try RuleMethods.call(method, time)
       case .duration(let duration): return try RuleMethods.call(method, duration)
       case .latlng(let point): return try RuleMethods.call(method, point, values)
-      case .constraint(let constraint): return try RuleMethods.call(method, constraint, values)
+      case .constraint(let constraint): return try RuleMethods.call(method, constraint, values, &budget)
       case .null: throw .nullValue
       case .bool, .int, .float, .vector, .unknownPath: throw .functionNotFound(method.rawValue)
       }

@@ -33,10 +33,11 @@ extension RuleEvaluator {
     return RuleEquality.operands.equal(first, second) == (op == .equal)
   }
 
-  private func order(
+  private mutating func order(
     _ op: Expression.Operator, _ first: RuleValue, _ second: RuleValue
   ) throws(RuleFault) -> Bool {
     if let decided = try constrained(op, first, second) { return decided }
+    try budget.spend(reading: first, times: RuleCost.orderedByte)
     if let order = RuleOrder.compare(first, second) { return order.satisfies(op) }
     // NaN is a number without an order.
     if first.isNumber, second.isNumber { return false }
@@ -44,19 +45,28 @@ extension RuleEvaluator {
   }
 
   /// Decides a comparison with a constraint; nil if neither value is one.
-  private func constrained(
+  private mutating func constrained(
     _ op: Expression.Operator, _ first: RuleValue, _ second: RuleValue
   ) throws(RuleFault) -> Bool? {
     switch (first, second) {
     case (.constraint, .constraint): throw .undecided
     case (.constraint(let constraint), let value):
+      try spend(comparing: value, with: constraint)
       guard constraint.implies(op, value) else { throw .undecided }
       return true
     case (let value, .constraint(let constraint)):
+      try spend(comparing: value, with: constraint)
       guard constraint.implies(op.mirrored, value) else { throw .undecided }
       return true
     default: return nil
     }
+  }
+
+  private mutating func spend(comparing value: RuleValue, with constraint: RuleConstraint) throws(RuleFault) {
+    let count = constraint.comparators.count
+    guard count > 0 else { return }
+    try budget.spend(work: count * RuleCost.item)
+    try budget.spend(reading: value, times: count * RuleCost.orderedByte)
   }
 
   private mutating func membership(_ element: RuleValue, _ container: RuleValue) throws(RuleFault) -> Bool {
@@ -69,12 +79,14 @@ extension RuleEvaluator {
       return false
     case .set(let set):
       if case .constraint = element { throw .undecided }
-      try budget.spend(reading: element)
+      try budget.spend(hashing: element)
       return set.contains(element)
     case .map(let map):
       guard case .string(let key) = element else { throw .unsupported("\(element.typeName) in map") }
+      try budget.spend(finding: key, in: map)
       return map[key] != nil
     case .constraint(let constraint):
+      try spend(comparing: element, with: constraint)
       guard constraint.contains(element) else { throw .undecided }
       return true
     case .null: throw .nullValue

@@ -22,7 +22,7 @@ struct RuleEvaluator {
   let request: RuleRequest
   let lookups: RuleLookups
   /// The remaining work.
-  var budget = RuleBudget()
+  var budget: RuleBudget
   /// The values of the wildcards of the statement's pattern.
   var wildcards: [RuleValue] = []
   /// The locals of all active calls; those of the current one begin at `frame`.
@@ -33,8 +33,14 @@ struct RuleEvaluator {
   /// Records values for an explanation.
   var trace: RuleTrace?
 
-  init(_ rules: FirestoreRuleset, request: RuleRequest, lookups: RuleLookups) {
+  /// Makes an evaluator.
+  ///
+  /// - Parameter work: The units of work that the decision has left.
+  init(
+    _ rules: FirestoreRuleset, request: RuleRequest, lookups: RuleLookups, work: Int = RuleBudget.maximumWork
+  ) {
     self.rules = rules
+    budget = RuleBudget(work: work)
     self.request = request
     self.lookups = lookups
   }
@@ -102,6 +108,7 @@ struct RuleEvaluator {
       return try at(id) { () throws(RuleFault) in try value.member(rules.program.names[Int(name)]) }
     case .index(let base, let index):
       let (value, index) = (try evaluate(base), try evaluate(index))
+      try spend(indexing: value, by: index, id)
       return try at(id) { () throws(RuleFault) in try value.item(at: index) }
     case .slice(let base, let from, let to): return try slice(base, from, to, id)
     case .call(let function, let arguments): return try call(Int(function), arguments, id)
@@ -185,6 +192,9 @@ struct RuleEvaluator {
       guard case .string(let text) = key else {
         throw Failure(fault: .unsupported("map key of type \(key.typeName)"), node: id)
       }
+      do { try budget.spend(finding: text, in: .built(result)) } catch {
+        throw Failure(fault: error, node: id)
+      }
       // A repeated key takes the last value at the place of the first.
       if let known = result.firstIndex(where: { $0.key == text }) {
         result[known].value = value
@@ -205,6 +215,7 @@ struct RuleEvaluator {
       case .segment(let segment): segments.append(segment)
       case .interpolation(let node):
         let value = try evaluate(node)
+        do { try budget.spend(reading: value) } catch { throw Failure(fault: error, node: id) }
         if case .path(let inner) = value {
           segments += inner.segments
         } else {
@@ -224,6 +235,22 @@ struct RuleEvaluator {
       if end < 0 { try spend(1, id) }
       ends.append(end < 0 ? .null : try evaluate(end))
     }
+    try spend(indexing: value, by: .null, id)
     return try at(id) { () throws(RuleFault) in try value.slice(from: ends[0], to: ends[1]) }
+  }
+
+  /// Spends the work of `value[index]`, or of a slice with the index null. Text counts its code units from the start.
+  private mutating func spend(indexing value: RuleValue, by index: RuleValue, _ id: Int32) throws(Failure) {
+    do throws(RuleFault) {
+      switch (value, index) {
+      case (.string, _): try budget.spend(reading: value)
+      case (.map(let map), .string(let key)): try budget.spend(finding: key, in: map)
+      case (.list(let list), .null): try budget.spend(work: RuleCost.item * list.count)
+      case (.path(let path), _): try budget.spend(work: RuleCost.item * path.segments.count)
+      default: break
+      }
+    } catch {
+      throw Failure(fault: error, node: id)
+    }
   }
 }

@@ -7,11 +7,10 @@ enum RuleFunctions {
   static func call(
     _ builtin: Builtin, _ argument: RuleValue, _ budget: inout RuleBudget
   ) throws(RuleFault) -> RuleValue {
+    try spend(converting: argument, by: builtin, &budget)
     switch (builtin, argument) {
     case (.debug, _): return argument
-    case (.path, .string(let text)):
-      try budget.spend(work: text.byteCount)
-      return .path(try RulePath(template: text.string))
+    case (.path, .string(let text)): return .path(try RulePath(template: text.string))
     case (.string, _): return .string(try argument.convertedToText())
     case (.int, .int), (.float, .float), (.mathRound, .int): return argument
     case (.int, .float(let value)): return .int(RuleNumbers.truncated(value))
@@ -31,7 +30,7 @@ enum RuleFunctions {
       guard let value = argument.asFloat else { break }
       return math(builtin, value)
     case (.hashingMD5, _), (.hashingSHA256, _), (.hashingCRC32, _), (.hashingCRC32C, _):
-      return .bytes(try hash(builtin, argument, &budget))
+      return .bytes(try hash(builtin, argument))
     case (.timestampValue, .int(let milliseconds)): return .timestamp(try time(milliseconds: milliseconds))
     case (.timestampValue, .string(let text)):
       guard let time = Timestamp(rfc3339: text.string) else { throw .conversion("timestamp") }
@@ -41,6 +40,21 @@ enum RuleFunctions {
     default: break
     }
     throw .unsupported("\(builtin.rawValue)(\(argument.typeName))")
+  }
+
+  private static func spend(
+    converting argument: RuleValue, by builtin: Builtin, _ budget: inout RuleBudget
+  ) throws(RuleFault) {
+    switch builtin {
+    case .debug: break
+    case .hashingMD5, .hashingSHA256, .hashingCRC32, .hashingCRC32C:
+      try budget.spend(reading: argument, times: RuleCost.convertedByte)
+    case .string:
+      // Text is its own conversion.
+      if case .path = argument { try budget.spend(reading: argument) }
+    default:
+      if case .string = argument { try budget.spend(reading: argument, times: RuleCost.parsedByte) }
+    }
   }
 
   /// Calls a function with another number of arguments than one.
@@ -133,17 +147,13 @@ enum RuleFunctions {
     return duration
   }
 
-  private static func hash(
-    _ builtin: Builtin, _ argument: RuleValue, _ budget: inout RuleBudget
-  ) throws(RuleFault) -> [UInt8] {
+  private static func hash(_ builtin: Builtin, _ argument: RuleValue) throws(RuleFault) -> [UInt8] {
     let bytes: [UInt8]
     switch argument {
     case .string(let text): bytes = Array(text.string.utf8)
     case .bytes(let value): bytes = value
     default: throw .unsupported("\(builtin.rawValue)(\(argument.typeName))")
     }
-    // A byte of a hash costs about as much as four bytes compared.
-    try budget.spend(work: 4 * bytes.count)
     return switch builtin {
     case .hashingMD5: Array(Insecure.MD5.hash(data: bytes))
     case .hashingSHA256: Array(SHA256.hash(data: bytes))

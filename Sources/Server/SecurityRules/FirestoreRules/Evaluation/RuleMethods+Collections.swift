@@ -10,7 +10,7 @@ extension RuleMethods {
     switch method {
     case .size: return .int(Int64(list.count))
     case .toSet:
-      try budget.spend(reading: .list(list))
+      try budget.spend(hashing: .list(list))
       return .set(RuleSet(list.items))
     case .join:
       guard case .string(let separator) = arguments[0] else {
@@ -19,10 +19,14 @@ extension RuleMethods {
       return .string(try join(list, separator, &budget))
     case .hasAll, .hasAny, .hasOnly, .concat, .removeAll:
       guard case .list(let other) = arguments[0] else { throw unsupported("list", method, arguments[0]) }
-      try budget.spend(reading: .list(list))
-      try budget.spend(reading: arguments[0])
+      if method == .concat {
+        // Items are shared, not copied.
+        try budget.spend(work: RuleCost.item * (list.count + other.count))
+        return .list(.built(list.items + other.items))
+      }
+      try budget.spend(hashing: .list(list))
+      try budget.spend(hashing: arguments[0])
       switch method {
-      case .concat: return .list(.built(list.items + other.items))
       case .removeAll:
         let index = StrictIndex(other.items)
         return .list(.built(list.items.filter { !index.contains($0) }))
@@ -43,13 +47,15 @@ extension RuleMethods {
   private static func join(
     _ list: RuleList, _ separator: RuleText, _ budget: inout RuleBudget
   ) throws(RuleFault) -> RuleText {
-    var result = RuleText("")
-    for (index, item) in list.items.enumerated() {
-      let text = try item.convertedToText()
-      try budget.spend(work: text.byteCount + separator.byteCount + 1)
-      result = index == 0 ? text : result + separator + text
+    var parts: [RuleText] = []
+    for index in 0..<list.count {
+      let item = list[index]
+      try budget.spend(reading: item)
+      try budget.spend(work: RuleCost.match + separator.byteCount)
+      if index > 0 { parts.append(separator) }
+      parts.append(try item.convertedToText())
     }
-    return result
+    return RuleText(joining: parts)
   }
 
   /// Calls a method of a set.
@@ -60,16 +66,16 @@ extension RuleMethods {
     case .size: return .int(Int64(set.members.count))
     case .union, .intersection, .difference:
       guard case .set(let other) = arguments[0] else { throw unsupported("set", method, arguments[0]) }
-      try budget.spend(reading: .set(set))
-      try budget.spend(reading: arguments[0])
+      try budget.spend(hashing: .set(set))
+      try budget.spend(hashing: arguments[0])
       return switch method {
       case .union: .set(RuleSet(members: set.members.union(other.members)))
       case .intersection: .set(RuleSet(members: set.members.intersection(other.members)))
       default: .set(RuleSet(members: set.members.subtracting(other.members)))
       }
     case .hasAll, .hasAny, .hasOnly:
-      try budget.spend(reading: .set(set))
-      try budget.spend(reading: arguments[0])
+      try budget.spend(hashing: .set(set))
+      try budget.spend(hashing: arguments[0])
       let other: Set<ValueKey>
       switch arguments[0] {
       case .set(let set): other = set.members
@@ -92,28 +98,34 @@ extension RuleMethods {
     switch method {
     case .size: return .int(Int64(map.count))
     case .keys:
-      try budget.spend(work: map.count)
+      try budget.spend(work: map.count * RuleCost.item)
+      // Stored keys are sorted already but for code points beyond U+FFFF, so that sorting compares few of them twice.
+      for key in map.keys { try budget.spend(work: RuleCost.match + key.byteCount * RuleCost.orderedByte) }
       return .list(.built(map.keys.sorted(by: <).map(RuleValue.string)))
     case .values:
-      try budget.spend(work: map.count)
+      try budget.spend(work: map.count * 2 * RuleCost.item)
       return .list(.built(map.entries.map(\.value)))
     case .get:
       switch arguments[0] {
-      case .string(let key): return map[key] ?? arguments[1]
-      case .list(let steps): return try get(steps, of: map, default: arguments[1])
+      case .string(let key):
+        try budget.spend(finding: key, in: map)
+        return map[key] ?? arguments[1]
+      case .list(let steps):
+        try budget.spend(reading: arguments[0])
+        return try get(steps, of: map, default: arguments[1], &budget)
       default: throw unsupported("map", method, arguments[0])
       }
     case .diff:
       guard case .map(let other) = arguments[0] else { throw unsupported("map", method, arguments[0]) }
-      try budget.spend(reading: .map(map))
-      try budget.spend(reading: arguments[0])
+      try budget.spend(hashing: .map(map))
+      try budget.spend(hashing: arguments[0])
       return .mapDiff(RuleMapDiff(map, other))
     default: throw .functionNotFound(method.rawValue)
     }
   }
 
   private static func get(
-    _ steps: RuleList, of map: RuleMap, default missing: RuleValue
+    _ steps: RuleList, of map: RuleMap, default missing: RuleValue, _ budget: inout RuleBudget
   ) throws(RuleFault) -> RuleValue {
     var keys: [RuleText] = []
     for step in steps.items {
@@ -122,14 +134,19 @@ extension RuleMethods {
     }
     var value = RuleValue.map(map)
     for key in keys {
-      guard case .map(let inner) = value, let next = inner[key] else { return missing }
+      guard case .map(let inner) = value else { return missing }
+      try budget.spend(finding: key, in: inner)
+      guard let next = inner[key] else { return missing }
       value = next
     }
     return value
   }
 
   /// Calls a method of a difference of maps.
-  static func call(_ method: Method, _ diff: RuleMapDiff) throws(RuleFault) -> RuleValue {
+  static func call(
+    _ method: Method, _ diff: RuleMapDiff, _ budget: inout RuleBudget
+  ) throws(RuleFault) -> RuleValue {
+    try budget.spend(hashing: .mapDiff(diff))
     let keys =
       switch method {
       case .addedKeys: diff.added
@@ -143,11 +160,12 @@ extension RuleMethods {
   }
 
   /// Calls a method of a path.
-  static func call(_ method: Method, _ path: RulePath, _ arguments: [RuleValue]) throws(RuleFault)
-    -> RuleValue
-  {
+  static func call(
+    _ method: Method, _ path: RulePath, _ arguments: [RuleValue], _ budget: inout RuleBudget
+  ) throws(RuleFault) -> RuleValue {
     guard method == .bind else { throw .functionNotFound(method.rawValue) }
     guard case .map(let values) = arguments[0] else { throw unsupported("path", method, arguments[0]) }
+    try budget.spend(work: RuleCost.item * (path.segments.count + 1) * (values.count + 1))
     var segments: [RulePath.Segment] = []
     var bound = Set<String>()
     for segment in path.segments {
@@ -156,6 +174,7 @@ extension RuleMethods {
         continue
       }
       guard bound.insert(name).inserted else { throw .invalidPath }
+      try budget.spend(reading: value)
       switch value {
       case .path(let inner): segments += inner.segments
       default:
@@ -171,10 +190,11 @@ extension RuleMethods {
 
   /// Calls a method of a constraint.
   static func call(
-    _ method: Method, _ constraint: RuleConstraint, _ arguments: [RuleValue]
+    _ method: Method, _ constraint: RuleConstraint, _ arguments: [RuleValue], _ budget: inout RuleBudget
   ) throws(RuleFault) -> RuleValue {
     guard method == .hasAny else { throw .functionNotFound(method.rawValue) }
     guard case .list(let list) = arguments[0] else { throw unsupported("constraint", method, arguments[0]) }
+    try budget.spend(reading: arguments[0], times: max(1, constraint.comparators.count))
     guard list.items.contains(where: constraint.contains) else { throw .undecided }
     return .bool(true)
   }
@@ -182,12 +202,13 @@ extension RuleMethods {
 
 /// Items of a list for membership tests by strict equality.
 private struct StrictIndex {
-  private let items: [ValueKey: [RuleValue]]
+  private let items: Set<StrictKey>
 
-  init(_ items: [RuleValue]) { self.items = Dictionary(grouping: items, by: ValueKey.init) }
-
-  /// Whether an item equals a value. Values that are equal strictly are equal by value, so that one key finds them.
-  func contains(_ value: RuleValue) -> Bool {
-    items[ValueKey(value)]?.contains { RuleEquality.strict.equal($0, value) } ?? false
+  init(_ items: [RuleValue]) {
+    // An item that differs from itself, such as NaN, equals nothing. Many of them would share one hash.
+    self.items = Set(items.lazy.map(StrictKey.init).filter { $0 == $0 })
   }
+
+  /// Whether an item equals a value.
+  func contains(_ value: RuleValue) -> Bool { items.contains(StrictKey(value)) }
 }

@@ -7,7 +7,8 @@ enum RuleMethods {
     _ method: Method, _ text: RuleText, _ arguments: [RuleValue], _ regex: RuleRegex?,
     _ budget: inout RuleBudget
   ) throws(RuleFault) -> RuleValue {
-    try budget.spend(work: text.byteCount)
+    let isConversion = method != .size && method != .matches && method != .toUtf8
+    try budget.spend(work: text.byteCount * (isConversion ? RuleCost.convertedByte : 1))
     switch method {
     case .size: return .int(Int64(text.count))
     case .lower: return .text(mapASCII(text.string) { $0 >= 0x41 && $0 <= 0x5A ? $0 + 0x20 : $0 })
@@ -29,8 +30,7 @@ enum RuleMethods {
       if let regex {
         compiled = regex
       } else {
-        try budget.spend(work: 16 * pattern.byteCount)
-        compiled = try RuleRegex(pattern, for: method)
+        compiled = try RuleRegex(pattern, for: method, &budget)
       }
       switch method {
       case .matches: return .bool(try compiled.matches(text.string, &budget))
@@ -41,6 +41,10 @@ enum RuleMethods {
     }
   }
 
+  private static func hexadecimalDigit(_ value: UInt8) -> UInt8 {
+    value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
+  }
+
   private static func mapASCII(_ text: String, _ transform: (UInt8) -> UInt8) -> String {
     String(decoding: text.utf8.map(transform), as: UTF8.self)
   }
@@ -49,14 +53,19 @@ enum RuleMethods {
   static func call(_ method: Method, _ bytes: [UInt8], _ budget: inout RuleBudget) throws(RuleFault)
     -> RuleValue
   {
-    try budget.spend(work: bytes.count)
+    let byteCost = method == .toBase64 ? RuleCost.base64Byte : RuleCost.convertedByte
+    if method != .size { try budget.spend(work: bytes.count * byteCost) }
     switch method {
     case .size: return .int(Int64(bytes.count))
     case .toBase64: return .text(Base64.encode(bytes, .urlSafe))
     case .toHexString:
-      let digits = Array("0123456789ABCDEF".utf8)
-      return .text(
-        String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self))
+      var digits: [UInt8] = []
+      digits.reserveCapacity(2 * bytes.count)
+      for byte in bytes {
+        digits.append(hexadecimalDigit(byte >> 4))
+        digits.append(hexadecimalDigit(byte & 15))
+      }
+      return .text(String(decoding: digits, as: UTF8.self))
     default: throw .functionNotFound(method.rawValue)
     }
   }

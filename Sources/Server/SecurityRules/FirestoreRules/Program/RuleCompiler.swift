@@ -182,6 +182,8 @@ struct RuleCompiler: RuleWalker {
       program.regexes.append(regex)
       return .pattern(receiver, method, Int32(program.regexes.count - 1), nodes)
     }
+    // A pattern that an evaluation makes must not wait for the tables.
+    if [.matches, .split, .replace].contains(method) { UnicodeSets.prepare() }
     return .method(receiver, method, nodes)
   }
 }

@@ -13,6 +13,20 @@ package struct RuleRegex: Sendable {
       throw .invalidPattern(text.string)
     }
   }
+
+  /// Compiles a pattern whose text an evaluation has made or read.
+  init(_ text: RuleText, for method: Method, _ budget: inout RuleBudget) throws(RuleFault) {
+    let result = try budget.match { (steps) throws(PatternBudget.Exhausted) -> Pattern? in
+      do throws(PatternError) {
+        return try RE2Pattern.compile(text.string, matchesWholeText: method == .matches, budget: &steps)
+      } catch {
+        if error == .exhausted { throw PatternBudget.Exhausted() }
+        return nil
+      }
+    }
+    guard let result else { throw .invalidPattern(text.string) }
+    pattern = result
+  }
 }
 
 extension RuleRegex {
@@ -25,11 +39,11 @@ extension RuleRegex {
 
   /// The parts between the matches, without empty ones at the end, but at least one.
   func split(_ text: String, _ budget: inout RuleBudget) throws(RuleFault) -> [String] {
+    try budget.spend(work: text.utf8.count * 2 * RuleCost.convertedByte)
     let units = text.unicodeScalars.map(\.value)
     var parts: [String] = []
     var start = 0
-    for groups in try allMatches(in: units, &budget) {
-      guard let range = groups[0] else { continue }
+    for range in try allMatches(in: units, slotCount: 2, &budget).lazy.compactMap({ $0[0] }) {
       parts.append(Self.text(units[start..<range.lowerBound]))
       start = range.upperBound
     }
@@ -43,22 +57,24 @@ extension RuleRegex {
   /// - Throws: a fault for a group that the pattern does not have.
   func replace(in text: String, with template: String, _ budget: inout RuleBudget) throws(RuleFault) -> String
   {
+    try budget.spend(work: (text.utf8.count + 8 * template.utf8.count) * 2 * RuleCost.convertedByte)
     let units = text.unicodeScalars.map(\.value)
     let parts = try templateParts(template)
     var result = ""
     var start = 0
-    for groups in try allMatches(in: units, &budget) {
+    for groups in try allMatches(in: units, slotCount: pattern.slotCount, &budget) {
       guard let range = groups[0] else { continue }
       result += Self.text(units[start..<range.lowerBound])
       for part in parts {
         switch part {
         case .text(let text): result += text
         case .group(let number):
-          if let group = groups[number] { result += Self.text(units[group]) }
+          guard let group = groups[number] else { continue }
+          try budget.spend(work: group.count * 2 * RuleCost.convertedByte)
+          result += Self.text(units[group])
         }
       }
-      try budget.spend(work: template.utf8.count + range.count)
-      if result.utf8.count > RuleBudget.maximumWork { throw .workLimit }
+      try budget.spend(work: template.utf8.count + parts.count * RuleCost.item)
       start = range.upperBound
     }
     return result + Self.text(units[start...])
@@ -66,16 +82,21 @@ extension RuleRegex {
 
   /// All matches from the left. After an empty match the search resumes one code point later.
   private func allMatches(
-    in units: [UInt32], _ budget: inout RuleBudget
+    in units: [UInt32], slotCount: Int, _ budget: inout RuleBudget
   ) throws(RuleFault) -> [[Range<Int>?]] {
+    var matcher = try budget.match { (steps) throws(PatternBudget.Exhausted) in
+      try PatternMatcher(pattern, slotCount: slotCount, budget: &steps)
+    }
     var matches: [[Range<Int>?]] = []
     var start = 0
     while start <= units.count {
-      let groups = try budget.match { (steps) throws(PatternBudget.Exhausted) in
-        try pattern.firstMatch(
-          in: units[start...], after: start > 0 ? units[start - 1] : nil, budget: &steps)
+      let slots = try budget.match { (steps) throws(PatternBudget.Exhausted) in
+        try matcher.search(units[start...], after: start > 0 ? units[start - 1] : nil, budget: &steps)
       }
-      guard let groups, let range = groups[0] else { break }
+      guard let slots else { break }
+      try budget.spend(work: RuleCost.match + RuleCost.item * slotCount)
+      let groups = Pattern.ranges(of: slots)
+      guard let range = groups[0] else { break }
       matches.append(groups.map { $0.map { ($0.lowerBound + start)..<($0.upperBound + start) } })
       start += range.isEmpty ? range.upperBound + 1 : range.upperBound
     }

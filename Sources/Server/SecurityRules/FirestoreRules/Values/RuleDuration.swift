@@ -27,9 +27,9 @@ package struct RuleDuration: Hashable, Comparable, Sendable {
       total += 1
       rest -= 1_000_000_000
     }
-    let isInRange =
-      abs(total) < Self.maximumSeconds || (abs(total) == Self.maximumSeconds && rest == 0)
-    guard total > .min, isInRange else { return nil }
+    // By magnitude: the least integer has no absolute value.
+    let maximum = UInt64(Self.maximumSeconds)
+    guard total.magnitude < maximum || (total.magnitude == maximum && rest == 0) else { return nil }
     self.seconds = total
     self.nanoseconds = Int32(rest)
   }

@@ -22,14 +22,20 @@ enum RuleEquality {
     case (.bool(let a), .bool(let b)): a == b
     case (.int(let a), .int(let b)): a == b
     case (.float(let a), .float(let b)): equal(a, b)
-    case (.int(let a), .float(let b)), (.float(let b), .int(let a)): self != .strict && equal(Double(a), b)
+    case (.int(let a), .float(let b)), (.float(let b), .int(let a)):
+      switch self {
+      case .operands: Double(a) == b
+      case .strict: false
+      // Exactly, so that equality is transitive and has a hash.
+      case .byValue: Double(exactly: a) == b
+      }
     case (.string(let a), .string(let b)): a == b
     case (.bytes(let a), .bytes(let b)): a == b
     case (.timestamp(let a), .timestamp(let b)): a == b
     case (.duration(let a), .duration(let b)): a == b
     case (.latlng(let a), .latlng(let b)): a == b
     case (.path(let a), .path(let b)): a == b && !a.hasPlaceholders
-    case (.vector(let a), .vector(let b)): a == b
+    case (.vector(let a), .vector(let b)): a.elementsEqual(b) { self == .byValue ? equal($0, $1) : $0 == $1 }
     case (.list(let a), .list(let b)): equal(a, b)
     case (.map(let a), .map(let b)): equal(a, b)
     case (.set(let a), .set(let b)): a.members == b.members

@@ -278,7 +278,7 @@ struct RealtimeLexer {
       pattern = try RealtimePattern.compile(text, ignoresCase: flags == "i")
     } catch {
       switch error {
-      case .tooLarge:
+      case .tooLarge, .exhausted:
         throw RealtimeFault(offset: start, message: "Invalid regular expression: it is too large.")
       case .syntax(let units, let message):
         let before = text.utf16.prefix(units)

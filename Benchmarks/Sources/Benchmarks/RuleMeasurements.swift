@@ -1,0 +1,77 @@
+// Cloud Firestore under security rules: the same load of anonymous clients under rules of usual size, and under rules that
+// allow everything. The ratio is the cost of deciding.
+
+import Foundation
+
+/// The rules of a measurement.
+enum BenchmarkRules: String {
+  /// Allow everything without a condition.
+  case open
+  /// Check types, lengths, keys and the change of a document, as published examples do.
+  case typical
+
+  private var text: String {
+    switch self {
+    case .open:
+      return """
+        rules_version = '2';
+        service cloud.firestore {
+          match /databases/{database}/documents { match /{path=**} { allow read, write; } }
+        }
+        """
+    case .typical:
+      return """
+        rules_version = '2';
+        service cloud.firestore {
+          match /databases/{database}/documents {
+            function isMember() { return request.auth == null || request.auth.token.member == true; }
+            function isItem(data) {
+              return data.keys().hasAll(['title', 'owner', 'state'])
+                && data.keys().hasOnly(['title', 'owner', 'state', 'rank', 'price', 'done', 'note', 'group'])
+                && data.title is string && data.title.size() < 100 && data.state in ['open', 'done', 'late']
+                && data.rank is int && data.price >= 0.0;
+            }
+            match /users/{user} { allow read, write: if request.auth.uid == user; }
+            match /items/{item} {
+              allow get: if isMember() && (resource == null || resource.data.state in ['open', 'done', 'late']);
+              allow create: if isMember() && isItem(request.resource.data);
+              allow update: if isMember() && isItem(request.resource.data)
+                && request.resource.data.diff(resource.data).affectedKeys().hasOnly(['title', 'state', 'note']);
+            }
+          }
+        }
+        """
+    }
+  }
+
+  /// Starts a server on a directory with these rules.
+  func serve(_ directory: String, _ setting: Setting) throws -> ChildProcess {
+    let base = URL(fileURLWithPath: directory)
+    try Data(text.utf8).write(to: base.appendingPathComponent("firestore.rules"))
+    let configuration = base.appendingPathComponent("firebase.json")
+    try Data(#"{"firestore":{"rules":"firestore.rules"}}"#.utf8).write(to: configuration)
+    return try setting.startHearth(
+      [
+        "--data", base.appendingPathComponent("data").path, "--config", configuration.path, "--project",
+        "bench",
+      ], database: false)
+  }
+}
+
+/// Durable commits per second of new documents by 64 clients under rules.
+func commitsUnder(_ rules: BenchmarkRules, _ setting: Setting) async throws -> Double {
+  let directory = try setting.temporaryDirectory()
+  defer { try? FileManager.default.removeItem(atPath: directory) }
+  let server = try rules.serve(directory, setting)
+  defer { server.stop() }
+  return try await commitRate(server, setting)
+}
+
+/// GetDocument calls per second under rules, 8 connections with 16 calls in flight each.
+func getsUnder(_ rules: BenchmarkRules, _ setting: Setting) async throws -> Double {
+  let directory = try setting.temporaryDirectory()
+  defer { try? FileManager.default.removeItem(atPath: directory) }
+  let server = try rules.serve(directory, setting)
+  defer { server.stop() }
+  return try await storedDocumentRate(server, setting)
+}

@@ -1,0 +1,71 @@
+// Values as keys of sets and dictionaries, by the two strengths of equality that rules need them for.
+//
+// Invariant: a hash covers every part of a value. Keys with equal hashes would make a set of n values cost n² comparisons,
+// and clients choose the values.
+
+/// A value as a member of a set: numbers are equal by value at every depth, NaN equals NaN, and 0.0 equals −0.0.
+struct ValueKey: Hashable, Sendable {
+  let value: RuleValue
+
+  init(_ value: RuleValue) { self.value = value }
+
+  static func == (left: ValueKey, right: ValueKey) -> Bool {
+    RuleEquality.byValue.equal(left.value, right.value)
+  }
+
+  func hash(into hasher: inout Hasher) { value.hash(into: &hasher, .byValue) }
+}
+
+/// A value as an item of a list: 1 differs from 1.0 at every depth, and NaN differs from itself.
+struct StrictKey: Hashable, Sendable {
+  let value: RuleValue
+
+  init(_ value: RuleValue) { self.value = value }
+
+  static func == (left: StrictKey, right: StrictKey) -> Bool {
+    RuleEquality.strict.equal(left.value, right.value)
+  }
+
+  func hash(into hasher: inout Hasher) { value.hash(into: &hasher, .strict) }
+}
+
+extension RuleValue {
+  /// Hashes what an equality of strength `byValue` or `strict` compares.
+  fileprivate func hash(into hasher: inout Hasher, _ equality: RuleEquality) {
+    switch self {
+    case .null, .mapDiff, .constraint, .unknownPath: hasher.combine(0)
+    case .bool(let value): hasher.combine(value)
+    case .int(let value):
+      // An integer that no float equals exactly has its own hash: up to 1,024 neighbours are the same float.
+      if equality == .byValue, let float = Double(exactly: value) {
+        Self.hash(float, into: &hasher)
+      } else {
+        hasher.combine(value)
+      }
+    case .float(let value): Self.hash(value, into: &hasher)
+    case .string(let value): hasher.combine(value)
+    case .bytes(let value): hasher.combine(value)
+    case .timestamp(let value): hasher.combine(value)
+    case .duration(let value): hasher.combine(value)
+    case .latlng(let value): hasher.combine(value)
+    case .path(let value): hasher.combine(value)
+    case .vector(let numbers):
+      hasher.combine(numbers.count)
+      for number in numbers { Self.hash(number, into: &hasher) }
+    case .list(let list):
+      hasher.combine(list.count)
+      for index in 0..<list.count { list[index].hash(into: &hasher, equality) }
+    case .map(let map):
+      hasher.combine(map.count)
+      for entry in map.entries.sorted(by: { $0.key < $1.key }) {
+        hasher.combine(entry.key)
+        entry.value.hash(into: &hasher, equality)
+      }
+    case .set(let set): hasher.combine(set.members)
+    }
+  }
+
+  private static func hash(_ value: Double, into hasher: inout Hasher) {
+    hasher.combine(value.isNaN ? Double.nan.bitPattern : (value == 0 ? 0.0 : value).bitPattern)
+  }
+}

@@ -1,0 +1,141 @@
+// Rules whose work would grow beyond their text and data: with the square of a list's length, or exponentially.
+// Without the limits these tests take minutes, or all memory.
+
+import FirestoreModel
+import SecurityRules
+import Testing
+
+@Suite struct RuleWorkTests {
+  private func allows(_ condition: String, functions: String = "", fields: MapValue? = nil) throws -> Bool {
+    try ruleset(allowing: condition, functions: functions)
+      .decideGet([("c/x", fields)], context()).isAllowed
+  }
+
+  private func text(_ count: Int) -> Value { .string(String(repeating: "a", count: count)) }
+
+  @Test("a rule cannot double a path without end")
+  func pathBomb() throws {
+    let lets = (1...11).map { "let p\($0) = /$(p\($0 - 1))/$(p\($0 - 1));" }.joined(separator: " ")
+    let chain = (1...8).map { level in
+      "function f\(level)(p0) { \(lets) return \(level == 8 ? "p11 is path" : "f\(level + 1)(p11)"); }"
+    }
+    #expect(try !allows("f1(/a/b)", functions: chain.joined(separator: "\n")))
+    #expect(try allows("f8(/a)", functions: chain.joined(separator: "\n")))
+  }
+
+  @Test("values that differ in parts only have different hashes")
+  func hashes() throws {
+    let count = 10_000
+    let lists: [Value] = [
+      .array((0..<count).map { .map(["a": .integer(Int64($0))]) }),
+      .array((0..<count).map { .vector([Double($0)]) }),
+      .array((0..<count).map { .integer(Int64.max - Int64($0)) }),
+    ]
+    for list in lists {
+      let fields: MapValue = ["l": list]
+      #expect(try allows("resource.data.l.toSet().size() == \(count)", fields: fields))
+      #expect(try allows("resource.data.l.hasAll(resource.data.l)", fields: fields))
+    }
+  }
+
+  @Test("values that equal nothing do not make a search long")
+  func unequal() throws {
+    let fields: MapValue = [
+      "ones": .array(Array(repeating: .double(1), count: 10_000)),
+      "integers": .array(Array(repeating: .integer(1), count: 10_000)),
+      "nan": .array(Array(repeating: .double(.nan), count: 10_000)),
+      "vectors": .array(Array(repeating: .vector([.nan]), count: 10_000)),
+    ]
+    #expect(try allows("!resource.data.ones.hasAny(resource.data.integers)", fields: fields))
+    #expect(try allows("!resource.data.nan.hasAny(resource.data.nan)", fields: fields))
+    #expect(try allows("resource.data.nan.removeAll(resource.data.nan).size() == 10000", fields: fields))
+    #expect(try allows("!resource.data.vectors.hasAny(resource.data.vectors)", fields: fields))
+    #expect(try allows("resource.data.vectors.toSet().size() == 1", fields: fields))
+  }
+
+  @Test(
+    "a pattern from a document spends the budget: its size, its groups, its classes and its compilation",
+    arguments: [
+      String(repeating: "(a)", count: 3_000), String(repeating: "(?i)\\p{L}", count: 1_000),
+      "[" + String(repeating: "[:a", count: 200_000) + "]", String(repeating: "a", count: 1_000_000),
+      String(repeating: "\\pL", count: 5_000), "\\Q" + String(repeating: "é", count: 400_000),
+    ])
+  func patterns(pattern: String) throws {
+    let fields: MapValue = ["p": .string(pattern)]
+    #expect(try !allows("'a'.replace(resource.data.p, '') is string || true", fields: fields))
+    // split() records no groups.
+    guard !pattern.hasPrefix("(a)") else { return }
+    #expect(try !allows("'a'.split(resource.data.p) is list || true", fields: fields))
+  }
+
+  @Test("a modest pattern from a document is matched")
+  func modestPatterns() throws {
+    let fields: MapValue = ["p": "(?i)[a-z\\pL]+@(\\w+\\.)+[a-z]{2,8}", "t": "Jane@mail.example.com"]
+    #expect(try allows("resource.data.t.matches(resource.data.p)", fields: fields))
+    #expect(try allows("'a1b22c'.replace('(\\\\d)+', '-') == 'a-b-c'"))
+  }
+
+  @Test("repeated use of a long text spends the budget, whatever uses it")
+  func longTexts() throws {
+    let fields: MapValue = ["t": text(900_000), "l": .array(Array(repeating: .string("a"), count: 20_000))]
+    let uses = [
+      "resource.data.t < resource.data.t", "resource.data.t[899999] == 'b'", "resource.data.t.lower() == ''",
+      "hashing.sha256(resource.data.t) == b''", "int(resource.data.t) == 1", "float(resource.data.t) == 1.0",
+      "timestamp.value(resource.data.t) == request.time", "path(resource.data.t) == /a",
+      "resource.data.l.join(resource.data.t) == ''", "resource.data.t.replace('a', 'b') == ''",
+      "resource.data.t.split('a').size() == 7", "resource.data.t.toUtf8().toBase64() == ''",
+    ]
+    for use in uses {
+      let condition = Array(repeating: "(\(use))", count: 60).joined(separator: " || ")
+      #expect(try !allows("\(condition) || true", fields: fields), "\(use)")
+    }
+  }
+
+  @Test("once the budget is exhausted nothing allows, not even a constant")
+  func exhaustion() throws {
+    let fields: MapValue = ["t": text(1_000_000)]
+    #expect(try !allows("resource.data.t.matches('(a*)*(a|b)*c') || true", fields: fields))
+    #expect(try allows("resource.data.t.size() == 1000000", fields: fields))
+  }
+
+  @Test("the documents of a commit share one budget of work")
+  func sharedBudget() throws {
+    let rules = try FirestoreRuleset(
+      compiling: """
+        rules_version = '2';
+        service cloud.firestore {
+          match /databases/{d}/documents/c/{id} { allow create: if request.resource.data.t.matches('a*'); }
+        }
+        """)
+    func decision(_ count: Int) -> RuleDecision {
+      let changes = (0..<count).map { index in
+        RuleChange(
+          path: ResourcePath(["c", "x\(index)"]), method: .create, before: nil, after: ["t": text(20_000)])
+      }
+      return rules.decideChanges(changes, context())
+    }
+    #expect(decision(1).isAllowed)
+    #expect(decision(10).isAllowed == (decision(10).deniedOperation == nil))
+    let denied = decision(200)
+    #expect(!denied.isAllowed)
+    #expect((denied.deniedOperation ?? 0) > 1)
+  }
+
+  @Test("extreme numbers from a document are errors, never traps")
+  func extremes() throws {
+    for number in [Int64.min, .min + 1, .max] {
+      let fields: MapValue = ["n": .integer(number)]
+      for use in [
+        "duration.value(resource.data.n, 's')", "duration.value(resource.data.n, 'ms')",
+        "duration.value(resource.data.n, 'w')", "duration.time(0, 0, resource.data.n, 0)",
+        "duration.time(0, 0, resource.data.n, resource.data.n)", "timestamp.value(resource.data.n)",
+        "timestamp.date(resource.data.n, 1, 1)", "math.abs(resource.data.n) / 0", "[1][resource.data.n]",
+        "'a'[resource.data.n:resource.data.n]", "'a'[0:resource.data.n]", "resource.data.n / -1 * 2",
+      ] {
+        #expect(try !allows("\(use) == null", fields: fields), "\(use) of \(number)")
+      }
+      #expect(try allows("resource.data.n % -1 == 0", fields: fields))
+      #expect(try allows("duration.value(resource.data.n, 'ns') is duration", fields: fields))
+    }
+  }
+}
