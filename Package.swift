@@ -194,6 +194,9 @@ let package = Package(
       name: "RandomModels", dependencies: ["FirestoreModel", "JSON", "RealtimeModel"],
       path: "Tests/Support/RandomModels", swiftSettings: strict),
     .target(
+      name: "NaiveRealtimeRules", dependencies: ["SecurityRules", "RandomModels", "JSON", "RealtimeModel"],
+      path: "Tests/Support/NaiveRealtimeRules", swiftSettings: strict),
+    .target(
       name: "StoreFixture", dependencies: ["Locking", "OrderedStore"], path: "Tests/Support/StoreFixture",
       swiftSettings: strict),
     .target(
@@ -235,10 +238,13 @@ let package = Package(
       ]),
     tests(
       of: "SecurityRules",
-      ["SecurityRules", "Access", "RandomModels", "JSON", "FirestoreModel", "RealtimeModel"]),
+      [
+        "SecurityRules", "Access", "RandomModels", "NaiveRealtimeRules", "JSON", "FirestoreModel",
+        "RealtimeModel",
+      ]),
     tests(of: "Ports", endpointModules + ["EndpointFixture"]),
     tests(of: "FirestoreEndpoints", endpointModules + ["EndpointFixture"]),
-    tests(of: "RealtimeEndpoints", endpointModules + ["EndpointFixture"]),
+    tests(of: "RealtimeEndpoints", endpointModules + ["EndpointFixture", "NaiveRealtimeRules"]),
     tests(
       of: "Identity",
       ["Identity", "Access", "JSON", "Locking", "OrderedStore", "EmbeddedStore", crypto, cryptoExtras]),
