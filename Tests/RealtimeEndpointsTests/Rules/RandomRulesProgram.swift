@@ -33,6 +33,13 @@ struct RandomRulesProgram {
     var denied = 0
     var revoked = 0
     var shown = 0
+
+    mutating func add(_ other: Counts) {
+      allowed += other.allowed
+      denied += other.denied
+      revoked += other.revoked
+      shown += other.shown
+    }
   }
 
   struct Session {
@@ -181,9 +188,17 @@ struct RandomRulesProgram {
 
   mutating func replaceRules() async throws {
     var file = random.file()
-    // Half of the files let all users write, so that there is data to hide.
+    // Half of the files let all users write and many of them read, so that there is data to show and to hide.
     if random.below(2) == 0, var rules = file["rules"]?.object {
+      let conditions = ["auth != null", "data.exists()", "root.child('a').exists()", "auth.uid == 'u1'"]
+      let condition = JSONValue.string(conditions[random.below(conditions.count)])
       rules[".write"] = .string("auth != null")
+      for member in rules.members where !member.key.hasPrefix(".") {
+        guard random.below(2) == 0, var child = member.value.object else { continue }
+        child[".read"] = condition
+        rules[member.key] = .object(child)
+      }
+      if rules["$w0"] == nil { rules["$any"] = .object([".read": condition]) }
       file = .object(["rules": .object(rules)])
     }
     rulesText = String(decoding: file.json(), as: UTF8.self)

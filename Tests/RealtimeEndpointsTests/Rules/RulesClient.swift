@@ -23,10 +23,14 @@ struct RulesClient {
     }
   }
 
-  /// Opens a session in the database `demo`, and authenticates with a token.
-  init(_ server: RealtimeTestServer, token: String?, isSocket: Bool = true) async throws {
+  /// Opens a session, and authenticates with a token. A long-polling session is in the database `demo`.
+  init(
+    _ server: RealtimeTestServer, token: String?, isSocket: Bool = true, namespace: String = "demo"
+  ) async throws {
     transport =
-      isSocket ? .socket(try await RawSocket.open(server)) : .longPolling(try await LongPollClient(server))
+      isSocket
+      ? .socket(try await RawSocket.open(server, "v=5&ns=\(namespace)"))
+      : .longPolling(try await LongPollClient(server))
     if let token { _ = try await exchange("auth", ["cred": .string(token)]) }
   }
 
