@@ -3,7 +3,7 @@
 #   differential     N random programs of Firestore's queries against a naive evaluator
 #   listeners        N random histories of Firestore's listeners, with kills, resumes and resets
 #   access           N random programs on two engines with different denied documents; every outcome must be the same
-#   rules            N random rules files of the Realtime Database against a naive evaluator: 60 decisions each in process,
+#   realtime-rules   N random rules files of the Realtime Database against a naive evaluator: 60 decisions each in process,
 #                    and N/100 programs of 250 steps on all transports, where no client may receive what it may not read
 #   serializability  N times some thousand concurrent transactions, checked for anomalies
 #   replay           N random programs on the Realtime Database against a naive tree; replayed pushes rebuild the state
@@ -28,9 +28,9 @@ case "$proof" in
     export HEARTH_ACCESS_PROGRAMS=$count HEARTH_SEED=$seed
     tests='NoninterferenceTests'
     ;;
-  rules)
-    export HEARTH_RULE_PROGRAMS=$count HEARTH_RULE_SEED=$seed
-    tests='SecurityRulesTests.NaiveRulesTests|RealtimeEndpointsTests.RandomRulesTests'
+  realtime-rules)
+    export HEARTH_REALTIME_RULES=$count HEARTH_REALTIME_RULES_SEED=$seed
+    tests='SecurityRulesTests.NaiveRealtimeRulesTests|RealtimeEndpointsTests.RandomRealtimeRulesTests'
     ;;
   serializability)
     export HEARTH_SERIALIZABILITY=$count HEARTH_SEED=$seed
@@ -49,7 +49,7 @@ case "$proof" in
     tests='FirebaseDatabaseTests.ConvergenceTests'
     ;;
   *)
-    echo "proofs.sh: there is no proof '$proof': differential, listeners, access, rules, serializability, replay, kills or convergence" >&2
+    echo "proofs.sh: there is no proof '$proof': differential, listeners, access, realtime-rules, serializability, replay, kills or convergence" >&2
     exit 2
     ;;
 esac

@@ -4,10 +4,12 @@
 //      "mail": {"command": ["/usr/sbin/sendmail", "-t"], "from": "noreply@example.com"},
 //      "textMessages": {"webhook": "https://sms.example.com/send"},
 //      "providers": {"google.com": {"issuer": "https://accounts.google.com", "audiences": ["…"],
-//        "keys": "https://www.googleapis.com/oauth2/v3/certs"}}}
+//        "keys": "https://www.googleapis.com/oauth2/v3/certs"}},
+//      "databaseSecrets": ["…"]}
 
 import IdentityEndpoints
 import JSON
+import RealtimeEndpoints
 
 /// The settings of authentication in production.
 struct AuthJSON: Sendable {
@@ -15,6 +17,8 @@ struct AuthJSON: Sendable {
   var mail: ConfiguredDelivery.MailCommand?
   var textMessageURL: String?
   var providers: [String: OpenIDProviders.Provider] = [:]
+  /// The secrets that give the rights of an administrator in the Realtime Database.
+  var databaseSecrets: [String] = []
 
   init() {}
 
@@ -29,7 +33,9 @@ struct AuthJSON: Sendable {
     } catch {
       throw HearthError("\(path) is not valid JSON: \(error)")
     }
-    let root = try Self.object(json, "the file", path, ["actionUrl", "mail", "textMessages", "providers"])
+    let root = try Self.object(
+      json, "the file", path,
+      ["actionUrl", "mail", "textMessages", "providers", "databaseSecrets"])
     if let value = root["actionUrl"] { actionURL = try Self.url(value, "actionUrl", path) }
     if let value = root["mail"] {
       let object = try Self.object(value, "mail", path, ["command", "from"])
@@ -46,6 +52,16 @@ struct AuthJSON: Sendable {
     if let value = root["textMessages"] {
       let object = try Self.object(value, "textMessages", path, ["webhook"])
       textMessageURL = try Self.url(object["webhook"] ?? .null, "textMessages.webhook", path)
+    }
+    if let value = root["databaseSecrets"] {
+      databaseSecrets = value.array?.compactMap(\.string) ?? []
+      guard databaseSecrets.count == value.array?.count,
+        databaseSecrets.allSatisfy({ $0.utf8.count >= DatabaseSecrets.minimumBytes })
+      else {
+        throw HearthError(
+          "\(path): databaseSecrets must be an array of texts of at least \(DatabaseSecrets.minimumBytes) bytes."
+        )
+      }
     }
     if let value = root["providers"] {
       guard let list = value.object else { throw HearthError("\(path): providers must be an object.") }

@@ -5,7 +5,7 @@ import Testing
 @testable import EndpointFixture
 
 @Suite("Attacks on Realtime Database rules", .timeLimit(.minutes(3)), .serialized)
-struct RuleAttackTests {
+struct RealtimeRuleAttackTests {
   static let rules = #"""
     {"rules": { /* topsecret0 */
       "open": {".read": true, ".write": true},

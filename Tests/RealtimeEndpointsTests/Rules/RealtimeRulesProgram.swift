@@ -14,7 +14,7 @@ import Testing
 @testable import RealtimeEngine
 
 /// A program and its model.
-struct RandomRulesProgram {
+struct RealtimeRulesProgram {
   /// A location that a client reads, once or until it is revoked.
   struct Reading {
     var path: [String]
@@ -25,7 +25,7 @@ struct RandomRulesProgram {
   /// The state of the database.
   struct State {
     var tree = PlainTree()
-    var rules: NaiveRules
+    var rules: NaiveRealtimeRuleset
   }
 
   struct Counts {
@@ -69,7 +69,7 @@ struct RandomRulesProgram {
   let seed: UInt64
   let server: RealtimeTestServer
   let database: RealtimeDatabase
-  var random: RandomRules
+  var random: RandomRealtimeRules
   /// `auth` of each user; the first is nobody.
   let users: [JSONValue]
   var state: State
@@ -88,14 +88,14 @@ struct RandomRulesProgram {
     self.seed = seed
     self.server = server
     database = try await server.engine.database("demo")
-    random = RandomRules(seed: seed, readsTime: false)
+    random = RandomRealtimeRules(seed: seed, readsTime: false)
     var users = [JSONValue.null]
     while users.count < 3 {
       let auth = random.auth()
       if !auth.isNull { users.append(auth) }
     }
     self.users = users
-    state = State(rules: try NaiveRules(.null))
+    state = State(rules: try NaiveRealtimeRuleset(.null))
     stateBefore = state
     try await replaceRules()
     for user in users.indices { sessions.append(try await open(user)) }
@@ -113,7 +113,7 @@ struct RandomRulesProgram {
 
   func mayRead(_ reading: Reading, _ auth: JSONValue, in state: State) -> Bool {
     state.rules.allowsRead(
-      reading.path.units, reading.query, NaiveRules.Caller(auth: auth, now: 0), state.tree)
+      reading.path.units, reading.query, NaiveRealtimeRuleset.Caller(auth: auth, now: 0), state.tree)
   }
 
   /// Returns the tree after some changes, and whether a user may make them.
@@ -121,7 +121,7 @@ struct RandomRulesProgram {
     var tree = state.tree
     for change in changes { tree.set(change.path.units[...], to: PlainTree(change.value)) }
     let isAllowed = state.rules.allowsWrite(
-      changes.map(\.path.units), NaiveRules.Caller(auth: auth, now: 0), from: state.tree, to: tree)
+      changes.map(\.path.units), NaiveRealtimeRuleset.Caller(auth: auth, now: 0), from: state.tree, to: tree)
     return (tree, isAllowed)
   }
 
@@ -203,7 +203,7 @@ struct RandomRulesProgram {
     }
     rulesText = String(decoding: file.json(), as: UTF8.self)
     try await database.setRules(try RulesFile(file.json()), as: .administrator)
-    state.rules = try NaiveRules(file["rules"] ?? .null)
+    state.rules = try NaiveRealtimeRuleset(file["rules"] ?? .null)
   }
 
   /// Lets every session receive what it is owed, and checks it.

@@ -1,6 +1,6 @@
 // Compares decisions of the policy with those of a naive evaluator, over random rules, trees, users and operations.
 //
-// `make rules N=20000 SEED=7` runs more programs.
+// `make realtime-rules N=20000 SEED=7` runs more programs.
 
 import Access
 import Foundation
@@ -11,7 +11,7 @@ import SecurityRules
 import Testing
 
 @Suite("Random Realtime Database rules against a naive evaluator", .timeLimit(.minutes(60)))
-struct NaiveRulesTests {
+struct NaiveRealtimeRulesTests {
   private static let decisionsPerProgram = 60
   private static let now: Int64 = 1_700_000_000_000
 
@@ -21,8 +21,8 @@ struct NaiveRulesTests {
 
   @Test("Every decision is that of the naive evaluator")
   func decisions() throws {
-    let programs = Self.number("HEARTH_RULE_PROGRAMS") ?? 500
-    let first = Self.number("HEARTH_RULE_SEED") ?? 0
+    let programs = Self.number("HEARTH_REALTIME_RULES") ?? 500
+    let first = Self.number("HEARTH_REALTIME_RULES_SEED") ?? 0
     var counts: [Bool: Int] = [true: 0, false: 0]
     for seed in first..<(first + programs) {
       var program = try DecisionProgram(seed: UInt64(seed), now: Self.now)
@@ -42,19 +42,19 @@ private struct DecisionProgram {
   private let seed: UInt64
   private let now: Int64
   private let text: String
-  private let naive: NaiveRules
+  private let naive: NaiveRealtimeRuleset
   private let policy: RealtimeRulesPolicy
-  private var random: RandomRules
+  private var random: RandomRealtimeRules
   private var tree = Node.empty
   private var plain = PlainTree()
 
   init(seed: UInt64, now: Int64) throws {
     self.seed = seed
     self.now = now
-    random = RandomRules(seed: seed, readsTime: true)
+    random = RandomRealtimeRules(seed: seed, readsTime: true)
     let file = random.file()
     text = String(decoding: file.json(), as: UTF8.self)
-    naive = try NaiveRules(file["rules"] ?? .null)
+    naive = try NaiveRealtimeRuleset(file["rules"] ?? .null)
     policy = RealtimeRulesPolicy(try RealtimeRuleset(file.json()))
   }
 
@@ -65,7 +65,7 @@ private struct DecisionProgram {
       (tree, plain) = (try Node(json: value.json()), PlainTree(value))
     }
     let auth = random.auth()
-    let caller = NaiveRules.Caller(auth: auth, now: now)
+    let caller = NaiveRealtimeRuleset.Caller(auth: auth, now: now)
     let operation: RealtimeAccess.Operation
     let expected: Bool
     var (after, plainAfter) = (tree, plain)

@@ -6,7 +6,7 @@ package import JSON
 @testable import SecurityRules
 
 /// The rules of a database.
-package struct NaiveRules {
+package struct NaiveRealtimeRuleset {
   private indirect enum Wildcard {
     case none
     case named(String, Location)

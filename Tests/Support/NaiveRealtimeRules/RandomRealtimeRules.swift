@@ -5,7 +5,7 @@ package import JSON
 package import RandomModels
 
 /// Generates rules files from a seed.
-package struct RandomRules {
+package struct RandomRealtimeRules {
   package var random: SeededGenerator
   /// Whether expressions may read `now`.
   private let readsTime: Bool
@@ -73,7 +73,7 @@ package struct RandomRules {
     var query = NaiveQuery()
     guard below(2) == 0 else { return query }
     query.order = pick(["$key", "$value", "$priority", "a", "b"])
-    func bound(_ generator: inout RandomRules, _ choices: [JSONValue]) -> JSONValue {
+    func bound(_ generator: inout RandomRealtimeRules, _ choices: [JSONValue]) -> JSONValue {
       query.order == "$key" ? .string(generator.pick(["a", "b"])) : generator.pick(choices)
     }
     switch below(4) {

@@ -1,7 +1,7 @@
 // Runs random programs of clients under random rules files, on all transports. The naive evaluator of rules predicts the
 // verdict of every request, and which values each client may receive.
 //
-// `make rules N=20000 SEED=7` runs more programs.
+// `make realtime-rules N=20000 SEED=7` runs more programs.
 
 import Foundation
 import Testing
@@ -9,19 +9,19 @@ import Testing
 @testable import EndpointFixture
 
 @Suite("Random Realtime Database rules on every transport", .timeLimit(.minutes(60)), .serialized)
-struct RandomRulesTests {
+struct RandomRealtimeRulesTests {
   private static func number(_ name: String) -> Int? {
     ProcessInfo.processInfo.environment[name].flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 }
   }
 
   @Test("Each verdict is that of the naive evaluator, and no client receives a value that it may not read")
   func programs() async throws {
-    let programs = Self.number("HEARTH_RULE_PROGRAMS").map { max(1, $0 / 100) } ?? 6
-    let first = Self.number("HEARTH_RULE_SEED") ?? 0
-    var sum = RandomRulesProgram.Counts()
+    let programs = Self.number("HEARTH_REALTIME_RULES").map { max(1, $0 / 100) } ?? 6
+    let first = Self.number("HEARTH_REALTIME_RULES_SEED") ?? 0
+    var sum = RealtimeRulesProgram.Counts()
     for seed in first..<(first + programs) {
       try await RealtimeTestServer.run { server in
-        var program = try await RandomRulesProgram(seed: UInt64(seed), server)
+        var program = try await RealtimeRulesProgram(seed: UInt64(seed), server)
         for _ in 0..<250 { try await program.step() }
         try await program.finish()
         sum.add(program.counts)

@@ -11,7 +11,7 @@ import Testing
 @testable import EndpointFixture
 @testable import RealtimeEngine
 
-extension RandomRulesProgram {
+extension RealtimeRulesProgram {
   private mutating func session() -> Int { random.below(sessions.count) }
 
   private func absolute(_ path: [String]) -> JSONValue { .string("/" + path.joined(separator: "/")) }
