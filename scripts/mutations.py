@@ -1,6 +1,6 @@
 """Seeded faults: checks that the tests notice small faults in the code.
 
-Usage: python3 scripts/mutations.py LIST [--only TEXT] [--build COMMAND] [--test COMMAND]
+Usage: python3 scripts/mutations.py LIST [--only PATTERN] [--build COMMAND] [--test COMMAND]
 
 A list is a file of `scripts/mutations`. Each fault is a block of lines, separated by an empty line:
 
@@ -15,6 +15,7 @@ fails. The last line is the number of faults that were caught. Run it by hand, i
 
 import argparse
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -50,14 +51,14 @@ def verdict(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("list", type=pathlib.Path)
-    parser.add_argument("--only", default="", help="text in the names of the faults to run")
+    parser.add_argument("--only", default="", help="a regular expression for the names of the faults to run")
     parser.add_argument("--check", action="store_true", help="only check that each text stands in its file once")
     parser.add_argument("--build", default="swift build --build-tests")
     parser.add_argument("--test", default="swift test --skip-build --filter '^SecurityRulesTests'")
     arguments = parser.parse_args()
     caught = missed = 0
     for name, file, old, new in faults(arguments.list):
-        if arguments.only not in name:
+        if not re.search(arguments.only, name):
             continue
         text = file.read_text()
         if text.count(old) != 1 or old == new:
