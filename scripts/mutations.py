@@ -43,7 +43,8 @@ def verdict(arguments):
         return "by the build"
     tests = run(arguments.test)
     if tests.returncode != 0:
-        failed = [line for line in tests.stdout.splitlines() if "✘ Test" in line or "Fatal" in line]
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", tests.stdout)
+        failed = [line for line in plain.splitlines() if "✘ Test" in line or "Fatal" in line]
         return failed[0].strip()[:140] if failed else "by the exit status of the tests"
     return None
 
@@ -56,6 +57,8 @@ def main():
     parser.add_argument("--build", default="swift build --build-tests")
     parser.add_argument("--test", default="swift test --skip-build --filter '^SecurityRulesTests'")
     arguments = parser.parse_args()
+    if not arguments.check and (found := verdict(arguments)):
+        sys.exit(f"Without a fault the run fails: {found}")
     caught = missed = 0
     for name, file, old, new in faults(arguments.list):
         if not re.search(arguments.only, name):

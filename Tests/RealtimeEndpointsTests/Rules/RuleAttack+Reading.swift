@@ -124,6 +124,11 @@ extension RuleAttack {
         "conditions", "a silent condition",
         .rest("PUT", "/inbox.json?NS&print=silent", "1", ["If-Match: RIGHT"])),
       RuleAttack(
+        "conditions", "the number of values by the size of a condition that fails", absent: ["maximum size"],
+        .rest(
+          "PUT", "/inbox.json?NS&writeSizeLimit=tiny", "[\(String(repeating: "1,", count: 99_999))1]",
+          ["If-Match: wrong"])),
+      RuleAttack(
         "conditions", "a transaction with the right hash",
         .send(
           "p", #"{"p":"/inbox","d":1,"h":"\#(Node.object([("m1", .leaf(.string("topsecret4")))]).hash)"}"#)),
