@@ -59,6 +59,7 @@ struct RealtimeRuleAttackTests {
 
   @Test("There are at least a hundred attacks, each with its own name")
   func count() {
+    print("attacks: \(RuleAttack.all.count) in \(RuleAttack.groups.count) classes")
     #expect(RuleAttack.all.count >= 100)
     #expect(Set(RuleAttack.all.map { Array(($0.group + $0.name).utf8) }).count == RuleAttack.all.count)
   }
