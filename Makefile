@@ -22,8 +22,8 @@ ARGS ?=
 SEED ?= 1
 SECONDS ?= 60
 
-.PHONY: help serve build test unit clients compatibility example crash differential listeners access serializability replay \
-  kills convergence rules rules-emulator fuzz web-sdk system-tests bench bench-firestore bench-realtime bench-large \
+.PHONY: help serve build test unit clients compatibility example crash differential listeners access realtime-rules serializability \
+  replay kills convergence rules rules-emulator fuzz web-sdk system-tests bench bench-firestore bench-realtime bench-large \
   bench-client bench-firestore-client bench-floods lint format clean setup
 
 help: ## List the commands
@@ -77,6 +77,11 @@ access: ## N random programs on two engines or servers with different denied doc
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
 	@FLAGS="$(FLAGS)" scripts/proofs.sh access $(or $(N),500) $(SEED)
+
+realtime-rules: ## N random rules files of the Realtime Database against a naive evaluator: make realtime-rules N=20000 SEED=1
+	@scripts/setup.sh build
+	@swift build --build-tests $(FLAGS)
+	@FLAGS="$(FLAGS)" scripts/proofs.sh realtime-rules $(or $(N),10000) $(SEED)
 
 serializability: ## N times some 2,800 concurrent transactions, checked for anomalies: make serializability N=25 SEED=1
 	@scripts/setup.sh build

@@ -201,6 +201,9 @@ let package = Package(
       name: "AccessFixture", dependencies: ["Access", "FirestoreModel", "Locking"],
       path: "Tests/Support/AccessFixture", swiftSettings: strict),
     .target(
+      name: "NaiveRealtimeRules", dependencies: ["SecurityRules", "RandomModels", "JSON", "RealtimeModel"],
+      path: "Tests/Support/NaiveRealtimeRules", swiftSettings: strict),
+    .target(
       name: "StoreFixture", dependencies: ["Locking", "OrderedStore"], path: "Tests/Support/StoreFixture",
       swiftSettings: strict),
     .target(
@@ -243,12 +246,12 @@ let package = Package(
     tests(
       of: "SecurityRules",
       [
-        "SecurityRules", "Access", "FirestoreEngine", "OrderedStore", "Locking", "RandomModels", "JSON",
-        "FirestoreModel", "RealtimeModel",
+        "SecurityRules", "Access", "FirestoreEngine", "OrderedStore", "Locking", "RandomModels",
+        "NaiveRealtimeRules", "JSON", "FirestoreModel", "RealtimeModel",
       ]),
     tests(of: "Ports", endpointModules + ["EndpointFixture"]),
     tests(of: "FirestoreEndpoints", endpointModules + ["AccessFixture", "EndpointFixture"]),
-    tests(of: "RealtimeEndpoints", endpointModules + ["EndpointFixture"]),
+    tests(of: "RealtimeEndpoints", endpointModules + ["EndpointFixture", "NaiveRealtimeRules"]),
     tests(
       of: "Identity",
       ["Identity", "Access", "JSON", "Locking", "OrderedStore", "EmbeddedStore", crypto, cryptoExtras]),

@@ -335,3 +335,91 @@ def test_socket_on_disconnect_fires_when_the_connection_breaks(shared_hearth):
                 return
 
     over_socket(shared_hearth, leaver, watcher)
+
+
+RULES = {
+    "rules": {
+        "users": {"$uid": {".read": "auth.uid == $uid", ".write": "auth.uid == $uid && auth.role != 'guest'"}},
+        "public": {".read": True, ".write": "auth != null", ".validate": "newData.isString()"},
+    }
+}
+
+
+@pytest.fixture
+def as_user(shared_hearth):
+    """Returns a function that opens the database `overrides`, under rules, with an override of `auth`."""
+    applications = []
+
+    def open_as(*override):
+        options = {"databaseURL": f"http://{shared_hearth.database}/?ns=overrides", "projectId": "demo-hearth"}
+        if override:
+            options["databaseAuthVariableOverride"] = override[0]
+        application = firebase_admin.initialize_app(NoCredential(), options, name=uuid.uuid4().hex)
+        applications.append(application)
+        return lambda path: db.reference(path, app=application)
+
+    request = urllib.request.Request(
+        f"http://{shared_hearth.database}/.settings/rules.json?ns=overrides",
+        data=json.dumps(RULES).encode(),
+        method="PUT",
+        headers={"Authorization": "Bearer owner"},
+    )
+    urllib.request.urlopen(request).close()
+    yield open_as
+    for application in applications:
+        firebase_admin.delete_app(application)
+
+
+def denied(action):
+    with pytest.raises(exceptions.UnauthenticatedError) as error:
+        action()
+    assert "Permission denied" in str(error.value)
+
+
+def test_auth_override_obeys_rules(as_user):
+    administrator, user = as_user(), as_user({"uid": "u1"})
+    administrator("users").set({"u1": {"name": "ann"}, "u2": {"name": "bob"}})
+    assert user("users/u1").get() == {"name": "ann"}
+    user("users/u1/age").set(30)
+    user("users/u1").update({"age": 31})
+    assert user("users/u1/age").transaction(lambda age: age + 1) == 32
+    for action in (
+        lambda: user("users/u2").get(),
+        lambda: user("users").get(shallow=True),
+        lambda: user("users/u2/name").set("eve"),
+        lambda: user("users").update({"u1/age": 1, "u2/age": 1}),
+        lambda: user("users/u2").delete(),
+        lambda: user("users/u2").push("eve"),
+        lambda: user("users/u2/name").transaction(lambda name: "eve"),
+        lambda: user("users/u2/name").get(etag=True),
+        lambda: user("users/u2").order_by_key().limit_to_first(1).get(),
+        lambda: user("public").set(7),
+        lambda: user("users/u2").listen(lambda event: None),
+    ):
+        denied(action)
+    assert administrator("users").get() == {"u1": {"name": "ann", "age": 32}, "u2": {"name": "bob"}}
+
+
+def test_auth_override_of_nobody_and_with_members(as_user):
+    nobody, guest = as_user(None), as_user({"uid": "u3", "role": "guest"})
+    as_user()("public").set("hello")
+    assert nobody("public").get() == "hello"
+    denied(lambda: nobody("public").set("x"))
+    denied(lambda: nobody("users/u3").get())
+    assert guest("users/u3").get() is None
+    denied(lambda: guest("users/u3").set(1))
+    guest("public").set("from a guest")
+    assert nobody("public").get() == "from a guest"
+
+
+def test_auth_override_stream_ends_with_its_permission(as_user):
+    administrator, user = as_user(), as_user({"uid": "u4"})
+    administrator("users/u4").set("first")
+    events = queue.Queue()
+    stream = user("users/u4").listen(lambda event: events.put(event.data))
+    try:
+        assert events.get(timeout=20) == "first"
+        user("users/u4").set("second")
+        assert events.get(timeout=20) == "second"
+    finally:
+        close(stream, user("users/u4"))

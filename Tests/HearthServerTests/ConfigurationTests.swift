@@ -42,6 +42,23 @@ struct ConfigurationTests {
     #expect(configuration.logLevel == .notice)
   }
 
+  @Test("A database secret that is short or not a text is rejected with the file that contains it")
+  func databaseSecrets() throws {
+    let secret = String(repeating: "s", count: 32)
+    for (json, isValid) in [
+      (#"["\#(secret)"]"#, true), ("[]", true), (#"["short"]"#, false), (#"["\#(secret)",7]"#, false),
+      (#""\#(secret)""#, false), ("null", false),
+    ] {
+      let file = #"{"databaseSecrets": \#(json)}"#
+      do throws(HearthError) {
+        _ = try resolve(["HEARTH_AUTH_CONFIG": "auth.json"], file: file, named: "auth.json")
+        #expect(isValid, "\(json)")
+      } catch {
+        #expect(!isValid && error.description.contains("auth.json: databaseSecrets"), "\(json): \(error)")
+      }
+    }
+  }
+
   @Test(
     "The same port for both products is rejected, from any source; port 0 chooses a free port for each"
   )

@@ -64,7 +64,8 @@ func writesToDatabase(_ setting: Setting, megabytes: Int) async throws -> Double
   }
 }
 
-private func write(_ number: Int, at path: String) -> String {
+/// A put of a text of some thirty characters.
+func write(_ number: Int, at path: String) -> String {
   #"{"t":"d","d":{"r":\#(number),"a":"p","b":{"p":"\#(path)","d":"a text of some thirty characters, \#(number)"}}}"#
 }
 
@@ -78,8 +79,11 @@ private func hearthWrites(
 }
 
 /// Answered messages per second.
-private func writeRate(
+///
+/// - Parameter greeting: the first message of each connection, such as its credential; nil for none.
+func writeRate(
   _ server: ChildProcess, _ setting: Setting, path: String, connections: Int, acknowledgement: String,
+  greeting: String? = nil,
   message: @escaping @Sendable (_ client: Int, _ number: Int) -> String
 ) async throws -> Double {
   let done = ManagedAtomicCount()
@@ -102,6 +106,7 @@ private func writeRate(
         WebSocketFrameFactory.text(ByteBuffer(string: message(client, n))), promise: nil)
     }
     clients.append(connection)
+    if let greeting { connection.send(greeting) }
     for _ in 0..<writesInFlight {
       let n = number.withLockedValue { (n: inout Int) -> Int in
         n += 1

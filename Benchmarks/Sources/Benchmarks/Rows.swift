@@ -73,6 +73,10 @@ private let realtimeRows = [
     measure: { try await durableWrites($0, connections: 100) },
     reference: { try await bareEcho($0, connections: 100) }),
   Row(
+    "Realtime Database writes under typical rules / under open rules", goal: "0.85", unit: "writes/s",
+    measure: { try await writesUnderRules($0, isOpen: false) },
+    reference: { try await writesUnderRules($0, isOpen: true) }),
+  Row(
     "Realtime Database fan-out, 1,000 listeners / bare broadcast", goal: "0.80", unit: "messages/s",
     measure: { try await fanOut($0, listeners: 1000) },
     reference: { try await bareFanOut($0, listeners: 1000) }),
@@ -173,6 +177,19 @@ private let longRealtimeRows = [
     "writes to a database of 1 GB / of 10 MB", goal: "0.83", unit: "writes/s", in: .realtime,
     measure: { try await writesToDatabase($0, megabytes: 1024) },
     reference: { try await writesToDatabase($0, megabytes: 10) }),
+  Row(
+    "longest write while 10,000 listens are decided again / without new rules", goal: "50 ms more",
+    unit: "ms", in: .realtime,
+    measure: { try await longestWriteDuringRules($0, listens: 10_000, changes: true) },
+    reference: { try await longestWriteDuringRules($0, listens: 10_000, changes: false) }),
+  Row(
+    "writes under a rule over a root of 1 GB / of 10 MB", goal: "0.83", unit: "writes/s", in: .realtime,
+    measure: { try await writesUnderRulesOverRoot($0, megabytes: 1024) },
+    reference: { try await writesUnderRulesOverRoot($0, megabytes: 10) }),
+  Row(
+    "writes under a rule over a root of 10 GB / of 10 MB", goal: "0.83", unit: "writes/s", in: .large,
+    measure: { try await writesUnderRulesOverRoot($0, megabytes: 10_240) },
+    reference: { try await writesUnderRulesOverRoot($0, megabytes: 10) }),
   Row(
     "writes to a database of 10 GB / of 10 MB", goal: "0.83", unit: "writes/s", in: .large,
     measure: { try await writesToDatabase($0, megabytes: 10_240) },

@@ -36,20 +36,46 @@ private func readRealtimeRules(_ bytes: [UInt8]) throws {
   try require(again.root.hasSameIndexes(as: file.root), "the plain form has other indexes")
 }
 
-/// Decides a read and a write. Only a failure of the view may be thrown.
+/// Decides reads and writes of several callers, over trees of every kind of value. Only a failure of the view may be
+/// thrown, and a decision made again is the same.
 private func decide(_ policy: RealtimeRulesPolicy) throws {
-  for path in [Path.root, "a/b", "l/x/y"] {
-    _ = try policy.decide(.user("u"), .read(path, .default), view: TextTreeView())
-    _ = try policy.decide(.nobody, .merge([path]), view: TextTreeView())
+  let claims: Claims = [
+    "sub": .string("u"), "role": .string("a"), "n": .double(0.5), "list": .array([.null, .string("a")]),
+  ]
+  let callers: [Principal] = [
+    .nobody, .user("u", claims: claims), Principal(.user(User(id: "", claims: claims, isOverride: true))),
+  ]
+  let query = QuerySpec(
+    ordering: .child("a"), start: .init(.string("a")), end: .init(.string("a")), limit: .first(3))
+  for path in [Path.root, "a/b", "l/x/y", "a/.priority"] {
+    for caller in callers {
+      for leaf in [LeafValue.string("a😀\u{301}"), .int(.max), .double(-0.5), .bool(true)] {
+        let view = LeafTreeView(leaf: leaf)
+        for operation in [
+          RealtimeAccess.Operation.read(path.dataPath, query), .listen(path.dataPath, .default), .write(path),
+          .merge([path, "z"]),
+        ] {
+          let decision = try policy.decide(caller, operation, view: view)
+          let again = try policy.decide(caller, operation, view: view)
+          try require(decision.denial?.reason == again.denial?.reason, "\(operation) has two decisions")
+        }
+      }
+    }
   }
 }
 
-/// A tree in which every location is a text.
-private struct TextTreeView: TreeView {
-  var now: Int64 { 0 }
-  func content(at path: Path, _ state: TreeState) -> Node.Content { .leaf(.string("a")) }
-  func priority(at path: Path, _ state: TreeState) -> Priority? { nil }
-  func childKeys(at path: Path, after: ChildKey?, limit: Int, _ state: TreeState) -> [ChildKey] { [] }
+/// A tree in which every location below the first two levels is a leaf.
+private struct LeafTreeView: TreeView {
+  let leaf: LeafValue
+
+  var now: Int64 { 1_700_000_000_000 }
+  func content(at path: Path, _ state: TreeState) -> Node.Content { path.count < 2 ? .children : .leaf(leaf) }
+  func priority(at path: Path, _ state: TreeState) -> Priority? {
+    path.count.isMultiple(of: 2) ? .number(1) : nil
+  }
+  func childKeys(at path: Path, after: ChildKey?, limit: Int, _ state: TreeState) -> [ChildKey] {
+    path.count < 2 && after == nil && limit > 1 ? ["a", "é"] : []
+  }
 }
 
 extension RuleNode {

@@ -25,8 +25,14 @@ struct RealtimeAssembly: Sendable {
       store: store, policies: PolicyDirectory(default: policy), rules: { RealtimeRulesPolicy.policy(of: $0) },
       project: { [project = configuration.project] in Self.project(of: $0, default: project) },
       limits: configuration.limits.realtime, report: { log.error("\($0)") })
+    let secrets = configuration.authSettings.databaseSecrets
+    let authentication = verifier.map { verifier in
+      RealtimeAuthentication.verifying(
+        secrets.isEmpty
+          ? verifier : DatabaseSecrets(secrets, project: configuration.project, others: verifier))
+    }
     let endpoint = RealtimeEndpoint(
-      engine: engine, authentication: verifier.map { .verifying($0) } ?? .emulator,
+      engine: engine, authentication: authentication ?? .emulator,
       defaultNamespace: "\(configuration.project)-default-rtdb",
       limits: RealtimeEndpointLimits(data: configuration.limits.realtime), log: log)
     protocols = endpoint.protocols(limits)

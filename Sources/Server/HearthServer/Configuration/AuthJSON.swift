@@ -6,12 +6,14 @@
 //      "textMessages": {"webhook": "https://sms.example.com/send"},
 //      "providers": {"google.com": {"issuer": "https://accounts.google.com", "audiences": ["…"],
 //        "keys": "https://www.googleapis.com/oauth2/v3/certs"}},
-//      "issuers": {"https://id.example.com": {"audiences": ["app"], "keys": "https://id.example.com/jwks"}}}
+//      "issuers": {"https://id.example.com": {"audiences": ["app"], "keys": "https://id.example.com/jwks"}},
+//      "databaseSecrets": ["…"]}
 
 import Foundation
 import Identity
 import IdentityEndpoints
 import JSON
+import RealtimeEndpoints
 
 /// The settings of authentication in production.
 struct AuthJSON: Sendable {
@@ -21,6 +23,8 @@ struct AuthJSON: Sendable {
   var providers: [String: OpenIDProviders.Provider] = [:]
   /// The issuers whose tokens the databases accept. An empty project is the server's own.
   var issuers: [TrustedIssuers.Issuer] = []
+  /// The secrets that give the rights of an administrator in the Realtime Database.
+  var databaseSecrets: [String] = []
 
   init() {}
 
@@ -36,12 +40,23 @@ struct AuthJSON: Sendable {
       throw HearthError("\(path) is not valid JSON: \(error)")
     }
     let root = try Self.object(
-      json, "the file", path, ["actionUrl", "mail", "textMessages", "providers", "issuers"])
+      json, "the file", path,
+      ["actionUrl", "mail", "textMessages", "providers", "issuers", "databaseSecrets"])
     if let value = root["actionUrl"] { actionURL = try Self.url(value, "actionUrl", path) }
     if let value = root["mail"] { mail = try Self.mail(value, path) }
     if let value = root["textMessages"] {
       let object = try Self.object(value, "textMessages", path, ["webhook"])
       textMessageURL = try Self.url(object["webhook"] ?? .null, "textMessages.webhook", path)
+    }
+    if let value = root["databaseSecrets"] {
+      databaseSecrets = value.array?.compactMap(\.string) ?? []
+      guard databaseSecrets.count == value.array?.count,
+        databaseSecrets.allSatisfy({ $0.utf8.count >= DatabaseSecrets.minimumBytes })
+      else {
+        throw HearthError(
+          "\(path): databaseSecrets must be an array of texts of at least \(DatabaseSecrets.minimumBytes) bytes."
+        )
+      }
     }
     if let value = root["providers"] {
       guard let list = value.object else { throw HearthError("\(path): providers must be an object.") }

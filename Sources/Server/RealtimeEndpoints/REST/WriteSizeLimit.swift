@@ -40,7 +40,8 @@ extension RESTRequest {
   func checkSize(of changes: [(Path, Node)], in database: RealtimeDatabase) async throws(RealtimeError) {
     // A write to a priority changes one value only, so no class rejects it.
     guard let maximum = try await sizeLimit(in: database)?.values, !path.isPriority else { return }
-    let count = try await database.estimate(path, changes, atMost: maximum + 1, as: caller)
+    let count = try await database.estimate(
+      path, changes, isConditional: condition != .none, atMost: maximum + 1, as: caller)
     guard count <= maximum else { throw .writeTooBig }
   }
 }

@@ -34,11 +34,17 @@ struct ReadHandler: BatchHandler {
   }
 
   /// Counts the values that a write would add or replace, up to `maximum`. Fails if the caller may not
-  /// perform the write.
-  func estimate(_ write: RealtimeWrite, atMost maximum: Int, for caller: Principal) throws -> Int {
-    let request = try batch.writes.authorized(
-      WriteRequest(write, limits: limits, bytes: limits.restWriteBytes, mayNameItself: true), caller
-    ) { write.accessOperation($0) }
+  /// perform the write. The count shows the stored values to a caller whose condition then fails, so a conditional
+  /// write needs permission to read before.
+  func estimate(
+    _ write: RealtimeWrite, isConditional: Bool, atMost maximum: Int, for caller: Principal
+  ) throws -> Int {
+    let submitted = try WriteRequest(
+      write, limits: limits, bytes: limits.restWriteBytes, mayNameItself: true)
+    if isConditional {
+      for change in submitted.changes { try batch.authorization.mayRead(change.path, .default, caller) }
+    }
+    let request = try batch.writes.authorized(submitted, caller) { write.accessOperation($0) }
     var count = 0
     for change in request.changes where count < maximum {
       count += change.value.leafCount

@@ -124,8 +124,9 @@ final class BatchExecution {
     case .revoke(let connections):
       for connection in connections { try authorization.revoke(connection) }
       answer(operation, .done)
-    case .estimate(let write, let maximum):
-      answer(operation, .count(try reads.estimate(write, atMost: maximum, for: caller)))
+    case .estimate(let write, let isConditional, let maximum):
+      let count = try reads.estimate(write, isConditional: isConditional, atMost: maximum, for: caller)
+      answer(operation, .count(count))
     case .listen(let listen):
       let (connection, request) = operation.connectionAndRequest
       try listens.start(listen, of: connection, request, for: operation)

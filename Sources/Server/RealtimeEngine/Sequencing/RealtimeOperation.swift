@@ -39,8 +39,8 @@ struct RealtimeOperation: Sendable {
     case getSetting(Setting)
     case setSetting(Setting, String)
     case getRules
-    /// Counts the values that a write would touch.
-    case estimate(RealtimeWrite, atMost: Int)
+    /// Counts the values that a write would touch. A conditional write needs permission to read, too.
+    case estimate(RealtimeWrite, isConditional: Bool, atMost: Int)
     case setRules(StoredRules)
     /// Runs an administrator's task, which writes about `bytes` bytes.
     case administer(bytes: Int, @Sendable (BatchExecution) throws -> Void)

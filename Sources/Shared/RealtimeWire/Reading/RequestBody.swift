@@ -91,7 +91,7 @@ struct RequestBody {
         }
       case "authvar":
         let value = try reader.readValue()
-        override = value.isNull ? nil : .variable(value)
+        override = value.isNull ? .nobody : .variable(value)
       case "token": token = try reader.optionalString()
       case "c": counters = try Self.counters(&reader)
       default: try reader.skipValue()

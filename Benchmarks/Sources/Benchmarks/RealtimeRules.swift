@@ -1,0 +1,144 @@
+// The cost of Realtime Database rules: for writes, for rules that read over a large tree, and for open listens when the
+// rules change.
+
+import Foundation
+import NIOConcurrencyHelpers
+import NIOCore
+
+/// Rules of a typical app: a role that is looked up, a location of the user, and the form of the values.
+private let typicalRules = #"""
+  {"rules": {"bench": {"$client": {
+    ".read": "auth != null",
+    ".write": "auth != null && root.child('members').child(auth.uid).val() == true && $client.beginsWith('c')",
+    "$key": {".validate": "newData.isString() && newData.val().length < 200 && newData.val().beginsWith('a text')"}
+  }}}}
+  """#
+
+/// An unsigned token of the user `u1`, which an emulator accepts.
+private let token = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1MSIsInVzZXJfaWQiOiJ1MSJ9."
+
+/// Durable writes per second by 100 connections under typical rules, or under open ones.
+func writesUnderRules(_ setting: Setting, isOpen: Bool) async throws -> Double {
+  let directory = try setting.temporaryDirectory()
+  defer { try? FileManager.default.removeItem(atPath: directory) }
+  let server = try setting.startHearth(["--data", directory], database: true)
+  defer { server.stop() }
+  try await put("/members/u1", "true", server, setting)
+  try await put("/.settings/rules", isOpen ? openRules : typicalRules, server, setting)
+  return try await userWrites(server, setting)
+}
+
+/// Durable writes per second under a rule that reads at several places of a tree of a given size.
+func writesUnderRulesOverRoot(_ setting: Setting, megabytes: Int) async throws -> Double {
+  let directory = try await loadedJSONDirectory(setting, megabytes: megabytes)
+  let server = try setting.startHearth(["--data", directory], database: true)
+  defer { server.stop() }
+  try await server.becomesIdle()
+  let condition =
+    "root.child('data').hasChildren() && !root.child('data/none').exists() && data.parent().parent().exists()"
+  try await put("/.settings/rules", #"{"rules":{"bench":{".write":"\#(condition)"}}}"#, server, setting)
+  try await put("/bench", #"{"c0":{"k":"a text"}}"#, server, setting)
+  let rate: Result<Double, any Error>
+  do { rate = .success(try await userWrites(server, setting)) } catch { rate = .failure(error) }
+  // Other rows use the same database.
+  try await put("/bench", "null", server, setting)
+  try await put("/.settings/rules", openRules, server, setting)
+  return try rate.get()
+}
+
+/// The longest time of a write in milliseconds, at 500 writes per second, while the rules change five times with open listens
+/// that all have to be decided again. With `changes` false the rules do not change.
+func longestWriteDuringRules(_ setting: Setting, listens: Int, changes: Bool) async throws -> Double {
+  let directory = try setting.temporaryDirectory()
+  defer { try? FileManager.default.removeItem(atPath: directory) }
+  let server = try setting.startHearth(["--data", directory], database: true)
+  defer { server.stop() }
+  try await put("/members/u1", "true", server, setting)
+  try await put("/.settings/rules", rules(round: 0), server, setting)
+  let answered = ManagedAtomicCount()
+  var held: [WebSocketConnection] = []
+  let perConnection = 10
+  for connection in 0..<(listens / perConnection) {
+    let client = try await WebSocketConnection.connect(
+      port: server.port, path: "/.ws?v=5&ns=bench", on: setting.group
+    ) { text, _ in if text.contains(#""s":"ok""#) { answered.add() } }
+    client.send(#"{"t":"d","d":{"r":1,"a":"auth","b":{"cred":"\#(token)"}}}"#)
+    for number in 0..<perConnection {
+      client.send(
+        #"{"t":"d","d":{"r":\#(number + 2),"a":"q","b":{"p":"/elsewhere/\#(connection)/\#(number)","h":""}}}"#
+      )
+    }
+    held.append(client)
+  }
+  let expected = listens / perConnection * (perConnection + 1)
+  try await waitUntil("\(answered.value) of \(expected) requests answered", seconds: 60) {
+    answered.value >= expected
+  }
+  let times = try await writeTimes(server, setting) {
+    for round in 1...5 {
+      if changes { try await put("/.settings/rules", rules(round: round), server, setting) }
+      try await Task.sleep(for: .seconds(setting.seconds / 5))
+    }
+  }
+  await close(held)
+  return times.max() ?? 0
+}
+
+/// Rules under which every listen reads one location, different in each round.
+private func rules(round: Int) -> String {
+  #"""
+  {"rules": {"bench": {".write": true}, "elsewhere": {".read":
+    "root.child('members').child(auth.uid).val() == true && \#(round) >= 0"}}}
+  """#
+}
+
+private let openRules = #"{"rules":{".read":true,".write":true}}"#
+
+private func put(_ path: String, _ json: String, _ server: ChildProcess, _ setting: Setting) async throws {
+  let status = try await HTTPTransfer.put(
+    "\(path).json?ns=bench", port: server.port, on: setting.group, pieces: [ByteBuffer(string: json)])
+  guard status == 200 else { throw BenchmarkFailure("PUT \(path) answered \(status)") }
+}
+
+private func userWrites(_ server: ChildProcess, _ setting: Setting) async throws -> Double {
+  try await writeRate(
+    server, setting, path: "/.ws?v=5&ns=bench", connections: 100, acknowledgement: #""s":"ok""#,
+    greeting: #"{"t":"d","d":{"r":1000000000,"a":"auth","b":{"cred":"\#(token)"}}}"#
+  ) { client, n in write(n, at: "/bench/c\(client)/k\(n % 1000)") }
+}
+
+/// The times of writes in milliseconds, from sending to the response, while some work runs.
+private func writeTimes(
+  _ server: ChildProcess, _ setting: Setting, during work: () async throws -> Void
+) async throws -> [Double] {
+  let sent = NIOLockedValueBox<[NIODeadline]>([])
+  let times = NIOLockedValueBox<[Double]>([])
+  let newest = NIOLockedValueBox(-1)
+  let writer = try await WebSocketConnection.connect(
+    port: server.port, path: "/.ws?v=5&ns=bench", on: setting.group
+  ) { text, _ in
+    guard text.contains(#""s":"ok""#), let number = text.number(after: #""r":"#) else { return }
+    let now = NIODeadline.now()
+    let start = sent.withLockedValue { number < $0.count ? $0[number] : now }
+    times.withLockedValue { $0.append(Double((now - start).nanoseconds) / 1e6) }
+    newest.withLockedValue { $0 = max($0, number) }
+  }
+  let ticks = setting.group.any().scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(2)) { _ in
+    let number = sent.withLockedValue { sent in
+      sent.append(.now())
+      return sent.count - 1
+    }
+    writer.send(write(number, at: "/bench/c0/k\(number % 1000)"))
+  }
+  defer { ticks.cancel() }
+  try await Task.sleep(for: .milliseconds(500))
+  times.withLockedValue { $0.removeAll() }
+  try await work()
+  // The last writes are answered too, so that a write that waits for the end of the work counts.
+  ticks.cancel()
+  let last = sent.withLockedValue { $0.count - 1 }
+  try await waitUntil("the last write was not answered") { newest.withLockedValue { $0 } >= last }
+  let measured = times.withLockedValue { $0 }
+  await close([writer])
+  return measured
+}

@@ -1,0 +1,73 @@
+// Tests database secrets: they give the rights of an administrator in their project, over REST and sockets.
+
+import Access
+import Ports
+import RealtimeModel
+import Testing
+
+@testable import EndpointFixture
+@testable import RealtimeEndpoints
+@testable import RealtimeEngine
+
+@Suite("Database secrets", .timeLimit(.minutes(1)))
+struct DatabaseSecretTests {
+  private static let secret = "0123456789abcdefghijABCDEFGHIJ0123456789"
+
+  private func serve(_ test: (RealtimeTestServer) async throws -> Void) async throws {
+    let verifier = DatabaseSecrets(
+      [Self.secret], project: "demo", others: ExpiringTokens(now: SystemTime.milliseconds))
+    try await RealtimeTestServer.run(policy: LockedPolicy(), authentication: .verifying(verifier)) { server in
+      let database = try await server.engine.database("demo")
+      _ = try await database.set("a", to: .leaf(.int(1)), as: .administrator)
+      try await test(server)
+    }
+  }
+
+  @Test("A secret reads and writes everything by REST, and may act as a user")
+  func rest() async throws {
+    try await serve { server in
+      let target = "/a.json?ns=demo"
+      #expect(try await server.rest("GET", "\(target)&auth=\(Self.secret)").body == "1")
+      #expect(try await server.rest("PUT", "\(target)&auth=\(Self.secret)", body: "2").status == 200)
+      let rules = try await server.rest("GET", "/.settings/rules.json?ns=demo&auth=\(Self.secret)")
+      #expect(rules.status == 200)
+      let override = "&auth_variable_override=%7B%22uid%22:%22u1%22%7D"
+      #expect(try await server.rest("GET", "\(target)&auth=\(Self.secret)\(override)").status == 401)
+    }
+  }
+
+  @Test("A secret authenticates a socket")
+  func socket() async throws {
+    try await serve { server in
+      let socket = try await RawSocket.open(server)
+      try await socket.play(
+        [#"{"r":1,"a":"auth","b":{"cred":"\#(Self.secret)"}}"#, #"{"r":2,"a":"p","b":{"p":"/a","d":3}}"#],
+        expect: [
+          #"{"r":1,"b":{"s":"ok","d":{"auth":null,"expires":0}}}"#, #"{"r":2,"b":{"s":"ok","d":""}}"#,
+        ])
+      await socket.close()
+    }
+  }
+
+  @Test("Parts, prefixes and other forms of a secret are rejected; other credentials keep their verifier")
+  func others() async throws {
+    try await serve { server in
+      for text in [
+        String(Self.secret.dropLast()), Self.secret + "0", Self.secret.uppercased(), "%20" + Self.secret,
+      ] {
+        let answer = try await server.rest("GET", "/a.json?ns=demo&auth=\(text)")
+        #expect(answer.status == 401, "\(text): \(answer.body)")
+      }
+      #expect(try await server.rest("GET", "/a.json?ns=demo&auth=owner").body == "1")
+      #expect(try await server.rest("GET", "/a.json?ns=demo&auth=u1").status == 401)
+    }
+  }
+
+  @Test("A secret is an administrator in its project only")
+  func project() throws {
+    let verifier = DatabaseSecrets([Self.secret], project: "demo", others: ExpiringTokens(now: { 0 }))
+    let principal = try verifier.principal(of: Self.secret[...])
+    #expect(principal.acting(in: "demo").isAdministrator)
+    #expect(principal.acting(in: "other") == .nobody)
+  }
+}

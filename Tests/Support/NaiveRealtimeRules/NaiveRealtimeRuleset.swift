@@ -1,0 +1,149 @@
+// A naive evaluator of Realtime Database rules, the reference of random comparisons. It decides over complete trees by
+// the words of the specification, and shares only the parser of expressions with the server.
+
+package import JSON
+
+@testable import SecurityRules
+
+/// The rules of a database.
+package struct NaiveRealtimeRuleset {
+  private indirect enum Wildcard {
+    case none
+    case named(String, Location)
+  }
+
+  private struct Location {
+    /// `.read`, `.write` and `.validate`.
+    var rules: [String: RealtimeSyntax] = [:]
+    var children: [Units: Location] = [:]
+    var wildcard = Wildcard.none
+  }
+
+  /// A user and the time of an operation.
+  package struct Caller: Sendable {
+    /// The value of `auth`.
+    package var auth: JSONValue
+    /// The time in milliseconds since 1970.
+    package var now: Int64
+
+    package init(auth: JSONValue, now: Int64) {
+      self.auth = auth
+      self.now = now
+    }
+  }
+
+  private let root: Location
+
+  /// Reads the member `rules` of a file.
+  ///
+  /// - Throws: the parser's error for an expression that is malformed.
+  package init(_ rules: JSONValue) throws { root = try Self.location(rules) }
+
+  private static func location(_ json: JSONValue) throws -> Location {
+    var location = Location()
+    for member in json.object?.members ?? [] {
+      if member.key.hasPrefix(".") {
+        var instructions = 0
+        let text = member.value.string ?? (member.value == .bool(true) ? "true" : "false")
+        guard member.key != ".indexOn" else { continue }
+        location.rules[member.key] = try RealtimeParser.parse(text, patternInstructions: &instructions)
+      } else if member.key.hasPrefix("$") {
+        location.wildcard = .named(member.key, try self.location(member.value))
+      } else {
+        location.children[Units(member.key.utf16)] = try self.location(member.value)
+      }
+    }
+    return location
+  }
+
+  // MARK: Decisions
+
+  /// Whether a location may be read with a query.
+  package func allowsRead(
+    _ path: [Units], _ query: NaiveQuery, _ caller: Caller, _ tree: PlainTree
+  ) -> Bool {
+    let state = State(caller: caller, before: tree, after: tree, query: query.members)
+    return onTheWay(to: Self.dataPath(path)).contains { state.isTrue(".read", $0) }
+  }
+
+  /// Whether some values may be written as one operation.
+  ///
+  /// - Parameters:
+  ///   - paths: the written locations.
+  ///   - after: the tree after the complete write.
+  package func allowsWrite(
+    _ paths: [[Units]], _ caller: Caller, from before: PlainTree, to after: PlainTree
+  ) -> Bool {
+    let state = State(caller: caller, before: before, after: after, query: [:])
+    let paths = paths.map(Self.dataPath)
+    let isPermitted = paths.allSatisfy { path in
+      onTheWay(to: path).contains { state.isTrue(".write", $0) }
+    }
+    return isPermitted
+      && paths.allSatisfy { path in
+        let way = onTheWay(to: path)
+        guard way.allSatisfy(state.isValid) else { return false }
+        guard let last = way.last, last.path.count == path.count else { return true }
+        return isValidBelow(last, state)
+      }
+  }
+
+  private static func dataPath(_ path: [Units]) -> [Units] {
+    path.last == Units(".priority".utf16) ? Array(path.dropLast()) : path
+  }
+
+  /// A location with the rules that apply to it.
+  private struct Place {
+    var rules: Location
+    var path: [Units]
+    var captures: [String: Units]
+
+    /// The rules of a child; nil if it has none.
+    func child(_ key: Units) -> Place? {
+      if let rules = rules.children[key] {
+        return Place(rules: rules, path: path + [key], captures: captures)
+      }
+      guard case .named(let name, let rules) = rules.wildcard else { return nil }
+      return Place(rules: rules, path: path + [key], captures: captures.merging([name: key]) { $1 })
+    }
+  }
+
+  /// The locations with rules from the root down to a path.
+  private func onTheWay(to path: [Units]) -> [Place] {
+    var places = [Place(rules: root, path: [], captures: [:])]
+    for key in path {
+      guard let next = places[places.count - 1].child(key) else { break }
+      places.append(next)
+    }
+    return places
+  }
+
+  private func isValidBelow(_ place: Place, _ state: State) -> Bool {
+    state.after.descendant(place.path).children.keys.allSatisfy { key in
+      guard let child = place.child(key) else { return true }
+      return state.isValid(child) && isValidBelow(child, state)
+    }
+  }
+
+  /// The trees and variables of one operation.
+  private struct State {
+    let caller: Caller
+    let before: PlainTree
+    let after: PlainTree
+    let query: [String: NaiveValue]
+
+    func isTrue(_ rule: String, _ place: Place) -> Bool {
+      guard let syntax = place.rules.rules[rule] else { return false }
+      let expression = NaiveExpression(
+        auth: NaiveValue(claim: caller.auth), now: Double(caller.now), before: before, after: after,
+        location: place.path, captures: place.captures, query: query)
+      return (try? expression.bool(syntax)) ?? false
+    }
+
+    /// Whether the rule `.validate` of a location is true, or nothing exists there after the write.
+    func isValid(_ place: Place) -> Bool {
+      place.rules.rules[".validate"] == nil || after.descendant(place.path).isEmpty
+        || isTrue(".validate", place)
+    }
+  }
+}
