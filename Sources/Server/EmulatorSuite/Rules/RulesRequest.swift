@@ -81,20 +81,6 @@ final class RulesSources: Sendable {
   }
 }
 
-extension RulesIssue {
-  /// The issue in the emulator's JSON form.
-  func json(in file: String) -> JSONValue {
-    var place: JSONObject = ["fileName": .string(file)]
-    if let position {
-      place["line"] = .int(Int64(position.line))
-      place["column"] = .int(Int64(position.column))
-    }
-    return .object([
-      "sourcePosition": .object(place), "description": .string(text), "severity": .string(severity.rawValue),
-    ])
-  }
-}
-
 extension HTTPResponse {
   /// The issues of loaded rules: an empty object without any.
   static func issues(_ issues: [RulesIssue], in file: String) -> HTTPResponse {
