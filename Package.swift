@@ -140,6 +140,12 @@ let package = Package(
         nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), tls, crypto, log,
       ]),
     module(
+      "RulesEndpoints", in: "Server",
+      [
+        "Access", "FirestoreEndpoints", "FirestoreEngine", "FirestoreModel", "JSON", "Ports", "SecurityRules",
+        nio("NIOCore"), nio("NIOHTTP1"), log,
+      ]),
+    module(
       "EmulatorSuite", in: "Server",
       [
         "Access", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
@@ -152,11 +158,12 @@ let package = Package(
       [
         "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "Identity",
         "IdentityEndpoints", "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
-        "SecurityRules",
+        "RulesEndpoints", "SecurityRules",
         "EmbeddedStore", "JSON", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOPosix"), tls, log,
       ]),
     .executableTarget(
-      name: "hearth", dependencies: ["HearthServer", "FirestoreEngine", "RealtimeEngine", arguments, log],
+      name: "hearth",
+      dependencies: ["HearthServer", "FirestoreEngine", "RealtimeEngine", "SecurityRules", arguments, log],
       path: "Sources/Server/hearth", swiftSettings: strict),
 
     // The SDKs.
@@ -264,7 +271,7 @@ let package = Package(
     tests(
       of: "HearthServer",
       [
-        "HearthServer", "FirestoreEngine", "FirestoreModel", "EmbeddedStore", "OrderedStore",
+        "HearthServer", "FirestoreEngine", "FirestoreModel", "EmbeddedStore", "OrderedStore", "JSON",
         nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ]),
     tests(of: "FirebaseCore", ["FirebaseCore", "Locking"]),

@@ -21,6 +21,7 @@ import NIOPosix
 import OrderedStore
 import Ports
 import RealtimeEngine
+import RulesEndpoints
 import SecurityRules
 
 /// A Hearth server in this process.
@@ -277,9 +278,13 @@ public final class HearthServer: Sendable {
         try Self.checkCancellation()
       }
       let tls = try tls()
+      let authentication = identity.verifier.map { FirestoreAuthentication.verifying($0) } ?? .emulator
+      let service = RulesService(engine, authentication: authentication, log: log) {
+        [explains = log.logLevel <= .debug] in FirestoreRulesPolicy($0, explainsDenials: explains)
+      }
       let protocols = PortProtocols.firestore(
-        engine, authentication: identity.verifier.map { .verifying($0) } ?? .emulator, limits: limits,
-        handlers: configuration.emulator ? [FirestoreEmulator(engine, log: log)] : [], log: log)
+        engine, authentication: authentication, limits: limits,
+        handlers: [service] + (configuration.emulator ? [FirestoreEmulator(engine, log: log)] : []), log: log)
       try await listen(
         configuration.firestore, protocols, tls, limits, Self.firestoreName, flag: "--firestore-port",
         in: &running)
