@@ -53,8 +53,19 @@ package final class OutboundHTTP: Sendable {
     try await send(method, "http://localhost" + path, body, seconds, socket: socket)
   }
 
+  /// Sends a request of an administrator.
+  /// - Parameters:
+  ///   - token: the bearer token.
+  ///   - seconds: the time within which the response must be complete.
+  package func send(
+    _ method: HTTPMethod, to address: String, body: [UInt8]?, token: String, seconds: Int64
+  ) async throws -> Response {
+    try await send(method, address, body, seconds, authorization: "Bearer \(token)")
+  }
+
   private func send(
-    _ method: HTTPMethod, _ address: String, _ body: [UInt8]?, _ seconds: Int64, socket: String? = nil
+    _ method: HTTPMethod, _ address: String, _ body: [UInt8]?, _ seconds: Int64, socket: String? = nil,
+    authorization: String? = nil
   ) async throws -> Response {
     guard let url = URLComponents(string: address), let host = url.host, !host.isEmpty,
       url.scheme == "http" || url.scheme == "https"
@@ -67,6 +78,7 @@ package final class OutboundHTTP: Sendable {
     head.headers.add(name: "host", value: url.port.map { "\(host):\($0)" } ?? host)
     head.headers.add(name: "connection", value: "close")
     head.headers.add(name: "accept", value: "application/json")
+    if let authorization { head.headers.add(name: "authorization", value: authorization) }
     if let body {
       head.headers.add(name: "content-type", value: "application/json")
       head.headers.add(name: "content-length", value: String(body.count))
