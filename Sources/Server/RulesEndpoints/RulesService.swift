@@ -66,6 +66,8 @@ package struct RulesService: FirestoreRouteHandler {
   private func answer(_ request: HTTPRequest, _ path: RulesPath) async throws(FirestoreError) -> HTTPResponse
   {
     let project = path.project
+    // Rejects names that no project can have.
+    _ = try DatabaseName(parsing: "projects/\(project)/databases/(default)")
     switch (request.head.method, path.resource, path.verb) {
     case (.POST, .project, "test"?):
       let body = try body(request)

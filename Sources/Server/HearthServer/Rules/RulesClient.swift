@@ -15,7 +15,9 @@ package struct RulesClient: Sendable {
   package let project: String?
   private let server: String
   private let account: ServiceAccountFile?
-  private let outbound = OutboundHTTP(group: MultiThreadedEventLoopGroup.singleton)
+  /// A list of rulesets of the Realtime Database has their sources: 64 of at most 1 MiB each, escaped.
+  private let outbound = OutboundHTTP(
+    group: MultiThreadedEventLoopGroup.singleton, maximumBytes: 128 << 20)
 
   /// Makes the access to a server.
   /// - Parameters:

@@ -23,11 +23,15 @@ struct AuthorizationHandler: BatchHandler {
   ///
   /// - Throws: ``RealtimeError`` with status `permission_denied`; errors of the store.
   func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Principal) throws {
+    try mayRead(path, query, caller, isObserved: true)
+  }
+
+  private func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Principal, isObserved: Bool) throws {
     try checkKeys(of: path)
     if try allowsEverything(caller) { return }
     let operation = RealtimeAccess.Operation.read(path, query)
     let decision = try allow(operation, caller) { TreeAccessView(tree, now: now) }
-    try compare(decision, operation, caller)
+    if isObserved { try compare(decision, operation, caller) }
     try permit(decision)
   }
 
@@ -69,10 +73,10 @@ struct AuthorizationHandler: BatchHandler {
     try permit(decision)
   }
 
-  /// Whether a caller may read a location.
+  /// Whether a caller may read a location. The canary does not decide this, since the client did not request to read.
   func canRead(_ path: Path, _ caller: Principal) throws -> Bool {
     do {
-      try mayRead(path, .default, caller)
+      try mayRead(path, .default, caller, isObserved: false)
       return true
     } catch is RealtimeError { return false }
   }

@@ -6,6 +6,12 @@ struct FirestoreLinter: RuleWalker {
   private var found: Set<RuleFinding> = []
   private var functions: [(declaration: SyntaxTree.Function, scope: RuleScope)] = []
   private var statements: [Statement] = []
+  private let known = KnownOpenness()
+
+  /// The openness of expressions that were evaluated. A function is evaluated once, however many functions call it.
+  private final class KnownOpenness {
+    var values: [ExpressionID: RuleOpenness] = [:]
+  }
 
   /// An allow statement with its place in the file.
   private struct Statement {
@@ -118,6 +124,13 @@ struct FirestoreLinter: RuleWalker {
   }
 
   private func openness(_ id: ExpressionID, _ scope: RuleScope) -> RuleOpenness {
+    if let openness = known.values[id] { return openness }
+    let openness = evaluateOpenness(id, scope)
+    known.values[id] = openness
+    return openness
+  }
+
+  private func evaluateOpenness(_ id: ExpressionID, _ scope: RuleScope) -> RuleOpenness {
     switch tree[id].kind {
     case .bool(let value): return value ? .everyone : .nobody
     case .binary(.and, let left, let right): return max(openness(left, scope), openness(right, scope))
@@ -207,12 +220,13 @@ struct FirestoreLinter: RuleWalker {
     else { return }
     var names: Set<String> = ["resource.id", "resource.__name__"]
     if case .single(let name) = segment.kind, !name.isEmpty { names.insert(name) }
-    if isNeeded(condition, statement.scope, names) {
+    var (documents, requests): ([ExpressionID: Bool], [ExpressionID: Bool]) = ([:], [:])
+    if isNeeded(condition, statement.scope, names, &documents) {
       add(
         statement.allow.position,
         "No query can be allowed here unless it names the document: the condition needs the document's ID. "
           + "Allow 'get' by it, and 'list' by fields.")
-    } else if isNeeded(condition, statement.scope, ["request.resource"]) {
+    } else if isNeeded(condition, statement.scope, ["request.resource"], &requests) {
       add(
         statement.allow.position,
         "No query can be allowed here: the condition needs request.resource, which reads do not have.")
@@ -220,21 +234,26 @@ struct FirestoreLinter: RuleWalker {
   }
 
   /// Whether every way to make a condition true needs one of these variables.
-  private func isNeeded(_ id: ExpressionID, _ scope: RuleScope, _ names: Set<String>) -> Bool {
+  /// - Parameter known: the answers about functions that were evaluated.
+  private func isNeeded(
+    _ id: ExpressionID, _ scope: RuleScope, _ names: Set<String>, _ known: inout [ExpressionID: Bool]
+  ) -> Bool {
     switch tree[id].kind {
     case .binary(.and, let left, let right):
-      return isNeeded(left, scope, names) || isNeeded(right, scope, names)
+      return isNeeded(left, scope, names, &known) || isNeeded(right, scope, names, &known)
     case .binary(.or, let left, let right):
-      return isNeeded(left, scope, names) && isNeeded(right, scope, names)
+      return isNeeded(left, scope, names, &known) && isNeeded(right, scope, names, &known)
     case .conditional(let condition, let then, let otherwise):
-      return isNeeded(condition, scope, names)
-        || isNeeded(then, scope, names) && isNeeded(otherwise, scope, names)
+      return isNeeded(condition, scope, names, &known)
+        || isNeeded(then, scope, names, &known) && isNeeded(otherwise, scope, names, &known)
     case .call(let name, let arguments):
-      if let function = self.function(name, scope) {
-        return isNeeded(function.declaration.result, function.scope, names)
-          || arguments.contains { uses($0, scope, names) }
-      }
-      return arguments.contains { uses($0, scope, names) }
+      if arguments.contains(where: { uses($0, scope, names) }) { return true }
+      guard let function = self.function(name, scope) else { return false }
+      let result = function.declaration.result
+      if let answer = known[result] { return answer }
+      let answer = isNeeded(result, function.scope, names, &known)
+      known[result] = answer
+      return answer
     default: return uses(id, scope, names)
     }
   }

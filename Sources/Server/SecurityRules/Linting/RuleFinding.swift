@@ -1,7 +1,5 @@
 // Findings of the linter: places of valid rules that probably allow more, or less, than their author expects.
 
-package import RealtimeModel
-
 /// A place of a rules file that deserves a second look.
 package struct RuleFinding: Sendable, Hashable, Comparable {
   /// The line, from 1; 0 for the complete file.

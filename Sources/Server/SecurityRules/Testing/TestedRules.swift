@@ -1,7 +1,7 @@
 // Compiles a rules file of either product, and decides cases with it.
 
 import FirestoreModel
-package import RealtimeModel
+import RealtimeModel
 
 /// Compiled rules of either product.
 package enum TestedRules: Sendable {
