@@ -23,9 +23,13 @@ struct AuthorizationHandler: BatchHandler {
   ///
   /// - Throws: ``RealtimeError`` with status `permission_denied`; errors of the store.
   func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Principal) throws {
+    try mayRead(path, query, caller, isObserved: true)
+  }
+
+  private func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Principal, isObserved: Bool) throws {
     try checkKeys(of: path)
     if try allowsEverything(caller) { return }
-    try allow(.read(path, query), caller) { TreeAccessView(tree, now: now) }
+    try allow(.read(path, query), caller, isObserved: isObserved) { TreeAccessView(tree, now: now) }
   }
 
   /// Checks that a caller may listen to a location, and returns what the permission depends on.
@@ -61,10 +65,10 @@ struct AuthorizationHandler: BatchHandler {
     try allow(operation, caller) { TreeAccessView(tree, changes: changes, now: now) }
   }
 
-  /// Whether a caller may read a location.
+  /// Whether a caller may read a location. A denial is not recorded, since the client did not ask to read.
   func canRead(_ path: Path, _ caller: Principal) throws -> Bool {
     do {
-      try mayRead(path, .default, caller)
+      try mayRead(path, .default, caller, isObserved: false)
       return true
     } catch is RealtimeError { return false }
   }
@@ -82,9 +86,10 @@ struct AuthorizationHandler: BatchHandler {
 
   @discardableResult
   private func allow(
-    _ operation: RealtimeAccess.Operation, _ caller: Principal, _ view: () throws -> any TreeView
+    _ operation: RealtimeAccess.Operation, _ caller: Principal, isObserved: Bool = true,
+    _ view: () throws -> any TreeView
   ) throws -> RealtimeDecision {
-    let decision = try batch.policy().policy.decide(caller, operation, view: view)
+    let decision = try batch.policy().policy.decide(caller, operation, isObserved: isObserved, view: view)
     if let denial = decision.denial { throw denial.error }
     return decision
   }
