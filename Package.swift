@@ -108,7 +108,9 @@ let package = Package(
     module(
       "RealtimeEngine", in: "Server",
       ["Access", "JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
-    module("SecurityRules", in: "Server", ["Access", "JSON", "FirestoreModel", "RealtimeModel", crypto]),
+    module(
+      "SecurityRules", in: "Server",
+      ["Access", "JSON", "Locking", "FirestoreModel", "RealtimeModel", crypto]),
     module(
       "Ports", in: "Server",
       [
@@ -151,7 +153,7 @@ let package = Package(
         "Access", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
         "Identity", "IdentityEndpoints", "SecurityRules",
         "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
-        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
+        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
       ]),
     module(
       "HearthServer", in: "Server",
@@ -159,7 +161,8 @@ let package = Package(
         "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "Identity",
         "IdentityEndpoints", "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
         "RulesEndpoints", "SecurityRules",
-        "EmbeddedStore", "JSON", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOPosix"), tls, log,
+        "EmbeddedStore", "JSON", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOHTTP1"),
+        nio("NIOPosix"), tls, log,
       ]),
     .executableTarget(
       name: "hearth",

@@ -15,19 +15,23 @@ struct RealtimeAssembly: Sendable {
   /// The protocols of its port.
   let protocols: PortProtocols
 
-  /// - Parameter verifier: verifies the credentials of callers; nil for an emulator, which trusts them.
+  /// - Parameters:
+  ///   - verifier: verifies the credentials of callers; nil for an emulator, which trusts them.
+  ///   - denials: receive the denied operations.
   init(
     _ configuration: HearthConfiguration, store: any OrderedStore, verifier: (any CredentialVerifier)?,
-    limits: PortLimits, log: Logger
+    denials: ServerDenials, limits: PortLimits, log: Logger
   ) {
     let policy: any AccessPolicy<RealtimeAccess> = configuration.emulator ? OpenPolicy() : LockedPolicy()
     engine = RealtimeEngine(
-      store: store, policies: PolicyDirectory(default: policy), rules: { RealtimeRulesPolicy.policy(of: $0) },
+      store: store,
+      policies: PolicyDirectory(default: policy, observer: { denials.observer(ofNamespace: $0) }),
+      rules: { RealtimeRulesPolicy.policy(of: $0) },
       project: { [project = configuration.project] in Self.project(of: $0, default: project) },
       limits: configuration.limits.realtime, report: { log.error("\($0)") })
     let endpoint = RealtimeEndpoint(
       engine: engine, authentication: verifier.map { .verifying($0) } ?? .emulator,
-      defaultNamespace: "\(configuration.project)-default-rtdb",
+      defaultNamespace: "\(configuration.project)-default-rtdb", recordsCoverage: configuration.emulator,
       limits: RealtimeEndpointLimits(data: configuration.limits.realtime), log: log)
     protocols = endpoint.protocols(limits)
   }

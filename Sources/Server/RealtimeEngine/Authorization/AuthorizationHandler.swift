@@ -30,7 +30,7 @@ struct AuthorizationHandler: BatchHandler {
     try checkKeys(of: path)
     if try allowsEverything(caller) { return }
     let operation = RealtimeAccess.Operation.read(path, query)
-    let decision = try allow(operation, caller) { TreeAccessView(tree, now: now) }
+    let decision = try allow(operation, caller, isObserved: isObserved) { TreeAccessView(tree, now: now) }
     if isObserved { try compare(decision, operation, caller) }
     try permit(decision)
   }
@@ -73,7 +73,8 @@ struct AuthorizationHandler: BatchHandler {
     try permit(decision)
   }
 
-  /// Whether a caller may read a location. The canary does not decide this, since the client did not request to read.
+  /// Whether a caller may read a location. A denial is not recorded and the canary is not compared, since the client did not
+  /// request to read.
   func canRead(_ path: Path, _ caller: Principal) throws -> Bool {
     do {
       try mayRead(path, .default, caller, isObserved: false)
@@ -95,9 +96,10 @@ struct AuthorizationHandler: BatchHandler {
   }
 
   private func allow(
-    _ operation: RealtimeAccess.Operation, _ caller: Principal, _ view: () throws -> any TreeView
+    _ operation: RealtimeAccess.Operation, _ caller: Principal, isObserved: Bool = true,
+    _ view: () throws -> any TreeView
   ) throws -> RealtimeDecision {
-    try batch.policy().policy.decide(caller, operation, view: view)
+    try batch.policy().policy.decide(caller, operation, isObserved: isObserved, view: view)
   }
 
   private func permit(_ decision: RealtimeDecision) throws {

@@ -191,7 +191,7 @@ final class BatchExecution {
       return (defaultPolicy, PolicyVersion(published: defaultPolicy.version))
     }
     return (
-      PinnedPolicy(policy: policy, version: defaultPolicy.version),
+      PinnedPolicy(policy: policy, version: defaultPolicy.version, observer: defaultPolicy.observer),
       PolicyVersion(published: defaultPolicy.version, rules: stored.version)
     )
   }

@@ -39,6 +39,9 @@ final class RulesCache: Sendable {
   /// Whether stored rules may deny something to users. True until a state was read.
   var mayDeny: Bool { state.withLock { $0.mayDeny } }
 
+  /// The rules of the state that was read last; nil before.
+  var latest: StoredRules? { state.withLock { $0.last?.rules } }
+
   /// Compiles rules that are about to be written. Large files take long, so this runs off the sequencer.
   func prepare(_ file: RulesFile) -> StoredRules {
     let rules = StoredRules(file: file, policy: compile?(file))
