@@ -170,6 +170,45 @@ struct RulesCommandTests {
     #expect(!log.contains("of /a by") && !log.contains("of /c by"))
   }
 
+  @Test("Logged denials of both products are decided by a draft")
+  func replay() async throws {
+    defer { try? FileManager.default.removeItem(at: directory) }
+    try write(firestore("false"), to: "closed.rules")
+    try write(firestore("id == 'd'"), to: "draft.rules")
+    try write(#"{"rules": {".read": false}}"#, to: "closed.json")
+    try write(#"{"rules": {"a": {".read": true}}}"#, to: "draft.json")
+    _ = try await serve(["--emulator", "--ephemeral", "--project", "demo"]) { server in
+      let firestore = ["--project", "demo", "--server", try address("Cloud Firestore", of: server)]
+      let database = ["--project", "demo", "--server", try address("Realtime Database", of: server)]
+      func rules(_ arguments: [String]) async throws -> (code: Int32, output: String, errors: String) {
+        let process = try HearthProcess(["rules"] + arguments, directory: directory)
+        let code = await process.wait()
+        return (code, process.output, process.errors)
+      }
+      #expect(try await rules(["deploy", "closed.rules"] + firestore).code == 0)
+      #expect(try await rules(["deploy", "closed.json"] + database).code == 0)
+      for document in ["d", "e"] {
+        let path = "/v1/projects/demo/databases/(default)/documents/c/\(document)"
+        #expect(try await status(server, "Cloud Firestore", path) == "403")
+      }
+      for path in ["a", "b"] {
+        #expect(
+          try await status(server, "Realtime Database", "/\(path).json?ns=demo-default-rtdb") == "401")
+      }
+      for (file, allowed) in [("draft.rules", "c/d"), ("draft.json", "/a")] {
+        let replay = try await rules(["replay", file] + firestore)
+        #expect(replay.code == 2, "\(replay.errors)")
+        let lines = replay.output.split(separator: "\n")
+        #expect(
+          lines.count == 2 && lines[0].hasPrefix("allow: ") && lines[0].contains("of \(allowed) by nobody"))
+        #expect(lines.last == "2 denials, 1 allowed by the draft, 0 without the data to decide")
+      }
+      #expect(try await rules(["replay", "closed.rules"] + firestore).code == 0)
+      try write("rules_version = '2'; service", to: "invalid.rules")
+      #expect(try await rules(["replay", "invalid.rules"] + firestore).code == 1)
+    }
+  }
+
   @Test("A production server accepts deployments of an administrator only")
   func production() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }

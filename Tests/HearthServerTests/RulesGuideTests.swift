@@ -58,7 +58,7 @@ struct RulesGuideTests {
         let expected: Int32 = parts.count > 1 && parts[1] == " exits 2" ? 2 : 0
         var words = parts[0].split(separator: " ").map(String.init)
         try #require(words.prefix(2) == ["hearth", "rules"], "\(line)")
-        if ["deploy", "history", "rollback"].contains(words[2]) {
+        if ["deploy", "history", "rollback", "replay"].contains(words[2]) {
           let isDatabase = line.contains(".json") || line.contains("--product database")
           words += ["--server", isDatabase ? database : firestore]
         }

@@ -14,10 +14,10 @@ struct RulesCommand: AsyncParsableCommand {
 
       The exit code is 0 for success, 2 if a test fails or there are findings or differences, and 1 for an error.
       """,
-    subcommands: [Test.self, Lint.self, Diff.self, Deploy.self, History.self, Rollback.self])
+    subcommands: [Test.self, Lint.self, Diff.self, Replay.self, Deploy.self, History.self, Rollback.self])
 
   /// The exit code for findings.
-  fileprivate static let findings = ExitCode(2)
+  static let findings = ExitCode(2)
 
   /// Runs a command and reports its error.
   static func report(_ work: () async throws -> Void) async throws {

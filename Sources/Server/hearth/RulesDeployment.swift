@@ -48,6 +48,16 @@ struct RulesTarget: ParsableArguments {
     return RealtimeRemoteRules(client, namespace: database ?? "\(project(client))-default-rtdb")
   }
 
+  /// The logged denials of a product. The port of Cloud Firestore serves those of both products.
+  func denials(of product: RulesProduct) throws(HearthError) -> DenialReplay {
+    let client = try RulesClient(server: server ?? "http://127.0.0.1:8080", credentials: credentials)
+    let project = project(client)
+    return switch product {
+    case .firestore: DenialReplay(client, project: project, database: database ?? "(default)")
+    case .database: DenialReplay(client, project: project, namespace: database ?? "\(project)-default-rtdb")
+    }
+  }
+
   /// The rules of a product.
   func rules(of product: RulesProduct) throws(HearthError) -> any RemoteRules {
     switch product {
@@ -100,6 +110,34 @@ extension RulesCommand {
         }
         if dryRun { return print("the rules are valid") }
         print("ruleset \(try await rules.deploy(source, file: file)) is in force")
+      }
+    }
+  }
+
+  struct Replay: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Decide the requests that a running server has denied by a draft, and list those it allows.",
+      discussion: "--server is the address of Cloud Firestore's port for both products.")
+
+    @Argument(help: "The draft rules file.")
+    var file: String
+
+    @OptionGroup var target: RulesTarget
+
+    func run() async throws {
+      try await RulesCommand.report {
+        let source = try RulesCommand.read(file)
+        let product: RulesProduct = TestedRules.isRealtime(source) ? .database : .firestore
+        let results = try await target.denials(of: product).run(source, file: file)
+        for result in results where result.verdict != .deny {
+          print("\(result.verdict.rawValue): \(result.request)")
+        }
+        let (allowed, unknown) = (
+          results.filter { $0.verdict == .allow }.count, results.filter { $0.verdict == .unknown }.count
+        )
+        print(
+          "\(results.count) denials, \(allowed) allowed by the draft, \(unknown) without the data to decide")
+        if allowed > 0 { throw RulesCommand.findings }
       }
     }
   }
