@@ -18,7 +18,7 @@ package struct RealtimeRuleset: Sendable {
   /// The rules in the order of the file, if expressions are marked.
   let sites: [RealtimeRule]
   /// Explains decisions by this ruleset and records its coverage.
-  let inspection: RealtimeInspection
+  package let inspection: RealtimeInspection
 
   /// Compiles a rules file.
   ///
