@@ -109,7 +109,9 @@ let package = Package(
     module(
       "RealtimeEngine", in: "Server",
       ["Access", "JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
-    module("SecurityRules", in: "Server", ["Access", "JSON", "FirestoreModel", "RealtimeModel", crypto]),
+    module(
+      "SecurityRules", in: "Server",
+      ["Access", "JSON", "Locking", "FirestoreModel", "RealtimeModel", crypto]),
     module(
       "Ports", in: "Server",
       [
@@ -141,23 +143,31 @@ let package = Package(
         nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), tls, crypto, log,
       ]),
     module(
+      "RulesEndpoints", in: "Server",
+      [
+        "Access", "FirestoreEndpoints", "FirestoreEngine", "FirestoreModel", "JSON", "Ports", "SecurityRules",
+        nio("NIOCore"), nio("NIOHTTP1"), log,
+      ]),
+    module(
       "EmulatorSuite", in: "Server",
       [
         "Access", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "FirestoreEngine", "RealtimeEngine",
         "Identity", "IdentityEndpoints", "SecurityRules",
         "FirestoreModel", "FirestoreWire", "BlockLog", "JSON", "RealtimeModel", nio("NIOCore"),
-        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
+        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), crypto, log,
       ]),
     module(
       "HearthServer", in: "Server",
       [
         "Access", "EmulatorSuite", "FirestoreEndpoints", "RealtimeEndpoints", "Ports", "Identity",
         "IdentityEndpoints", "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
-        "SecurityRules",
-        "EmbeddedStore", "JSON", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOPosix"), tls, log,
+        "RulesEndpoints", "SecurityRules",
+        "EmbeddedStore", "JSON", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOHTTP1"),
+        nio("NIOPosix"), tls, log,
       ]),
     .executableTarget(
-      name: "hearth", dependencies: ["HearthServer", "FirestoreEngine", "RealtimeEngine", arguments, log],
+      name: "hearth",
+      dependencies: ["HearthServer", "FirestoreEngine", "RealtimeEngine", "SecurityRules", arguments, log],
       path: "Sources/Server/hearth", swiftSettings: strict),
 
     // The SDKs.

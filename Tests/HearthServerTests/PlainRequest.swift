@@ -29,8 +29,11 @@ enum PlainRequest {
   }
 
   /// Sends a request on a new connection.
+  /// - Parameter headers: further headers, each `Name: value`.
   /// - Returns: the bytes received until the connection ends; empty if it is refused.
-  static func send(_ port: Int, _ request: String, _ body: String = "") async throws -> String {
+  static func send(
+    _ port: Int, _ request: String, _ body: String = "", headers: [String] = []
+  ) async throws -> String {
     let done = MultiThreadedEventLoopGroup.singleton.next().makePromise(of: String.self)
     do {
       let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -40,7 +43,8 @@ enum PlainRequest {
           }
         }
         .connect(host: "127.0.0.1", port: port).get()
-      let head = "\(request) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+      let lines = ["\(request) HTTP/1.1", "Host: localhost", "Connection: close"] + headers
+      let head = lines.map { $0 + "\r\n" }.joined()
       channel.writeAndFlush(
         ByteBuffer(string: "\(head)Content-Length: \(body.utf8.count)\r\n\r\n\(body)"), promise: nil)
     } catch {

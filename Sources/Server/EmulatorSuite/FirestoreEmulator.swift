@@ -10,25 +10,36 @@ package import Logging
 import NIOCore
 import NIOHTTP1
 package import Ports
-import SecurityRules
+package import SecurityRules
 
 /// Serves the emulator's paths on the Firestore port.
 package struct FirestoreEmulator: FirestoreRouteHandler {
   private let engine: FirestoreEngine
   private let exports: EmulatorExports
   private let rules = RulesSources()
+  private let feed: RequestFeed?
   private let log: Logger
 
   /// Creates the handler of one engine's port.
-  package init(_ engine: FirestoreEngine, log: Logger) {
+  /// - Parameter feed: publishes decisions at `/requests`; nil for none.
+  package init(_ engine: FirestoreEngine, feed: RequestFeed? = nil, log: Logger) {
     self.engine = engine
+    self.feed = feed
     exports = EmulatorExports(engine: engine)
     self.log = log
   }
 
-  /// Serves `/reset` and paths below `/emulator/v1/`.
+  /// Serves `/reset`, `/requests` and paths below `/emulator/v1/`.
   package func serve(_ request: HTTPRequest, _ responder: HTTPResponder) -> Bool {
     let path = request.target.rawPath
+    if path == "/requests", let feed {
+      guard !RequestOriginPolicy.isForeignPage(request.head.headers) else {
+        responder.respond(.error(Self.foreignPage))
+        return true
+      }
+      RequestFeedSocket.open(request, responder, feed)
+      return true
+    }
     guard path == "/reset" || path.hasPrefix("/emulator/v1/") else { return false }
     responder.start {
       do throws(FirestoreError) {
@@ -40,10 +51,11 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
     return true
   }
 
+  private static let foreignPage = FirestoreError.permissionDenied(
+    "The emulator's administration is not available to pages of other machines.")
+
   private func answer(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPResponse {
-    if RequestOriginPolicy.isForeignPage(request.head.headers) {
-      throw .permissionDenied("The emulator's administration is not available to pages of other machines.")
-    }
+    if RequestOriginPolicy.isForeignPage(request.head.headers) { throw Self.foreignPage }
     if request.target.rawPath.pathSegments.dropFirst(4).first == "triggers" {
       throw .unimplemented("Cloud Functions are not supported, so the emulator registers no triggers.")
     }
@@ -56,8 +68,15 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
       try await engine.clear(DatabaseName(parsing: database), at: Self.path(documents), as: .administrator)
       return .json(.ok, "{}\n")
     case (.PUT, .project(let project), "securityRules"?): return try await setRules(of: project, request.body)
-    case (.GET, .project(let project), "securityRules"?): return rules.answer(of: project, isReport: false)
-    case (.GET, .project(let project), "ruleCoverage"?): return rules.answer(of: project, isReport: true)
+    case (.GET, .project(let project), "securityRules"?): return rules.answer(of: project)
+    case (.GET, .project(let project), "ruleCoverage"?):
+      return rules.answer(of: project, reporting: try coverage(of: project))
+    case (.GET, .project(let project), "ruleCoverage.html"?):
+      let coverage = try coverage(of: project)?.coverage
+      return .html(coverage?.html(title: "Rule coverage of \(project)") ?? "<!DOCTYPE html>\n")
+    case (.GET, .project(let project), "ruleCoverage.lcov"?):
+      let coverage = try coverage(of: project)?.coverage
+      return .text(.ok, coverage?.lcov(file: rules.fileName(of: project)) ?? "")
     case (.POST, .project, "export"?), (.POST, .database, "export"?): return try await export(request)
     case (.POST, .project, "import"?), (.POST, .database, "import"?): return try await importDatabase(request)
     default: return .notFound
@@ -95,6 +114,14 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
     return ResourcePath(segments)
   }
 
+  /// The rules that decide in the project's default database. Before it is opened, the rules that were set for the
+  /// project; nil without rules.
+  private func coverage(of project: String) throws(FirestoreError) -> FirestoreRuleset? {
+    let database = try DatabaseName(parsing: "projects/\(project)/databases/\(DatabaseName.defaultDatabase)")
+    let policy = engine.policies.slot(of: database).current.policy
+    return (policy as? FirestoreRulesPolicy)?.ruleset ?? rules.ruleset(of: project)
+  }
+
   /// Compiles rules and puts them in force for all databases of a project. Rules with errors change nothing.
   private func setRules(
     of project: String, _ body: ByteBuffer
@@ -110,7 +137,7 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
       guard request.ignoresErrors else { throw .invalidArgument("Error compiling rules:\n\(error)") }
       return .issues(error.issues, in: file.name)
     }
-    try rules.set(request.files, of: project)
+    try rules.set(request.files, ruleset, of: project)
     let policy = FirestoreRulesPolicy(ruleset, explainsDenials: log.logLevel <= .debug)
     try await engine.releaseRules(
       ReleasedRules(source: file.content, policy: policy), inGroup: "project \(project)"

@@ -21,6 +21,7 @@ import NIOPosix
 import OrderedStore
 import Ports
 import RealtimeEngine
+import RulesEndpoints
 import SecurityRules
 
 /// A Hearth server in this process.
@@ -236,6 +237,8 @@ public final class HearthServer: Sendable {
     options.compileRules = { [explains = log.logLevel <= .debug] source in
       FirestoreRulesPolicy(try FirestoreRuleset(compiling: source), explainsDenials: explains)
     }
+    let denials = ServerDenials(isEmulator: configuration.emulator)
+    options.observer = { denials.observer(of: $0) }
     options.report = { [log] in log.notice("\($0)") }
     options.reportDenial = { [log] database, denial in
       log.debug("denied", metadata: ["database": "\(database)", "reason": "\(denial.reason)"])
@@ -248,7 +251,7 @@ public final class HearthServer: Sendable {
     limits.connections = ConnectionBudget(limits.maximumConnections)
     limits.origins = configuration.servedOrigins
     let realtime = RealtimeAssembly(
-      configuration, store: store, verifier: identity.verifier, limits: limits, log: log)
+      configuration, store: store, verifier: identity.verifier, denials: denials, limits: limits, log: log)
     identity.checkCallers(of: realtime.engine)
     var running = Running(store: store, firestore: engine, realtime: realtime, identity: identity)
     do throws(HearthError) {
@@ -280,9 +283,18 @@ public final class HearthServer: Sendable {
         try Self.checkCancellation()
       }
       let tls = try tls()
+      let authentication = identity.verifier.map { FirestoreAuthentication.verifying($0) } ?? .emulator
+      let service = RulesService(engine, authentication: authentication, log: log) {
+        [explains = log.logLevel <= .debug] in FirestoreRulesPolicy($0, explainsDenials: explains)
+      }
+      var handlers: [any FirestoreRouteHandler] = [
+        service,
+        DenialsHandler(
+          logs: denials, firestore: engine, realtime: realtime.engine, authentication: authentication)
+      ]
+      if configuration.emulator { handlers.append(FirestoreEmulator(engine, feed: denials.feed, log: log)) }
       let protocols = PortProtocols.firestore(
-        engine, authentication: identity.verifier.map { .verifying($0) } ?? .emulator, limits: limits,
-        handlers: configuration.emulator ? [FirestoreEmulator(engine, log: log)] : [], log: log)
+        engine, authentication: authentication, limits: limits, handlers: handlers, log: log)
       try await listen(
         configuration.firestore, protocols, tls, limits, Self.firestoreName, flag: "--firestore-port",
         in: &running)
@@ -364,7 +376,10 @@ public final class HearthServer: Sendable {
     ]
     let emulators = running.ports.compactMap { running in
       names[running.listener.product].map {
-        EmulatorHub.Emulator(name: $0, host: running.listener.host, port: running.listener.port)
+        // The feed of requests is served on the Firestore port.
+        let feedPort = running.listener.product == Self.firestoreName ? running.listener.port : nil
+        return EmulatorHub.Emulator(
+          name: $0, host: running.listener.host, port: running.listener.port, webSocketPort: feedPort)
       }
     }
     return EmulatorHub(emulators, suite: running.suite, version: Self.version, process: getpid())

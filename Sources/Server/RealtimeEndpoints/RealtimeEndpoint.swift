@@ -25,6 +25,8 @@ package final class RealtimeEndpoint: Sendable {
   let authentication: RealtimeAuthentication
   let limits: RealtimeEndpointLimits
   let defaultNamespace: String
+  /// Whether the coverage of rules is recorded and reported.
+  let recordsCoverage: Bool
   let log: Logger
   /// The wall clock, in milliseconds since 1970.
   let now: @Sendable () -> Int64
@@ -39,17 +41,19 @@ package final class RealtimeEndpoint: Sendable {
   /// - Parameters:
   ///   - defaultNamespace: the database of a request that names none, neither in its `ns` parameter nor in
   ///     its host.
+  ///   - recordsCoverage: whether the coverage of rules is recorded and reported; false in production.
   ///   - limits: the limits of one connection.
   ///   - now: the wall clock sent to clients, in milliseconds since 1970.
   package init(
     engine: RealtimeEngine, authentication: RealtimeAuthentication, defaultNamespace: String,
-    limits: RealtimeEndpointLimits = .standard, log: Logger,
+    recordsCoverage: Bool = false, limits: RealtimeEndpointLimits = .standard, log: Logger,
     now: @escaping @Sendable () -> Int64 = RealtimeEndpoint.systemTime
   ) {
     self.now = now
     self.engine = engine
     self.authentication = authentication
     self.defaultNamespace = defaultNamespace
+    self.recordsCoverage = recordsCoverage
     self.limits = limits
     self.log = log
     longPolls = LongPollSessions(limit: limits.longPollSessions)

@@ -13,6 +13,7 @@ import NIOHTTP1
 import Ports
 import RealtimeEngine
 import RealtimeModel
+import SecurityRules
 
 struct RealtimeHTTPService: HTTPService {
   let endpoint: RealtimeEndpoint
@@ -93,9 +94,8 @@ struct RealtimeHTTPService: HTTPService {
       return listDatabases(head, target, exchange)
     case let path where path.hasPrefix("/.settings/"):
       return serveSettings(try SettingsRequest(head, target, endpoint), body, exchange)
-    case "/.inspect/coverage", "/.inspect/coverage.json":
-      throw RESTError(
-        .notImplemented, "The coverage of rules is not recorded by this version of the server.")
+    case "/.inspect/coverage" where head.method == .GET, "/.inspect/coverage.json" where head.method == .GET:
+      return reportCoverage(head, target, exchange)
     case let path where path.hasPrefix("/.inspect/"):
       throw RESTError(.notImplemented, "\(path) is not supported by this server yet.")
     case let path where path.hasPrefix("/namespaces/"):
@@ -130,6 +130,40 @@ struct RealtimeHTTPService: HTTPService {
         let names = try await endpoint.engine.namespaces().filter { endpoint.mayList($0, caller) }
         let list = JSONValue.array(names.map { .object(["name": .string($0)]) })
         return HTTPResponse(.ok, json: list.json())
+      } catch {
+        return HTTPResponse(RESTError(error))
+      }
+    }
+  }
+
+  /// Reports the coverage of a database's rules, as an emulator records it.
+  private func reportCoverage(_ head: HTTPRequestHead, _ target: RequestTarget, _ exchange: HTTPExchange) {
+    respond(exchange) {
+      do {
+        var root = target
+        root.rawPath = "/.json"
+        let request = try RESTRequest(head, root, endpoint)
+        guard endpoint.recordsCoverage else {
+          throw RESTError(
+            .notImplemented,
+            "The coverage of rules is not recorded by this server: only an emulator records it.")
+        }
+        guard !RequestOriginPolicy.isForeignPage(head.headers) else { throw RealtimeError.permissionDenied }
+        let database = try await endpoint.engine.database(request.namespace)
+        let ruleset = try await (database.rulesPolicy() as? RealtimeRulesPolicy)?.ruleset
+        let coverage = ruleset?.coverage
+        if target.rawPath.hasSuffix(".json") {
+          var object = JSONObject()
+          if let ruleset { object["rules"] = .string(ruleset.file.text) }
+          object["report"] = coverage?.json ?? .array([])
+          return HTTPResponse(.ok, json: JSONValue.object(object).json())
+        }
+        let page = coverage?.html(title: "Rule coverage of \(request.namespace)") ?? "<!DOCTYPE html>\n"
+        var response = HTTPResponse(.ok, json: Array(page.utf8))
+        response.headers.replaceOrAdd(name: "content-type", value: "text/html; charset=utf-8")
+        response.headers.add(
+          name: "content-security-policy", value: "default-src 'none'; style-src 'unsafe-inline'")
+        return response
       } catch {
         return HTTPResponse(RESTError(error))
       }

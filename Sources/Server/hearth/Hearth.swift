@@ -7,5 +7,5 @@ struct Hearth: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "hearth",
     abstract: "Firebase's two databases as your own server.",
-    subcommands: [Serve.self, Check.self, CredentialsCommand.self])
+    subcommands: [Serve.self, Check.self, CredentialsCommand.self, RulesCommand.self])
 }

@@ -100,8 +100,8 @@ import Testing
 
   @Test("a release has a stable form")
   func form() throws {
-    let release = RulesRelease(source: "é", at: 258)
-    #expect(release.encoded == [1, 0, 0, 0, 0, 0, 0, 1, 2, 0xC3, 0xA9])
+    let release = RulesRelease(source: "é", rulesetID: "r1", at: 258)
+    #expect(release.encoded == [2, 0, 0, 0, 0, 0, 0, 1, 2, 2, 0x72, 0x31, 0xC3, 0xA9])
     #expect(try RulesRelease(decoding: release.encoded) == release)
     #expect(throws: FirestoreError.self) { try RulesRelease(decoding: [1, 2]) }
     #expect(throws: FirestoreError.self) { try RulesRelease(decoding: Array(release.encoded.dropLast())) }

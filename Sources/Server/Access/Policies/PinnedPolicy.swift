@@ -8,10 +8,16 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
   /// The version of the policy. It increases with every publication to its slot, from 1.
   package let version: UInt64
 
+  /// Receives the decisions; nil for none.
+  package let observer: (any DecisionObserver<Product>)?
+
   /// Makes a pinned policy. A slot numbers the policies that it publishes itself.
-  package init(policy: any AccessPolicy<Product>, version: UInt64) {
+  package init(
+    policy: any AccessPolicy<Product>, version: UInt64, observer: (any DecisionObserver<Product>)? = nil
+  ) {
     self.policy = policy
     self.version = version
+    self.observer = observer
   }
 
   /// Whether the principal may perform every operation that is not administrative.
@@ -25,21 +31,38 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
   /// Decides one operation.
   /// - Parameters:
   ///   - principal: the principal as it acts in the database's project: see ``Principal/acting(in:)``.
+  ///   - isObserved: whether the observer receives the decision. False for a question that no client has asked.
   ///   - view: the state of the operation. It is made only if the policy itself decides.
   /// - Throws: the errors of `view`.
   package func decide(
-    _ principal: Principal, _ operation: Product.Operation, view: () throws -> Product.View
+    _ principal: Principal, _ operation: Product.Operation, isObserved: Bool = true,
+    view: () throws -> Product.View
   ) throws -> AccessDecision<Product> {
     if case .service(let role) = principal.identity {
       guard role == .reader, operation.changesData else { return .allowed }
-      return .deny(reason: "the service account may only read")
+      return denied(.deny(reason: "the service account may only read"), principal, operation, isObserved)
     }
     if operation.isAdministrative {
-      return .deny(
-        Product.administrativeDenial(operation.administrativeDenial),
-        reason: "only service accounts may perform this operation")
+      return denied(
+        .deny(
+          Product.administrativeDenial(operation.administrativeDenial),
+          reason: "only service accounts may perform this operation"), principal, operation, isObserved)
     }
     if policy.allowsEverything(principal) { return .allowed }
-    return try policy.decide(principal, operation, view: view())
+    let view = try view()
+    let decision = try policy.decide(principal, operation, view: view)
+    if let observer, isObserved, decision.denial != nil || observer.observesAllowed {
+      observer.observe(decision, about: operation, of: principal, by: policy, view: view)
+    }
+    return decision
+  }
+
+  /// Reports a denial for which the caller is the reason.
+  private func denied(
+    _ decision: AccessDecision<Product>, _ principal: Principal, _ operation: Product.Operation,
+    _ isObserved: Bool
+  ) -> AccessDecision<Product> {
+    if isObserved { observer?.observe(decision, about: operation, of: principal, by: policy, view: nil) }
+    return decision
   }
 }

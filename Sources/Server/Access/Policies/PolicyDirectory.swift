@@ -16,18 +16,25 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
   private let state: Guarded<State>
   /// Held for the whole of a publication.
   private let publication = Guarded(())
+  private let observer: (@Sendable (Product.Database) -> (any DecisionObserver<Product>)?)?
 
   /// Makes a directory.
-  /// - Parameter policy: the policy of databases without a dedicated one.
-  package init(default policy: any AccessPolicy<Product>) {
+  /// - Parameters:
+  ///   - policy: the policy of databases without a dedicated one.
+  ///   - observer: returns the observer of a database's decisions; nil for none.
+  package init(
+    default policy: any AccessPolicy<Product>,
+    observer: (@Sendable (Product.Database) -> (any DecisionObserver<Product>)?)? = nil
+  ) {
     state = Guarded(State(defaultPolicy: policy))
+    self.observer = observer
   }
 
   /// The slot of a database, with the default policy at first.
   package func slot(of database: Product.Database) -> PolicySlot<Product> {
     state.withLock { state in
       if let slot = state.slots[database] { return slot }
-      let slot = PolicySlot<Product>(state.defaultPolicy)
+      let slot = PolicySlot<Product>(state.defaultPolicy, observer: observer?(database))
       state.slots[database] = slot
       return slot
     }

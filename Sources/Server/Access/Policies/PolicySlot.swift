@@ -16,8 +16,9 @@ package final class PolicySlot<Product: AccessProduct>: Sendable {
   private let state: Guarded<State>
 
   /// Makes a slot with its first policy.
-  package init(_ policy: any AccessPolicy<Product>) {
-    state = Guarded(State(current: PinnedPolicy(policy: policy, version: 1)))
+  /// - Parameter observer: receives the decisions of all policies of the slot; nil for none.
+  package init(_ policy: any AccessPolicy<Product>, observer: (any DecisionObserver<Product>)? = nil) {
+    state = Guarded(State(current: PinnedPolicy(policy: policy, version: 1, observer: observer)))
   }
 
   /// The policy in force, for one operation.
@@ -28,7 +29,8 @@ package final class PolicySlot<Product: AccessProduct>: Sendable {
   @discardableResult
   package func publish(_ policy: any AccessPolicy<Product>) -> UInt64 {
     let (version, observers) = state.withLock { state in
-      state.current = PinnedPolicy(policy: policy, version: state.current.version + 1)
+      state.current = PinnedPolicy(
+        policy: policy, version: state.current.version + 1, observer: state.current.observer)
       return (state.current.version, Array(state.observers.values))
     }
     for observer in observers { observer() }

@@ -17,12 +17,15 @@ package struct EmulatorHub: GoogleHTTPService {
     package var host: String
     /// Its port.
     package var port: Int
+    /// The port of its feed of requests, a WebSocket at `/requests`; nil without a feed.
+    package var webSocketPort: Int?
 
     /// Creates the description of an emulator.
-    package init(name: String, host: String, port: Int) {
+    package init(name: String, host: String, port: Int, webSocketPort: Int? = nil) {
       self.name = name
       self.host = host
       self.port = port
+      self.webSocketPort = webSocketPort
     }
   }
 
@@ -80,10 +83,15 @@ package struct EmulatorHub: GoogleHTTPService {
         "address": .string(emulator.host), "family": .string(emulator.host.contains(":") ? "IPv6" : "IPv4"),
         "port": .int(Int64(emulator.port)),
       ]
-      object[emulator.name] = .object([
+      var entry: JSONObject = [
         "name": .string(emulator.name), "host": .string(emulator.host), "port": .int(Int64(emulator.port)),
         "listen": .array([.object(address)]), "pid": .int(Int64(process)),
-      ])
+      ]
+      if let port = emulator.webSocketPort {
+        entry["webSocketHost"] = .string(emulator.host)
+        entry["webSocketPort"] = .int(Int64(port))
+      }
+      object[emulator.name] = .object(entry)
     }
     return object
   }

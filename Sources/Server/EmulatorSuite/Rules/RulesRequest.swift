@@ -54,14 +54,18 @@ struct RulesRequest {
 /// The loaded rules by project. The number of projects is bounded.
 final class RulesSources: Sendable {
   private static let maximumProjects = 100
-  private let files = NIOLockedValueBox<[String: [FirestoreRulesFile]]>([:])
+  private let projects = NIOLockedValueBox<
+    [String: (files: [FirestoreRulesFile], ruleset: FirestoreRuleset)]
+  >([:])
 
   /// Stores the rules of a project.
   /// - Throws: RESOURCE_EXHAUSTED for one project more than the server holds rules for.
-  func set(_ new: [FirestoreRulesFile], of project: String) throws(FirestoreError) {
-    let isStored = files.withLockedValue { files in
-      guard files[project] != nil || files.count < Self.maximumProjects else { return false }
-      files[project] = new
+  func set(
+    _ files: [FirestoreRulesFile], _ ruleset: FirestoreRuleset, of project: String
+  ) throws(FirestoreError) {
+    let isStored = projects.withLockedValue { projects in
+      guard projects[project] != nil || projects.count < Self.maximumProjects else { return false }
+      projects[project] = (files, ruleset)
       return true
     }
     guard isStored else {
@@ -70,32 +74,44 @@ final class RulesSources: Sendable {
     }
   }
 
-  /// Returns the sources as a response. A coverage report also lists evaluated expressions; the list is empty, since
-  /// this server does not record them yet.
-  func answer(of project: String, isReport: Bool) -> HTTPResponse {
-    let files = files.withLockedValue { $0[project] ?? [] }
-    let list = files.map { JSONValue.object(["name": .string($0.name), "content": .string($0.content)]) }
-    var object: JSONObject = ["rules": .object(["files": .array(list)])]
-    if isReport { object["report"] = .array([]) }
+  /// The compiled rules of a project; nil if none were set.
+  func ruleset(of project: String) -> FirestoreRuleset? { projects.withLockedValue { $0[project]?.ruleset } }
+
+  /// The name of the project's rules file.
+  func fileName(of project: String) -> String {
+    projects.withLockedValue { $0[project]?.files.first?.name } ?? "firestore.rules"
+  }
+
+  /// Returns the sources as a response.
+  func answer(of project: String) -> HTTPResponse {
+    let files = projects.withLockedValue { $0[project]?.files ?? [] }
+    return .json(.ok, ByteBuffer(string: JSONValue.object(Self.object(files)).text))
+  }
+
+  /// Returns the coverage of the rules in force as a response.
+  func answer(of project: String, reporting ruleset: FirestoreRuleset?) -> HTTPResponse {
+    let file = ruleset.map { FirestoreRulesFile(name: fileName(of: project), content: $0.source) }
+    var object = Self.object(file.map { [$0] } ?? [])
+    object["report"] = ruleset?.coverage.json ?? .array([])
     return .json(.ok, ByteBuffer(string: JSONValue.object(object).text))
   }
-}
 
-extension RulesIssue {
-  /// The issue in the emulator's JSON form.
-  func json(in file: String) -> JSONValue {
-    var place: JSONObject = ["fileName": .string(file)]
-    if let position {
-      place["line"] = .int(Int64(position.line))
-      place["column"] = .int(Int64(position.column))
-    }
-    return .object([
-      "sourcePosition": .object(place), "description": .string(text), "severity": .string(severity.rawValue),
-    ])
+  private static func object(_ files: [FirestoreRulesFile]) -> JSONObject {
+    let list = files.map { JSONValue.object(["name": .string($0.name), "content": .string($0.content)]) }
+    return ["rules": .object(["files": .array(list)])]
   }
 }
 
 extension HTTPResponse {
+  /// A page without scripts.
+  static func html(_ text: String) -> HTTPResponse {
+    var response = HTTPResponse.text(.ok, text)
+    response.headers.replaceOrAdd(name: "content-type", value: "text/html; charset=utf-8")
+    response.headers.add(
+      name: "content-security-policy", value: "default-src 'none'; style-src 'unsafe-inline'")
+    return response
+  }
+
   /// The issues of loaded rules: an empty object without any.
   static func issues(_ issues: [RulesIssue], in file: String) -> HTTPResponse {
     var object = JSONObject()

@@ -50,7 +50,7 @@ enum FirestoreRoute: Equatable {
 /// Serves additional paths of the Firestore port. Other modules implement and register it.
 package protocol FirestoreRouteHandler: Sendable {
   /// Serves a request whose path no other part of the port serves. Returns false if this handler does not serve it
-  /// either.
+  /// either. The handler authenticates the caller.
   func serve(_ request: HTTPRequest, _ responder: HTTPResponder) -> Bool
 }
 
@@ -82,8 +82,7 @@ package struct FirestoreHTTPService: GoogleHTTPService {
     case .channelTest:
       guard let webChannel else { return responder.respond(.notFound) }
       webChannel.serveTest(request, responder)
-    case .unknown:
-      if !handlers.contains(where: { $0.serve(request, responder) }) { responder.respond(.notFound) }
+    case .unknown: serveHandlers(request, responder)
     }
   }
 
@@ -101,11 +100,16 @@ package struct FirestoreHTTPService: GoogleHTTPService {
     return limits.maximumRequestBody
   }
 
+  private func serveHandlers(_ request: HTTPRequest, _ responder: HTTPResponder) {
+    if !handlers.contains(where: { $0.serve(request, responder) }) { responder.respond(.notFound) }
+  }
+
   private func serveREST(
     _ request: HTTPRequest, _ responder: HTTPResponder, on connection: HTTPConnection
   ) {
     do throws(FirestoreError) {
-      guard let call = try rest.call(request) else { return responder.respond(.notFound) }
+      // Other Google APIs, such as that of security rules, have paths below /v1/ too.
+      guard let call = try rest.call(request) else { return serveHandlers(request, responder) }
       let bound = NIOLoopBound(connection, eventLoop: responder.eventLoop)
       responder.onLoop { exchange in
         bound.value.largeResponses.start(exchange, expectedBytes: rest.expectedBytes(of: call.method)) {

@@ -34,6 +34,8 @@ public final class FirestoreEngine: Sendable {
     /// Receives the reason of every denied operation, for the operator. Called from any thread; it must be quick. Nil to
     /// receive none.
     package var reportDenial: (@Sendable (DatabaseName, FirestoreDecision.Denial) -> Void)?
+    /// Returns the observer of a database's access decisions. Nil for none.
+    package var observer: (@Sendable (DatabaseName) -> (any DecisionObserver<FirestoreAccess>)?)?
     /// Compiles the rules that a database has stored. Without it such a database denies every request of users.
     package var compileRules: (@Sendable (String) throws -> any AccessPolicy<FirestoreAccess>)?
     /// Memory limits of a slow Listen stream.
@@ -81,7 +83,7 @@ public final class FirestoreEngine: Sendable {
   /// - Parameter policy: the access policy of databases without a dedicated one.
   package init(store: any OrderedStore, policy: any AccessPolicy<FirestoreAccess>, options: Options) {
     self.store = store
-    policies = PolicyDirectory(default: policy)
+    policies = PolicyDirectory(default: policy, observer: options.observer)
     self.options = options
     sortMemory = SortMemoryBudget(limit: options.sortMemory)
   }

@@ -38,19 +38,50 @@ extension FirestoreEngine {
     }
   }
 
+  /// Releases a ruleset in one database. It is in force when this returns.
+  /// - Throws: NOT_FOUND without the database, UNAVAILABLE if the store cannot write.
+  package func releaseRules(
+    _ rules: ReleasedRules, in name: DatabaseName
+  ) async throws(FirestoreError) {
+    try await convertingErrors {
+      // A missing database is found before anything changes.
+      let database = try await self.database(name)
+      self.state.withLock { $0.rules.set(rules, of: name) }
+      try await self.adoptRules(in: name, database.rows)
+    }
+  }
+
+  /// Deletes the release of a database: the database is then as one that never had rules. Its rulesets and its history
+  /// stay.
+  /// - Throws: NOT_FOUND without the database, UNAVAILABLE if the store cannot write.
+  package func deleteRelease(of name: DatabaseName) async throws(FirestoreError) {
+    try await convertingErrors {
+      let database = try await self.database(name)
+      self.state.withLock { $0.rules.set(nil, of: name) }
+      _ = try await database.rows.execute(validating: nil) { try $0.clear(FirestoreKeyLayout.rules) }
+      self.policies.publish(nil, for: name)
+    }
+  }
+
   /// Puts the rules of a database in force: those released in this process, or the stored ones. Called before the
   /// database serves requests, and for every release.
   func adoptRules(in name: DatabaseName, _ rows: any OrderedDatabase) async throws {
     if let released = state.withLock({ $0.rules.rules(of: name) }) {
       let isStored = try await rows.read(at: nil) { view in
-        (try? RulesRelease.stored(view))?.source == released.source
+        (try? RulesRelease.stored(view)).map { released.isReleased(by: $0) } ?? false
       }
       if !isStored {
         let time = options.clock.wallTime()
+        let id = StoredRuleset.makeID()
         _ = try await rows.execute(validating: nil) { view in
           // Reads the latest rules again, so that concurrent releases leave the last one stored.
           guard let latest = self.state.withLock({ $0.rules.rules(of: name) }) else { return }
-          try view.set(FirestoreKeyLayout.rules, RulesRelease(source: latest.source, at: time).encoded)
+          let ruleset =
+            latest.ruleset
+            ?? StoredRuleset(
+              id: id, createdAt: Timestamp(microseconds: time),
+              files: [StoredRuleset.File(name: "firestore.rules", content: latest.source)])
+          try RulesetRows.release(ruleset, at: time, view)
         }
       }
       policies.publish(state.withLock { $0.rules.rules(of: name) }?.policy ?? released.policy, for: name)
@@ -58,6 +89,7 @@ extension FirestoreEngine {
     }
     do {
       guard let stored = try await rows.read(at: nil, { try RulesRelease.stored($0) }) else { return }
+      if stored.rulesetID.isEmpty { try await nameRuleset(of: stored, rows) }
       guard let compile = options.compileRules else {
         return policies.publish(LockedPolicy<FirestoreAccess>(), for: name)
       }
@@ -65,6 +97,17 @@ extension FirestoreEngine {
     } catch {
       options.report("the rules of \(name) cannot be used, and every request of users is denied: \(error)")
       policies.publish(LockedPolicy<FirestoreAccess>(), for: name)
+    }
+  }
+
+  /// Stores the ruleset of a release of format 01, which has none.
+  private func nameRuleset(of release: RulesRelease, _ rows: any OrderedDatabase) async throws {
+    let ruleset = StoredRuleset(
+      id: StoredRuleset.makeID(), createdAt: Timestamp(microseconds: release.microseconds),
+      files: [StoredRuleset.File(name: "firestore.rules", content: release.source)])
+    _ = try await rows.execute(validating: nil) { view in
+      guard try RulesRelease.stored(view) == release else { return }
+      try RulesetRows.release(ruleset, at: release.microseconds, view)
     }
   }
 }

@@ -7,6 +7,9 @@
 //     indexing    05                                                       -> the index state: see IndexState
 //     token key   06                                                       -> the key of TokenSigner
 //     rules       07                                                       -> the rules in force: see RulesRelease
+//     rulesets    08 | id                                                  -> see StoredRuleset
+//     contents    09 | id                                                  -> the files of a ruleset: see StoredRuleset
+//     history     0A | time                                                -> a release of rules: see RulesetRows
 //
 // `IndexKeyEncoder` encodes the parts. An encoded segment begins with 02 (a number) or 03 (a string). A path
 // ends with 01, which sorts before every segment. Therefore the rows of one collection's documents are
@@ -35,6 +38,19 @@ enum FirestoreKeyLayout {
   static let tokenKey: Key = [0x06]
   /// The row with the security rules.
   static let rules: Key = [0x07]
+  /// The prefix of the headers of rulesets.
+  static let rulesets: Key = [0x08]
+  /// The prefix of the release history.
+  static let rulesHistory: Key = [0x0A]
+
+  /// The row with the header of a ruleset.
+  static func ruleset(_ id: String) -> Key { rulesets + Array(id.utf8) }
+
+  /// The row with the files of a ruleset.
+  static func rulesetContent(_ id: String) -> Key { [0x09] + Array(id.utf8) }
+
+  /// The row of a release.
+  static func rulesHistory(_ microseconds: Int64) -> Key { rulesHistory + microseconds.bigEndianBytes }
 
   /// The part of a field's value that an index entry contains.
   enum EntryKind: UInt8 {

@@ -1,9 +1,7 @@
-// Security rules as the engine stores and publishes them. The engine does not know their language: the caller that releases
-// rules passes the policy that they compile to.
+// Security rules as the engine publishes them. The engine does not know their language: the caller that releases rules
+// passes the policy that they compile to.
 
 package import Access
-import FirestoreModel
-import OrderedStore
 
 /// Security rules: their text, and the policy that decides by them.
 package struct ReleasedRules: Sendable {
@@ -11,45 +9,25 @@ package struct ReleasedRules: Sendable {
   package var source: String
   /// The policy.
   package var policy: any AccessPolicy<FirestoreAccess>
+  /// The ruleset; nil to store a new one with the text, unless that text is in force already.
+  package var ruleset: StoredRuleset?
 
   /// Makes rules of a text and its compiled form.
   package init(source: String, policy: any AccessPolicy<FirestoreAccess>) {
     self.source = source
     self.policy = policy
   }
-}
 
-/// A release of rules, as a row of the database that they protect:
-///
-///     01 | time of the release, microseconds since 1970, 8 bytes | text in UTF-8
-struct RulesRelease: Equatable {
-  var microseconds: Int64
-  var source: String
-
-  private static let format: UInt8 = 1
-  private static let headerBytes = 9
-
-  var encoded: [UInt8] {
-    [Self.format] + withUnsafeBytes(of: microseconds.bigEndian) { Array($0) } + Array(source.utf8)
+  /// Makes rules of a stored ruleset and its compiled form.
+  package init(_ ruleset: StoredRuleset, policy: any AccessPolicy<FirestoreAccess>) {
+    source = ruleset.source
+    self.policy = policy
+    self.ruleset = ruleset
   }
 
-  /// Decodes a row.
-  /// - Throws: DATA_LOSS for a damaged row.
-  init(decoding row: [UInt8]) throws(FirestoreError) {
-    guard row.count >= Self.headerBytes, row[0] == Self.format,
-      let source = String(validating: row[Self.headerBytes...], as: UTF8.self)
-    else { throw FirestoreError(.dataLoss, "The stored security rules are damaged.") }
-    microseconds = row[1..<Self.headerBytes].reduce(0) { $0 << 8 | Int64($1) }
-    self.source = source
-  }
-
-  init(source: String, at microseconds: Int64) {
-    self.source = source
-    self.microseconds = microseconds
-  }
-
-  /// The release in force at the state of a view; nil if the database never had rules.
-  static func stored(_ view: any ReadView) throws -> RulesRelease? {
-    try view.get(FirestoreKeyLayout.rules).map { try RulesRelease(decoding: Array($0.value)) }
+  /// Whether a release has put these rules in force.
+  func isReleased(by release: RulesRelease) -> Bool {
+    if let ruleset { return ruleset.header.id.utf8.elementsEqual(release.rulesetID.utf8) }
+    return source.utf8.elementsEqual(release.source.utf8)
   }
 }

@@ -15,14 +15,18 @@ struct RealtimeAssembly: Sendable {
   /// The protocols of its port.
   let protocols: PortProtocols
 
-  /// - Parameter verifier: verifies the credentials of callers; nil for an emulator, which trusts them.
+  /// - Parameters:
+  ///   - verifier: verifies the credentials of callers; nil for an emulator, which trusts them.
+  ///   - denials: receive the denied operations.
   init(
     _ configuration: HearthConfiguration, store: any OrderedStore, verifier: (any CredentialVerifier)?,
-    limits: PortLimits, log: Logger
+    denials: ServerDenials, limits: PortLimits, log: Logger
   ) {
     let policy: any AccessPolicy<RealtimeAccess> = configuration.emulator ? OpenPolicy() : LockedPolicy()
     engine = RealtimeEngine(
-      store: store, policies: PolicyDirectory(default: policy), rules: { RealtimeRulesPolicy.policy(of: $0) },
+      store: store,
+      policies: PolicyDirectory(default: policy, observer: { denials.observer(ofNamespace: $0) }),
+      rules: { RealtimeRulesPolicy.policy(of: $0) },
       project: { [project = configuration.project] in Self.project(of: $0, default: project) },
       limits: configuration.limits.realtime, report: { log.error("\($0)") })
     let secrets = configuration.authSettings.databaseSecrets
@@ -33,7 +37,7 @@ struct RealtimeAssembly: Sendable {
     }
     let endpoint = RealtimeEndpoint(
       engine: engine, authentication: authentication ?? .emulator,
-      defaultNamespace: "\(configuration.project)-default-rtdb",
+      defaultNamespace: "\(configuration.project)-default-rtdb", recordsCoverage: configuration.emulator,
       limits: RealtimeEndpointLimits(data: configuration.limits.realtime), log: log)
     protocols = endpoint.protocols(limits)
   }

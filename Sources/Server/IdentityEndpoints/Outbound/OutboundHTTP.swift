@@ -23,15 +23,20 @@ package final class OutboundHTTP: Sendable {
     package var description: String
   }
 
-  /// Maximum bytes of a response.
+  /// Maximum bytes of a response by default.
   package static let maximumBytes = 1 << 20
   private static let connectSeconds: Int64 = 10
 
   private let group: any EventLoopGroup
+  private let maximumBytes: Int
   private let tls = NIOLockedValueBox<NIOSSLContext?>(nil)
 
   /// Creates a client whose connections run on an event loop group.
-  package init(group: any EventLoopGroup) { self.group = group }
+  /// - Parameter maximumBytes: the maximum bytes of a response.
+  package init(group: any EventLoopGroup, maximumBytes: Int = OutboundHTTP.maximumBytes) {
+    self.group = group
+    self.maximumBytes = maximumBytes
+  }
 
   /// Posts JSON.
   /// - Parameter seconds: the time within which the response must be complete.
@@ -53,8 +58,19 @@ package final class OutboundHTTP: Sendable {
     try await send(method, "http://localhost" + path, body, seconds, socket: socket)
   }
 
+  /// Sends a request of an administrator.
+  /// - Parameters:
+  ///   - token: the bearer token.
+  ///   - seconds: the time within which the response must be complete.
+  package func send(
+    _ method: HTTPMethod, to address: String, body: [UInt8]?, token: String, seconds: Int64
+  ) async throws -> Response {
+    try await send(method, address, body, seconds, authorization: "Bearer \(token)")
+  }
+
   private func send(
-    _ method: HTTPMethod, _ address: String, _ body: [UInt8]?, _ seconds: Int64, socket: String? = nil
+    _ method: HTTPMethod, _ address: String, _ body: [UInt8]?, _ seconds: Int64, socket: String? = nil,
+    authorization: String? = nil
   ) async throws -> Response {
     guard let url = URLComponents(string: address), let host = url.host, !host.isEmpty,
       url.scheme == "http" || url.scheme == "https"
@@ -67,11 +83,13 @@ package final class OutboundHTTP: Sendable {
     head.headers.add(name: "host", value: url.port.map { "\(host):\($0)" } ?? host)
     head.headers.add(name: "connection", value: "close")
     head.headers.add(name: "accept", value: "application/json")
+    if let authorization { head.headers.add(name: "authorization", value: authorization) }
     if let body {
       head.headers.add(name: "content-type", value: "application/json")
       head.headers.add(name: "content-length", value: String(body.count))
     }
     let request = head
+    let maximumBytes = maximumBytes
     let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
     let response = group.next().makePromise(of: Response.self)
     let bootstrap = ClientBootstrap(group: response.futureResult.eventLoop)
@@ -85,7 +103,7 @@ package final class OutboundHTTP: Sendable {
               NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : bare))
           }
           try pipeline.addHTTPClientHandlers()
-          try pipeline.addHandler(ResponseCollector(response, .seconds(seconds)))
+          try pipeline.addHandler(ResponseCollector(response, .seconds(seconds), maximumBytes))
         }
       }
     do {
@@ -120,12 +138,14 @@ package final class OutboundHTTP: Sendable {
 
     private let promise: EventLoopPromise<Response>
     private let time: TimeAmount
+    private let maximumBytes: Int
     private var deadline: Scheduled<Void>?
     private var response: Response?
 
-    init(_ promise: EventLoopPromise<Response>, _ time: TimeAmount) {
+    init(_ promise: EventLoopPromise<Response>, _ time: TimeAmount, _ maximumBytes: Int) {
       self.promise = promise
       self.time = time
+      self.maximumBytes = maximumBytes
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -144,7 +164,7 @@ package final class OutboundHTTP: Sendable {
           body: [])
       case .body(let bytes):
         response?.body.append(contentsOf: bytes.readableBytesView)
-        guard let count = response?.body.count, count <= OutboundHTTP.maximumBytes else {
+        guard let count = response?.body.count, count <= maximumBytes else {
           return end(context, Failure(description: "the response is too large"))
         }
       case .end:

@@ -48,9 +48,7 @@ extension SettingsService {
     case .labels:
       let labels = try Self.labels(Self.object(body))
       _ = try await database.setRulesetLabels(labels, as: caller)
-      let warnings = labels.canary == nil ? [] : [RealtimeEndpoint.unusedCanary]
-      for warning in warnings { warn(warning, database) }
-      return ok(warnings: warnings)
+      return ok(warnings: [])
     case .triggers:
       try await database.add(try Self.trigger(Self.object(body)), as: caller)
       warn(RealtimeEndpoint.unrunFunctions, database)
@@ -109,10 +107,6 @@ extension SettingsService {
 }
 
 extension RealtimeEndpoint {
-  /// The warning about a label without effect.
-  static let unusedCanary =
-    "The ruleset labelled canary is kept and used for no request: this version of the server knows one ruleset at a time."
-
   /// The warning about functions.
   static let unrunFunctions =
     "The function trigger is kept and nothing runs it: this version of the server calls no functions."

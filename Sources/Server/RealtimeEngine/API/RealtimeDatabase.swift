@@ -71,6 +71,7 @@ package final class RealtimeDatabase: Sendable {
         expiryScheduled: { expiryTimer.schedule($0) },
         sessionWaits: { waitingSessions.add() },
         rulesChanged: endWaitingSessions,
+        canaryDiffers: { report("\(rows.name): \($0)") },
         rowWindowsEnded: { RealtimeDatabase.followFullValue($0, queue) }),
       now: now)
     let runner = BatchRunner(

@@ -23,9 +23,16 @@ struct AuthorizationHandler: BatchHandler {
   ///
   /// - Throws: ``RealtimeError`` with status `permission_denied`; errors of the store.
   func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Principal) throws {
+    try mayRead(path, query, caller, isObserved: true)
+  }
+
+  private func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Principal, isObserved: Bool) throws {
     try checkKeys(of: path)
     if try allowsEverything(caller) { return }
-    try allow(.read(path, query), caller) { TreeAccessView(tree, now: now) }
+    let operation = RealtimeAccess.Operation.read(path, query)
+    let decision = try allow(operation, caller, isObserved: isObserved) { TreeAccessView(tree, now: now) }
+    if isObserved { try compare(decision, operation, caller) }
+    try permit(decision)
   }
 
   /// Checks that a caller may listen to a location, and returns what the permission depends on.
@@ -35,11 +42,14 @@ struct AuthorizationHandler: BatchHandler {
     try checkKeys(of: path)
     if try allowsEverything(caller) { return ListenPermission() }
     var view: TreeAccessView?
-    let decision = try allow(.listen(path, query), caller) {
+    let operation = RealtimeAccess.Operation.listen(path, query)
+    let decision = try allow(operation, caller) {
       let made = TreeAccessView(tree, now: now, recordsObservations: true)
       view = made
       return made
     }
+    try compare(decision, operation, caller)
+    try permit(decision)
     var observations = view?.observations ?? []
     // Paths that the policy names without having read them are followed in every respect.
     let read = Set(observations.map(\.path))
@@ -58,13 +68,16 @@ struct AuthorizationHandler: BatchHandler {
   func mayWrite(
     _ operation: RealtimeAccess.Operation, _ changes: [(path: Path, value: Node)], _ caller: Principal
   ) throws {
-    try allow(operation, caller) { TreeAccessView(tree, changes: changes, now: now) }
+    let decision = try allow(operation, caller) { TreeAccessView(tree, changes: changes, now: now) }
+    try compare(decision, operation, caller, changes)
+    try permit(decision)
   }
 
-  /// Whether a caller may read a location.
+  /// Whether a caller may read a location. A denial is not recorded and the canary is not compared, since the client did not
+  /// request to read.
   func canRead(_ path: Path, _ caller: Principal) throws -> Bool {
     do {
-      try mayRead(path, .default, caller)
+      try mayRead(path, .default, caller, isObserved: false)
       return true
     } catch is RealtimeError { return false }
   }
@@ -75,18 +88,34 @@ struct AuthorizationHandler: BatchHandler {
     }
   }
 
-  /// Whether a caller may perform every operation, so that an operation need not be prepared for a decision.
+  /// Whether a caller may perform every operation, so that an operation need not be prepared for a decision. False for
+  /// users while a canary ruleset is compared.
   func allowsEverything(_ caller: Principal) throws -> Bool {
-    try batch.policy().policy.allowsEverything(caller)
+    guard try batch.policy().policy.allowsEverything(caller) else { return false }
+    return try caller.role != nil || batch.canary() == nil
   }
 
-  @discardableResult
   private func allow(
-    _ operation: RealtimeAccess.Operation, _ caller: Principal, _ view: () throws -> any TreeView
+    _ operation: RealtimeAccess.Operation, _ caller: Principal, isObserved: Bool = true,
+    _ view: () throws -> any TreeView
   ) throws -> RealtimeDecision {
-    let decision = try batch.policy().policy.decide(caller, operation, view: view)
+    try batch.policy().policy.decide(caller, operation, isObserved: isObserved, view: view)
+  }
+
+  private func permit(_ decision: RealtimeDecision) throws {
     if let denial = decision.denial { throw denial.error }
-    return decision
+  }
+
+  /// Reports whether the canary ruleset decides otherwise. The verdict is that of `decision` in any case.
+  private func compare(
+    _ decision: RealtimeDecision, _ operation: RealtimeAccess.Operation, _ caller: Principal,
+    _ changes: [(path: Path, value: Node)] = []
+  ) throws {
+    guard caller.role == nil, let canary = try batch.canary() else { return }
+    // A separate view: the dependencies of an open listen are those of the decision in force alone.
+    canary.compare(decision, operation, caller, at: batch.clock, reportingTo: executor.canaryLog) {
+      TreeAccessView(tree, changes: changes, now: now)
+    }
   }
 
   // MARK: Open listens

@@ -45,6 +45,8 @@ final class BatchExecution {
   private var logged: [(Path, Node?)] = []
   /// The security rules; nil until a handler has read them.
   var knownRules: (version: Version, rules: StoredRules)??
+  /// The canary ruleset; nil until a handler has read it.
+  var knownCanary: CanaryRuleset??
   /// The pending index builds; nil until a handler has read them.
   var knownBuilds: IndexBuilds?
 
@@ -190,9 +192,17 @@ final class BatchExecution {
       return (defaultPolicy, PolicyVersion(published: defaultPolicy.version))
     }
     return (
-      PinnedPolicy(policy: policy, version: defaultPolicy.version),
+      PinnedPolicy(policy: policy, version: defaultPolicy.version, observer: defaultPolicy.observer),
       PolicyVersion(published: defaultPolicy.version, rules: stored.version)
     )
+  }
+
+  /// The ruleset with the label `canary`; nil without one.
+  func canary() throws -> CanaryRuleset? {
+    if let known = knownCanary { return known }
+    let canary = try executor.rules.canary(in: tree.view)
+    knownCanary = .some(canary)
+    return canary
   }
 
   // MARK: Steps

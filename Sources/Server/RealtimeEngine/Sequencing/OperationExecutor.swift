@@ -40,6 +40,7 @@ final class OperationExecutor: @unchecked Sendable {
   let windows = WindowedLocations()
   let openListens = OpenListens()
   let expiries: SessionExpiries
+  let canaryLog: CanaryLog
   /// Whether a step of decisions about open listens is requested and has not begun.
   var hasRequestedDecisions = false
   /// Receives the events of index builds and row windows, inside the batch that causes them.
@@ -63,6 +64,7 @@ final class OperationExecutor: @unchecked Sendable {
     self.revocations = revocations
     self.now = now
     expiries = SessionExpiries(scheduled: events.expiryScheduled)
+    canaryLog = CanaryLog(report: events.canaryDiffers)
     generations = GenerationState(staging)
     self.limits = limits
     cache = TreeCache(budget: cacheBytes)
@@ -235,6 +237,8 @@ struct ExecutorEvents: Sendable {
   var sessionWaits: @Sendable () -> Void = {}
   /// Called when enforced rules were stored. The batch may still fail.
   var rulesChanged: @Sendable () -> Void = {}
+  /// Called with a report about a decision that the canary ruleset makes otherwise. Called on any thread.
+  var canaryDiffers: @Sendable (String) -> Void = { _ in }
   /// Called when a location's windows can no longer be updated from rows, so that its complete value has to
   /// be read.
   var rowWindowsEnded: @Sendable (Path) -> Void = { _ in }

@@ -22,6 +22,10 @@ final class RulesCache: Sendable {
     var last: (version: Version, rules: StoredRules)?
     /// Rules that were compiled before they are written.
     var prepared: StoredRules?
+    /// The canary ruleset of the state that was read last, and the version that wrote the labels.
+    var canary: (version: Version, ruleset: CanaryRuleset?)?
+    /// A canary ruleset that was compiled before it is labelled.
+    var preparedCanary: CanaryRuleset?
     /// Whether the rules of the state that was read last may deny something to users.
     var mayDeny = true
   }
@@ -35,11 +39,41 @@ final class RulesCache: Sendable {
   /// Whether stored rules may deny something to users. True until a state was read.
   var mayDeny: Bool { state.withLock { $0.mayDeny } }
 
+  /// The rules of the state that was read last; nil before.
+  var latest: StoredRules? { state.withLock { $0.last?.rules } }
+
   /// Compiles rules that are about to be written. Large files take long, so this runs off the sequencer.
   func prepare(_ file: RulesFile) -> StoredRules {
     let rules = StoredRules(file: file, policy: compile?(file))
     state.withLock { $0.prepared = rules }
     return rules
+  }
+
+  /// Compiles a ruleset that is about to receive the label `canary`.
+  func prepareCanary(_ id: String, _ file: RulesFile) {
+    guard let compile else { return }
+    let canary = CanaryRuleset(id: id, policy: compile(file))
+    state.withLock { $0.preparedCanary = canary }
+  }
+
+  /// Returns the ruleset with the label `canary` in a state; nil without one, or if rules are not enforced.
+  ///
+  /// - Throws: errors of the store; ``StoreError`` for damaged labels.
+  func canary(in view: any ReadView) throws -> CanaryRuleset? {
+    guard let compile, let row = try view.get(RowKeys.rulesets) else { return nil }
+    let (known, prepared) = state.withLock { ($0.canary, $0.preparedCanary) }
+    if let known, known.version == row.writtenAt { return known.ruleset }
+    var canary: CanaryRuleset?
+    if let id = try RulesetDirectory(in: view).labels.canary {
+      if let prepared, prepared.id == id {
+        canary = prepared
+      } else if let source = try view.get(RowKeys.ruleset(id)), let file = try? RulesFile(Array(source.value))
+      {
+        canary = CanaryRuleset(id: id, policy: compile(file))
+      }
+    }
+    state.withLock { $0.canary = (row.writtenAt, canary) }
+    return canary
   }
 
   /// Returns the rules of a state, and the version that wrote them; nil if it has none.

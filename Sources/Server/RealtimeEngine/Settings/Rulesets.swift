@@ -25,7 +25,7 @@ package struct Ruleset: Sendable, Equatable {
 package struct RulesetLabels: Sendable, Equatable {
   /// The ruleset in force.
   package var stable: String?
-  /// The ruleset for trials on a part of the requests. The server stores this label but does not use it.
+  /// The ruleset for trials: it decides every request of users as well; differences from the rules in force are reported.
   package var canary: String?
 
   /// Creates labels.
@@ -178,12 +178,19 @@ extension RealtimeDatabase {
         throw RealtimeError(.failure, "ruleset \(id) cannot be read: \(error)")
       }
     }
+    if let id = labels.canary {
+      guard let ruleset = try await ruleset(id, as: caller) else { throw RealtimeError.noRuleset(id) }
+      if let file = try? RulesFile(Array(ruleset.source.utf8)) {
+        runner.executor.rules.prepareCanary(id, file)
+      }
+    }
     let prepared = stable.map { runner.executor.rules.prepare($0) }
     return try await administer(bytes: stable?.text.utf8.count ?? 0, as: caller) { [stable] batch in
       var directory = try RulesetDirectory(in: batch.tree.view)
       for id in labels.ids where !directory.has(id) { throw RealtimeError.noRuleset(id) }
       if let prepared { try batch.settings.set(prepared, for: caller) }
       directory.labels = labels
+      batch.knownCanary = nil
       try batch.requireWriter().set(RowKeys.rulesets, directory.bytes)
       return stable
     }

@@ -47,4 +47,10 @@ extension RealtimeDatabase {
     guard case .rules(let rules) = try await read(.getRules, as: .administrator) else { return nil }
     return rules
   }
+
+  /// Returns the policy that enforces the rules; nil if none were set, or rules are not enforced.
+  package func rulesPolicy() async throws(RealtimeError) -> (any AccessPolicy<RealtimeAccess>)? {
+    guard try await rules() != nil else { return nil }
+    return runner.executor.rules.latest?.policy
+  }
 }

@@ -92,11 +92,14 @@ extension Parser {
   private mutating func add(
     _ kind: Expression.Kind, from first: ExpressionID, anchor: SourcePosition
   ) -> ExpressionID {
-    tree.add(Expression(kind: kind, position: tree[first].position, anchor: anchor))
+    let position = tree[first].position
+    return tree.add(
+      Expression(kind: kind, position: position, anchor: anchor, end: max(lastEnd, position)))
   }
 
   private mutating func add(_ kind: Expression.Kind, at position: SourcePosition) -> ExpressionID {
-    tree.add(Expression(kind: kind, position: position, anchor: position))
+    tree.add(
+      Expression(kind: kind, position: position, anchor: position, end: max(lastEnd, position)))
   }
 
   private mutating func typeName() throws(Stop) -> RuleType {

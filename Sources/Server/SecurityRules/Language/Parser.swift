@@ -16,6 +16,8 @@ struct Parser {
   private var tokens: [Token]
   private var lexerIssues: [RulesIssue]
   private var index = 0
+  /// The end of the last consumed token, symbols excluded: there the last expression ends.
+  private(set) var lastEnd = SourcePosition(line: 1, column: 1)
   /// The number of expressions that are being parsed inside each other.
   var depth = 0
   /// The number of brackets and parentheses that are open.
@@ -58,6 +60,8 @@ struct Parser {
   mutating func advance() -> Token {
     let current = tokens[index]
     if index < tokens.count - 1 { index += 1 }
+    if case .symbol = current.kind { return current }
+    lastEnd = current.end
     return current
   }
 

@@ -161,6 +161,8 @@ struct Expression: Sendable {
   var position: SourcePosition
   /// The place that a warning about its type names: an operator, the name of a method, or the first character.
   var anchor: SourcePosition
+  /// The place of its last character. Closing brackets and parentheses do not count, as in Google's coverage report.
+  var end: SourcePosition
   /// The number of parentheses around it.
   var parentheses = 0
 

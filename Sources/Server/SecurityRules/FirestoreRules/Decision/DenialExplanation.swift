@@ -8,6 +8,8 @@ package struct DenialExplanation: Sendable {
   package struct Term: Sendable, Hashable {
     /// The place of the expression.
     package var position: SourcePosition
+    /// The expression as the file has it, at most about 96 characters.
+    package var expression: String
     /// The value in words, or the fault.
     package var value: String
   }
@@ -76,7 +78,7 @@ extension FirestoreRuleset {
     firstDenial(of: try steps(query, context), context)
   }
 
-  private func firstDenial(of steps: [DecisionStep], _ context: Context) -> DenialExplanation? {
+  func firstDenial(of steps: [DecisionStep], _ context: Context) -> DenialExplanation? {
     let lookups = RuleLookups(context.documents, operationCount: steps.count)
     let decision = decide(steps, lookups)
     guard !decision.isAllowed, let index = decision.deniedOperation else { return nil }
@@ -88,7 +90,9 @@ extension FirestoreRuleset {
     var explanation = DenialExplanation(method: request.method, path: request.path, statements: [])
     var evaluator = RuleEvaluator(self, request: request, lookups: RuleLookups(context.documents))
     evaluator.trace = RuleTrace()
-    _ = isAllowed(step, &evaluator) { statement, evaluator, failure in
+    _ = isAllowed(step, &evaluator) { statement, evaluator, outcome in
+      var failure: RuleEvaluator.Failure?
+      if case .failed(let error) = outcome { failure = error }
       explanation.statements.append(
         DenialExplanation.Statement(
           position: statement.position, fault: failure?.fault,
@@ -103,11 +107,16 @@ extension FirestoreRuleset {
   private func terms(below root: Int32, _ trace: RuleTrace) -> [DenialExplanation.Term] {
     var terms: [DenialExplanation.Term] = []
     var stack = [root]
+    let outcomes = trace.outcomes
     while let node = stack.popLast(), terms.count < 64 {
-      guard let outcome = trace.outcomes[node] else { continue }
+      guard let outcome = outcomes[node] else { continue }
       if case .constant = program.nodes[Int(node)] { continue }
+      let position = program.positions[Int(node)]
       terms.append(
-        DenialExplanation.Term(position: program.positions[Int(node)], value: Self.describe(outcome)))
+        DenialExplanation.Term(
+          position: position,
+          expression: text.characters(from: position, through: program.ends[Int(node)], limit: 96),
+          value: Self.describe(outcome)))
       stack += program.operands(of: node).reversed()
     }
     return terms

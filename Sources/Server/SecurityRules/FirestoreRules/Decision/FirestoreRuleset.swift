@@ -9,6 +9,12 @@ package import FirestoreModel
 package final class FirestoreRuleset: Sendable {
   /// The program.
   let program: RuleProgram
+  /// The text with an index of its lines.
+  let text: RuleSourceText
+  /// The recorded coverage; empty unless decisions are recorded.
+  let counts = CoverageCounts()
+  /// The SHA-256 hash of the text in hexadecimal digits, which names a release to operators.
+  package let fingerprint: String
 
   /// The text of the rules file.
   package var source: String { program.source }
@@ -18,7 +24,11 @@ package final class FirestoreRuleset: Sendable {
   /// Compiles a rules file.
   ///
   /// - Throws: all findings, if one of them is an error.
-  package init(compiling source: String) throws(RulesError) { program = try RuleProgram(compiling: source) }
+  package init(compiling source: String) throws(RulesError) {
+    program = try RuleProgram(compiling: source)
+    text = RuleSourceText(source)
+    fingerprint = RulesFingerprint.of(source)
+  }
 
   /// The parts that all decisions of one request share.
   package struct Context {
@@ -147,7 +157,7 @@ package final class FirestoreRuleset: Sendable {
   /// Evaluates the statements for a step, up to the first that allows it.
   func isAllowed(
     _ step: DecisionStep, _ evaluator: inout RuleEvaluator,
-    report: ((RuleProgram.Statement, RuleEvaluator, RuleEvaluator.Failure?) -> Void)? = nil
+    report: ((RuleProgram.Statement, RuleEvaluator, StatementOutcome) -> Void)? = nil
   ) -> Bool {
     var matched = -1
     var isMatch = false
@@ -159,15 +169,25 @@ package final class FirestoreRuleset: Sendable {
         isMatch = matches(program.patterns[matched], step, &evaluator)
       }
       guard isMatch else { continue }
-      if statement.condition < 0 { return true }
       do {
-        if try evaluator.bool(statement.condition) { return true }
-        report?(statement, evaluator, nil)
+        let isTrue = try statement.condition < 0 ? true : evaluator.bool(statement.condition)
+        if isTrue {
+          report?(statement, evaluator, .allowed)
+          return true
+        }
+        report?(statement, evaluator, .refused)
       } catch {
-        report?(statement, evaluator, error)
+        report?(statement, evaluator, .failed(error))
       }
     }
     return false
+  }
+
+  /// The outcome of an allow statement.
+  enum StatementOutcome {
+    case allowed
+    case refused
+    case failed(RuleEvaluator.Failure)
   }
 
   private func matches(

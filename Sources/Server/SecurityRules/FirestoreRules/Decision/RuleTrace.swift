@@ -6,9 +6,14 @@ struct RuleTrace {
     case failure(RuleEvaluator.Failure)
   }
 
-  /// The outcome of each evaluated node; the last one for a node that was evaluated several times.
-  private(set) var outcomes: [Int32: Outcome] = [:]
+  /// The outcomes in the order in which nodes were evaluated; a node of a function occurs once for each call.
+  private(set) var entries: [(node: Int32, outcome: Outcome)] = []
+
+  /// The last outcome of each evaluated node.
+  var outcomes: [Int32: Outcome] {
+    Dictionary(entries.map { ($0.node, $0.outcome) }, uniquingKeysWith: { $1 })
+  }
 
   /// Records an outcome.
-  mutating func record(_ outcome: Outcome, of node: Int32) { outcomes[node] = outcome }
+  mutating func record(_ outcome: Outcome, of node: Int32) { entries.append((node, outcome)) }
 }

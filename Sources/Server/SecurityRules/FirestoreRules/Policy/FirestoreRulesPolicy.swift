@@ -19,45 +19,81 @@ package struct FirestoreRulesPolicy: AccessPolicy {
   /// The text of the rules file.
   package var rules: String { ruleset.source }
 
+  /// An operation of the access contract, as rules decide it.
+  enum Request {
+    /// Rules do not decide the operation: it shows and changes nothing.
+    case allowed
+    /// Rules cannot allow the operation, for a reason.
+    case denied(String)
+    /// Rules decide.
+    case rules(RuleOperation, DatabaseName)
+  }
+
   /// Decides one operation.
   /// - Throws: the errors of `view`.
   package func decide(
     _ principal: Principal, _ operation: FirestoreOperation, view: any DocumentView
   ) throws -> FirestoreDecision {
-    switch operation {
-    case .get(let names):
-      guard let database = names.first?.database else { return .allowed }
-      let context = context(principal, database, view)
-      let documents = try names.map { (path: $0.path, fields: try view.document($0)?.fields) }
-      let decision = ruleset.decideGet(documents, context)
-      return try verdict(decision, database) {
-        guard let denied = decision.deniedOperation else { return nil }
-        return ruleset.explainGet(documents[denied].path, documents[denied].fields, context)
-      }
-    case .list(let listed), .aggregate(let listed): return try decide(listed.query, principal, view)
-    case .commit(let writes): return try decide(writes, principal, view)
-    case .transaction: return .allowed
-    case .partition, .showMissing, .listCollections, .explain, .batchWrite:
-      return .deny(reason: "only service accounts may perform this operation")
+    switch try Self.request(for: operation, view) {
+    case .allowed: return .allowed
+    case .denied(let reason): return .deny(reason: reason)
+    case .rules(let operation, let database):
+      let context = Self.context(
+        principal, database, view.time, ViewedDocuments(database: database, view: view))
+      let decision = try ruleset.decide(operation, context)
+      if let failure = decision.failure { throw failure }
+      let dependencies = decision.dependencies.compactMap { DocumentName(database: database, path: $0) }
+      if decision.isAllowed { return .allow(dependingOn: dependencies, time: decision.readsTime) }
+      let reason = explainsDenials ? try ruleset.explain(operation, context)?.report : nil
+      return .deny(
+        reason: reason ?? "the rules deny the operation", dependingOn: dependencies,
+        time: decision.readsTime)
     }
   }
 
-  private func context(
-    _ principal: Principal, _ database: DatabaseName, _ view: any DocumentView
+  /// The context of a decision.
+  static func context(
+    _ principal: Principal, _ database: DatabaseName, _ time: Timestamp, _ documents: any RuleDocumentSource
   ) -> FirestoreRuleset.Context {
     FirestoreRuleset.Context(
       database: database.database,
       caller: principal.user.map { RuleCaller(uid: $0.id, claims: $0.claims.fields) } ?? .nobody,
-      time: view.time, documents: ViewedDocuments(database: database, view: view))
+      time: time, documents: documents)
   }
 
-  private func decide(
-    _ query: Query, _ principal: Principal, _ view: any DocumentView
-  ) throws -> FirestoreDecision {
-    let database = query.parent.database
+  /// The operation with the documents that it names.
+  /// - Throws: the errors of `view`.
+  static func request(for operation: FirestoreOperation, _ view: any DocumentView) throws -> Request {
+    switch operation {
+    case .get(let names):
+      guard let database = names.first?.database else { return .allowed }
+      return .rules(.get(try names.map { (path: $0.path, fields: try view.document($0)?.fields) }), database)
+    case .list(let listed), .aggregate(let listed):
+      guard let query = RuleQuery(listed.query) else {
+        return .denied("the rules cannot decide the query")
+      }
+      return .rules(.query(query), listed.query.parent.database)
+    case .commit(let writes):
+      guard let database = writes.first?.name.database else { return .allowed }
+      let changes = try writes.map { write in
+        RuleChange(
+          path: write.name.path, method: RuleMethod(write.kind),
+          before: try view.document(write.name)?.fields, after: try view.documentAfter(write.name)?.fields)
+      }
+      return .rules(.changes(changes), database)
+    case .transaction: return .allowed
+    case .partition, .showMissing, .listCollections, .explain, .batchWrite:
+      return .denied("only service accounts may perform this operation")
+    }
+  }
+}
+
+extension RuleQuery {
+  /// A query of the access contract; nil if rules cannot decide it.
+  fileprivate init?(_ query: Query) {
     guard query.structured.from.count <= 1,
       let alternatives = query.structured.filter.map({ $0.disjunctions() }) ?? [[]]
-    else { return .deny(reason: "the rules cannot decide the query") }
+    else { return nil }
     let selector = query.structured.from.first
     let id = selector?.collectionID ?? ""
     let shape = RuleQueryShape(
@@ -65,37 +101,9 @@ package struct FirestoreRulesPolicy: AccessPolicy {
       orders: query.structured.orderBy.map {
         (field: $0.field.description, isAscending: $0.direction == .ascending)
       })
-    let proof = RuleQuery(
+    self.init(
       parent: query.parent.path, collectionID: id.isEmpty ? nil : id,
       isGroup: selector?.allDescendants ?? false, alternatives: alternatives, shape: shape)
-    let context = context(principal, database, view)
-    let decision = try ruleset.decideQuery(proof, context)
-    return try verdict(decision, database) { try ruleset.explainQuery(proof, context) }
-  }
-
-  private func decide(
-    _ writes: [DocumentWrite], _ principal: Principal, _ view: any DocumentView
-  ) throws -> FirestoreDecision {
-    guard let database = writes.first?.name.database else { return .allowed }
-    let context = context(principal, database, view)
-    let changes = try writes.map { write in
-      RuleChange(
-        path: write.name.path, method: RuleMethod(write.kind), before: try view.document(write.name)?.fields,
-        after: try view.documentAfter(write.name)?.fields)
-    }
-    let decision = ruleset.decideChanges(changes, context)
-    return try verdict(decision, database) { ruleset.explainChanges(changes, context) }
-  }
-
-  private func verdict(
-    _ decision: RuleDecision, _ database: DatabaseName, explain: () throws -> DenialExplanation?
-  ) throws -> FirestoreDecision {
-    if let failure = decision.failure { throw failure }
-    let dependencies = decision.dependencies.compactMap { DocumentName(database: database, path: $0) }
-    if decision.isAllowed { return .allow(dependingOn: dependencies, time: decision.readsTime) }
-    let reason = explainsDenials ? try explain()?.report : nil
-    return .deny(
-      reason: reason ?? "the rules deny the operation", dependingOn: dependencies, time: decision.readsTime)
   }
 }
 
@@ -112,7 +120,7 @@ extension RuleMethod {
 }
 
 /// The documents of an operation, for lookups.
-private struct ViewedDocuments: RuleDocumentSource {
+struct ViewedDocuments: RuleDocumentSource {
   let database: DatabaseName
   let view: any DocumentView
 

@@ -30,7 +30,9 @@ struct RuleCompiler: RuleWalker {
       program.functions.count == index, "invariant: functions are numbered in the order of the walk")
     program.functions.append(
       RuleProgram.Function(
-        name: function.name, parameterCount: function.parameters.count, lets: lets, result: result))
+        name: function.name, parameterCount: function.parameters.count, lets: lets, result: result,
+        start: function.lets.first?.start))
+    program.roots.append(.function(Int32(index)))
   }
 
   mutating func visit(_ allow: SyntaxTree.Allow, in path: [SyntaxTree.Match], scope: RuleScope) {
@@ -47,15 +49,20 @@ struct RuleCompiler: RuleWalker {
         MatchPattern(
           path.flatMap(\.pattern).map(\.kind), version: tree.version, block: path.last?.position))
     }
+    let condition = allow.condition.map { compile($0) } ?? -1
     program.statements.append(
       RuleProgram.Statement(
-        pattern: program.patterns.count - 1, methods: methods,
-        condition: allow.condition.map { compile($0) } ?? -1, position: allow.position))
+        pattern: program.patterns.count - 1, methods: methods, condition: condition, position: allow.position)
+    )
+    if condition >= 0 { program.roots.append(.condition(condition)) }
   }
 
-  private mutating func add(_ node: RuleProgram.Node, _ position: SourcePosition) -> Int32 {
+  private mutating func add(
+    _ node: RuleProgram.Node, _ position: SourcePosition, _ end: SourcePosition
+  ) -> Int32 {
     program.nodes.append(node)
     program.positions.append(position)
+    program.ends.append(end)
     return Int32(program.nodes.count - 1)
   }
 
@@ -73,7 +80,7 @@ struct RuleCompiler: RuleWalker {
   private mutating func compile(_ id: ExpressionID) -> Int32 {
     let expression = tree[id]
     let node = node(of: expression)
-    return add(node, expression.position)
+    return add(node, expression.position, expression.end)
   }
 
   private mutating func node(of expression: Expression) -> RuleProgram.Node {

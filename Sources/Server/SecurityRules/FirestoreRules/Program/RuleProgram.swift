@@ -71,6 +71,16 @@ package struct RuleProgram: Sendable {
     /// The values of the lets, in order.
     var lets: [Int32]
     var result: Int32
+    /// The place of the first let; nil without lets.
+    var start: SourcePosition?
+  }
+
+  /// An expression that is not part of another one.
+  enum Root: Sendable {
+    /// The body of a function, by its index.
+    case function(Int32)
+    /// The condition of an allow statement, by its node.
+    case condition(Int32)
   }
 
   /// An allow statement with its complete pattern.
@@ -98,6 +108,10 @@ package struct RuleProgram: Sendable {
   var children: [Int32] = []
   /// The place of each node's first character.
   var positions: [SourcePosition] = []
+  /// The place of each node's last character, without closing brackets.
+  var ends: [SourcePosition] = []
+  /// The bodies of functions and the conditions, in the order of a walk over the file.
+  var roots: [Root] = []
   /// The functions.
   var functions: [Function] = []
   /// The patterns of blocks with allow statements, in the order of the file.

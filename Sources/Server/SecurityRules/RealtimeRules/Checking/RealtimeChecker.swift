@@ -9,6 +9,8 @@ struct RealtimeChecker {
   let wildcards: [String]
   /// Whether `newData` has a meaning.
   let isWrite: Bool
+  /// Collects the expressions whose values are recorded; nil to record none.
+  var marks: RealtimeMarks?
 
   typealias Checked = (term: RealtimeTerm, type: RealtimeType)
 
@@ -26,6 +28,13 @@ struct RealtimeChecker {
   }
 
   private func check(_ syntax: RealtimeSyntax) throws(RealtimeFault) -> Checked {
+    let (term, type) = try checkUnmarked(syntax)
+    guard let marks, type != .query else { return (term, type) }
+    if case .constant = term { return (term, type) }
+    return (.marked(marks.add(syntax.range), term), type)
+  }
+
+  private func checkUnmarked(_ syntax: RealtimeSyntax) throws(RealtimeFault) -> Checked {
     switch syntax.kind {
     case .null: return (.constant(.null), .null)
     case .bool(let value): return (.constant(.bool(value)), .boolean)

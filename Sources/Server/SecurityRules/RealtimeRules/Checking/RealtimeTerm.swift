@@ -24,6 +24,9 @@ indirect enum RealtimeTerm: Sendable {
   case snapshotCall(RealtimeSnapshotMethod, RealtimeTerm, [RealtimeTerm])
   case textCall(RealtimeTextMethod, RealtimeTerm, [RealtimeTerm])
   case matches(RealtimeTerm, Pattern)
+  /// An expression whose values are recorded, by its index among the marks of the ruleset. Only rulesets that explain
+  /// denials or record coverage have marks.
+  case marked(Int32, RealtimeTerm)
 
   /// An operator and its right operand.
   struct Step: Sendable {

@@ -21,6 +21,12 @@ struct RealtimeEvaluation {
   /// The keys that wildcards matched, from the root down to the rule.
   private(set) var captures: [String] = []
 
+  /// The values of marked expressions in the current rule, in the order of evaluation.
+  private(set) var trace: [(mark: Int32, outcome: RealtimeOutcome)] = []
+
+  /// The limit of `trace`, so that an expression of many steps cannot fill the memory.
+  private static let maximumTrace = 2_000
+
   /// The locations that the current rule read.
   var readPaths: [Path] = []
   /// Whether the current rule read the time.
@@ -49,6 +55,7 @@ struct RealtimeEvaluation {
     }
     self.location = location
     self.captures = captures
+    if !trace.isEmpty { trace.removeAll() }
     readPaths.removeAll()
     hasReadTime = false
     do {
@@ -112,6 +119,21 @@ struct RealtimeEvaluation {
       do {
         return .bool(try pattern.matches(in: text.utf16.lazy.map(UInt32.init), budget: &budget))
       } catch { throw RealtimeFailure.budget }
+    case .marked(let mark, let term):
+      // A mark costs nothing, so that the explanation of a decision has the budget of the decision.
+      budget.add(1)
+      return try evaluate(term, recordedAs: mark)
+    }
+  }
+
+  private mutating func evaluate(_ term: RealtimeTerm, recordedAs mark: Int32) throws -> RealtimeValue {
+    do {
+      let value = try evaluate(term)
+      if trace.count < Self.maximumTrace { trace.append((mark, .value(value))) }
+      return value
+    } catch let failure as RealtimeFailure {
+      if trace.count < Self.maximumTrace { trace.append((mark, .failure(failure))) }
+      throw failure
     }
   }
 
@@ -230,6 +252,12 @@ struct RealtimeEvaluation {
     default: preconditionFailure("invariant: a checked call has its arguments")
     }
   }
+}
+
+/// The value of an expression, or why it has none.
+enum RealtimeOutcome: Sendable {
+  case value(RealtimeValue)
+  case failure(RealtimeFailure)
 }
 
 /// The result of a rule.

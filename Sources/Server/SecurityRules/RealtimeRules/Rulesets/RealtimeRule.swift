@@ -20,6 +20,10 @@ struct RealtimeRule: Sendable {
   let kind: RuleSite.Kind
   /// The line in the rules file, from 1.
   let line: Int
+  /// The column of the rule's first character, from 1, in UTF-16 code units.
+  let column: Int
+  /// The marks of the rule's expressions; empty without marks.
+  var marks: Range<Int> = 0..<0
 }
 
 /// The compiled rules of a location, or of all locations that a wildcard matches.

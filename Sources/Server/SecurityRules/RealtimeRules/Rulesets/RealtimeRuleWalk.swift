@@ -20,6 +20,8 @@ struct RealtimeRuleWalk {
   private let root: RealtimeRuleNode
   private let view: any TreeView
   private(set) var evaluation: RealtimeEvaluation
+  /// Receives each evaluated rule; nil for none.
+  var report: ((RealtimeRule, Path, RealtimeRuleResult, RealtimeEvaluation) -> Void)?
   /// The locations whose `.validate` rule was true.
   private var validated: Set<Path> = []
 
@@ -42,7 +44,7 @@ struct RealtimeRuleWalk {
     var results: [(rule: RealtimeRule, location: Path, result: RealtimeRuleResult)] = []
     for depth in 0...path.count {
       if let rule = kind == .read ? node.read : node.write {
-        let result = try evaluation.evaluate(rule, at: location, captures: captures)
+        let result = try evaluate(rule, location, captures)
         if result == .granted { return nil }
         results.append((rule, location, result))
       }
@@ -51,6 +53,14 @@ struct RealtimeRuleWalk {
     }
     guard !results.isEmpty else { return "no \(kind.rawValue) rule on the way to /\(path)" }
     return results.map { describe($0.rule, at: $0.location, $0.result) }.joined(separator: "; ")
+  }
+
+  private mutating func evaluate(
+    _ rule: RealtimeRule, _ location: Path, _ captures: [String]
+  ) throws -> RealtimeRuleResult {
+    let result = try evaluation.evaluate(rule, at: location, captures: captures)
+    report?(rule, location, result, evaluation)
+    return result
   }
 
   private func describe(_ rule: RealtimeRule, at location: Path, _ result: RealtimeRuleResult) -> String {
@@ -88,7 +98,7 @@ struct RealtimeRuleWalk {
     _ node: RealtimeRuleNode, _ location: Path, _ captures: [String]
   ) throws -> String? {
     guard let rule = node.validate else { return nil }
-    let result = try evaluation.evaluate(rule, at: location, captures: captures)
+    let result = try evaluate(rule, location, captures)
     return result == .granted ? nil : describe(rule, at: location, result)
   }
 

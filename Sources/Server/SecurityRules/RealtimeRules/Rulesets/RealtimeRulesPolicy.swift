@@ -13,7 +13,8 @@ package import RealtimeModel
 package struct RealtimeRulesPolicy: AccessPolicy {
   package typealias Product = RealtimeAccess
 
-  private let ruleset: RealtimeRuleset
+  /// The rules.
+  package let ruleset: RealtimeRuleset
   private let isOpen: Bool
 
   /// Makes the policy of compiled rules.
@@ -41,34 +42,36 @@ package struct RealtimeRulesPolicy: AccessPolicy {
   /// - Throws: errors of the view.
   package func decide(
     _ principal: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
+  ) throws -> RealtimeDecision { try ruleset.decide(principal, operation, view: view) }
+}
+
+extension RealtimeRuleset {
+  /// Decides one operation.
+  ///
+  /// - Parameter report: receives each rule that is evaluated; nil for none.
+  /// - Throws: errors of the view.
+  func decide(
+    _ principal: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView,
+    report: ((RealtimeRule, Path, RealtimeRuleResult, RealtimeEvaluation) -> Void)? = nil
   ) throws -> RealtimeDecision {
     switch operation {
     case .read(let path, let query), .listen(let path, let query):
-      return try read(path, query, principal, view)
-    case .write(let path), .conditionalWrite(let path): return try write([path], principal, view)
-    case .merge(let paths), .onDisconnect(let paths): return try write(paths, principal, view)
+      var walk = RealtimeRuleWalk(root, principal, view: view, query: query)
+      walk.report = report
+      if let denial = try walk.permit(path, .read) { return .deny(reason: denial) }
+      return .allow(dependingOn: walk.evaluation.readPaths, time: walk.evaluation.hasReadTime)
+    case .write, .conditionalWrite, .merge, .onDisconnect:
+      var walk = RealtimeRuleWalk(root, principal, view: view)
+      walk.report = report
+      let paths = operation.paths
+      for path in paths {
+        if let denial = try walk.permit(path, .write) { return .deny(reason: denial) }
+      }
+      for path in paths {
+        if let denial = try walk.validate(path) { return .deny(reason: denial) }
+      }
+      return .allowed
     }
-  }
-
-  private func read(
-    _ path: Path, _ query: QuerySpec, _ principal: Principal, _ view: any TreeView
-  ) throws -> RealtimeDecision {
-    var walk = RealtimeRuleWalk(ruleset.root, principal, view: view, query: query)
-    if let denial = try walk.permit(path, .read) { return .deny(reason: denial) }
-    return .allow(dependingOn: walk.evaluation.readPaths, time: walk.evaluation.hasReadTime)
-  }
-
-  private func write(
-    _ paths: [Path], _ principal: Principal, _ view: any TreeView
-  ) throws -> RealtimeDecision {
-    var walk = RealtimeRuleWalk(ruleset.root, principal, view: view)
-    for path in paths {
-      if let denial = try walk.permit(path, .write) { return .deny(reason: denial) }
-    }
-    for path in paths {
-      if let denial = try walk.validate(path) { return .deny(reason: denial) }
-    }
-    return .allowed
   }
 }
 

@@ -13,14 +13,32 @@ package struct RealtimeRuleset: Sendable {
   /// The rules file.
   package let file: RulesFile
   let root: RealtimeRuleNode
+  /// The marked expressions.
+  let marks: [RealtimeMark]
+  /// The rules in the order of the file, if expressions are marked.
+  let sites: [RealtimeRule]
+  /// Explains decisions by this ruleset and records its coverage.
+  package let inspection: RealtimeInspection
 
   /// Compiles a rules file.
   ///
   /// - Throws: ``RealtimeModel/RulesError`` with all problems of the structure and the expressions.
-  package init(_ bytes: [UInt8]) throws(RealtimeModel.RulesError) {
-    let compiler = RealtimeCompiler()
+  package init(_ bytes: [UInt8]) throws(RealtimeModel.RulesError) { try self.init(bytes, marks: nil) }
+
+  /// Compiles a rules file whose expressions record their values.
+  ///
+  /// - Throws: ``RealtimeModel/RulesError`` with all problems of the structure and the expressions.
+  init(marking text: String) throws(RealtimeModel.RulesError) {
+    try self.init(Array(text.utf8), marks: RealtimeMarks(text))
+  }
+
+  private init(_ bytes: [UInt8], marks: RealtimeMarks?) throws(RealtimeModel.RulesError) {
+    let compiler = RealtimeCompiler(marks)
     file = try RulesFile(bytes) { compiler.add($0) }
     root = RealtimeRuleNode(file.root, compiler.root)
+    self.marks = marks?.marks ?? []
+    sites = compiler.sites
+    inspection = RealtimeInspection(file.text)
   }
 
   /// Whether the rules permit all reads and writes, so that evaluating them has no effect.
@@ -43,19 +61,25 @@ fileprivate final class RealtimeCompiler {
   private var path: [String] = []
   private var drafts: [Draft]
   private var patternInstructions = 0
+  private let marks: RealtimeMarks?
+  /// The rules in the order of the file, if expressions are marked.
+  private(set) var sites: [RealtimeRule] = []
 
-  init() {
+  init(_ marks: RealtimeMarks?) {
+    self.marks = marks
     root = Draft()
     drafts = [root]
   }
 
   func add(_ site: RuleSite) -> RuleMistake? {
     let condition: RealtimeRule.Condition
+    marks?.begin(site)
     switch site.rule {
     case .constant(let value): condition = .constant(value)
     case .expression(let text):
       let checker = RealtimeChecker(
-        wildcards: site.path.filter { $0.utf8.first == UInt8(ascii: "$") }, isWrite: site.kind != .read)
+        wildcards: site.path.filter { $0.utf8.first == UInt8(ascii: "$") }, isWrite: site.kind != .read,
+        marks: marks)
       do throws(RealtimeFault) {
         condition = .expression(try checker.check(text, patternInstructions: &patternInstructions))
       } catch { return RuleMistake(offset: error.offset, message: error.message) }
@@ -63,8 +87,11 @@ fileprivate final class RealtimeCompiler {
         return RuleMistake(offset: 0, message: "The regular expressions of the rules are too large.")
       }
     }
-    draft(at: site.path).rules[site.kind] = RealtimeRule(
-      condition: condition, kind: site.kind, line: site.line)
+    let rule = RealtimeRule(
+      condition: condition, kind: site.kind, line: site.line, column: site.column,
+      marks: marks?.ofSite ?? 0..<0)
+    draft(at: site.path).rules[site.kind] = rule
+    if marks != nil { sites.append(rule) }
     return nil
   }
 

@@ -54,6 +54,8 @@ struct RealtimeLexer {
   private(set) var current = RealtimeToken.end
   /// The offset of the next token.
   private(set) var start = 0
+  /// The offset behind the token before the next one.
+  private(set) var previousEnd = 0
 
   init(_ text: String) { bytes = Array(text.utf8) }
 
@@ -80,6 +82,7 @@ struct RealtimeLexer {
 
   /// Advances to the next token.
   mutating func advance() throws(RealtimeFault) {
+    previousEnd = offset
     skipSpace()
     start = offset
     guard let next = byte() else {

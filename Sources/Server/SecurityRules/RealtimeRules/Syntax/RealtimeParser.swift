@@ -60,7 +60,9 @@ struct RealtimeParser {
   ) throws(RealtimeFault) -> RealtimeSyntax {
     let depth = 1 + (parts.lazy.map(\.depth).max() ?? 0)
     guard depth <= Self.maximumDepth else { throw tooDeep }
-    return RealtimeSyntax(kind: kind, offset: offset, depth: depth)
+    let start = parts.lazy.map(\.range.lowerBound).reduce(offset, min)
+    return RealtimeSyntax(
+      kind: kind, offset: offset, range: start..<max(start, lexer.previousEnd), depth: depth)
   }
 
   private mutating func accept(_ symbol: RealtimeSymbol) throws(RealtimeFault) -> Bool {

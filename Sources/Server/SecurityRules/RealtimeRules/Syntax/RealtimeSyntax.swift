@@ -31,6 +31,8 @@ struct RealtimeSyntax: Sendable {
   let kind: Kind
   /// The position in the expression, in bytes of UTF-8.
   let offset: Int
+  /// The first and the last byte of the expression and its parts, without parentheses around them; the end is excluded.
+  let range: Range<Int>
   /// The levels of the tree from here.
   let depth: Int
 }

@@ -1,0 +1,22 @@
+// A decision observer receives the decisions about one database's operations, for its operators.
+//
+// Invariant: nothing that an observer records reaches a client. The caller's error does not depend on the observer.
+
+/// Receives decisions about the operations of one database.
+package protocol DecisionObserver<Product>: Sendable {
+  /// The product whose operations are decided.
+  associatedtype Product: AccessProduct
+
+  /// Whether the observer also receives decisions that allow the operation. Only an emulator's observer does: each then
+  /// costs a second evaluation.
+  var observesAllowed: Bool { get }
+
+  /// Receives a decision while its operation waits. It must be quick and must not block.
+  /// - Parameters:
+  ///   - principal: the caller as it acts in the database's project.
+  ///   - policy: the policy in force.
+  ///   - view: the state of the operation; nil if the caller alone decided.
+  func observe(
+    _ decision: AccessDecision<Product>, about operation: Product.Operation, of principal: Principal,
+    by policy: any AccessPolicy<Product>, view: Product.View?)
+}

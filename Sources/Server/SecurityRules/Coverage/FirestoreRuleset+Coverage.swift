@@ -1,0 +1,113 @@
+// Evaluates operations with recorded values, and reports the coverage of a Firestore ruleset.
+
+import FirestoreModel
+import JSON
+
+/// The evaluation of the rules for one document or one way of a query.
+struct StepEvaluation {
+  let request: RuleRequest
+  /// Whether the step is a query, which names a collection instead of a document.
+  let isQuery: Bool
+  /// Whether a statement allows the step.
+  var isAllowed = false
+  /// The lines of the evaluated statements, and whether they allow.
+  var statements: [(line: Int, isTrue: Bool)] = []
+  /// Whether a statement had no value.
+  var hasFault = false
+  /// The values of expressions.
+  var trace = RuleTrace()
+}
+
+extension FirestoreRuleset {
+  /// Evaluates an operation with recorded values, up to the first step that is denied.
+  /// - Throws: the errors of the context's documents.
+  func evaluate(_ operation: RuleOperation, _ context: Context) throws -> [StepEvaluation] {
+    let steps = try steps(operation, context)
+    let lookups = RuleLookups(context.documents, operationCount: steps.count)
+    var evaluations: [StepEvaluation] = []
+    for step in steps {
+      lookups.beginOperation()
+      var evaluator = RuleEvaluator(self, request: step.request, lookups: lookups)
+      evaluator.trace = RuleTrace()
+      var evaluation = StepEvaluation(request: step.request, isQuery: step.isQuery)
+      evaluation.isAllowed = isAllowed(step, &evaluator) { statement, _, outcome in
+        var isTrue = false
+        switch outcome {
+        case .allowed: isTrue = true
+        case .refused: break
+        case .failed: evaluation.hasFault = true
+        }
+        evaluation.statements.append((statement.position.line, isTrue))
+      }
+      if let failure = lookups.failure { throw failure }
+      evaluation.trace = evaluator.trace ?? RuleTrace()
+      evaluations.append(evaluation)
+      if !evaluation.isAllowed { break }
+    }
+    return evaluations
+  }
+
+  /// Counts the values of an evaluation.
+  func count(_ evaluation: StepEvaluation) {
+    counts.count(evaluation.trace.entries.lazy.map { (Int($0.node), $0.outcome.coverageValue) })
+  }
+
+  /// The coverage of the rules since they were released.
+  package var coverage: CoverageReport {
+    CoverageReport(
+      source: source,
+      roots: program.roots.compactMap { root in
+        switch root {
+        case .condition(let node): report(node, evaluations: counts.values(of: Int(node)).total)
+        case .function(let index): report(program.functions[Int(index)])
+        }
+      })
+  }
+
+  private func report(_ function: RuleProgram.Function) -> CoverageReport.Node? {
+    let values = counts.values(of: Int(function.result))
+    guard let start = function.start else { return report(function.result, evaluations: values.total) }
+    let children = (function.lets + [function.result]).compactMap { report($0, evaluations: values.total) }
+    return CoverageReport.Node(
+      start: start, offset: text.offset(of: start),
+      endOffset: text.offset(of: program.ends[Int(function.result)]), values: values, skipped: 0,
+      children: children)
+  }
+
+  /// The report of an expression; nil for a literal.
+  private func report(_ node: Int32, evaluations: Int) -> CoverageReport.Node? {
+    if case .constant = program.nodes[Int(node)] { return nil }
+    let values = counts.values(of: Int(node))
+    let start = program.positions[Int(node)]
+    return CoverageReport.Node(
+      start: start, offset: text.offset(of: start), endOffset: text.offset(of: program.ends[Int(node)]),
+      values: values, skipped: max(0, evaluations - values.total),
+      children: program.parts(of: node).compactMap { report($0, evaluations: evaluations) })
+  }
+}
+
+extension FirestoreRuleset.DecisionStep {
+  /// Whether the step is a query, which names no document.
+  fileprivate var isQuery: Bool { if case .document = self { false } else { true } }
+}
+
+extension RuleProgram {
+  /// The expressions directly inside an expression, in the order of reports: that of the file, except for `x in y`.
+  fileprivate func parts(of node: Int32) -> [Int32] {
+    switch nodes[Int(node)] {
+    case .constant, .undeclared, .local, .wildcard, .request, .requestMember, .resource: []
+    case .list(let items), .map(let items), .call(_, let items), .builtin(_, let items), .fault(_, let items):
+      children[items.range].map(\.self)
+    case .path(let index):
+      paths[Int(index)].compactMap { if case .interpolation(let node) = $0 { node } else { nil } }
+    case .member(let base, _), .not(let base), .negate(let base), .type(let base, _): [base]
+    case .index(let base, let index): [base, index]
+    case .slice(let base, let from, let to): [base, from, to].filter { $0 >= 0 }
+    case .method(let base, _, let arguments), .pattern(let base, _, _, let arguments):
+      [base] + children[arguments.range]
+    case .binary(.in, let left, let right): [right, left]
+    case .and(let left, let right), .or(let left, let right), .binary(_, let left, let right): [left, right]
+    case .conditional(let condition, let then, let otherwise): [condition, then, otherwise]
+    }
+  }
+}

@@ -1,0 +1,138 @@
+// The denial log keeps the last denied operations of one database in memory, for its operators.
+//
+// Invariant: the log never exceeds its limits of entries and bytes; the oldest entries make room. Explaining denials
+// costs a bounded share of time: above the rate, denials are counted but not kept.
+
+package import JSON
+import Locking
+
+/// A denied operation.
+package struct DenialEntry: Sendable {
+  /// Numbers the denials of a log from 1.
+  package let id: Int64
+  /// The denial as operators read it, encoded as JSON without ``id``.
+  package let members: JSONObject
+  /// The recorded request, to decide it again; nil if it was not kept.
+  package let request: RecordedRequest?
+  /// The bytes that the entry takes.
+  let bytes: Int
+}
+
+/// The limits of denial logs.
+package struct DenialLogLimits: Sendable {
+  /// Entries of one log.
+  package var entries = 1_000
+  /// Bytes of one log: the text of its entries and their recorded requests.
+  package var bytes = 1 << 20
+  /// Bytes of one recorded request.
+  package var requestBytes = 64 << 10
+  /// Denials that a log explains and keeps in one second.
+  package var entriesPerSecond = 100
+  /// Databases with a log. A further one takes the place of the log that was idle for longest.
+  package var logs = 64
+
+  /// The standard limits.
+  package init() {}
+}
+
+/// The denied operations of one database.
+package final class DenialLog: Sendable {
+  private struct State {
+    /// The entries, the oldest first.
+    var entries: [DenialEntry] = []
+    var bytes = 0
+    var nextID: Int64 = 1
+    /// Denials that were not kept because of the rate.
+    var omitted: Int64 = 0
+    /// The second of the last denial, and the denials that were admitted in it.
+    var second: Int64 = 0
+    var admitted = 0
+  }
+
+  let limits: DenialLogLimits
+  private let state = Guarded(State())
+
+  init(_ limits: DenialLogLimits) { self.limits = limits }
+
+  /// The second of the last denial.
+  var lastSecond: Int64 { state.withLock { $0.second } }
+
+  /// Whether a denial is explained and kept. Counts it otherwise.
+  /// - Parameter microseconds: the time of the denial.
+  func admit(at microseconds: Int64) -> Bool {
+    state.withLock { state in
+      let second = microseconds / 1_000_000
+      if state.second != second {
+        state.second = second
+        state.admitted = 0
+      }
+      guard state.admitted < limits.entriesPerSecond else {
+        state.omitted += 1
+        return false
+      }
+      state.admitted += 1
+      return true
+    }
+  }
+
+  /// Adds a denial. Removes the oldest entries beyond the limits.
+  func append(_ members: JSONObject, request: RecordedRequest?) {
+    let bytes = JSONValue.object(members).json().count + (request?.bytes ?? 0)
+    state.withLock { state in
+      state.entries.append(DenialEntry(id: state.nextID, members: members, request: request, bytes: bytes))
+      state.nextID += 1
+      state.bytes += bytes
+      var removed = 0
+      while state.entries.count - removed > limits.entries
+        || (state.bytes > limits.bytes && removed < state.entries.count - 1)
+      {
+        state.bytes -= state.entries[removed].bytes
+        removed += 1
+      }
+      state.entries.removeFirst(removed)
+    }
+  }
+
+  /// Entries, the newest first.
+  /// - Parameters:
+  ///   - id: the entry before which they begin; nil for the newest.
+  ///   - count: the maximum number of entries.
+  package func entries(before id: Int64?, count: Int) -> [DenialEntry] {
+    state.withLock { state in
+      Array(state.entries.reversed().lazy.filter { entry in id.map { entry.id < $0 } ?? true }.prefix(count))
+    }
+  }
+
+  /// An entry; nil if it is not kept any more.
+  package func entry(_ id: Int64) -> DenialEntry? {
+    state.withLock { state in state.entries.first { $0.id == id } }
+  }
+
+  /// The number of denials that were not kept because too many came in one second.
+  package var omittedCount: Int64 { state.withLock { $0.omitted } }
+}
+
+/// The denial logs of all databases of one product.
+package final class DenialLogs<Database: Hashable & Sendable>: Sendable {
+  private let limits: DenialLogLimits
+  private let logs = Guarded<[Database: DenialLog]>([:])
+
+  /// Makes the logs of a server.
+  package init(_ limits: DenialLogLimits = DenialLogLimits()) { self.limits = limits }
+
+  /// The log of a database; nil if nothing was denied.
+  package func existing(_ database: Database) -> DenialLog? { logs.withLock { $0[database] } }
+
+  /// The log of a database, made if there is none.
+  func log(of database: Database) -> DenialLog {
+    logs.withLock { logs in
+      if let log = logs[database] { return log }
+      if logs.count >= limits.logs, let idle = logs.min(by: { $0.value.lastSecond < $1.value.lastSecond }) {
+        logs[idle.key] = nil
+      }
+      let log = DenialLog(limits)
+      logs[database] = log
+      return log
+    }
+  }
+}

@@ -1,0 +1,166 @@
+// Records denied operations of one Firestore database, and in an emulator the coverage and the feed of all decisions.
+
+package import Access
+package import FirestoreModel
+import JSON
+
+/// Observes the decisions about one Firestore database.
+package struct FirestoreDecisionObserver: DecisionObserver {
+  private let database: DatabaseName
+  private let logs: DenialLogs<DatabaseName>
+  private let now: @Sendable () -> Int64
+  private let feed: RequestFeed?
+
+  /// Makes an observer.
+  /// - Parameters:
+  ///   - feed: receives every decision by rules, and turns on the recording of coverage; nil in production.
+  ///   - now: the clock in microseconds since 1970.
+  package init(
+    _ database: DatabaseName, logs: DenialLogs<DatabaseName>, feed: RequestFeed? = nil,
+    now: @escaping @Sendable () -> Int64
+  ) {
+    self.database = database
+    self.logs = logs
+    self.feed = feed
+    self.now = now
+  }
+
+  /// Whether coverage is recorded.
+  package var observesAllowed: Bool { feed != nil }
+
+  package func observe(
+    _ decision: FirestoreDecision, about operation: FirestoreOperation, of principal: Principal,
+    by policy: any AccessPolicy<FirestoreAccess>, view: (any DocumentView)?
+  ) {
+    let rules = policy as? FirestoreRulesPolicy
+    if let feed, let rules, let view { record(operation, of: principal, by: rules.ruleset, view, in: feed) }
+    guard let denial = decision.denial else { return }
+    let log = logs.log(of: database)
+    let time = now()
+    guard log.admit(at: time) else { return }
+    var members = DenialMembers.common(
+      microseconds: time, operation: operation.name, paths: operation.paths, principal, reason: denial.reason)
+    var request: RecordedRequest?
+    if let rules, let view {
+      members["ruleset"] = .string(rules.ruleset.fingerprint)
+      request = explain(operation, of: principal, by: rules.ruleset, view, &members)
+    }
+    request = DenialMembers.replay(request, limit: log.limits.requestBytes, &members)
+    log.append(members, request: request)
+  }
+
+  /// Adds the explanation of a denial, and returns the request with all that the decision read.
+  private func explain(
+    _ operation: FirestoreOperation, of principal: Principal, by ruleset: FirestoreRuleset,
+    _ view: any DocumentView, _ members: inout JSONObject
+  ) -> RecordedRequest? {
+    guard case .rules(let operation, let database)? = try? FirestoreRulesPolicy.request(for: operation, view)
+    else { return nil }
+    let documents = RecordedDocuments(source: ViewedDocuments(database: database, view: view))
+    let context = FirestoreRulesPolicy.context(principal, database, view.time, documents)
+    guard let explanation = try? ruleset.explain(operation, context) else { return nil }
+    members["decision"] = ExplainedDecision(explanation).json
+    members["data"] = .object(operation.summary(of: explanation.path))
+    let looked = documents.recorded.values.reduce(0) { $0 + RuleOperation.bytes($1) }
+    return .firestore(
+      RecordedFirestoreRequest(
+        operation: operation, database: database, principal: principal, time: view.time,
+        lookups: documents.recorded, bytes: operation.bytes + looked))
+  }
+
+  /// Evaluates an operation again, and records what its expressions were.
+  private func record(
+    _ operation: FirestoreOperation, of principal: Principal, by ruleset: FirestoreRuleset,
+    _ view: any DocumentView, in feed: RequestFeed
+  ) {
+    guard case .rules(let rules, let database)? = try? FirestoreRulesPolicy.request(for: operation, view)
+    else { return }
+    let documents = ViewedDocuments(database: database, view: view)
+    let context = FirestoreRulesPolicy.context(principal, database, view.time, documents)
+    guard let evaluations = try? ruleset.evaluate(rules, context) else { return }
+    for evaluation in evaluations {
+      ruleset.count(evaluation)
+      feed.add(evaluation, by: ruleset, of: self.database)
+    }
+  }
+}
+
+extension FirestoreOperation {
+  /// The name of the operation for operators.
+  fileprivate var name: String {
+    switch self {
+    case .get: "get"
+    case .list(let query): query.isListen ? "listen" : "list"
+    case .aggregate: "aggregate"
+    case .commit: "commit"
+    case .transaction: "transaction"
+    case .partition: "partition"
+    case .showMissing: "showMissing"
+    case .listCollections: "listCollections"
+    case .explain: "explain"
+    case .batchWrite: "batchWrite"
+    }
+  }
+
+  /// The documents or collections of the operation, relative to the database.
+  fileprivate var paths: [String] {
+    switch self {
+    case .get(let names): names.map { $0.path.description }
+    case .list(let listed), .aggregate(let listed): [Self.path(of: listed.query)]
+    case .commit(let writes): writes.map { $0.name.path.description }
+    case .partition(let query), .explain(let query): [Self.path(of: query)]
+    case .showMissing(let parent, let id): [parent.path.appending(id).description]
+    case .listCollections(let parent): [parent.path.description]
+    case .transaction, .batchWrite: []
+    }
+  }
+
+  private static func path(of query: Query) -> String {
+    let selector = query.structured.from.first
+    let path = query.parent.path.appending(selector?.collectionID ?? "").description
+    return selector?.allDescendants == true ? "group \(path)" : path
+  }
+}
+
+extension RuleOperation {
+  /// The approximate size of the documents, in bytes.
+  fileprivate var bytes: Int {
+    switch self {
+    case .get(let documents): documents.reduce(0) { $0 + Self.bytes($1.fields) }
+    case .changes(let changes): changes.reduce(0) { $0 + Self.bytes($1.before) + Self.bytes($1.after) }
+    case .query(let query): 256 * query.alternatives.reduce(0) { $0 + $1.count }
+    }
+  }
+
+  fileprivate static func bytes(_ fields: MapValue?) -> Int {
+    64 + (fields.map { RuleWeight.of(.map(.stored($0)), limit: 1 << 20) } ?? 0)
+  }
+
+  /// The names and types of the fields of the denied document; of a query, its shape.
+  fileprivate func summary(of path: ResourcePath) -> JSONObject {
+    switch self {
+    case .get(let documents):
+      return ["document": Self.fields(documents.first { $0.path == path }?.fields)]
+    case .changes(let changes):
+      guard let change = changes.first(where: { $0.path == path }) else { return [:] }
+      return ["before": Self.fields(change.before), "after": Self.fields(change.after)]
+    case .query(let query):
+      let filtered = Set(query.alternatives.joined().map { $0.field.description }).sorted()
+      return [
+        "isGroup": .bool(query.isGroup),
+        "filteredFields": .array(filtered.prefix(DenialMembers.maximumNames).map { .string($0) }),
+        "alternatives": .int(Int64(query.alternatives.count)),
+        "limit": query.shape.limit.map { .int($0) } ?? .null,
+      ]
+    }
+  }
+
+  private static func fields(_ fields: MapValue?) -> JSONValue {
+    guard let fields else { return .null }
+    var object = JSONObject()
+    for entry in fields.entries.prefix(DenialMembers.maximumNames) {
+      object[String(entry.key.prefix(100))] = .string(RuleValue(entry.value).typeName)
+    }
+    return .object(["fieldCount": .int(Int64(fields.count)), "fields": .object(object)])
+  }
+}

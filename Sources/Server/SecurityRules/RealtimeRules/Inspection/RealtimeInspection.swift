@@ -1,0 +1,119 @@
+// The inspection of a ruleset compiles it a second time with marked expressions, when a decision by it is first
+// explained.
+
+import Access
+import Locking
+import RealtimeModel
+
+/// Explains decisions by one ruleset of the Realtime Database.
+package final class RealtimeInspection: Sendable {
+  /// The SHA-256 hash of the rules file in hexadecimal digits, which names a release to operators.
+  package let fingerprint: String
+  private let text: String
+  private let marked = Guarded<RealtimeRuleset?>(nil)
+  /// The recorded coverage; empty unless decisions are recorded.
+  let counts = CoverageCounts()
+
+  init(_ text: String) {
+    self.text = text
+    fingerprint = RulesFingerprint.of(text)
+  }
+
+  /// The ruleset with marked expressions.
+  func markedRuleset() -> RealtimeRuleset? {
+    marked.withLock { marked in
+      if marked == nil { marked = try? RealtimeRuleset(marking: text) }
+      return marked
+    }
+  }
+
+  /// Evaluates an operation again, and explains each evaluated rule.
+  ///
+  /// - Parameter coverage: whether to count the values of all expressions.
+  /// - Returns: the rules that are not true, or nil if the operation is allowed.
+  /// - Throws: errors of the view.
+  func explain(
+    _ operation: TreeOperation, of principal: Principal, view: any TreeView, countsCoverage: Bool = false
+  ) throws -> ExplainedDecision? {
+    guard let ruleset = markedRuleset() else { return nil }
+    var statements: [ExplainedStatement] = []
+    let decision = try ruleset.decide(principal, operation, view: view) {
+      rule, location, result, evaluation in
+      if countsCoverage { self.count(rule, result, evaluation) }
+      guard result != .granted, statements.count < ExplainedDecision.maximumStatements else { return }
+      statements.append(ruleset.explain(rule, at: location, result, evaluation.trace))
+    }
+    guard decision.denial != nil else { return nil }
+    return ExplainedDecision(
+      method: operation.changesData ? "write" : "read",
+      path: "/" + (operation.paths.first?.description ?? ""),
+      statements: statements)
+  }
+
+  private func count(_ rule: RealtimeRule, _ result: RealtimeRuleResult, _ evaluation: RealtimeEvaluation) {
+    counts.count(
+      evaluation.trace.lazy.map { (Int($0.mark), $0.outcome.coverageValue) },
+      rule: SourcePosition(line: rule.line, column: rule.column), result: result.coverageValue)
+  }
+}
+
+extension RealtimeRuleset {
+  /// Explains one evaluated rule.
+  fileprivate func explain(
+    _ rule: RealtimeRule, at location: Path, _ result: RealtimeRuleResult,
+    _ trace: [(mark: Int32, outcome: RealtimeOutcome)]
+  ) -> ExplainedStatement {
+    var outcomes: [Int32: RealtimeOutcome] = [:]
+    for (mark, outcome) in trace { outcomes[mark] = outcome }
+    let terms = outcomes.sorted { marks[Int($0.key)].precedes(marks[Int($1.key)]) }
+      .prefix(ExplainedDecision.maximumTerms)
+      .map { mark, outcome in
+        DenialExplanation.Term(
+          position: marks[Int(mark)].position, expression: marks[Int(mark)].text, value: outcome.summary)
+      }
+    var fault: ExplainedFault?
+    if case .failed(let failure) = result {
+      let origin = trace.first { if case .failure = $0.outcome { true } else { false } }
+      fault = ExplainedFault(
+        text: failure.description, position: origin.map { marks[Int($0.mark)].position },
+        exhaustedBudget: failure == .budget ? "steps" : nil)
+    }
+    return ExplainedStatement(
+      position: SourcePosition(line: rule.line, column: rule.column), rule: rule.kind.rawValue,
+      location: "/\(location)", fault: fault, terms: Array(terms))
+  }
+}
+
+extension RealtimeMark {
+  /// Whether this expression begins first, or contains the other one.
+  func precedes(_ other: RealtimeMark) -> Bool {
+    (position, other.end) < (other.position, end)
+  }
+}
+
+extension RealtimeOutcome {
+  /// The value in a few words.
+  var summary: String {
+    switch self {
+    case .value(let value): value.summary
+    case .failure(let failure): failure.description
+    }
+  }
+}
+
+extension RealtimeValue {
+  /// The value in a few words, at most about 80 characters.
+  var summary: String {
+    switch self {
+    case .null: "null"
+    case .bool(let value): String(value)
+    case .number(let value): RealtimeText.text(of: value)
+    case .string(let text): "'\(text.prefix(64))'"
+    case .user(let user): "user '\(user.id.prefix(64))'"
+    case .claims: "object"
+    case .object: "object"
+    case .snapshot(let snapshot):
+      "\(snapshot.state == .before ? "data" : "newData") at \(snapshot.path.map { "/\($0)".prefix(80) } ?? "no location")"
+    }
+  }
+}

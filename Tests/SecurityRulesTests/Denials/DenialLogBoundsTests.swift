@@ -1,0 +1,49 @@
+// Tests the bounds of a denial log in memory.
+
+import JSON
+import Testing
+
+@testable import SecurityRules
+
+@Suite("Bounds of the denial log") struct DenialLogBoundsTests {
+  private func members(_ bytes: Int) -> JSONObject { ["t": .string(String(repeating: "x", count: bytes))] }
+
+  @Test("the oldest entries make room for new ones, by count and by bytes")
+  func room() {
+    var limits = DenialLogLimits()
+    limits.entries = 3
+    limits.bytes = 1_000
+    let log = DenialLog(limits)
+    for _ in 0..<5 { log.append(members(10), request: nil) }
+    #expect(log.entries(before: nil, count: 10).map(\.id) == [5, 4, 3])
+    log.append(members(900), request: nil)
+    #expect(log.entries(before: nil, count: 10).map(\.id) == [6, 5, 4])
+    log.append(members(900), request: nil)
+    #expect(log.entries(before: nil, count: 10).map(\.id) == [7])
+    #expect(log.entry(6) == nil && log.entry(7)?.id == 7)
+    #expect(log.entries(before: 7, count: 10).isEmpty)
+  }
+
+  @Test("denials above the rate are counted and not kept")
+  func rate() {
+    var limits = DenialLogLimits()
+    limits.entriesPerSecond = 2
+    let log = DenialLog(limits)
+    let admitted = (0..<5).map { log.admit(at: 7_000_000 + $0) }
+    #expect(admitted == [true, true, false, false, false])
+    #expect(log.omittedCount == 3)
+    #expect(log.admit(at: 8_000_000))
+  }
+
+  @Test("a further database takes the place of the log that was idle for longest")
+  func databases() {
+    var limits = DenialLogLimits()
+    limits.logs = 2
+    let logs = DenialLogs<String>(limits)
+    for (index, name) in ["a", "b", "a", "c"].enumerated() {
+      _ = logs.log(of: name).admit(at: Int64(index) * 1_000_000)
+    }
+    #expect(logs.existing("b") == nil)
+    #expect(logs.existing("a") != nil && logs.existing("c") != nil)
+  }
+}
