@@ -50,10 +50,10 @@ package struct RulesService: FirestoreRouteHandler {
     if RequestOriginPolicy.isForeignPage(request.head.headers) {
       throw .permissionDenied("Rules are not available to pages of other machines.")
     }
-    let token =
-      request.head.headers.first(name: "authorization")
-      ?? request.target["access_token"].map { "Bearer \($0)" }
-    let caller = try authentication.caller(authorization: token).acting(in: project)
+    let tokens =
+      request.head.headers["authorization"]
+      + (request.target["access_token"].map { ["Bearer \($0)"] } ?? [])
+    let caller = try authentication.caller(authorization: tokens).acting(in: project)
     if caller.isAdministrator { return }
     guard caller.identity != .nobody else {
       throw .unauthenticated(

@@ -1,6 +1,7 @@
 // Tests of stored rulesets: releases, their history, copies in each database, and the maximum number.
 
 import Access
+import AccessFixture
 import FirestoreModel
 import OrderedStore
 import Testing

@@ -91,7 +91,7 @@ struct DenialsHandler: FirestoreRouteHandler {
   }
 
   private func requireAdministrator(of project: String, _ request: HTTPRequest) throws(FirestoreError) {
-    let caller = try authentication.caller(authorization: request.head.headers.first(name: "authorization"))
+    let caller = try authentication.caller(authorization: request.head.headers["authorization"])
     guard caller.identity != .nobody else { throw FirestoreAccess.credentialsRequired }
     guard caller.acting(in: project).isAdministrator else {
       throw .permissionDenied("Only administrators of the project may read denials.")
