@@ -244,7 +244,8 @@ let package = Package(
     tests(
       of: "FirestoreEngine",
       [
-        "Access", "AccessFixture", "FirestoreEngine", "FirestoreModel", "FirestoreWire", "JSON", "Locking", "OrderedStore",
+        "Access", "AccessFixture", "FirestoreEngine", "FirestoreModel", "FirestoreWire", "JSON", "Locking",
+        "OrderedStore",
         "EmbeddedStore", "RandomModels",
       ]),
     tests(

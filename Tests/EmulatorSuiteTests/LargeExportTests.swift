@@ -86,7 +86,7 @@ struct LargeExportTests {
   func longName() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
-    let name = String(repeating: "f", count: 1500)
+    let name = String(repeating: "f", count: 1498)
     let yes = Proto.Value.with { $0.booleanValue = true }
     let map = Proto.Value.with {
       $0.mapValue.fields = [name: Self.array(Array(repeating: yes, count: 12_000))]
@@ -118,7 +118,7 @@ struct LargeExportTests {
 
   @Test("A record may be appended in parts of any size")
   func appendInParts() throws {
-    let name = String(repeating: "f", count: 1500)
+    let name = String(repeating: "f", count: 1498)
     let map: MapValue = [name: .array([Value](repeating: true, count: 100)), "t": "text", "e": .array([])]
     let fields: MapValue = [
       "m": .array([.map(map), .map(map), 7]), "v": .vector([1, 2]),

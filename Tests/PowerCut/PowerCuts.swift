@@ -60,7 +60,8 @@ struct SimulatedDisk {
     try run(
       Child.ownPath,
       [
-        subject.childCommand, data, childLogPath, "\(first)", "\(count)", "\(workers)", syncs ? "sync" : "nosync",
+        subject.childCommand, data, childLogPath, "\(first)", "\(count)", "\(workers)",
+        syncs ? "sync" : "nosync",
         "\(hoursBehind)",
       ], shimSettings)
   }

@@ -290,7 +290,7 @@ public final class HearthServer: Sendable {
       var handlers: [any FirestoreRouteHandler] = [
         service,
         DenialsHandler(
-          logs: denials, firestore: engine, realtime: realtime.engine, authentication: authentication)
+          logs: denials, firestore: engine, realtime: realtime.engine, authentication: authentication),
       ]
       if configuration.emulator { handlers.append(FirestoreEmulator(engine, feed: denials.feed, log: log)) }
       let protocols = PortProtocols.firestore(

@@ -26,10 +26,13 @@ struct RequestShapeTests {
     "A commit has a result for each write: the update time of the document, or an empty result for a delete")
   func writeResults() async throws {
     try await FirestoreTestServer.with { client in
-      let first = try await client.commit([.set("c/old", ["n": .int(1)]), .set("c/gone", [:])])
-      #expect(first.writeResults.map(\.updateTime) == [first.commitTime, first.commitTime])
+      let first = try await client.commit([
+        .set("c/old", ["n": .int(1)]), .set("c/gone", [:]), .set("c/kept", [:]),
+      ])
+      #expect(first.writeResults.map(\.updateTime) == Array(repeating: first.commitTime, count: 3))
       var verified = Proto.Write()
-      verified.verify = "\(documents)/c/old"
+      verified.verify = "\(documents)/c/kept"
+      verified.currentDocument.exists = true
       var absent = Proto.Write()
       absent.verify = "\(documents)/c/absent"
       absent.currentDocument.exists = false
