@@ -62,7 +62,6 @@ extension RandomModel {
         guard order.field.isDocumentID else { return scalar() }
         return DocumentName(database: database, path: "c/d5").map(Value.reference) ?? .null
       }
-      query.orderBy = orders
       let cursor = Cursor(values, before: chance(50))
       if isStart { query.startAt = cursor } else { query.endAt = cursor }
     }

@@ -125,7 +125,6 @@ struct RandomModel {
         order.field.isDocumentID
           ? (DocumentName(database: database, path: path()).map(Value.reference) ?? .null) : value()
       }
-      query.orderBy = orders
       let cursor = Cursor(values, before: chance(50))
       if isStart { query.startAt = cursor } else { query.endAt = cursor }
     }

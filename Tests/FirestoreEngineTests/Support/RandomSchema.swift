@@ -42,7 +42,7 @@ struct RandomSchema: Equatable {
     -1, .integer(.min), .double(-.infinity), 0.5, "\u{0}", "é", "\u{FFFD}", "😀", .bytes([]), .bytes([0xFF]),
     .timestamp(Timestamp(microseconds: -1)), .timestamp(Timestamp(microseconds: 1_700_000_000_000_001)),
     DocumentName(database: DatabaseName(project: "other"), path: "c/__id7__").map(Value.reference) ?? .null,
-    .geoPoint(GeoPoint(latitude: -90, longitude: 180)), .vector([]), .vector([-1]), .map([:]), .array([]),
+    .geoPoint(GeoPoint(latitude: -90, longitude: 180)), .vector([-1]), .map([:]), .array([]),
     .map(["x": 1, "y": .null]), .array([1, .double(.nan)]),
   ]
 

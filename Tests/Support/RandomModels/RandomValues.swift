@@ -25,7 +25,7 @@ package struct RandomValues {
     case 6: return .bytes(bytes())
     case 7: return .reference(documentName())
     case 8: return .geoPoint(geoPoint())
-    case 9: return .vector((0..<1 + below(4)).map { _ in double() })
+    case 9: return .vector((0..<below(4)).map { _ in double() })
     case 10: return .map(map(depth: depth + 1))
     default: return .array((0..<below(4)).map { _ in value(depth: depth + 1, inArray: true) })
     }

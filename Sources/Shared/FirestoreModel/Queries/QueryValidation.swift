@@ -160,7 +160,9 @@ extension Query {
   private func validate(_ cursor: Cursor?) throws(FirestoreError) {
     guard let cursor else { return }
     let orders = structured.normalizedOrder
-    if cursor.values.count > structured.orderBy.count {
+    // Implicit orders count, as in the hosted product: aggregations of the SDKs omit them, and keep a document's name as the
+    // last value. Google's emulator counts explicit orders only.
+    if cursor.values.count > orders.count {
       throw .invalidArgument("Cursor has too many values.")
     }
     for (order, value) in zip(orders, cursor.values) where order.field.isDocumentID {

@@ -47,7 +47,6 @@ extension FirestoreDatabase {
           session.version = token.version
           try await authoriseNow([authorised])
         }
-        query.structured.orderBy = query.structured.normalizedOrder
         query.structured.startAt = try await cursor(after: token, query, session, authorised)
       }
       let prepared = try PreparedQuery(query, options.limits.data)
