@@ -22,9 +22,10 @@ extension TransactionTests {
   private func waiting<Result: Sendable>(
     _ what: String, _ body: @escaping @Sendable () async throws -> Result
   ) async throws -> Task<Result, any Error> {
-    let sleepers = fixture.clock.sleepers
+    let locks = try await fixture.engine.database(fixture.database).locks
+    let waiting = locks.waiterCount
     let task = Task { try await body() }
-    try await eventually(what) { fixture.clock.sleepers > sleepers }
+    try await eventually(what) { locks.waiterCount > waiting }
     return task
   }
 

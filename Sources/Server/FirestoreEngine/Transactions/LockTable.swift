@@ -87,6 +87,9 @@ final class LockTable: Sendable {
   enum Outcome: Sendable { case granted, aborted, timedOut, cancelled }
 
   let state = Guarded(State())
+
+  /// The number of requests that wait.
+  var waiterCount: Int { state.withLock { $0.waiters.count } }
   private let clock: any EngineClock
   /// Called when a transaction loses its locks to another request, before any other request gets them. The
   /// transaction must not use the table again.
