@@ -9,7 +9,7 @@ struct RulesCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rules", abstract: "Check, test, compare and deploy security rules.",
     discussion: """
-      Rules files of both products are accepted: the first token of a file tells its product. docs/guides/rules.md shows \
+      Rules files of both products are accepted: the first token of a file shows its product. docs/guides/rules.md shows \
       each command.
 
       The exit code is 0 for success, 2 if a test fails or there are findings or differences, and 1 for an error.

@@ -93,13 +93,13 @@ struct RuleAttackPlayer {
       case .rest(let method, let target, let body, let headers):
         let (text, status) = try await rest(attack, method, target, body, headers)
         received.append(text)
-        if [304, 412].contains(status) { oracle = "the status \(status) tells whether the tag is right" }
+        if [304, 412].contains(status) { oracle = "the status \(status) shows whether the tag is right" }
       case .stream(let target): streams.append(try await stream(attack, target))
       case .send(let action, let body):
         var open = try await opened(client, attack)
         let result = try await open.exchange(action, JSONValue(json: body).object ?? JSONObject())
         received += result.received
-        if result.status == "datastale" { oracle = "the status tells that the hash is wrong" }
+        if result.status == "datastale" { oracle = "the status shows that the hash is wrong" }
         client = open
       case .close:
         if let open = client { try await close(open) }
