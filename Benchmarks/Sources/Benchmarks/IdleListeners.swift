@@ -41,7 +41,8 @@ func bareIdleStream(_ setting: Setting, streams: Int) async throws -> Double {
 
 private func idleStreamBytes(_ server: ChildProcess, _ setting: Setting, _ count: Int) async throws -> Double
 {
-  let load = try await ListenLoad.connect(server, setting, connections: 20)
+  let connections = 20
+  let load = try await ListenLoad.connect(server, setting, connections: connections)
   // The first streams allocate shared memory, so they are not counted.
   let first = 200
   for number in 0..<first { try await load.open(stream: number, targets: number..<(number + 1)) }
@@ -49,6 +50,8 @@ private func idleStreamBytes(_ server: ChildProcess, _ setting: Setting, _ count
   let before = try server.residentBytes()
   for number in first..<(first + count) {
     try await load.open(stream: number, targets: number..<(number + 1))
+    // One request on each connection at a time: otherwise the figure is the peak of thousands of first reads under way.
+    if (number + 1) % connections == 0 { try await load.wait(for: number + 1) }
   }
   try await load.wait(for: first + count)
   let after = try server.residentBytes()
