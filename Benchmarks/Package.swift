@@ -42,6 +42,7 @@ let package = Package(
     module("Locking", []),
     module("OrderedStore", ["Locking"]),
     module("Access", ["JSON", "Locking", "FirestoreModel", "RealtimeModel"]),
+    module("SecurityRules", ["Access", "JSON", "Locking", "FirestoreModel", "RealtimeModel", crypto]),
     module(
       "Identity",
       ["Access", "JSON", "Locking", "OrderedStore", "CCrypt", "CArgon2", crypto, cryptoExtras]),
@@ -52,7 +53,7 @@ let package = Package(
       name: "Benchmarks",
       dependencies: [
         "FirestoreWire", "FirestoreProtobuf", "RealtimeWire", "CRocksDB", "Access", "Identity", "JSON",
-        "OrderedStore",
+        "OrderedStore", "SecurityRules", "FirestoreModel",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),

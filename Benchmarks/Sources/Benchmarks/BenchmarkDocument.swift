@@ -9,7 +9,9 @@ enum BenchmarkDocument {
 
   static let parent = database + "/documents"
 
-  static func name(_ id: String) -> String { "\(database)/documents/items/\(id)" }
+  static func name(_ id: String, in collection: String = "items") -> String {
+    "\(database)/documents/\(collection)/\(id)"
+  }
 
   static func fields(_ seed: Int) -> [String: Google_Firestore_V1_Value] {
     func string(_ s: String) -> Google_Firestore_V1_Value { .with { $0.stringValue = s } }
@@ -50,13 +52,13 @@ enum BenchmarkDocument {
   }
 
   /// A framed Commit request that writes one document.
-  static func commit(id: String, seed: Int) throws -> [UInt8] {
+  static func commit(id: String, seed: Int, collection: String = "items") throws -> [UInt8] {
     let request = Google_Firestore_V1_CommitRequest.with {
       $0.database = database
       $0.writes = [
         .with {
           $0.update = .with {
-            $0.name = name(id)
+            $0.name = name(id, in: collection)
             $0.fields = fields(seed)
           }
         }

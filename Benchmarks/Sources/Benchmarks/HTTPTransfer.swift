@@ -6,12 +6,15 @@ import NIOPosix
 
 enum HTTPTransfer {
   /// Sends a PUT with a body.
+  /// - Parameter isOwner: whether the emulator's owner sends it.
   /// - Returns: the status.
   static func put(
-    _ uri: String, port: Int, on group: any EventLoopGroup, pieces: some Sequence<ByteBuffer>
+    _ uri: String, port: Int, on group: any EventLoopGroup, pieces: some Sequence<ByteBuffer>,
+    isOwner: Bool = true
   ) async throws -> Int {
     let (channel, answer) = try await connect(port, group)
     var head = head(.PUT, uri, port)
+    if !isOwner { head.headers.remove(name: "Authorization") }
     head.headers.add(name: "Transfer-Encoding", value: "chunked")
     channel.write(HTTPClientRequestPart.head(head), promise: nil)
     for piece in pieces {
@@ -29,7 +32,26 @@ enum HTTPTransfer {
     let (channel, answer) = try await connect(port, group)
     channel.write(HTTPClientRequestPart.head(head(.GET, uri, port)), promise: nil)
     channel.writeAndFlush(HTTPClientRequestPart.end(nil), promise: nil)
-    return try await answer.get()
+    let result = try await answer.get()
+    return (result.status, result.bytes)
+  }
+
+  /// Sends a POST with a JSON body and without credentials.
+  /// - Returns: the status, and the first 64 KiB of the body.
+  static func post(
+    _ uri: String, port: Int, on group: any EventLoopGroup, json: String
+  ) async throws -> (status: Int, text: String) {
+    let (channel, answer) = try await connect(port, group)
+    var head = HTTPRequestHead(version: .http1_1, method: .POST, uri: uri)
+    head.headers = [
+      "Host": "127.0.0.1:\(port)", "Content-Type": "application/json", "Content-Length": "\(json.utf8.count)",
+      "Connection": "close",
+    ]
+    channel.write(HTTPClientRequestPart.head(head), promise: nil)
+    channel.write(HTTPClientRequestPart.body(.byteBuffer(ByteBuffer(string: json))), promise: nil)
+    channel.writeAndFlush(HTTPClientRequestPart.end(nil), promise: nil)
+    let result = try await answer.get()
+    return (result.status, result.text)
   }
 
   private static func head(_ method: HTTPMethod, _ uri: String, _ port: Int) -> HTTPRequestHead {
@@ -38,11 +60,13 @@ enum HTTPTransfer {
       headers: ["Host": "127.0.0.1:\(port)", "Authorization": "Bearer owner", "Connection": "close"])
   }
 
+  private typealias Answer = (status: Int, bytes: Int, text: String)
+
   private static func connect(
     _ port: Int, _ group: any EventLoopGroup
-  ) async throws -> (any Channel, EventLoopFuture<(status: Int, bytes: Int)>) {
+  ) async throws -> (any Channel, EventLoopFuture<Answer>) {
     let loop = group.any()
-    let promise = loop.makePromise(of: (status: Int, bytes: Int).self)
+    let promise = loop.makePromise(of: Answer.self)
     let channel = try await ClientBootstrap(group: loop)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
@@ -58,18 +82,23 @@ enum HTTPTransfer {
 private final class AnswerCounter: ChannelInboundHandler {
   typealias InboundIn = HTTPClientResponsePart
 
-  private let promise: EventLoopPromise<(status: Int, bytes: Int)>
+  private static let maximumText = 64 << 10
+
+  private let promise: EventLoopPromise<(status: Int, bytes: Int, text: String)>
   private var status = 0
   private var bytes = 0
+  private var text = ByteBuffer()
 
-  init(_ promise: EventLoopPromise<(status: Int, bytes: Int)>) { self.promise = promise }
+  init(_ promise: EventLoopPromise<(status: Int, bytes: Int, text: String)>) { self.promise = promise }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
     case .head(let head): status = Int(head.status.code)
-    case .body(let piece): bytes += piece.readableBytes
+    case .body(let piece):
+      bytes += piece.readableBytes
+      if bytes <= Self.maximumText { text.writeImmutableBuffer(piece) }
     case .end:
-      promise.succeed((status, bytes))
+      promise.succeed((status, bytes, String(buffer: text)))
       context.close(promise: nil)
     }
   }

@@ -7,25 +7,53 @@ import NIOCore
 
 /// Rules of a typical app: a role that is looked up, a location of the user, and the form of the values.
 private let typicalRules = #"""
-  {"rules": {"bench": {"$client": {
-    ".read": "auth != null",
-    ".write": "auth != null && root.child('members').child(auth.uid).val() == true && $client.beginsWith('c')",
-    "$key": {".validate": "newData.isString() && newData.val().length < 200 && newData.val().beginsWith('a text')"}
-  }}}}
+  {"rules": {
+    "members": {"$user": {".write": "auth != null && auth.uid == $user"}},
+    "bench": {"$client": {
+      ".read": "auth != null",
+      ".write": "auth != null && root.child('members').child(auth.uid).val() == true && $client.beginsWith('c')",
+      "$key": {".validate": "newData.isString() && newData.val().length < 200 && newData.val().beginsWith('a text')"}
+    }}
+  }}
   """#
 
 /// An unsigned token of the user `u1`, which an emulator accepts.
 private let token = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1MSIsInVzZXJfaWQiOiJ1MSJ9."
 
-/// Durable writes per second by 100 connections under typical rules, or under open ones.
-func writesUnderRules(_ setting: Setting, isOpen: Bool) async throws -> Double {
+/// The namespace of the project's rules file.
+private let productionNamespace = "bench-default-rtdb"
+
+/// Durable writes per second by 100 connections of one user under typical rules, or under open ones.
+func writesUnderRules(_ setting: Setting, isOpen: Bool, isEmulator: Bool = false) async throws -> Double {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
-  let server = try setting.startHearth(["--data", directory], database: true)
+  let rules = isOpen ? openRules : typicalRules
+  if isEmulator {
+    let server = try setting.startHearth(["--data", directory], database: true)
+    defer { server.stop() }
+    try await put("/members/u1", "true", server, setting)
+    try await put("/.settings/rules", rules, server, setting)
+    return try await userWrites(server, setting)
+  }
+  let (server, authPort) = try setting.startProduction(directory, databaseRules: rules)
   defer { server.stop() }
-  try await put("/members/u1", "true", server, setting)
-  try await put("/.settings/rules", isOpen ? openRules : typicalRules, server, setting)
-  return try await userWrites(server, setting)
+  let user = try await signUp(authPort, setting)
+  let status = try await HTTPTransfer.put(
+    "/members/\(user.id).json?ns=\(productionNamespace)&auth=\(user.token)", port: server.port, on: setting.group,
+    pieces: [ByteBuffer(string: "true")], isOwner: false)
+  guard status == 200 else { throw BenchmarkFailure("the user cannot be stored: \(status)") }
+  return try await userWrites(server, setting, namespace: productionNamespace, token: user.token)
+}
+
+/// Creates an anonymous user.
+private func signUp(_ port: Int, _ setting: Setting) async throws -> (id: String, token: String) {
+  let answer = try await HTTPTransfer.post(
+    "/identitytoolkit.googleapis.com/v1/accounts:signUp?key=bench", port: port, on: setting.group,
+    json: #"{"returnSecureToken":true}"#)
+  let object = try JSONSerialization.jsonObject(with: Data(answer.text.utf8)) as? [String: Any]
+  guard answer.status == 200, let id = object?["localId"] as? String, let token = object?["idToken"] as? String
+  else { throw BenchmarkFailure("no user was created: \(answer.text)") }
+  return (id, token)
 }
 
 /// Durable writes per second under a rule that reads at several places of a tree of a given size.
@@ -100,9 +128,11 @@ private func put(_ path: String, _ json: String, _ server: ChildProcess, _ setti
   guard status == 200 else { throw BenchmarkFailure("PUT \(path) answered \(status)") }
 }
 
-private func userWrites(_ server: ChildProcess, _ setting: Setting) async throws -> Double {
+private func userWrites(
+  _ server: ChildProcess, _ setting: Setting, namespace: String = "bench", token: String = token
+) async throws -> Double {
   try await writeRate(
-    server, setting, path: "/.ws?v=5&ns=bench", connections: 100, acknowledgement: #""s":"ok""#,
+    server, setting, path: "/.ws?v=5&ns=\(namespace)", connections: 100, acknowledgement: #""s":"ok""#,
     greeting: #"{"t":"d","d":{"r":1000000000,"a":"auth","b":{"cred":"\#(token)"}}}"#
   ) { client, n in write(n, at: "/bench/c\(client)/k\(n % 1000)") }
 }

@@ -19,8 +19,32 @@ private let firestoreRows = [
     unit: "documents/s", measure: { try await commitsUnder(.typical, $0) },
     reference: { try await commitsUnder(.open, $0) }),
   Row(
+    "the same in an emulator, which counts coverage: commits", goal: "0.85",
+    unit: "documents/s", measure: { try await commitsUnder(.typical, $0, isEmulator: true) },
+    reference: { try await commitsUnder(.open, $0, isEmulator: true) }),
+  Row(
     "GetDocument under typical rules / under rules that allow everything", goal: "0.85", unit: "calls/s",
     measure: { try await getsUnder(.typical, $0) }, reference: { try await getsUnder(.open, $0) }),
+  Row(
+    "the same in an emulator, which counts coverage: GetDocument", goal: "0.85", unit: "calls/s",
+    measure: { try await getsUnder(.typical, $0, isEmulator: true) },
+    reference: { try await getsUnder(.open, $0, isEmulator: true) }),
+  Row(
+    "rule decisions on one thread, creation under typical rules / under rules that allow everything", goal: "",
+    unit: "decisions/s", measure: { try ruleDecisions(.typical, $0) },
+    reference: { try ruleDecisions(.open, $0) }),
+  Row(
+    "rule decisions on one thread, 900 expressions / rules that allow everything", goal: "",
+    unit: "decisions/s", measure: { try ruleDecisions(.heavy, $0) },
+    reference: { try ruleDecisions(.open, $0) }),
+  Row(
+    [
+      "durable commit at 500/s beside writes that use up a decision's budget, p50 / beside usual writes",
+      "the same, p99",
+    ],
+    goals: ["", ""], units: ["µs", "µs"],
+    measure: { try await commitTimesBeside($0, exhaustsBudget: true) },
+    reference: { try await commitTimesBeside($0, exhaustsBudget: false) }),
   Row(
     "query of 100 documents by an index / bare engine's scan of 100 entries and 100 gets", goal: "0.40",
     unit: "queries/s", measure: queryRate, reference: bareQueryRate),
@@ -76,6 +100,10 @@ private let realtimeRows = [
     "Realtime Database writes under typical rules / under open rules", goal: "0.85", unit: "writes/s",
     measure: { try await writesUnderRules($0, isOpen: false) },
     reference: { try await writesUnderRules($0, isOpen: true) }),
+  Row(
+    "the same in an emulator, which counts coverage: Realtime Database writes", goal: "0.85",
+    unit: "writes/s", measure: { try await writesUnderRules($0, isOpen: false, isEmulator: true) },
+    reference: { try await writesUnderRules($0, isOpen: true, isEmulator: true) }),
   Row(
     "Realtime Database fan-out, 1,000 listeners / bare broadcast", goal: "0.80", unit: "messages/s",
     measure: { try await fanOut($0, listeners: 1000) },

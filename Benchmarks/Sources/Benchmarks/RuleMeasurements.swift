@@ -9,8 +9,13 @@ enum BenchmarkRules: String {
   case open
   /// Check types, lengths, keys and the change of a document, as published examples do.
   case typical
+  /// Evaluate some 900 expressions, which is close to the limit.
+  case heavy
+  /// Allow items without a condition, and use up the budget for writes of `attacks`.
+  case exhausting
 
-  private var text: String {
+  /// The text of the rules file.
+  var text: String {
     switch self {
     case .open:
       return """
@@ -41,11 +46,38 @@ enum BenchmarkRules: String {
           }
         }
         """
+    case .heavy:
+      let fields = ["title", "owner", "state", "note"]
+      let conditions = (0..<45).map { index in
+        let field = "request.resource.data.\(fields[index % fields.count])"
+        return "\(field) is string && \(field).size() < \(1000 + index) && \(field) != 'x\(index)'"
+      }
+      return """
+        rules_version = '2';
+        service cloud.firestore {
+          match /databases/{database}/documents/items/{item} {
+            allow create: if \(conditions.joined(separator: "\n  && "));
+          }
+        }
+        """
+    case .exhausting:
+      let conditions = Array(repeating: "long().matches('(a*)*(a|b)*c')", count: 20)
+      return """
+        rules_version = '2';
+        service cloud.firestore {
+          match /databases/{database}/documents {
+            function long() { return '\(String(repeating: "a", count: 200_000))'; }
+            match /items/{item} { allow read, write; }
+            match /attacks/{attack} { allow write: if \(conditions.joined(separator: " || ")); }
+          }
+        }
+        """
     }
   }
 
   /// Starts a server on a directory with these rules.
-  func serve(_ directory: String, _ setting: Setting) throws -> ChildProcess {
+  /// - Parameter isEmulator: whether to start an emulator, which counts the coverage of rules.
+  func serve(_ directory: String, _ setting: Setting, isEmulator: Bool) throws -> ChildProcess {
     let base = URL(fileURLWithPath: directory)
     try Data(text.utf8).write(to: base.appendingPathComponent("firestore.rules"))
     let configuration = base.appendingPathComponent("firebase.json")
@@ -54,24 +86,24 @@ enum BenchmarkRules: String {
       [
         "--data", base.appendingPathComponent("data").path, "--config", configuration.path, "--project",
         "bench",
-      ], database: false)
+      ], database: false, isEmulator: isEmulator)
   }
 }
 
 /// Durable commits per second of new documents by 64 clients under rules.
-func commitsUnder(_ rules: BenchmarkRules, _ setting: Setting) async throws -> Double {
+func commitsUnder(_ rules: BenchmarkRules, _ setting: Setting, isEmulator: Bool = false) async throws -> Double {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
-  let server = try rules.serve(directory, setting)
+  let server = try rules.serve(directory, setting, isEmulator: isEmulator)
   defer { server.stop() }
   return try await commitRate(server, setting)
 }
 
 /// GetDocument calls per second under rules, 8 connections with 16 calls in flight each.
-func getsUnder(_ rules: BenchmarkRules, _ setting: Setting) async throws -> Double {
+func getsUnder(_ rules: BenchmarkRules, _ setting: Setting, isEmulator: Bool = false) async throws -> Double {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
-  let server = try rules.serve(directory, setting)
+  let server = try rules.serve(directory, setting, isEmulator: isEmulator)
   defer { server.stop() }
   return try await storedDocumentRate(server, setting)
 }

@@ -24,12 +24,15 @@ struct Setting: Sendable {
   }
 
   /// Starts Hearth on free ports.
+  /// - Parameters:
+  ///   - isEmulator: whether to start an emulator, which counts the coverage of rules.
   /// - Returns: the process, and the port of the requested database.
-  func startHearth(_ storage: [String], database: Bool) throws -> ChildProcess {
+  func startHearth(_ storage: [String], database: Bool, isEmulator: Bool = true) throws -> ChildProcess {
     let ports = [
       "--host", "127.0.0.1", "--firestore-port", "0", "--database-port", "0", "--log-level", "error",
     ]
-    return try ChildProcess(hearth, ["serve", "--emulator"] + storage + ports, ready: "ready") { line in
+    let mode = isEmulator ? ["serve", "--emulator"] : ["serve"]
+    return try ChildProcess(hearth, mode + storage + ports, ready: "ready") { line in
       guard line.lowercased().contains(database ? "realtime" : "firestore") else { return nil }
       return line.split(whereSeparator: { !$0.isNumber }).compactMap { Int($0) }.last {
         $0 > 1024 && $0 < 65536
@@ -41,9 +44,10 @@ struct Setting: Sendable {
   /// - Parameters:
   ///   - directory: the directory of the data and the configuration.
   ///   - authConfig: the contents of the file of `--auth-config`; nil for none.
+  ///   - databaseRules: the rules of the Realtime Database, whose port the process then has; nil for none.
   /// - Returns: the process with the port of Cloud Firestore, and the port of authentication.
   func startProduction(
-    _ directory: String, authConfig: String? = nil
+    _ directory: String, authConfig: String? = nil, databaseRules: String? = nil
   ) throws -> (server: ChildProcess, authPort: Int) {
     func write(_ name: String, _ text: String) throws -> String {
       let path = directory + "/" + name
@@ -58,22 +62,26 @@ struct Setting: Sendable {
         match /databases/{database}/documents { match /{path=**} { allow read, write: if true; } }
       }
       """)
-    let config = try write("firebase.json", #"{"firestore": {"rules": "firestore.rules"}}"#)
+    var products = #""firestore": {"rules": "firestore.rules"}"#
+    if let databaseRules {
+      _ = try write("database.rules.json", databaseRules)
+      products += #", "database": {"rules": "database.rules.json"}"#
+    }
+    let config = try write("firebase.json", "{\(products)}")
     var arguments = [
       "serve", "--data", directory + "/data", "--project", "bench", "--config", config, "--host", "127.0.0.1",
       "--firestore-port", "0", "--database-port", "0", "--auth-port", "0", "--log-level", "error",
     ]
     if let authConfig { arguments += ["--auth-config", try write("auth.json", authConfig)] }
+    let product = databaseRules == nil ? "Cloud Firestore" : "Realtime Database"
     var ports: [String: Int] = [:]
     let server = try ChildProcess(hearth, arguments, ready: "ready") { line in
       let port = line.split(whereSeparator: { !$0.isNumber }).compactMap { Int($0) }.last {
         $0 > 1024 && $0 < 65536
       }
-      for product in ["Cloud Firestore", "Authentication"] where line.hasPrefix(product) {
-        ports[product] = port
-      }
+      for name in [product, "Authentication"] where line.hasPrefix(name) { ports[name] = port }
       // The last line: the ports of all products are known.
-      return line.hasPrefix("ready") ? ports["Cloud Firestore"] : nil
+      return line.hasPrefix("ready") ? ports[product] : nil
     }
     guard let authPort = ports["Authentication"] else {
       server.stop()

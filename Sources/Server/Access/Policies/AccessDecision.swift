@@ -23,6 +23,8 @@ package struct AccessDecision<Product: AccessProduct>: Sendable {
   package var dependencies: [Product.Resource]
   /// Whether the decision read the time. Such a decision is made again before an open listen sends anything.
   package var dependsOnTime: Bool
+  /// The evaluation behind the decision, for an observer of all decisions; nil unless it was requested.
+  package var record: (any DecisionRecord)?
 
   private init(_ denial: Denial?, _ dependencies: [Product.Resource], _ dependsOnTime: Bool) {
     self.denial = denial
@@ -51,3 +53,6 @@ package struct AccessDecision<Product: AccessProduct>: Sendable {
     AccessDecision(Denial(error ?? Product.permissionDenied, reason: reason), dependencies, dependsOnTime)
   }
 }
+
+/// The evaluation behind a decision. Only the policy that made it and its observer know the contents.
+package protocol DecisionRecord: AnyObject, Sendable {}

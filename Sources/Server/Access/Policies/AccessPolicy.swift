@@ -17,6 +17,13 @@ package protocol AccessPolicy<Product>: Sendable {
     _ principal: Principal, _ operation: Product.Operation, view: Product.View
   ) throws -> AccessDecision<Product>
 
+  /// Decides one operation like ``decide(_:_:view:)``, counts the evaluation for the coverage of the rules, and adds its
+  /// record to the decision. Used instead of it for an observer of all decisions, so that nothing is evaluated twice.
+  /// - Throws: the errors of `view`.
+  func decideRecorded(
+    _ principal: Principal, _ operation: Product.Operation, view: Product.View
+  ) throws -> AccessDecision<Product>
+
   /// Whether the policy allows a principal every operation that is not administrative. The engine then does not prepare
   /// the arguments of `decide`.
   func allowsEverything(_ principal: Principal) -> Bool
@@ -30,6 +37,10 @@ package protocol AccessPolicy<Product>: Sendable {
 }
 
 extension AccessPolicy {
+  /// By default a policy has no coverage and records nothing.
+  package func decideRecorded(
+    _ principal: Principal, _ operation: Product.Operation, view: Product.View
+  ) throws -> AccessDecision<Product> { try decide(principal, operation, view: view) }
   /// By default every principal is subject to the policy.
   package func allowsEverything(_ principal: Principal) -> Bool { false }
   /// By default the policy decides everything.

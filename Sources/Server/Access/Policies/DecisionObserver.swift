@@ -7,8 +7,8 @@ package protocol DecisionObserver<Product>: Sendable {
   /// The product whose operations are decided.
   associatedtype Product: AccessProduct
 
-  /// Whether the observer also receives decisions that allow the operation. Only an emulator's observer does: each then
-  /// costs a second evaluation.
+  /// Whether the observer also receives decisions that allow the operation. Only an emulator's observer does. Policies
+  /// then count the coverage of their rules and record their evaluations.
   var observesAllowed: Bool { get }
 
   /// Receives a decision while its operation waits. It must be quick and must not block.

@@ -50,8 +50,13 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
     }
     if policy.allowsEverything(principal) { return .allowed }
     let view = try view()
-    let decision = try policy.decide(principal, operation, view: view)
-    if let observer, isObserved, decision.denial != nil || observer.observesAllowed {
+    guard let observer, isObserved else { return try policy.decide(principal, operation, view: view) }
+    let observesAllowed = observer.observesAllowed
+    let decision =
+      observesAllowed
+      ? try policy.decideRecorded(principal, operation, view: view)
+      : try policy.decide(principal, operation, view: view)
+    if decision.denial != nil || observesAllowed {
       observer.observe(decision, about: operation, of: principal, by: policy, view: view)
     }
     return decision

@@ -20,8 +20,9 @@ extension FirestoreEngine {
       do {
         try await database.lock(&session, keys: [key])
         found = try await database.read(&session) { view in
-          try database.authorise(authorised, in: view)
-          return try view.get(key).map { try DocumentRow.decode($0.value, name) }
+          let documents = database.readView(view)
+          if !authorised.isAllowed { try database.decide(authorised) { documents } }
+          return try documents.stored(name)
         }
         database.endRead(session, keys: [key])
       } catch {

@@ -37,7 +37,12 @@ extension FirestoreDatabase {
     _ authorised: AuthorizedOperation, in view: any ReadView
   ) throws -> FirestoreDecision {
     if authorised.isAllowed { return .allowed }
-    return try decide(authorised) { ReadDocumentView(view, time: options.clock.wallTime()) }
+    return try decide(authorised) { readView(view) }
+  }
+
+  /// The documents that a policy may read during a read.
+  func readView(_ view: any ReadView) -> ReadDocumentView {
+    ReadDocumentView(view, time: options.clock.wallTime())
   }
 
   /// Decides an operation on the state of a view that is made on demand.
@@ -82,17 +87,28 @@ extension FirestoreDatabase {
   }
 }
 
-/// The documents that a policy may read during a read.
-private struct ReadDocumentView: DocumentView {
-  let view: any ReadView
+/// The documents that a policy may read during a read. The first of them is read from the store once, since it is usually
+/// the result of the read.
+final class ReadDocumentView: DocumentView {
+  private let view: any ReadView
   let time: Timestamp
+  private var first: (name: DocumentName, stored: StoredDocument?)?
 
   init(_ view: any ReadView, time: Int64) {
     self.view = view
     self.time = Timestamp(microseconds: time)
   }
 
-  func document(_ name: DocumentName) throws -> Document? { try view.document(name)?.document() }
+  /// The stored document; nil if it does not exist.
+  /// - Throws: the store's errors.
+  func stored(_ name: DocumentName) throws -> StoredDocument? {
+    if let first, first.name == name { return first.stored }
+    let stored = try view.document(name)
+    if first == nil { first = (name, stored) }
+    return stored
+  }
+
+  func document(_ name: DocumentName) throws -> Document? { try stored(name)?.document() }
   func documentAfter(_ name: DocumentName) throws -> Document? { try document(name) }
   func exists(_ name: DocumentName) throws -> Bool {
     try view.get(FirestoreKeyLayout.document(name.path)) != nil

@@ -72,8 +72,8 @@ final class TreeAccessView: TreeView {
 
   private func contentAfter(_ path: Path) throws -> Node.Content {
     if path.isPriority { return try priorityAfter(path.dataPath).map { .leaf($0.leafValue) } ?? .empty }
-    if let known = knownAbove[path] { return known }
     if let node = written(at: path) { return node.content }
+    if let known = knownAbove[path] { return known }
     let below = dataChanges(below: path)
     if below.isEmpty { return try tree.content(at: path) }
     var after = Node.Content.children
@@ -147,9 +147,13 @@ final class TreeAccessView: TreeView {
   private func written(at path: Path) -> Node? {
     // The last change that is not after the path is the only one that may contain it, because no change is inside
     // another.
-    let next = firstChange { path < $0 }
-    guard next > 0, changes[next - 1].path.contains(path) else { return nil }
-    return changes[next - 1].value.descendant(Path(changes[next - 1].path.count, of: path))
+    let next = changes.count == 1 ? 1 : firstChange { path < $0 }
+    guard next > 0 else { return nil }
+    let change = changes[next - 1]
+    // The paths of an operation and of its changes share their memory, so that this comparison takes one step.
+    if change.path == path { return change.value }
+    guard change.path.contains(path) else { return nil }
+    return change.value.descendant(Path(change.path.count, of: path))
   }
 
   private func change(at path: Path) -> Change? {

@@ -44,7 +44,11 @@ final class BatchExecution {
   private(set) var reauthorizedListens = 0
   private var logged: [(Path, Node?)] = []
   /// The security rules; nil until a handler has read them.
-  var knownRules: (version: Version, rules: StoredRules)??
+  var knownRules: (version: Version, rules: StoredRules)?? {
+    didSet { knownPolicy = nil }
+  }
+  /// The policy in force; nil until it is read, and after the rules have changed.
+  private var knownPolicy: (policy: PinnedPolicy<RealtimeAccess>, version: PolicyVersion)?
   /// The canary ruleset; nil until a handler has read it.
   var knownCanary: CanaryRuleset??
   /// The pending index builds; nil until a handler has read them.
@@ -188,13 +192,16 @@ final class BatchExecution {
   /// The policy in force, and its version. Enforced rules are those of the state that the operation sees, so that they
   /// hold from the operation that wrote them on.
   func policy() throws -> (policy: PinnedPolicy<RealtimeAccess>, version: PolicyVersion) {
-    guard let stored = try settings.storedRules(), let policy = stored.rules.policy else {
-      return (defaultPolicy, PolicyVersion(published: defaultPolicy.version))
+    if let knownPolicy { return knownPolicy }
+    let stored = try settings.storedRules()
+    var known = (policy: defaultPolicy, version: PolicyVersion(published: defaultPolicy.version))
+    if let stored, let policy = stored.rules.policy {
+      known.policy = PinnedPolicy(
+        policy: policy, version: defaultPolicy.version, observer: defaultPolicy.observer)
+      known.version.rules = stored.version
     }
-    return (
-      PinnedPolicy(policy: policy, version: defaultPolicy.version, observer: defaultPolicy.observer),
-      PolicyVersion(published: defaultPolicy.version, rules: stored.version)
-    )
+    knownPolicy = known
+    return known
   }
 
   /// The ruleset with the label `canary`; nil without one.

@@ -1,4 +1,7 @@
-// Counts the values that the expressions of one ruleset had. Only emulators count.
+// Counts the values that the expressions of one ruleset had. Only emulators count, within the evaluation that decides.
+//
+// Counting is cheap once an expression has had its usual values: a boolean increments a counter, and another value is
+// compared with the known ones. Only a new value is written as JSON.
 //
 // Invariant: the memory is bounded: an expression keeps a few distinct values, each of bounded size. Further values are
 // counted without being distinguished.
@@ -6,57 +9,109 @@
 import JSON
 import Locking
 
+/// A value of an expression, or why it has none.
+protocol CoveredOutcome: Sendable {
+  /// The form in reports.
+  var coverageValue: JSONValue { get }
+  /// The boolean; nil for other outcomes.
+  var boolean: Bool? { get }
+  /// Whether the outcome has parts, such as a map. Those that are not known are not compared when the list is full.
+  var isComposite: Bool { get }
+  /// An outcome of the same form that takes little memory; nil if there is none.
+  var kept: Self? { get }
+  /// Whether another outcome has the same form in reports. False is also correct where that is not known.
+  func hasSameForm(as other: Self) -> Bool
+}
+
+/// The values of one expression.
+struct CoveredValues: Sendable {
+  /// The distinct values with the number of their occurrences, in the order of first occurrence.
+  var distinct: [(value: JSONValue, count: Int)] = []
+  /// The occurrences of other values.
+  var others = 0
+
+  /// The number of evaluations.
+  var total: Int { distinct.reduce(others) { $0 + $1.count } }
+}
+
 /// The values of the expressions of one ruleset.
-final class CoverageCounts: Sendable {
-  /// The values of one expression.
-  struct Values: Sendable {
-    /// The distinct values with the number of their occurrences, in the order of first occurrence.
-    fileprivate(set) var distinct: [(value: JSONValue, count: Int)] = []
-    /// The occurrences of other values.
-    fileprivate(set) var others = 0
+final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
+  /// The values of one expression, with the outcomes that they come from.
+  private struct Counter {
+    var values = CoveredValues()
+    /// The outcome of each distinct value; nil for a large one.
+    var outcomes: [Outcome?] = []
+    /// The indices of `true` and `false` among the distinct values; -1 for none.
+    var booleans: (isFalse: Int, isTrue: Int) = (-1, -1)
 
-    /// The number of evaluations.
-    var total: Int { distinct.reduce(others) { $0 + $1.count } }
-
-    fileprivate mutating func add(_ value: JSONValue) {
-      if let index = distinct.firstIndex(where: { $0.value == value }) {
-        distinct[index].count += 1
-      } else if distinct.count < CoverageCounts.maximumDistinct {
-        distinct.append((value, 1))
+    mutating func add(_ outcome: Outcome) {
+      let boolean = outcome.boolean
+      if let boolean {
+        let index = boolean ? booleans.isTrue : booleans.isFalse
+        if index >= 0 {
+          values.distinct[index].count += 1
+          return
+        }
+      }
+      let isFull = values.distinct.count == CoverageCounts.maximumDistinct
+      if isFull, outcome.isComposite {
+        values.others += 1
+        return
+      }
+      for index in outcomes.indices where outcomes[index]?.hasSameForm(as: outcome) == true {
+        values.distinct[index].count += 1
+        return
+      }
+      let form = outcome.coverageValue
+      if let index = values.distinct.firstIndex(where: { $0.value == form }) {
+        values.distinct[index].count += 1
+      } else if isFull {
+        values.others += 1
       } else {
-        others += 1
+        if let boolean {
+          if boolean { booleans.isTrue = outcomes.count } else { booleans.isFalse = outcomes.count }
+        }
+        values.distinct.append((form, 1))
+        outcomes.append(outcome.kept)
       }
     }
   }
 
   private struct State {
-    var expressions: [Int: Values] = [:]
-    var rules: [SourcePosition: Values] = [:]
+    /// By the index of the expression.
+    var expressions: [Counter] = []
+    /// By the place of the rule.
+    var rules: [SourcePosition: Counter] = [:]
   }
 
-  fileprivate static let maximumDistinct = 10
+  /// The distinct values that an expression keeps.
+  private static var maximumDistinct: Int { 10 }
 
   private let state = Guarded(State())
 
   /// Counts one evaluation.
   /// - Parameters:
-  ///   - values: the values of the evaluated expressions by their indices.
-  ///   - rule: the place of the evaluated rule; nil if expressions name it.
-  ///   - result: the value of the rule.
-  func count(
-    _ values: some Sequence<(Int, JSONValue)>, rule: SourcePosition? = nil, result: JSONValue = .null
-  ) {
+  ///   - outcomes: the outcomes of the evaluated expressions by their indices.
+  ///   - rule: the place of the evaluated rule and its outcome; nil if expressions name it.
+  func count(_ outcomes: some Sequence<(Int, Outcome)>, rule: (place: SourcePosition, outcome: Outcome)? = nil) {
     state.withLock { state in
-      for (index, value) in values { state.expressions[index, default: Values()].add(value) }
-      if let rule { state.rules[rule, default: Values()].add(result) }
+      for (index, outcome) in outcomes {
+        while state.expressions.count <= index { state.expressions.append(Counter()) }
+        state.expressions[index].add(outcome)
+      }
+      if let rule { state.rules[rule.place, default: Counter()].add(rule.outcome) }
     }
   }
 
   /// The values of an expression; none if it was never evaluated.
-  func values(of expression: Int) -> Values { state.withLock { $0.expressions[expression] ?? Values() } }
+  func values(of expression: Int) -> CoveredValues {
+    state.withLock { state in
+      state.expressions.indices.contains(expression) ? state.expressions[expression].values : CoveredValues()
+    }
+  }
 
   /// The values of a rule; none if it was never evaluated.
-  func values(ofRule position: SourcePosition) -> Values {
-    state.withLock { $0.rules[position] ?? Values() }
+  func values(ofRule place: SourcePosition) -> CoveredValues {
+    state.withLock { $0.rules[place]?.values ?? CoveredValues() }
   }
 }

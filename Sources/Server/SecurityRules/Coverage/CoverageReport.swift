@@ -14,7 +14,7 @@ package struct CoverageReport: Sendable {
     /// The offset of the last character, which is included.
     var endOffset: Int
     /// The values; none for an expression that was never evaluated.
-    var values: CoverageCounts.Values
+    var values: CoveredValues
     /// The evaluations of the root in which this expression was not evaluated.
     var skipped: Int
     var children: [Node]

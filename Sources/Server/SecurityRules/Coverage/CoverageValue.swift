@@ -83,39 +83,3 @@ struct CoverageValueWriter {
     return object
   }
 }
-
-extension RuleTrace.Outcome {
-  /// The form of an outcome in reports.
-  var coverageValue: JSONValue {
-    switch self {
-    case .value(let value): CoverageValueWriter.json(value)
-    case .failure: CoverageValueWriter.undefined
-    }
-  }
-}
-
-extension RealtimeOutcome {
-  /// The form of an outcome in reports.
-  var coverageValue: JSONValue {
-    switch self {
-    case .failure: CoverageValueWriter.undefined
-    case .value(.null): .object(["nullValue": .null])
-    case .value(.bool(let value)): .object(["boolValue": .bool(value)])
-    case .value(.number(let value)):
-      .object(["floatValue": value.isFinite ? .double(value) : .string(RealtimeText.text(of: value))])
-    case .value(.string(let text)): CoverageValueWriter.text(text)
-    case .value(let other): CoverageValueWriter.text(other.summary)
-    }
-  }
-}
-
-extension RealtimeRuleResult {
-  /// The form of a rule's result in reports.
-  var coverageValue: JSONValue {
-    switch self {
-    case .granted: .object(["boolValue": .bool(true)])
-    case .refused: .object(["boolValue": .bool(false)])
-    case .failed: CoverageValueWriter.undefined
-    }
-  }
-}

@@ -1,10 +1,11 @@
-// Evaluates operations with recorded values, and reports the coverage of a Firestore ruleset.
+// Counts the values of expressions while operations are decided, and reports the coverage of a Firestore ruleset.
 
+import Access
 import FirestoreModel
 import JSON
 
 /// The evaluation of the rules for one document or one way of a query.
-struct StepEvaluation {
+struct StepEvaluation: Sendable {
   let request: RuleRequest
   /// Whether the step is a query, which names a collection instead of a document.
   let isQuery: Bool
@@ -14,42 +15,34 @@ struct StepEvaluation {
   var statements: [(line: Int, isTrue: Bool)] = []
   /// Whether a statement had no value.
   var hasFault = false
-  /// The values of expressions.
-  var trace = RuleTrace()
+}
+
+/// The evaluations behind a decision.
+final class EvaluationRecord: DecisionRecord {
+  let evaluations: [StepEvaluation]
+
+  init(_ evaluations: [StepEvaluation]) { self.evaluations = evaluations }
 }
 
 extension FirestoreRuleset {
-  /// Evaluates an operation with recorded values, up to the first step that is denied.
-  /// - Throws: the errors of the context's documents.
-  func evaluate(_ operation: RuleOperation, _ context: Context) throws -> [StepEvaluation] {
-    let steps = try steps(operation, context)
-    let lookups = RuleLookups(context.documents, operationCount: steps.count)
-    var evaluations: [StepEvaluation] = []
-    for step in steps {
-      lookups.beginOperation()
-      var evaluator = RuleEvaluator(self, request: step.request, lookups: lookups)
-      evaluator.trace = RuleTrace()
-      var evaluation = StepEvaluation(request: step.request, isQuery: step.isQuery)
-      evaluation.isAllowed = isAllowed(step, &evaluator) { statement, _, outcome in
-        var isTrue = false
-        switch outcome {
-        case .allowed: isTrue = true
-        case .refused: break
-        case .failed: evaluation.hasFault = true
-        }
-        evaluation.statements.append((statement.position.line, isTrue))
+  /// Evaluates the statements for a step, up to the first that allows it, and counts the values of their expressions.
+  func evaluateCounted(_ step: DecisionStep, _ evaluator: inout RuleEvaluator) -> StepEvaluation {
+    evaluator.trace = RuleTrace()
+    var evaluation = StepEvaluation(request: step.request, isQuery: step.isQuery)
+    evaluation.isAllowed = isAllowed(step, &evaluator) { statement, _, outcome in
+      var isTrue = false
+      switch outcome {
+      case .allowed: isTrue = true
+      case .refused: break
+      case .failed: evaluation.hasFault = true
       }
-      if let failure = lookups.failure { throw failure }
-      evaluation.trace = evaluator.trace ?? RuleTrace()
-      evaluations.append(evaluation)
-      if !evaluation.isAllowed { break }
+      evaluation.statements.append((statement.position.line, isTrue))
     }
-    return evaluations
-  }
-
-  /// Counts the values of an evaluation.
-  func count(_ evaluation: StepEvaluation) {
-    counts.count(evaluation.trace.entries.lazy.map { (Int($0.node), $0.outcome.coverageValue) })
+    if let trace = evaluator.trace {
+      counts.count(
+        trace.entries.lazy.filter { !self.program.isConstant($0.node) }.map { (Int($0.node), $0.outcome) })
+    }
+    return evaluation
   }
 
   /// The coverage of the rules since they were released.
@@ -76,7 +69,7 @@ extension FirestoreRuleset {
 
   /// The report of an expression; nil for a literal.
   private func report(_ node: Int32, evaluations: Int) -> CoverageReport.Node? {
-    if case .constant = program.nodes[Int(node)] { return nil }
+    if program.isConstant(node) { return nil }
     let values = counts.values(of: Int(node))
     let start = program.positions[Int(node)]
     return CoverageReport.Node(
@@ -92,11 +85,18 @@ extension FirestoreRuleset.DecisionStep {
 }
 
 extension RuleProgram {
+  /// Whether an expression is a literal, which reports omit.
+  fileprivate func isConstant(_ node: Int32) -> Bool {
+    if case .constant = nodes[Int(node)] { return true }
+    return false
+  }
+
   /// The expressions directly inside an expression, in the order of reports: that of the file, except for `x in y`.
   fileprivate func parts(of node: Int32) -> [Int32] {
     switch nodes[Int(node)] {
     case .constant, .undeclared, .local, .wildcard, .request, .requestMember, .resource: []
-    case .list(let items), .map(let items), .call(_, let items), .builtin(_, let items), .fault(_, let items):
+    case .list(let items), .constantList(_, let items), .map(let items), .call(_, let items),
+      .builtin(_, let items), .fault(_, let items):
       children[items.range].map(\.self)
     case .path(let index):
       paths[Int(index)].compactMap { if case .interpolation(let node) = $0 { node } else { nil } }

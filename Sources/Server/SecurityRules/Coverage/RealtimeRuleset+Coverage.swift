@@ -27,7 +27,7 @@ extension RealtimeRuleset {
   /// Nests the expressions that lie in another one.
   private func nodes(
     _ queue: inout ArraySlice<Int>, inside outer: RealtimeMark?, _ text: RuleSourceText,
-    _ counts: CoverageCounts, evaluations: Int
+    _ counts: CoverageCounts<RealtimeOutcome>, evaluations: Int
   ) -> [CoverageReport.Node] {
     var nodes: [CoverageReport.Node] = []
     while let index = queue.first {

@@ -13,7 +13,7 @@ package struct FirestoreDecisionObserver: DecisionObserver {
 
   /// Makes an observer.
   /// - Parameters:
-  ///   - feed: receives every decision by rules, and turns on the recording of coverage; nil in production.
+  ///   - feed: receives every decision by rules, and turns on the counting of coverage; nil in production.
   ///   - now: the clock in microseconds since 1970.
   package init(
     _ database: DatabaseName, logs: DenialLogs<DatabaseName>, feed: RequestFeed? = nil,
@@ -33,7 +33,9 @@ package struct FirestoreDecisionObserver: DecisionObserver {
     by policy: any AccessPolicy<FirestoreAccess>, view: (any DocumentView)?
   ) {
     let rules = policy as? FirestoreRulesPolicy
-    if let feed, let rules, let view { record(operation, of: principal, by: rules.ruleset, view, in: feed) }
+    if let feed, let rules, let record = decision.record as? EvaluationRecord {
+      for evaluation in record.evaluations { feed.add(evaluation, by: rules.ruleset, of: database) }
+    }
     guard let denial = decision.denial else { return }
     let log = logs.log(of: database)
     let time = now()
@@ -66,22 +68,6 @@ package struct FirestoreDecisionObserver: DecisionObserver {
       RecordedFirestoreRequest(
         operation: operation, database: database, principal: principal, time: view.time,
         lookups: documents.recorded, bytes: operation.bytes + looked))
-  }
-
-  /// Evaluates an operation again, and records what its expressions were.
-  private func record(
-    _ operation: FirestoreOperation, of principal: Principal, by ruleset: FirestoreRuleset,
-    _ view: any DocumentView, in feed: RequestFeed
-  ) {
-    guard case .rules(let rules, let database)? = try? FirestoreRulesPolicy.request(for: operation, view)
-    else { return }
-    let documents = ViewedDocuments(database: database, view: view)
-    let context = FirestoreRulesPolicy.context(principal, database, view.time, documents)
-    guard let evaluations = try? ruleset.evaluate(rules, context) else { return }
-    for evaluation in evaluations {
-      ruleset.count(evaluation)
-      feed.add(evaluation, by: ruleset, of: self.database)
-    }
   }
 }
 

@@ -30,30 +30,18 @@ package struct RealtimeDecisionObserver: DecisionObserver {
     _ decision: RealtimeDecision, about operation: TreeOperation, of principal: Principal,
     by policy: any AccessPolicy<RealtimeAccess>, view: (any TreeView)?
   ) {
-    let inspection = (policy as? RealtimeRulesPolicy)?.ruleset.inspection
-    guard let denial = decision.denial else {
-      if observesAllowed, let inspection, let view {
-        _ = try? inspection.explain(operation, of: principal, view: view, countsCoverage: true)
-      }
-      return
-    }
+    guard let denial = decision.denial else { return }
     let log = logs.log(of: namespace)
     let time = now()
-    guard log.admit(at: time) else {
-      if observesAllowed, let inspection, let view {
-        _ = try? inspection.explain(operation, of: principal, view: view, countsCoverage: true)
-      }
-      return
-    }
+    guard log.admit(at: time) else { return }
     var members = DenialMembers.common(
       microseconds: time, operation: operation.name, paths: operation.paths.map { "/\($0)" }, principal,
       reason: denial.reason)
     var request: RecordedRequest?
-    if let inspection, let view {
+    if let inspection = (policy as? RealtimeRulesPolicy)?.ruleset.inspection, let view {
       members["ruleset"] = .string(inspection.fingerprint)
       let tree = RecordedTree(source: view, now: view.now)
-      let decision = try? inspection.explain(
-        operation, of: principal, view: tree, countsCoverage: observesAllowed)
+      let decision = try? inspection.explain(operation, of: principal, view: tree)
       if let decision { members["decision"] = decision.json }
       members["data"] = .array(
         operation.paths.prefix(DenialMembers.maximumNames).map { Self.summary(at: $0, tree) })

@@ -24,6 +24,9 @@ package struct RuleText: Hashable, Sendable {
     self.units = string.utf16.elementsEqual(units) ? nil : units
   }
 
+  /// Whether the text is valid Unicode: no surrogate is unpaired.
+  var isValid: Bool { units == nil }
+
   /// The number of code units.
   package var count: Int { units?.count ?? string.utf16.count }
 

@@ -75,6 +75,9 @@ public struct MapValue: Sendable {
     }
   }
 
+  /// Whether the map has a field.
+  package func hasKey(_ key: String) -> Bool { position(of: key).found }
+
   /// Changes one field's value in place, without copying the other fields. A missing field is nil, before and after.
   public mutating func update<R>(_ key: String, _ body: (inout Value?) throws -> R) rethrows -> R {
     let (index, found) = position(of: key)

@@ -12,7 +12,7 @@ package final class FirestoreRuleset: Sendable {
   /// The text with an index of its lines.
   let text: RuleSourceText
   /// The recorded coverage; empty unless decisions are recorded.
-  let counts = CoverageCounts()
+  let counts = CoverageCounts<RuleTrace.Outcome>()
   /// The SHA-256 hash of the text in hexadecimal digits, which names a release to operators.
   package let fingerprint: String
 
@@ -59,8 +59,8 @@ package final class FirestoreRuleset: Sendable {
     _ documents: [(path: ResourcePath, fields: MapValue?)], _ context: Context
   ) -> RuleDecision {
     let lookups = RuleLookups(context.documents, operationCount: documents.count)
-    let requests = documents.map { getRequest($0.path, $0.fields, context) }
-    return decide(requests.map(DecisionStep.document), lookups)
+    let steps = documents.lazy.map { DecisionStep.document(self.getRequest($0.path, $0.fields, context)) }
+    return decide(steps, lookups)
   }
 
   /// The request of reading one document.
@@ -130,13 +130,24 @@ package final class FirestoreRuleset: Sendable {
   }
 
   /// Decides steps, up to the first that is denied.
-  func decide(_ steps: [DecisionStep], _ lookups: RuleLookups) -> RuleDecision {
+  ///
+  /// - Parameter recording: whether to count the values of expressions and to add the evaluations to the decision.
+  func decide(
+    _ steps: some Sequence<DecisionStep>, _ lookups: RuleLookups, recording: Bool = false
+  ) -> RuleDecision {
     var decision = RuleDecision(isAllowed: true, readsTime: false, dependencies: [])
     var work = RuleBudget.maximumWork
     for (index, step) in steps.enumerated() {
       lookups.beginOperation()
       var evaluator = RuleEvaluator(self, request: step.request, lookups: lookups, work: work)
-      let isAllowed = isAllowed(step, &evaluator)
+      let isAllowed: Bool
+      if recording {
+        let evaluation = evaluateCounted(step, &evaluator)
+        isAllowed = evaluation.isAllowed
+        if lookups.failure == nil { decision.evaluations.append(evaluation) }
+      } else {
+        isAllowed = self.isAllowed(step, &evaluator)
+      }
       work = evaluator.budget.work
       decision.readsTime = decision.readsTime || evaluator.readsTime
       if let failure = lookups.failure {
@@ -193,16 +204,17 @@ package final class FirestoreRuleset: Sendable {
   private func matches(
     _ pattern: MatchPattern, _ step: DecisionStep, _ evaluator: inout RuleEvaluator
   ) -> Bool {
-    let request = evaluator.request
     switch step {
     case .document:
-      return pattern.match(database: request.database, path: request.path, into: &evaluator.wildcards)
+      return pattern.match(
+        database: evaluator.request.database, path: evaluator.request.path, into: &evaluator.wildcards)
     case .query:
       return pattern.match(
-        database: request.database, collection: request.path, into: &evaluator.wildcards)
+        database: evaluator.request.database, collection: evaluator.request.path,
+        into: &evaluator.wildcards)
     case .group(_, let id, let parent):
       return pattern.match(
-        database: request.database, group: id, below: parent, into: &evaluator.wildcards)
+        database: evaluator.request.database, group: id, below: parent, into: &evaluator.wildcards)
     }
   }
 }

@@ -12,6 +12,8 @@ package struct RuleDecision: Sendable {
   package var failure: (any Error)?
   /// The position of the denied operation among the request's documents or ways.
   package var deniedOperation: Int?
+  /// The evaluations, for the request feed; none unless they were requested.
+  var evaluations: [StepEvaluation] = []
 }
 
 /// A write of a request on one document, before the writes of one document are folded.

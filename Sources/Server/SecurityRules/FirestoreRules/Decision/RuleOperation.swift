@@ -24,6 +24,18 @@ extension FirestoreRuleset {
     }
   }
 
+  /// Decides an operation, counts the values of its expressions, and adds the evaluations to the decision.
+  /// - Throws: the errors of the context's documents.
+  func decideRecorded(_ operation: RuleOperation, _ context: Context) throws -> RuleDecision {
+    let steps = try steps(operation, context)
+    let count =
+      switch operation {
+      case .get, .changes: steps.count
+      case .query: 1
+      }
+    return decide(steps, RuleLookups(context.documents, operationCount: count), recording: true)
+  }
+
   /// The steps of an operation, all of which must be allowed.
   func steps(_ operation: RuleOperation, _ context: Context) throws -> [DecisionStep] {
     switch operation {

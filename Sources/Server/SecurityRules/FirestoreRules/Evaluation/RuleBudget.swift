@@ -132,6 +132,11 @@ enum RuleWeight {
     case .path(let path):
       weight += RuleCost.item * path.segments.count
       for case .text(let text) in path.segments { weight += text.byteCount }
+    case .list(.stored(let values)):
+      for value in values {
+        guard weight <= limit else { return }
+        add(value, &weight, limit)
+      }
     case .list(let list):
       for index in 0..<list.count {
         guard weight <= limit else { return }
@@ -141,7 +146,7 @@ enum RuleWeight {
       for entry in fields.entries {
         guard weight <= limit else { return }
         weight += RuleCost.item + entry.key.utf8.count
-        add(RuleValue(entry.value), &weight, limit)
+        add(entry.value, &weight, limit)
       }
     case .map(let map):
       for entry in map.entries {
@@ -155,6 +160,15 @@ enum RuleWeight {
         RuleCost.item * (diff.added.count + diff.removed.count + diff.changed.count + diff.unchanged.count)
     case .vector(let numbers): weight += numbers.count
     default: break
+    }
+  }
+
+  /// Adds the weight of a stored value, which is that of the same value in rules.
+  private static func add(_ value: Value, _ weight: inout Int, _ limit: Int) {
+    switch value {
+    case .null, .boolean, .integer, .double, .timestamp, .geoPoint: weight += RuleCost.item
+    case .string(let text): weight += RuleCost.item + text.utf8.count
+    default: add(RuleValue(value), &weight, limit)
     }
   }
 }

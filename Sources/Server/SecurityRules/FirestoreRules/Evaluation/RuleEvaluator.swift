@@ -101,6 +101,10 @@ struct RuleEvaluator {
       guard case .value(let value) = request.resource else { throw Failure(fault: .invalidLookup, node: id) }
       return value
     case .list(let items): return .list(.built(try values(of: items)))
+    case .constantList(let index, let items):
+      // The items count as if they were evaluated one by one.
+      try spend(Int(items.count), id)
+      return rules.program.constants[Int(index)]
     case .map(let entries): return try map(entries, id)
     case .path(let index): return try path(rules.program.paths[Int(index)], id)
     case .member(let base, let name):

@@ -1,3 +1,5 @@
+import FirestoreModel
+
 extension RuleMethods {
   private static func unsupported(_ type: String, _ method: Method, _ argument: RuleValue) -> RuleFault {
     .unsupported("\(type).\(method.rawValue)(\(argument.typeName))")
@@ -26,6 +28,14 @@ extension RuleMethods {
       }
       try budget.spend(hashing: .list(list))
       try budget.spend(hashing: arguments[0])
+      if list.isShortText, other.isShortText {
+        switch method {
+        case .hasAll: return .bool(other.allTexts(list.contains(text:)))
+        case .hasAny: return .bool(!other.allTexts { !list.contains(text: $0) })
+        case .hasOnly: return .bool(list.allTexts(other.contains(text:)))
+        default: break
+        }
+      }
       switch method {
       case .removeAll:
         let index = StrictIndex(other.items)
@@ -100,7 +110,16 @@ extension RuleMethods {
     case .keys:
       try budget.spend(work: map.count * RuleCost.item)
       // Stored keys are sorted already but for code points beyond U+FFFF, so that sorting compares few of them twice.
-      for key in map.keys { try budget.spend(work: RuleCost.match + key.byteCount * RuleCost.orderedByte) }
+      if case .stored(let fields) = map {
+        var isInOrder = true
+        for entry in fields.entries {
+          try budget.spend(work: RuleCost.match + entry.key.utf8.count * RuleCost.orderedByte)
+          isInOrder = isInOrder && entry.key.utf8.allSatisfy { $0 < 0xF0 }
+        }
+        if isInOrder { return .list(.keys(fields)) }
+      } else {
+        for key in map.keys { try budget.spend(work: RuleCost.match + key.byteCount * RuleCost.orderedByte) }
+      }
       return .list(.built(map.keys.sorted(by: <).map(RuleValue.string)))
     case .values:
       try budget.spend(work: map.count * 2 * RuleCost.item)

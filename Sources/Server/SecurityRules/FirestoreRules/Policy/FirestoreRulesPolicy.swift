@@ -33,6 +33,16 @@ package struct FirestoreRulesPolicy: AccessPolicy {
   /// - Throws: the errors of `view`.
   package func decide(
     _ principal: Principal, _ operation: FirestoreOperation, view: any DocumentView
+  ) throws -> FirestoreDecision { try decide(principal, operation, view, recording: false) }
+
+  /// Decides one operation, counts the values of its expressions, and records the evaluations.
+  /// - Throws: the errors of `view`.
+  package func decideRecorded(
+    _ principal: Principal, _ operation: FirestoreOperation, view: any DocumentView
+  ) throws -> FirestoreDecision { try decide(principal, operation, view, recording: true) }
+
+  private func decide(
+    _ principal: Principal, _ operation: FirestoreOperation, _ view: any DocumentView, recording: Bool
   ) throws -> FirestoreDecision {
     switch try Self.request(for: operation, view) {
     case .allowed: return .allowed
@@ -40,14 +50,19 @@ package struct FirestoreRulesPolicy: AccessPolicy {
     case .rules(let operation, let database):
       let context = Self.context(
         principal, database, view.time, ViewedDocuments(database: database, view: view))
-      let decision = try ruleset.decide(operation, context)
+      let decision =
+        recording ? try ruleset.decideRecorded(operation, context) : try ruleset.decide(operation, context)
       if let failure = decision.failure { throw failure }
       let dependencies = decision.dependencies.compactMap { DocumentName(database: database, path: $0) }
-      if decision.isAllowed { return .allow(dependingOn: dependencies, time: decision.readsTime) }
-      let reason = explainsDenials ? try ruleset.explain(operation, context)?.report : nil
-      return .deny(
-        reason: reason ?? "the rules deny the operation", dependingOn: dependencies,
-        time: decision.readsTime)
+      var result = FirestoreDecision.allow(dependingOn: dependencies, time: decision.readsTime)
+      if !decision.isAllowed {
+        let reason = explainsDenials ? try ruleset.explain(operation, context)?.report : nil
+        result = .deny(
+          reason: reason ?? "the rules deny the operation", dependingOn: dependencies,
+          time: decision.readsTime)
+      }
+      if recording { result.record = EvaluationRecord(decision.evaluations) }
+      return result
     }
   }
 

@@ -72,6 +72,16 @@ struct RuleCompiler: RuleWalker {
     return RuleProgram.Children(start: start, count: Int32(nodes.count))
   }
 
+  private mutating func list(_ items: RuleProgram.Children) -> RuleProgram.Node {
+    var values: [RuleValue] = []
+    for item in program.children[items.range] {
+      guard case .constant(let index) = program.nodes[Int(item)] else { return .list(items) }
+      values.append(program.constants[Int(index)])
+    }
+    program.constants.append(.list(.built(values)))
+    return .constantList(Int32(program.constants.count - 1), items)
+  }
+
   private mutating func children(of ids: [ExpressionID]) -> RuleProgram.Children {
     let nodes = ids.map { compile($0) }
     return children(nodes)
@@ -92,7 +102,7 @@ struct RuleCompiler: RuleWalker {
     case .string(let value): return constant(.string(value))
     case .bytes(let value): return constant(.bytes(value))
     case .name(let name): return node(ofName: name)
-    case .list(let items): return .list(children(of: items))
+    case .list(let items): return list(children(of: items))
     case .map(let entries): return .map(children(of: entries.flatMap { [$0.key, $0.value] }))
     case .path(let parts): return path(parts)
     case .member(let base, let name): return member(name, of: base)

@@ -21,6 +21,8 @@ package struct RuleProgram: Sendable {
     case requestMember(RequestMember)
     case resource
     case list(Children)
+    /// A list of literals; the list is in `constants`.
+    case constantList(Int32, Children)
     /// Keys and values alternate.
     case map(Children)
     /// A path literal, in `paths`.

@@ -1,3 +1,5 @@
+import FirestoreModel
+
 /// A set in rules. Numbers are members by value: 1 and 1.0 are one member.
 package struct RuleSet: Sendable {
   /// The members.
@@ -24,6 +26,14 @@ package struct RuleMapDiff: Sendable {
 
   /// Compares two maps.
   init(_ first: RuleMap, _ second: RuleMap) {
+    if case .stored(let first) = first, case .stored(let second) = second {
+      self.init(first, second)
+    } else {
+      self.init(unsorted: first, second)
+    }
+  }
+
+  private init(unsorted first: RuleMap, _ second: RuleMap) {
     var (added, changed, unchanged): ([RuleText], [RuleText], [RuleText]) = ([], [], [])
     var removed: [RuleText] = []
     let old = Dictionary(second.entries.map { ($0.key, $0.value) }) { first, _ in first }
@@ -41,6 +51,34 @@ package struct RuleMapDiff: Sendable {
       }
     }
     for key in old.keys where !seen.contains(key) { removed.append(key) }
+    self.added = added
+    self.removed = removed
+    self.changed = changed
+    self.unchanged = unchanged
+  }
+
+  /// Compares two stored maps, whose entries have the same order.
+  private init(_ first: MapValue, _ second: MapValue) {
+    var (added, removed): ([RuleText], [RuleText]) = ([], [])
+    var (changed, unchanged): ([RuleText], [RuleText]) = ([], [])
+    var old = second.entries[...]
+    for entry in first.entries {
+      while let other = old.first, other.key.precedesInUTF8(entry.key) {
+        removed.append(RuleText(other.key))
+        old.removeFirst()
+      }
+      guard let other = old.first, other.key.hasSameUTF8(as: entry.key) else {
+        added.append(RuleText(entry.key))
+        continue
+      }
+      old.removeFirst()
+      if ValueKey(RuleValue(entry.value)) == ValueKey(RuleValue(other.value)) {
+        unchanged.append(RuleText(entry.key))
+      } else {
+        changed.append(RuleText(entry.key))
+      }
+    }
+    removed += old.map { RuleText($0.key) }
     self.added = added
     self.removed = removed
     self.changed = changed

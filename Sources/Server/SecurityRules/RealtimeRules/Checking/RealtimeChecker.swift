@@ -3,6 +3,9 @@
 // Types are exact where the language knows them. Operands of type `primitive` and `any` are checked again when they are
 // evaluated. `!`, `&&`, `||` and `?:` take operands whose type is known to be boolean.
 
+import Access
+import RealtimeModel
+
 /// Checks one expression.
 struct RealtimeChecker {
   /// The wildcards from the root to the rule, with their `$`.
@@ -131,13 +134,29 @@ struct RealtimeChecker {
       guard let method = RealtimeSnapshotMethod(rawValue: name) else { throw unknownMember(name, callee) }
       if method == .hasChildren { return try hasChildren(receiver.term, arguments, syntax) }
       let terms = try texts(arguments, count: method.argumentCount, name, syntax)
-      return (.snapshotCall(method, receiver.term, terms), method.result)
+      let call = RealtimeTerm.snapshotCall(method, receiver.term, terms)
+      return (Self.place(of: call) ?? call, method.result)
     case .string, .primitive, .any:
       guard let method = RealtimeTextMethod(rawValue: name) else { throw unknownMember(name, callee) }
       if method == .matches { return try matches(receiver.term, arguments, syntax) }
       let terms = try texts(arguments, count: method.argumentCount, name, syntax)
       return (.textCall(method, receiver.term, terms), method.result)
     case .boolean, .number, .null, .pattern, .query, .list: throw unknownMember(name, callee)
+    }
+  }
+
+  /// The known snapshot of `root.child('…')`; nil for other calls. Marked expressions are evaluated one by one.
+  private static func place(of call: RealtimeTerm) -> RealtimeTerm? {
+    guard case .snapshotCall(.child, let receiver, let arguments) = call,
+      case .constant(.string(let text))? = arguments.first
+    else { return nil }
+    // The call, its argument and the bytes of that.
+    let steps = 2 + text.utf8.count / RealtimeBudget.bytesPerStep
+    switch receiver {
+    case .snapshot(.root):
+      return .place(RealtimeSnapshot(path: .root, state: .before).child(text), steps: steps + 1)
+    case .place(let base, let before): return .place(base.child(text), steps: steps + before)
+    default: return nil
     }
   }
 

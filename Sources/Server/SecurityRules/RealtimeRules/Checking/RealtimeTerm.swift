@@ -8,6 +8,9 @@ indirect enum RealtimeTerm: Sendable {
   case now
   /// `root`, `data` or `newData`.
   case snapshot(RealtimeSnapshotName)
+  /// `root.child('…')`, also several times: the snapshot is known before the evaluation.
+  /// - Parameter steps: the cost of the calls that it stands for.
+  case place(RealtimeSnapshot, steps: Int)
   /// The key that a wildcard matched: its index among the wildcards from the root down.
   case capture(Int)
   case query(RealtimeQueryField)

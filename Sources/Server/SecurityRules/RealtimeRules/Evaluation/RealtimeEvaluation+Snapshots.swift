@@ -6,9 +6,7 @@ import RealtimeModel
 extension RealtimeEvaluation {
   private mutating func content(of snapshot: RealtimeSnapshot) throws -> Node.Content {
     guard let path = snapshot.path else { return .empty }
-    try spend(RealtimeBudget.stepsPerRead)
-    readPaths.append(path)
-    return try view.content(at: path, snapshot.state)
+    return try content(at: path, snapshot.state)
   }
 
   private mutating func exists(_ snapshot: RealtimeSnapshot) throws -> Bool {
@@ -35,7 +33,7 @@ extension RealtimeEvaluation {
     case .getPriority:
       guard let path = snapshot.path else { return .null }
       try spend(RealtimeBudget.stepsPerRead)
-      readPaths.append(path)
+      recordRead(of: path)
       return RealtimeValue(try view.priority(at: path, snapshot.state)?.leafValue)
     case .isNumber: return .bool(try leaf(of: snapshot)?.number != nil)
     case .isString:
@@ -69,19 +67,31 @@ extension RealtimeEvaluation {
     return argument
   }
 
-  /// The snapshot at a path below another one. No location has an empty path or one with characters that keys cannot
-  /// have, so that nothing exists there.
+  /// The snapshot at a path below another one.
   private mutating func child(
     of snapshot: RealtimeSnapshot, _ argument: RealtimeTerm
   ) throws -> RealtimeSnapshot {
     let text = try text(try evaluate(argument), "child")
     try spend(text.utf8.count / RealtimeBudget.bytesPerStep)
-    let absent = RealtimeSnapshot(path: nil, state: snapshot.state)
-    guard let base = snapshot.path, text.utf8.count <= RealtimeLimits.pathBytes else { return absent }
-    let relative = Path(text)
-    guard !relative.isRoot, relative.keys.allSatisfy({ ChildKey.isValid($0.text) }) else { return absent }
-    let path = base.appending(relative)
+    return snapshot.child(text)
+  }
+}
+
+extension RealtimeSnapshot {
+  /// The snapshot at a relative path. No location has an empty path or one with characters that keys cannot have, so that
+  /// nothing exists there.
+  func child(_ text: String) -> RealtimeSnapshot {
+    let absent = RealtimeSnapshot(path: nil, state: state)
+    guard let base = self.path, text.utf8.count <= RealtimeLimits.pathBytes else { return absent }
+    let path: Path
+    if ChildKey.isValid(text) {
+      path = base.child(ChildKey(text))
+    } else {
+      let relative = Path(text)
+      guard !relative.isRoot, relative.keys.allSatisfy({ ChildKey.isValid($0.text) }) else { return absent }
+      path = base.appending(relative)
+    }
     guard path.keyBytes <= RealtimeLimits.pathBytes else { return absent }
-    return RealtimeSnapshot(path: path, state: snapshot.state)
+    return RealtimeSnapshot(path: path, state: state)
   }
 }

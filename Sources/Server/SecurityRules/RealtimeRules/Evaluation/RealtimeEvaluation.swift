@@ -16,10 +16,17 @@ struct RealtimeEvaluation {
   private let query: QuerySpec
   private var budget = PatternBudget(steps: RealtimeBudget.stepsPerOperation)
 
+  /// A path that begins with the location of the rule, and the depth of that location.
+  private var path = Path.root
+  private var depth = 0
+  /// The depths of the keys that wildcards matched, from the root down to the rule.
+  private var wildcardDepths: [Int] = []
+
   /// The location of the rule.
-  private(set) var location = Path.root
-  /// The keys that wildcards matched, from the root down to the rule.
-  private(set) var captures: [String] = []
+  private var location: Path { path.prefix(depth) }
+
+  /// The content that was read last. Several expressions of a rule often read the same location.
+  private var known: (path: Path, state: TreeState, content: Node.Content)?
 
   /// The values of marked expressions in the current rule, in the order of evaluation.
   private(set) var trace: [(mark: Int32, outcome: RealtimeOutcome)] = []
@@ -27,12 +34,14 @@ struct RealtimeEvaluation {
   /// The limit of `trace`, so that an expression of many steps cannot fill the memory.
   private static let maximumTrace = 2_000
 
-  /// The locations that the current rule read.
-  var readPaths: [Path] = []
+  /// The locations that the current rule read; none unless they are recorded.
+  private(set) var readPaths: [Path] = []
+  private let recordsReads: Bool
   /// Whether the current rule read the time.
   private(set) var hasReadTime = false
 
-  init(_ principal: Principal, view: any TreeView, query: QuerySpec = .default) {
+  init(_ principal: Principal, view: any TreeView, query: QuerySpec, recordsReads: Bool) {
+    self.recordsReads = recordsReads
     auth = RealtimeValue(auth: principal)
     self.view = view
     self.query = query
@@ -41,21 +50,42 @@ struct RealtimeEvaluation {
   /// Adds the allowance of one validated location.
   mutating func allowNode() { budget.add(RealtimeBudget.stepsPerValidatedNode) }
 
-  /// Evaluates a rule of a location.
+  /// Keeps the content of a location, which rules are about to read.
+  mutating func remember(_ content: Node.Content, at path: Path, _ state: TreeState) {
+    known = (path, state, content)
+  }
+
+  /// Reads the content of a location.
+  /// - Throws: ``RealtimeFailure/budget``; errors of the view.
+  mutating func content(at path: Path, _ state: TreeState) throws -> Node.Content {
+    try spend(RealtimeBudget.stepsPerRead)
+    recordRead(of: path)
+    if let known, known.state == state, known.path == path { return known.content }
+    let content = try view.content(at: path, state)
+    known = (path, state, content)
+    return content
+  }
+
+  /// Records that the current rule read a location.
+  mutating func recordRead(of path: Path) { if recordsReads { readPaths.append(path) } }
+
+  /// Evaluates a rule of the location that the first keys of a path name.
   ///
-  /// - Returns: nil if the rule is true; otherwise why it is not.
+  /// - Parameter depth: the number of these keys.
   /// - Throws: errors of the view.
   mutating func evaluate(
-    _ rule: RealtimeRule, at location: Path, captures: [String]
+    _ rule: RealtimeRule, at path: Path, depth: Int
   ) throws -> RealtimeRuleResult {
+    if !trace.isEmpty { trace.removeAll(keepingCapacity: true) }
     guard case .expression(let term) = rule.condition else {
       readPaths.removeAll()
       hasReadTime = false
       return rule.condition.isTrue ? .granted : .refused
     }
-    self.location = location
-    self.captures = captures
-    if !trace.isEmpty { trace.removeAll() }
+    self.path = path
+    self.depth = depth
+    wildcardDepths = rule.wildcardDepths
+    if !rule.marks.isEmpty { trace.reserveCapacity(min(rule.marks.count, Self.maximumTrace)) }
     readPaths.removeAll()
     hasReadTime = false
     do {
@@ -83,11 +113,14 @@ struct RealtimeEvaluation {
       hasReadTime = true
       return .number(Double(view.now))
     case .snapshot(.root): return .snapshot(RealtimeSnapshot(path: .root, state: .before))
+    case .place(let snapshot, let steps):
+      try spend(steps - 1)
+      return .snapshot(snapshot)
     case .snapshot(.data): return .snapshot(RealtimeSnapshot(path: location, state: .before))
     case .snapshot(.newData): return .snapshot(RealtimeSnapshot(path: location, state: .after))
     case .capture(let index):
-      precondition(index < captures.count, "invariant: the wildcards of a checked rule lie above it")
-      return .string(captures[index])
+      precondition(index < wildcardDepths.count, "invariant: the wildcards of a checked rule lie above it")
+      return .string(path.keys[wildcardDepths[index]].text)
     case .query(let field): return query.value(of: field)
     case .property(let base, let name): return try evaluate(base).property(name)
     case .element(let base, let key):
@@ -111,9 +144,10 @@ struct RealtimeEvaluation {
       return try call(method, try snapshot(receiver), arguments)
     case .textCall(let method, let receiver, let arguments):
       let text = try text(try evaluate(receiver), method.rawValue)
-      var texts: [String] = []
-      for argument in arguments { texts.append(try self.text(try evaluate(argument), method.rawValue)) }
-      return try call(method, text, texts)
+      var texts = ("", "")
+      if arguments.count > 0 { texts.0 = try self.text(try evaluate(arguments[0]), method.rawValue) }
+      if arguments.count > 1 { texts.1 = try self.text(try evaluate(arguments[1]), method.rawValue) }
+      return try call(method, text, texts.0, texts.1)
     case .matches(let receiver, let pattern):
       let text = try text(try evaluate(receiver), "matches")
       do {
@@ -231,15 +265,14 @@ struct RealtimeEvaluation {
   // MARK: Texts
 
   private mutating func call(
-    _ method: RealtimeTextMethod, _ text: String, _ arguments: [String]
+    _ method: RealtimeTextMethod, _ text: String, _ part: String, _ replacement: String
   ) throws -> RealtimeValue {
-    let length = arguments.reduce(text.utf8.count) { $0 + $1.utf8.count }
-    try spend(length / RealtimeBudget.bytesPerStep)
-    switch (method, arguments.first, arguments.last) {
-    case (.contains, let part?, _): return .bool(RealtimeText.contains(text, part))
-    case (.beginsWith, let part?, _): return .bool(RealtimeText.begins(text, with: part))
-    case (.endsWith, let part?, _): return .bool(RealtimeText.ends(text, with: part))
-    case (.replace, let part?, let replacement?):
+    try spend((text.utf8.count + part.utf8.count + replacement.utf8.count) / RealtimeBudget.bytesPerStep)
+    switch method {
+    case .contains: return .bool(RealtimeText.contains(text, part))
+    case .beginsWith: return .bool(RealtimeText.begins(text, with: part))
+    case .endsWith: return .bool(RealtimeText.ends(text, with: part))
+    case .replace:
       let offsets = RealtimeText.offsets(of: part, in: text)
       let growth = offsets.count.multipliedReportingOverflow(by: replacement.utf8.count)
       guard !growth.overflow, text.utf8.count + growth.partialValue <= RealtimeBudget.maximumTextBytes else {
@@ -247,9 +280,9 @@ struct RealtimeEvaluation {
       }
       try spend((text.utf8.count + growth.partialValue) / RealtimeBudget.bytesPerStep)
       return .string(RealtimeText.replacing(part, in: text, at: offsets, with: replacement))
-    case (.toLowerCase, _, _): return .string(text.lowercased())
-    case (.toUpperCase, _, _): return .string(text.uppercased())
-    default: preconditionFailure("invariant: a checked call has its arguments")
+    case .toLowerCase: return .string(text.lowercased())
+    case .toUpperCase: return .string(text.uppercased())
+    case .matches: preconditionFailure("invariant: matches() is a term of its own")
     }
   }
 }

@@ -12,7 +12,7 @@ package final class RealtimeInspection: Sendable {
   private let text: String
   private let marked = Guarded<RealtimeRuleset?>(nil)
   /// The recorded coverage; empty unless decisions are recorded.
-  let counts = CoverageCounts()
+  let counts = CoverageCounts<RealtimeOutcome>()
 
   init(_ text: String) {
     self.text = text
@@ -27,33 +27,40 @@ package final class RealtimeInspection: Sendable {
     }
   }
 
+  /// Decides an operation by the marked rules, and counts the values of all expressions.
+  ///
+  /// - Returns: nil if the rules cannot be marked.
+  /// - Throws: errors of the view.
+  func decideCounted(
+    _ operation: TreeOperation, of principal: Principal, view: any TreeView
+  ) throws -> RealtimeDecision? {
+    guard let ruleset = markedRuleset() else { return nil }
+    return try ruleset.decide(principal, operation, view: view) { rule, _, result, trace in
+      self.counts.count(
+        trace.lazy.map { (Int($0.mark), $0.outcome) },
+        rule: (SourcePosition(line: rule.line, column: rule.column), result.outcome))
+    }
+  }
+
   /// Evaluates an operation again, and explains each evaluated rule.
   ///
-  /// - Parameter coverage: whether to count the values of all expressions.
   /// - Returns: the rules that are not true, or nil if the operation is allowed.
   /// - Throws: errors of the view.
   func explain(
-    _ operation: TreeOperation, of principal: Principal, view: any TreeView, countsCoverage: Bool = false
+    _ operation: TreeOperation, of principal: Principal, view: any TreeView
   ) throws -> ExplainedDecision? {
     guard let ruleset = markedRuleset() else { return nil }
     var statements: [ExplainedStatement] = []
     let decision = try ruleset.decide(principal, operation, view: view) {
-      rule, location, result, evaluation in
-      if countsCoverage { self.count(rule, result, evaluation) }
+      rule, location, result, trace in
       guard result != .granted, statements.count < ExplainedDecision.maximumStatements else { return }
-      statements.append(ruleset.explain(rule, at: location, result, evaluation.trace))
+      statements.append(ruleset.explain(rule, at: location, result, trace))
     }
     guard decision.denial != nil else { return nil }
     return ExplainedDecision(
       method: operation.changesData ? "write" : "read",
       path: "/" + (operation.paths.first?.description ?? ""),
       statements: statements)
-  }
-
-  private func count(_ rule: RealtimeRule, _ result: RealtimeRuleResult, _ evaluation: RealtimeEvaluation) {
-    counts.count(
-      evaluation.trace.lazy.map { (Int($0.mark), $0.outcome.coverageValue) },
-      rule: SourcePosition(line: rule.line, column: rule.column), result: result.coverageValue)
   }
 }
 

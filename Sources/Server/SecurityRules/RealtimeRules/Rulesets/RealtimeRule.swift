@@ -22,6 +22,8 @@ struct RealtimeRule: Sendable {
   let line: Int
   /// The column of the rule's first character, from 1, in UTF-16 code units.
   let column: Int
+  /// The depths at which the wildcards on the way to the rule match a key, from the root down.
+  let wildcardDepths: [Int]
   /// The marks of the rule's expressions; empty without marks.
   var marks: Range<Int> = 0..<0
 }
@@ -33,6 +35,8 @@ final class RealtimeRuleNode: Sendable {
   let validate: RealtimeRule?
   /// The rules of named children.
   let children: [ChildKey: RealtimeRuleNode]
+  /// The same, if they are few: comparing a few keys is faster than hashing one.
+  private let fewChildren: [(key: ChildKey, node: RealtimeRuleNode)]?
   /// The rules of all other children.
   let wildcard: RealtimeRuleNode?
   /// Whether this node or one below it has a `.validate` rule.
@@ -47,8 +51,19 @@ final class RealtimeRuleNode: Sendable {
     self.write = write
     self.validate = validate
     self.children = children
+    fewChildren = children.count <= RealtimeRuleNode.maximumFew ? children.map { (key: $0.key, node: $0.value) } : nil
     self.wildcard = wildcard
     hasValidation =
       validate != nil || wildcard?.hasValidation ?? false || children.values.contains { $0.hasValidation }
+  }
+
+  /// The largest number of children that are compared one by one.
+  private static let maximumFew = 6
+
+  /// The rules of a child: its own, or those of the wildcard; nil without either.
+  func child(_ key: ChildKey) -> RealtimeRuleNode? {
+    guard let fewChildren else { return children[key] ?? wildcard }
+    for child in fewChildren where child.key == key { return child.node }
+    return wildcard
   }
 }

@@ -20,15 +20,19 @@ struct RealtimeRuleWalk {
   private let root: RealtimeRuleNode
   private let view: any TreeView
   private(set) var evaluation: RealtimeEvaluation
-  /// Receives each evaluated rule; nil for none.
-  var report: ((RealtimeRule, Path, RealtimeRuleResult, RealtimeEvaluation) -> Void)?
+  /// Receives each evaluated rule with the values of its marked expressions; nil for none.
+  var report: RealtimeRuleReport?
   /// The locations whose `.validate` rule was true.
   private var validated: Set<Path> = []
 
-  init(_ root: RealtimeRuleNode, _ principal: Principal, view: any TreeView, query: QuerySpec = .default) {
+  /// - Parameter recordsReads: whether the locations that rules read are recorded.
+  init(
+    _ root: RealtimeRuleNode, _ principal: Principal, view: any TreeView, query: QuerySpec = .default,
+    recordsReads: Bool
+  ) {
     self.root = root
     self.view = view
-    evaluation = RealtimeEvaluation(principal, view: view, query: query)
+    evaluation = RealtimeEvaluation(principal, view: view, query: query, recordsReads: recordsReads)
   }
 
   // MARK: Permission
@@ -39,27 +43,26 @@ struct RealtimeRuleWalk {
   mutating func permit(_ path: Path, _ kind: RuleSite.Kind) throws -> String? {
     let path = path.dataPath
     var node = root
-    var location = Path.root
-    var captures: [String] = []
-    var results: [(rule: RealtimeRule, location: Path, result: RealtimeRuleResult)] = []
+    var results: [(rule: RealtimeRule, depth: Int, result: RealtimeRuleResult)] = []
     for depth in 0...path.count {
       if let rule = kind == .read ? node.read : node.write {
-        let result = try evaluate(rule, location, captures)
+        let result = try evaluate(rule, path, depth)
         if result == .granted { return nil }
-        results.append((rule, location, result))
+        results.append((rule, depth, result))
       }
-      guard depth < path.count, let next = node.descend(path.keys[depth], &location, &captures) else { break }
+      guard depth < path.count, let next = node.child(path.keys[depth]) else { break }
       node = next
     }
     guard !results.isEmpty else { return "no \(kind.rawValue) rule on the way to /\(path)" }
-    return results.map { describe($0.rule, at: $0.location, $0.result) }.joined(separator: "; ")
+    return results.map { describe($0.rule, at: path.prefix($0.depth), $0.result) }.joined(separator: "; ")
   }
 
+  /// Evaluates a rule of the location that the first keys of a path name.
   private mutating func evaluate(
-    _ rule: RealtimeRule, _ location: Path, _ captures: [String]
+    _ rule: RealtimeRule, _ path: Path, _ depth: Int
   ) throws -> RealtimeRuleResult {
-    let result = try evaluation.evaluate(rule, at: location, captures: captures)
-    report?(rule, location, result, evaluation)
+    let result = try evaluation.evaluate(rule, at: path, depth: depth)
+    report?(rule, path.prefix(depth), result, evaluation.trace)
     return result
   }
 
@@ -79,49 +82,47 @@ struct RealtimeRuleWalk {
     let path = path.dataPath
     if !Self.validatesParentsOfDeletions, !(try view.exists(at: path, .after)) { return nil }
     var node = root
-    var location = Path.root
-    var captures: [String] = []
-    for key in path.keys {
-      if node.validate != nil, validated.insert(location).inserted {
-        // Without a value here there is none below.
-        guard try view.exists(at: location, .after) else { return nil }
-        if let denial = try validate(node, location, captures) { return denial }
+    for (depth, key) in path.keys.enumerated() {
+      if node.validate != nil {
+        let location = path.prefix(depth)
+        if validated.insert(location).inserted {
+          // Without a value here there is none below.
+          guard try view.exists(at: location, .after) else { return nil }
+          if let denial = try validate(node, path, depth) { return denial }
+        }
       }
-      guard let next = node.descend(key, &location, &captures), next.hasValidation else { return nil }
+      guard let next = node.child(key), next.hasValidation else { return nil }
       node = next
     }
-    return try validateAll(node, location, captures)
+    return try validateAll(node, path)
   }
 
   /// Validates an existing location.
   private mutating func validate(
-    _ node: RealtimeRuleNode, _ location: Path, _ captures: [String]
+    _ node: RealtimeRuleNode, _ path: Path, _ depth: Int
   ) throws -> String? {
     guard let rule = node.validate else { return nil }
-    let result = try evaluate(rule, location, captures)
-    return result == .granted ? nil : describe(rule, at: location, result)
+    let result = try evaluate(rule, path, depth)
+    return result == .granted ? nil : describe(rule, at: path.prefix(depth), result)
   }
 
   /// Validates a written location and everything below it.
-  private mutating func validateAll(
-    _ node: RealtimeRuleNode, _ location: Path, _ captures: [String]
-  ) throws -> String? {
+  private mutating func validateAll(_ node: RealtimeRuleNode, _ location: Path) throws -> String? {
     let content = try view.content(at: location, .after)
     if case .empty = content { return nil }
     evaluation.allowNode()
-    if let denial = try validate(node, location, captures) { return denial }
+    evaluation.remember(content, at: location, .after)
+    if let denial = try validate(node, location, location.count) { return denial }
     guard case .children = content else { return nil }
     for (key, child) in node.children where child.hasValidation {
-      if let denial = try validateAll(child, location.child(key), captures) { return denial }
+      if let denial = try validateAll(child, location.child(key)) { return denial }
     }
     guard let wildcard = node.wildcard, wildcard.hasValidation else { return nil }
     var last: ChildKey?
     while true {
       let keys = try view.childKeys(at: location, after: last, limit: Self.keysPerPage, .after)
       for key in keys where node.children[key] == nil {
-        if let denial = try validateAll(wildcard, location.child(key), captures + [key.text]) {
-          return denial
-        }
+        if let denial = try validateAll(wildcard, location.child(key)) { return denial }
       }
       guard keys.count == Self.keysPerPage else { return nil }
       last = keys.last
@@ -129,20 +130,12 @@ struct RealtimeRuleWalk {
   }
 }
 
-extension RealtimeRuleNode {
-  /// The rules of a child. Moves a location and the captured keys down to it.
-  ///
-  /// - Returns: nil if the child has no rules; `location` and `captures` are unchanged then.
-  fileprivate func descend(
-    _ key: ChildKey, _ location: inout Path, _ captures: inout [String]
-  ) -> RealtimeRuleNode? {
-    if let child = children[key] {
-      location.keys.append(key)
-      return child
-    }
-    guard let wildcard else { return nil }
-    location.keys.append(key)
-    captures.append(key.text)
-    return wildcard
-  }
+/// Receives an evaluated rule, its location, its result, and the values of its marked expressions.
+typealias RealtimeRuleReport = (
+  RealtimeRule, Path, RealtimeRuleResult, [(mark: Int32, outcome: RealtimeOutcome)]
+) -> Void
+
+extension Path {
+  /// The location that the first keys name.
+  func prefix(_ count: Int) -> Path { count == self.count ? self : Path(keys: Array(keys[..<count])) }
 }

@@ -43,6 +43,16 @@ package struct RealtimeRulesPolicy: AccessPolicy {
   package func decide(
     _ principal: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
   ) throws -> RealtimeDecision { try ruleset.decide(principal, operation, view: view) }
+
+  /// Decides one operation, and counts the values of its expressions.
+  ///
+  /// - Throws: errors of the view.
+  package func decideRecorded(
+    _ principal: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
+  ) throws -> RealtimeDecision {
+    try ruleset.inspection.decideCounted(operation, of: principal, view: view)
+      ?? ruleset.decide(principal, operation, view: view)
+  }
 }
 
 extension RealtimeRuleset {
@@ -52,18 +62,23 @@ extension RealtimeRuleset {
   /// - Throws: errors of the view.
   func decide(
     _ principal: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView,
-    report: ((RealtimeRule, Path, RealtimeRuleResult, RealtimeEvaluation) -> Void)? = nil
+    report: RealtimeRuleReport? = nil
   ) throws -> RealtimeDecision {
     switch operation {
     case .read(let path, let query), .listen(let path, let query):
-      var walk = RealtimeRuleWalk(root, principal, view: view, query: query)
+      var walk = RealtimeRuleWalk(root, principal, view: view, query: query, recordsReads: true)
       walk.report = report
       if let denial = try walk.permit(path, .read) { return .deny(reason: denial) }
       return .allow(dependingOn: walk.evaluation.readPaths, time: walk.evaluation.hasReadTime)
-    case .write, .conditionalWrite, .merge, .onDisconnect:
-      var walk = RealtimeRuleWalk(root, principal, view: view)
+    case .write(let path), .conditionalWrite(let path):
+      var walk = RealtimeRuleWalk(root, principal, view: view, recordsReads: false)
       walk.report = report
-      let paths = operation.paths
+      if let denial = try walk.permit(path, .write) { return .deny(reason: denial) }
+      if let denial = try walk.validate(path) { return .deny(reason: denial) }
+      return .allowed
+    case .merge(let paths), .onDisconnect(let paths):
+      var walk = RealtimeRuleWalk(root, principal, view: view, recordsReads: false)
+      walk.report = report
       for path in paths {
         if let denial = try walk.permit(path, .write) { return .deny(reason: denial) }
       }

@@ -89,6 +89,7 @@ fileprivate final class RealtimeCompiler {
     }
     let rule = RealtimeRule(
       condition: condition, kind: site.kind, line: site.line, column: site.column,
+      wildcardDepths: site.path.indices.filter { site.path[$0].utf8.first == UInt8(ascii: "$") },
       marks: marks?.ofSite ?? 0..<0)
     draft(at: site.path).rules[site.kind] = rule
     if marks != nil { sites.append(rule) }
