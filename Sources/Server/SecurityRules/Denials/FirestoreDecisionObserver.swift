@@ -1,4 +1,5 @@
-// Records denied operations of one Firestore database, and in an emulator the coverage and the feed of all decisions.
+// Records denied operations of one Firestore database, and in an emulator the coverage, the feed and the values of
+// `debug()` of all decisions.
 
 package import Access
 package import FirestoreModel
@@ -10,18 +11,21 @@ package struct FirestoreDecisionObserver: DecisionObserver {
   private let logs: DenialLogs<DatabaseName>
   private let now: @Sendable () -> Int64
   private let feed: RequestFeed?
+  private let debug: @Sendable (String) -> Void
 
   /// Makes an observer.
   /// - Parameters:
   ///   - feed: receives every decision by rules, and turns on the recording of coverage; nil in production.
+  ///   - debug: receives the values of `debug()` as text, if there is a feed.
   ///   - now: the clock in microseconds since 1970.
   package init(
     _ database: DatabaseName, logs: DenialLogs<DatabaseName>, feed: RequestFeed? = nil,
-    now: @escaping @Sendable () -> Int64
+    debug: @escaping @Sendable (String) -> Void = { _ in }, now: @escaping @Sendable () -> Int64
   ) {
     self.database = database
     self.logs = logs
     self.feed = feed
+    self.debug = debug
     self.now = now
   }
 
@@ -80,6 +84,7 @@ package struct FirestoreDecisionObserver: DecisionObserver {
     guard let evaluations = try? ruleset.evaluate(rules, context) else { return }
     for evaluation in evaluations {
       ruleset.count(evaluation)
+      for text in ruleset.debugTexts(of: evaluation.trace) { debug(text) }
       feed.add(evaluation, by: ruleset, of: self.database)
     }
   }
