@@ -64,7 +64,7 @@ let package = Package(
     module(
       "FirestoreEngine",
       ["Access", "JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire", crypto]),
-    module("SecurityRules", ["Access", "JSON", "FirestoreModel", "RealtimeModel", crypto]),
+    module("SecurityRules", ["Access", "JSON", "Locking", "FirestoreModel", "RealtimeModel", crypto]),
     module("RealtimeEngine", ["Access", "JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
     // Without the listening port, the only part that needs TLS.
     module(
@@ -104,8 +104,8 @@ let package = Package(
       [
         "Access", "SecurityRules", "Identity", "IdentityEndpoints", "FirestoreEndpoints", "RealtimeEndpoints",
         "Ports", "FirestoreEngine", "RealtimeEngine", "FirestoreModel", "FirestoreWire", "BlockLog", "JSON",
-        "RealtimeModel", nio("NIOCore"),
-        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
+        "RealtimeModel", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
+        nio("NIOConcurrencyHelpers"), crypto, log,
       ], testable),
     module("FirebaseCore", ["Locking"]),
     module("FirebaseAuth", ["FirebaseCore", "Locking"], testable),

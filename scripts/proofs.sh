@@ -9,7 +9,7 @@
 #   replay           N random programs on the Realtime Database against a naive tree; replayed pushes rebuild the state
 #   kills            N kills of the server while clients write; every acknowledged write must survive
 #   convergence      N random programs on several clients of the Swift SDK with kills and restarts from disk
-#   rules            N random rules files against a naive evaluator, alone and on an engine
+#   rules            N random rules files against a naive evaluator, alone and on an engine; rules replaced N times under load
 # A failure prints the seed that reproduces it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -51,7 +51,7 @@ case "$proof" in
     ;;
   rules)
     export HEARTH_RULES_PROGRAMS=$count HEARTH_SEED=$seed
-    tests='SecurityRulesTests.(NaiveComparisonTests|DeniedByRulesTests)'
+    tests='SecurityRulesTests.(NaiveComparisonTests|DeniedByRulesTests)|EmulatorSuiteTests.RulesSwapTests'
     ;;
   *)
     echo "proofs.sh: there is no proof '$proof': differential, listeners, access, realtime-rules, serializability, replay, kills, convergence or rules" >&2

@@ -9,6 +9,7 @@ import SwiftProtobuf
 final class ListenLoad: Sendable {
   private struct State {
     var current = 0
+    var removed = 0
     var ended: String?
     var endedCount = 0
   }
@@ -34,12 +35,14 @@ final class ListenLoad: Sendable {
     let stream = try await connections[number % connections.count].open(
       path: "/google.firestore.v1.Firestore/Listen", token: token,
       onMessage: { [state] in
-        // A target change with CURRENT: field 2 of the response, whose field 1 is 3.
+        // A target change: field 2 of the response. Its field 1 is 2 for REMOVE and 3 for CURRENT.
         let bytes = $0.readableBytesView
-        guard let first = bytes.first, first == 0x12, bytes.count >= 4 else { return }
-        if bytes[bytes.startIndex + 2] == 0x08, bytes[bytes.startIndex + 3] == 0x03 {
-          state.withLockedValue { $0.current += 1 }
-        }
+        guard let first = bytes.first, first == 0x12 else { return }
+        // The length takes two bytes if the change has a cause.
+        let content = bytes.dropFirst().drop { $0 >= 0x80 }.dropFirst().prefix(2)
+        guard content.first == 0x08 else { return }
+        if content.last == 0x03 { state.withLockedValue { $0.current += 1 } }
+        if content.last == 0x02 { state.withLockedValue { $0.removed += 1 } }
       },
       onEnd: { [state] failure in
         state.withLockedValue { state in
@@ -66,6 +69,9 @@ final class ListenLoad: Sendable {
       throw BenchmarkFailure("a Listen stream ended with \(ended)")
     }
   }
+
+  /// The number of targets that the server has removed.
+  var removed: Int { state.withLockedValue { $0.removed } }
 
   /// The number of streams that the server has ended, and the result of the last one.
   var ended: (count: Int, result: String) {

@@ -157,12 +157,25 @@ private func longFirestoreRows(documents: Int, listeners: Int) -> [Row] {
       goals: ["1.50", ""], units: ["µs", "µs"], in: .firestore, maximumRounds: 1,
       measure: { try await commitTimesAtExpiry($0, streams: listeners, expires: true) },
       reference: { try await commitTimesAtExpiry($0, streams: listeners, expires: false) }),
+    lookups(listens: 10_000), lookups(listens: listeners),
     Row(
       ["start to first answer, \(many) documents / empty directory", "the same, memory when idle"],
       goals: ["", ""], units: ["ms", "MiB"], in: .firestore,
       measure: { try await startLoaded($0, documents: documents) },
       reference: { try await Array(startEmpty($0).prefix(2)) }),
   ]
+}
+
+private func lookups(listens: Int) -> Row {
+  Row(
+    [
+      "durable commit at 500/s while a document changes that the rules of \(grouped(Double(listens))) listens read, p99 / "
+        + "while it does not",
+      "the same, longest", "the same, until all listens have ended after a change that denies them",
+    ],
+    goals: ["", "", ""], units: ["µs", "µs", "ms"], in: .firestore, maximumRounds: 1,
+    measure: { try await commitTimesBesideLookups($0, listens: listens, changes: true) },
+    reference: { try await commitTimesBesideLookups($0, listens: listens, changes: false) })
 }
 
 private let longRealtimeRows = [

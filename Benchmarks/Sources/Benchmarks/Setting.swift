@@ -40,14 +40,16 @@ struct Setting: Sendable {
     }
   }
 
-  /// Starts Hearth without `--emulator` on free ports. Every caller may read and write documents.
+  /// Starts Hearth without `--emulator` on free ports.
   /// - Parameters:
   ///   - directory: the directory of the data and the configuration.
+  ///   - blocks: the blocks of the rules file; by default every caller may read and write documents.
   ///   - authConfig: the contents of the file of `--auth-config`; nil for none.
   ///   - databaseRules: the rules of the Realtime Database, whose port the process then has; nil for none.
   /// - Returns: the process with the port of Cloud Firestore, and the port of authentication.
   func startProduction(
-    _ directory: String, authConfig: String? = nil, databaseRules: String? = nil
+    _ directory: String, blocks: String = "match /{path=**} { allow read, write: if true; }",
+    authConfig: String? = nil, databaseRules: String? = nil
   ) throws -> (server: ChildProcess, authPort: Int) {
     func write(_ name: String, _ text: String) throws -> String {
       let path = directory + "/" + name
@@ -59,7 +61,7 @@ struct Setting: Sendable {
       """
       rules_version = '2';
       service cloud.firestore {
-        match /databases/{database}/documents { match /{path=**} { allow read, write: if true; } }
+        match /databases/{database}/documents { \(blocks) }
       }
       """)
     var products = #""firestore": {"rules": "firestore.rules"}"#

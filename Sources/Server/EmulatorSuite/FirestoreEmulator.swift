@@ -138,7 +138,8 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
       return .issues(error.issues, in: file.name)
     }
     try rules.set(request.files, ruleset, of: project)
-    let policy = FirestoreRulesPolicy(ruleset, explainsDenials: log.logLevel <= .debug)
+    let policy = FirestoreRulesPolicy(
+      ruleset, explainsDenials: log.logLevel <= .debug, namesStatements: true)
     try await engine.releaseRules(
       ReleasedRules(source: file.content, policy: policy), inGroup: "project \(project)"
     ) { $0.project.utf8.elementsEqual(project.utf8) }

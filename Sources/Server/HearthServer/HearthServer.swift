@@ -234,10 +234,12 @@ public final class HearthServer: Sendable {
     if !raised.isEmpty {
       log.notice("limits are raised", metadata: ["limits": "\(raised.joined(separator: " "))"])
     }
-    options.compileRules = { [explains = log.logLevel <= .debug] source in
-      FirestoreRulesPolicy(try FirestoreRuleset(compiling: source), explainsDenials: explains)
+    let makePolicy: @Sendable (FirestoreRuleset) -> FirestoreRulesPolicy = {
+      [explains = log.logLevel <= .debug, isEmulator = configuration.emulator] in
+      FirestoreRulesPolicy($0, explainsDenials: explains, namesStatements: isEmulator)
     }
-    let denials = ServerDenials(isEmulator: configuration.emulator)
+    options.compileRules = { makePolicy(try FirestoreRuleset(compiling: $0)) }
+    let denials = ServerDenials(isEmulator: configuration.emulator, log: log)
     options.observer = { denials.observer(of: $0) }
     options.report = { [log] in log.notice("\($0)") }
     options.reportDenial = { [log] database, denial in
@@ -284,9 +286,8 @@ public final class HearthServer: Sendable {
       }
       let tls = try tls()
       let authentication = identity.verifier.map { FirestoreAuthentication.verifying($0) } ?? .emulator
-      let service = RulesService(engine, authentication: authentication, log: log) {
-        [explains = log.logLevel <= .debug] in FirestoreRulesPolicy($0, explainsDenials: explains)
-      }
+      let service = RulesService(
+        engine, authentication: authentication, log: log, policy: makePolicy)
       var handlers: [any FirestoreRouteHandler] = [
         service,
         DenialsHandler(

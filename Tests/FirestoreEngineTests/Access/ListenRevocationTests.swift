@@ -162,4 +162,21 @@ import Testing
     #expect(received(client) == ["a"])
     stream.close()
   }
+
+  @Test("a decision by the time is made again within a minute although nothing changes")
+  func timeWithoutChanges() async throws {
+    let limit = Guarded<Int64>(.max)
+    let policy = TestPolicy { _, _, view in
+      view.time.microseconds < limit.withLock { $0 } ? .allow(time: true) : .deny(reason: "too late")
+    }
+    let fixture = try EngineFixture(policy: policy)
+    let (client, stream) = try await listen(fixture, as: .nobody)
+    limit.withLock { $0 = fixture.clock.wallTime() + 1_000_000 }
+    for _ in 0..<6 {
+      try await eventually("the heartbeat timer is waiting") { fixture.clock.sleepers >= 1 }
+      fixture.clock.advance(by: 10_000_000)
+    }
+    try await eventually("the target is removed") { client.view.removed[2] != nil }
+    stream.close()
+  }
 }

@@ -112,4 +112,50 @@ import Testing
     #expect(output.counts.withLock { $0.secrets } == 0)
     for stream in streams { stream.close() }
   }
+
+  /// Accepts responses until a target is removed; then it waits, as for a client that does not read.
+  private final class UnreadOutput: WatchOutput {
+    let isCurrent = Guarded(false)
+    let isWaiting = Guarded(false)
+
+    func send(_ responses: [WatchResponse]) async throws {
+      for case .targetChange(let change) in responses {
+        if change.kind == .current { isCurrent.withLock { $0 = true } }
+        guard change.kind == .remove else { continue }
+        isWaiting.withLock { $0 = true }
+        try await Task.sleep(for: .seconds(3600))
+      }
+    }
+
+    func fail(_ error: FirestoreError) async {}
+  }
+
+  @Test("clients that do not read delay the decisions about the listens of others by nothing")
+  func unreadResponses() async throws {
+    let fixture = try EngineFixture()
+    let selection = fixture.selection(StructuredQuery(from: [.init("c")]))
+    let outputs = (0..<4 * WakeQueue.concurrency).map { _ in UnreadOutput() }
+    var streams: [WatchStream] = []
+    for output in outputs {
+      let stream = try await fixture.watch(output, as: .nobody)
+      stream.addTarget(WatchTarget(id: 2, selection))
+      streams.append(stream)
+    }
+    try await eventually("the targets are current") { outputs.allSatisfy { $0.isCurrent.withLock { $0 } } }
+    let others = Tally()
+    for _ in 0..<4 * WakeQueue.concurrency {
+      let stream = try await fixture.watch(others, as: .nobody)
+      stream.addTarget(WatchTarget(id: 2, selection))
+      streams.append(stream)
+    }
+    try await eventually("the targets are current") {
+      others.counts.withLock { $0.current } == 4 * WakeQueue.concurrency
+    }
+    fixture.engine.policies.publish(TestPolicy { _, _, _ in .deny(reason: "nobody") }, for: fixture.database)
+    try await eventually("all targets are removed") {
+      others.counts.withLock { $0.removed } == 4 * WakeQueue.concurrency
+        && outputs.allSatisfy { $0.isWaiting.withLock { $0 } }
+    }
+    for stream in streams { stream.close() }
+  }
 }

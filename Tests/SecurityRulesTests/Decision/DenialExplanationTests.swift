@@ -37,4 +37,54 @@ import Testing
     #expect(explanation.statements.isEmpty)
     #expect(explanation.text == "No matching allow statements")
   }
+
+  @Test(
+    "the text of a denied write has the statements for create and update; a precondition leaves one of them")
+  func writes() throws {
+    let rules = try FirestoreRuleset(
+      compiling: """
+        rules_version = '2';
+        service cloud.firestore {
+          match /databases/{database}/documents/c/{id} {
+            allow create: if request.resource.data.n == 1;
+            allow update: if false;
+          }
+        }
+        """)
+    func text(_ method: RuleMethod, isConditional: Bool) throws -> String? {
+      let before: MapValue? = method == .create ? nil : [:]
+      let change = RuleChange(
+        path: "c/x", method: method, before: before, after: [:], isConditional: isConditional)
+      return try rules.denialText(.changes([change]), context())
+    }
+    let missing = "Property n is undefined on object. for 'create' @ L4"
+    #expect(try text(.create, isConditional: false) == "\n\(missing), false for 'update' @ L5")
+    #expect(try text(.update, isConditional: false) == "\n\(missing), false for 'update' @ L5")
+    #expect(try text(.create, isConditional: true) == "\n\(missing)")
+    #expect(try text(.update, isConditional: true) == "\nfalse for 'update' @ L5")
+  }
+
+  @Test("the text of a denied query is that of the first denied alternative")
+  func queries() throws {
+    let rules = try ruleset(allowing: "resource.data.n > 5")
+    func text(_ value: Int64, _ op: FieldFilter.Operator) throws -> String? {
+      let term = FilterTerm.field(FieldFilter(FieldPath(field: "n"), op, .integer(value)))
+      return try rules.denialText(
+        .query(RuleQuery(parent: .root, collectionID: "c", alternatives: [[term]])), context())
+    }
+    #expect(try text(6, .equal) == nil)
+    #expect(try text(5, .equal) == "\nfalse for 'list' @ L5")
+    #expect(try text(4, .greaterThan) == "\nevaluation error at L5:36 for 'list' @ L5")
+  }
+
+  @Test("the text of a denial by many statements is bounded")
+  func bound() throws {
+    let statements = String(repeating: "allow get: if false; ", count: 500)
+    let rules = try FirestoreRuleset(
+      compiling:
+        "rules_version = '2'; service cloud.firestore { match /databases/{d}/documents/c/{id} { \(statements) } }"
+    )
+    let text = try #require(try rules.denialText(.get([("c/x", [:])]), context()))
+    #expect(text.count == 2000)
+  }
 }

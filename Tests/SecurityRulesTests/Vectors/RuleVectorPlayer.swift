@@ -3,6 +3,7 @@
 import FirestoreModel
 import JSON
 import SecurityRules
+import Testing
 
 /// The database of one case.
 final class RuleVectorPlayer: RuleDocumentSource {
@@ -16,6 +17,8 @@ final class RuleVectorPlayer: RuleDocumentSource {
     case failed
   }
 
+  /// The text of the last denial, as an emulator sends it; nil if rules did not decide.
+  private(set) var denialText: String?
   private let ruleset: FirestoreRuleset
   private var documents: [ResourcePath: MapValue]
   private var afterWrites: [ResourcePath: MapValue?] = [:]
@@ -34,6 +37,7 @@ final class RuleVectorPlayer: RuleDocumentSource {
 
   /// Plays one request.
   func play(_ request: JSONValue) throws -> Outcome {
+    denialText = nil
     guard request["caller"]?.string != "owner" else {
       try apply(request)
       return .allow
@@ -45,10 +49,10 @@ final class RuleVectorPlayer: RuleDocumentSource {
     switch request["kind"]?.string {
     // A collection's path with GET lists its documents.
     case "get" where !path.isDocument: return try list(request, path, context)
-    case "get": return verdict(ruleset.decideGet([(path, documents[path])], context))
+    case "get": return try verdict(.get([(path, documents[path])]), context)
     case "batchGet":
       let names = (body?["documents"]?.array ?? []).compactMap(\.string).map(VectorDecoding.path)
-      return verdict(ruleset.decideGet(names.map { ($0, documents[$0]) }, context))
+      return try verdict(.get(names.map { ($0, documents[$0]) }), context)
     case "list": return try list(request, path, context)
     case "runQuery":
       guard let query = body?["structuredQuery"] else { return .invalid }
@@ -62,7 +66,14 @@ final class RuleVectorPlayer: RuleDocumentSource {
     }
   }
 
-  private func verdict(_ decision: RuleDecision) -> Outcome { decision.isAllowed ? .allow : .deny }
+  private func verdict(
+    _ operation: RuleOperation, _ context: FirestoreRuleset.Context
+  ) throws -> Outcome {
+    denialText = try ruleset.denialText(operation, context)
+    let isAllowed = try ruleset.decide(operation, context).isAllowed
+    #expect(isAllowed == (denialText == nil))
+    return isAllowed ? .allow : .deny
+  }
 
   /// The caller of claims, with those that a player adds.
   private func caller(_ json: JSONValue?) throws -> RuleCaller {
@@ -104,9 +115,8 @@ final class RuleVectorPlayer: RuleDocumentSource {
       return (field: String(words[0]), isAscending: words.count < 2 || words[1] != "desc")
     }
     let shape = RuleQueryShape(limit: parameters?["pageSize"]?.integer, orders: orders)
-    return verdict(
-      try ruleset.decideQuery(
-        RuleQuery(parent: path.parent ?? .root, collectionID: path.id, shape: shape), context))
+    return try verdict(
+      .query(RuleQuery(parent: path.parent ?? .root, collectionID: path.id, shape: shape)), context)
   }
 
   private func query(
@@ -122,12 +132,12 @@ final class RuleVectorPlayer: RuleDocumentSource {
     }
     let limit = query["limit"].flatMap { $0.integer ?? $0["value"]?.integer }
     let shape = RuleQueryShape(limit: limit, offset: query["offset"]?.integer ?? 0, orders: orders)
-    return verdict(
-      try ruleset.decideQuery(
+    return try verdict(
+      .query(
         RuleQuery(
           parent: parent, collectionID: selectors.first?["collectionId"]?.string,
           isGroup: selectors.first?["allDescendants"]?.bool ?? false,
-          alternatives: try VectorDecoding.alternatives(query), shape: shape), context))
+          alternatives: try VectorDecoding.alternatives(query), shape: shape)), context)
   }
 
   // MARK: Writes
@@ -177,10 +187,15 @@ final class RuleVectorPlayer: RuleDocumentSource {
     let states = after(writes)
     afterWrites = states
     defer { afterWrites = [:] }
-    let decision = ruleset.decideWrites(writes.map(RuleWrite.init(vector:)), context) { path in
+    let folded = writes.map(RuleWrite.init(vector:))
+    func state(_ path: ResourcePath) -> (before: MapValue?, after: MapValue?) {
       (documents[path], states[path] ?? documents[path])
     }
-    guard decision.isAllowed else { return .deny }
+    guard ruleset.decideWrites(folded, context, states: state).isAllowed else {
+      denialText = try ruleset.denialText(
+        .changes(FirestoreRuleset.changes(of: folded, states: state)), context)
+      return .deny
+    }
     var current = documents
     for write in writes {
       let path = write.document.path

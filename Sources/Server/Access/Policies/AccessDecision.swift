@@ -4,7 +4,7 @@
 package struct AccessDecision<Product: AccessProduct>: Sendable {
   /// Why an operation is denied.
   package struct Denial: Error, Sendable {
-    /// The error for the caller. It does not depend on stored data.
+    /// The error for the caller. It does not depend on stored data, except in an emulator.
     package var error: Product.Failure
     /// The reason for the operator's log, such as the rule and its line.
     package var reason: String

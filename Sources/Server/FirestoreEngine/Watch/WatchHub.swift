@@ -31,6 +31,7 @@ final class WatchHub: Sendable {
   private let subscription = Guarded<(any LogSubscription)?>(nil)
   private let observation = Guarded<PolicyObservation?>(nil)
   private let state: Guarded<State>
+  private let queue = WakeQueue()
 
   init(
     _ rows: any OrderedDatabase, _ policies: PolicySlot<FirestoreAccess>, _ options: FirestoreEngine.Options
@@ -67,7 +68,7 @@ final class WatchHub: Sendable {
       for (stream, matches) in matchesByStream.values { stream.buffer(matches) }
       return matchesByStream.values.map(\.0)
     }
-    for stream in touched { stream.wake() }
+    queue.wake(touched)
   }
 
   // MARK: Streams
@@ -92,14 +93,20 @@ final class WatchHub: Sendable {
 
   /// Lets every stream decide its targets again.
   private func replacePolicy() {
-    for stream in state.withLock({ Array($0.streams.values) }) { stream.replacePolicy() }
+    let streams = state.withLock { Array($0.streams.values) }
+    for stream in streams { stream.replacePolicy() }
+    queue.wake(streams)
   }
 
   /// Ends the streams of callers whose credentials are no longer valid.
   func revoke(_ isRevoked: (Principal) -> Bool, with error: FirestoreError) {
-    for stream in state.withLock({ Array($0.streams.values) }) where isRevoked(stream.caller) {
-      stream.revoke(with: error)
-    }
+    end(state.withLock { Array($0.streams.values) }.filter { isRevoked($0.caller) }, with: error)
+  }
+
+  /// Ends streams at once.
+  private func end(_ streams: [WatchStream], with error: FirestoreError) {
+    for stream in streams { stream.revoke(with: error) }
+    queue.wake(streams)
   }
 
   /// Ends all streams.
@@ -195,11 +202,12 @@ final class WatchHub: Sendable {
         let due = hub.dueForHeartbeat()
         guard let due else { return }
         // A stream whose credentials have expired sends nothing, but it must also end while nothing changes.
-        for stream in hub.expiredStreams() { stream.revoke(with: WatchStream.expired) }
+        hub.end(hub.expiredStreams(), with: WatchStream.expired)
         // A store that cannot write cannot reserve a version. Streams then stay silent, and clients
         // reconnect.
         guard !due.isEmpty, (try? await hub.advance()) != nil else { continue }
         for stream in due { stream.requestHeartbeat() }
+        hub.queue.wake(due)
       }
     }
   }

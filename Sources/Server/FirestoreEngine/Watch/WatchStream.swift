@@ -56,6 +56,8 @@ public final class WatchStream: Sendable {
     /// Whether the access policy was replaced, so that all targets have to be decided again.
     var isPolicyReplaced = false
     var isRunning = false
+    /// Waits until the running task sends something or ends.
+    var settling: CheckedContinuation<Void, Never>?
     var isClosed = false
     var failure: FirestoreError?
     var lastSent: UInt64
@@ -129,20 +131,16 @@ public final class WatchStream: Sendable {
     wake()
   }
 
-  /// Ends the stream with an error at once. Queued commands and changes are discarded.
+  /// Lets the next run end the stream with an error. Queued commands and changes are discarded. The caller wakes the stream.
   func revoke(with error: FirestoreError) {
     mailbox.withLock { mailbox in
       mailbox.discard()
       mailbox.failure = error
     }
-    wake()
   }
 
-  /// Decides all targets again, since the access policy was replaced.
-  func replacePolicy() {
-    mailbox.withLock { $0.isPolicyReplaced = true }
-    wake()
-  }
+  /// Lets the next run decide all targets again, since the access policy was replaced. The caller wakes the stream.
+  func replacePolicy() { mailbox.withLock { $0.isPolicyReplaced = true } }
 
   /// Whether the caller's credentials have expired.
   var hasExpired: Bool {
@@ -193,11 +191,8 @@ public final class WatchStream: Sendable {
     mailbox.withLock { $0.hasTargets && $0.lastSent <= time }
   }
 
-  /// Requests a global snapshot with a fresh token.
-  func requestHeartbeat() {
-    mailbox.withLock { $0.isHeartbeatRequested = true }
-    wake()
-  }
+  /// Requests a global snapshot with a fresh token. The caller wakes the stream.
+  func requestHeartbeat() { mailbox.withLock { $0.isHeartbeatRequested = true } }
 
   // MARK: Working
 
@@ -211,9 +206,33 @@ public final class WatchStream: Sendable {
     if starts { Task { await self.worker.run(self) } }
   }
 
+  /// Starts the stream's task unless it is running, and waits until the task sends something or ends.
+  func wakeAndSettle() async {
+    await withCheckedContinuation { continuation in
+      let starts = mailbox.withLock { mailbox in
+        guard !mailbox.isRunning else { return false }
+        mailbox.isRunning = true
+        mailbox.settling = continuation
+        return true
+      }
+      if starts { Task { await self.worker.run(self) } } else { continuation.resume() }
+    }
+  }
+
+  /// Ends the wait of `wakeAndSettle`: the task waits for the client, or ends.
+  func settle() {
+    let settling = mailbox.withLock { mailbox in
+      defer { mailbox.settling = nil }
+      return mailbox.settling
+    }
+    settling?.resume()
+  }
+
   /// The next work. `.nothing` ends the task; the next `wake` starts another.
   func nextWork() -> Work {
-    mailbox.withLock { mailbox in
+    var settling: CheckedContinuation<Void, Never>?
+    defer { settling?.resume() }
+    return mailbox.withLock { mailbox in
       if mailbox.isClosed { return .end }
       if !mailbox.commands.isEmpty {
         let (command, heldBytes) = mailbox.commands.removeFirst()
@@ -230,6 +249,8 @@ public final class WatchStream: Sendable {
         return .snapshot
       }
       mailbox.isRunning = false
+      settling = mailbox.settling
+      mailbox.settling = nil
       return .nothing
     }
   }
@@ -263,5 +284,6 @@ public final class WatchStream: Sendable {
       mailbox.isClosed = true
       mailbox.discard()
     }
+    settle()
   }
 }

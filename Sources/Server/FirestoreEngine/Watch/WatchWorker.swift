@@ -108,6 +108,7 @@ actor WatchWorker {
     bufferBytes = 0
     if stream.isClosed { throw OutputClosed() }
     if stream.hasExpired { throw Expired() }
+    stream.settle()
     do { try await stream.output.send(batch) } catch { throw OutputClosed() }
     stream.recordSend(hasTargets: !targets.isEmpty)
   }

@@ -57,7 +57,8 @@ struct FirestoreRules {
   func release(on engine: FirestoreEngine) async throws(HearthError) {
     let named = Set(rulesets.compactMap(\.database))
     for (database, ruleset) in rulesets {
-      let policy = FirestoreRulesPolicy(ruleset, explainsDenials: explainsDenials)
+      let policy = FirestoreRulesPolicy(
+        ruleset, explainsDenials: explainsDenials, namesStatements: isEmulator)
       let rules = ReleasedRules(source: ruleset.source, policy: policy)
       // In an emulator the rules of the default database protect all databases without a file.
       let coversOthers = database == nil && isEmulator

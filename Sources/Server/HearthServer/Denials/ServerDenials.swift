@@ -3,6 +3,7 @@
 import Access
 import FirestoreEngine
 import FirestoreModel
+import Logging
 import SecurityRules
 
 /// The denial logs of both products.
@@ -12,14 +13,22 @@ struct ServerDenials: Sendable {
   /// The feed of the emulator; nil in production, which records no coverage either.
   let feed: RequestFeed?
 
-  /// - Parameter isEmulator: whether coverage and the request feed are recorded.
-  init(isEmulator: Bool) { feed = isEmulator ? RequestFeed(now: Self.now) : nil }
+  private let log: Logger
+
+  /// - Parameters:
+  ///   - isEmulator: whether coverage, the request feed and the values of `debug()` are recorded.
+  ///   - log: receives the values of `debug()`.
+  init(isEmulator: Bool, log: Logger) {
+    feed = isEmulator ? RequestFeed(now: Self.now) : nil
+    self.log = log
+  }
 
   private static let now: @Sendable () -> Int64 = { SystemClock().wallTime() }
 
   /// Observes the decisions about a Firestore database.
   func observer(of database: DatabaseName) -> any DecisionObserver<FirestoreAccess> {
-    FirestoreDecisionObserver(database, logs: firestore, feed: feed, now: Self.now)
+    FirestoreDecisionObserver(
+      database, logs: firestore, feed: feed, debug: { [log] in log.notice("\($0)") }, now: Self.now)
   }
 
   /// Observes the decisions about a Realtime Database.

@@ -15,6 +15,8 @@ struct StepEvaluation: Sendable {
   var statements: [(line: Int, isTrue: Bool)] = []
   /// Whether a statement had no value.
   var hasFault = false
+  /// The values of calls of `debug()`, as text.
+  var debugTexts: [String] = []
 }
 
 /// The evaluations behind a decision.
@@ -41,6 +43,7 @@ extension FirestoreRuleset {
     if let trace = evaluator.trace {
       counts.count(
         trace.entries.lazy.filter { !self.program.isConstant($0.node) }.map { (Int($0.node), $0.outcome) })
+      evaluation.debugTexts = debugTexts(of: trace)
     }
     return evaluation
   }

@@ -1,4 +1,5 @@
-// Records denied operations of one Firestore database, and in an emulator the coverage and the feed of all decisions.
+// Records denied operations of one Firestore database, and in an emulator the coverage, the feed and the values of
+// `debug()` of all decisions.
 
 package import Access
 package import FirestoreModel
@@ -10,18 +11,21 @@ package struct FirestoreDecisionObserver: DecisionObserver {
   private let logs: DenialLogs<DatabaseName>
   private let now: @Sendable () -> Int64
   private let feed: RequestFeed?
+  private let debug: @Sendable (String) -> Void
 
   /// Makes an observer.
   /// - Parameters:
   ///   - feed: receives every decision by rules, and turns on the counting of coverage; nil in production.
+  ///   - debug: receives the values of `debug()` as text, if there is a feed.
   ///   - now: the clock in microseconds since 1970.
   package init(
     _ database: DatabaseName, logs: DenialLogs<DatabaseName>, feed: RequestFeed? = nil,
-    now: @escaping @Sendable () -> Int64
+    debug: @escaping @Sendable (String) -> Void = { _ in }, now: @escaping @Sendable () -> Int64
   ) {
     self.database = database
     self.logs = logs
     self.feed = feed
+    self.debug = debug
     self.now = now
   }
 
@@ -34,7 +38,10 @@ package struct FirestoreDecisionObserver: DecisionObserver {
   ) {
     let rules = policy as? FirestoreRulesPolicy
     if let feed, let rules, let record = decision.record as? EvaluationRecord {
-      for evaluation in record.evaluations { feed.add(evaluation, by: rules.ruleset, of: database) }
+      for evaluation in record.evaluations {
+        evaluation.debugTexts.forEach(debug)
+        feed.add(evaluation, by: rules.ruleset, of: database)
+      }
     }
     guard let denial = decision.denial else { return }
     let log = logs.log(of: database)

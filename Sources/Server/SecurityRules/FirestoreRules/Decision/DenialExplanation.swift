@@ -1,4 +1,5 @@
-// Why a request was denied, for operators. Nothing of it is ever sent to a client: values of stored documents occur.
+// Why a request was denied, for operators. A server sends nothing of it to a client: values of stored documents occur. An
+// emulator sends `text`, which has the places of statements and the faults.
 
 package import FirestoreModel
 
@@ -44,20 +45,6 @@ package struct DenialExplanation: Sendable {
         return "line \(statement.position.line) is \(outcome) [\(terms.joined(separator: "; "))]"
       }.joined(separator: ", ")
   }
-
-  /// The denial in the form of Google's emulator: `false for 'get' @ L5`.
-  package var text: String {
-    guard !statements.isEmpty else { return "No matching allow statements" }
-    return "\n"
-      + statements.map { statement in
-        let place = "for '\(method.rawValue)' @ L\(statement.position.line)"
-        guard let fault = statement.fault else { return "false \(place)" }
-        guard fault == .undecided, let position = statement.faultPosition else {
-          return "\(fault.text) \(place)"
-        }
-        return "evaluation error at L\(position.line):\(position.column) \(place)"
-      }.joined(separator: ", ")
-  }
 }
 
 extension FirestoreRuleset {
@@ -85,7 +72,7 @@ extension FirestoreRuleset {
     return explain(steps[index], context)
   }
 
-  private func explain(_ step: DecisionStep, _ context: Context) -> DenialExplanation {
+  func explain(_ step: DecisionStep, _ context: Context) -> DenialExplanation {
     let request = step.request
     var explanation = DenialExplanation(method: request.method, path: request.path, statements: [])
     var evaluator = RuleEvaluator(self, request: request, lookups: RuleLookups(context.documents))

@@ -78,13 +78,23 @@ package final class FirestoreRuleset: Sendable {
     _ writes: [RuleWrite], _ context: Context,
     states: (ResourcePath) throws -> (before: MapValue?, after: MapValue?)
   ) rethrows -> RuleDecision {
-    let changes = try NetWrite.fold(writes).map { change in
-      let (before, after) = try states(change.path)
-      return RuleChange(
-        path: change.path, method: change.method(existsBefore: before != nil), before: before, after: after)
-    }
+    let changes = try Self.changes(of: writes, states: states)
     return decide(
       steps(changes, context), RuleLookups(context.documents, operationCount: writes.count))
+  }
+
+  /// The net effects of a commit's writes.
+  ///
+  /// - Parameter states: the fields of a document before and after all writes; nil where it does not exist.
+  package static func changes(
+    of writes: [RuleWrite], states: (ResourcePath) throws -> (before: MapValue?, after: MapValue?)
+  ) rethrows -> [RuleChange] {
+    try NetWrite.fold(writes).map { change in
+      let (before, after) = try states(change.path)
+      return RuleChange(
+        path: change.path, method: change.method(existsBefore: before != nil), before: before, after: after,
+        isConditional: change.isConditional)
+    }
   }
 
   /// Decides the net effects of a commit.

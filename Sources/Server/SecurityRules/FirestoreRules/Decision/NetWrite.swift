@@ -30,6 +30,9 @@ struct NetWrite {
     last = write
   }
 
+  /// Whether a precondition determines the method.
+  var isConditional: Bool { first.requiresExistence != nil }
+
   /// The method that the net effect needs.
   func method(existsBefore: Bool) -> RuleMethod {
     switch last.kind {

@@ -54,13 +54,18 @@ package struct RuleChange: Sendable {
   package var before: MapValue?
   /// The fields after the commit; nil if the document does not exist.
   package var after: MapValue?
+  /// Whether a precondition determined the method.
+  package var isConditional: Bool
 
   /// Makes a change.
-  package init(path: ResourcePath, method: RuleMethod, before: MapValue?, after: MapValue?) {
+  package init(
+    path: ResourcePath, method: RuleMethod, before: MapValue?, after: MapValue?, isConditional: Bool = false
+  ) {
     self.path = path
     self.method = method
     self.before = before
     self.after = after
+    self.isConditional = isConditional
   }
 }
 

@@ -7,13 +7,19 @@ import FirestoreModel
 package struct FirestoreRulesPolicy: AccessPolicy {
   /// The rules.
   package let ruleset: FirestoreRuleset
-  /// Whether the reason of a denial names rules, lines and values. The evaluation is then repeated for each denial.
   private let explainsDenials: Bool
+  private let namesStatements: Bool
 
   /// Makes a policy.
-  package init(_ ruleset: FirestoreRuleset, explainsDenials: Bool = false) {
+  /// - Parameters:
+  ///   - explainsDenials: whether the reason of a denial names rules, lines and values. The evaluation is then repeated
+  ///     for each denial.
+  ///   - namesStatements: whether the caller's error names the statements, as Google's emulator does. It then depends on
+  ///     stored data, so only an emulator may do so.
+  package init(_ ruleset: FirestoreRuleset, explainsDenials: Bool = false, namesStatements: Bool = false) {
     self.ruleset = ruleset
     self.explainsDenials = explainsDenials
+    self.namesStatements = namesStatements
   }
 
   /// The text of the rules file.
@@ -57,9 +63,10 @@ package struct FirestoreRulesPolicy: AccessPolicy {
       var result = FirestoreDecision.allow(dependingOn: dependencies, time: decision.readsTime)
       if !decision.isAllowed {
         let reason = explainsDenials ? try ruleset.explain(operation, context)?.report : nil
+        let text = namesStatements ? try ruleset.denialText(operation, context) : nil
         result = .deny(
-          reason: reason ?? "the rules deny the operation", dependingOn: dependencies,
-          time: decision.readsTime)
+          text.map { .permissionDenied($0) }, reason: reason ?? "the rules deny the operation",
+          dependingOn: dependencies, time: decision.readsTime)
       }
       if recording { result.record = EvaluationRecord(decision.evaluations) }
       return result
@@ -93,7 +100,8 @@ package struct FirestoreRulesPolicy: AccessPolicy {
       let changes = try writes.map { write in
         RuleChange(
           path: write.name.path, method: RuleMethod(write.kind),
-          before: try view.document(write.name)?.fields, after: try view.documentAfter(write.name)?.fields)
+          before: try view.document(write.name)?.fields, after: try view.documentAfter(write.name)?.fields,
+          isConditional: write.isConditional)
       }
       return .rules(.changes(changes), database)
     case .transaction: return .allowed

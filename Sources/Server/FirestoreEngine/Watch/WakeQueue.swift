@@ -1,0 +1,55 @@
+// Wakes many streams a few at a time. A change of one document may concern every stream of a database, for example if the
+// decisions about their targets have read it. Without a queue, each stream would start its task at once, and the requests
+// of other clients would wait behind all of these tasks.
+//
+// Invariant: at most `concurrency` streams that the queue has woken are working. A stream that waits for its client to read
+// does not count.
+
+import Locking
+
+/// Wakes streams in order.
+final class WakeQueue: Sendable {
+  /// A number of streams that are woken at once, without the queue.
+  private static let directCount = 64
+  /// The streams of the queue that work at the same time.
+  static let concurrency = 16
+
+  private struct State {
+    var waiting: [WatchStream] = []
+    /// The index of the next stream in `waiting`.
+    var next = 0
+    var laneCount = 0
+  }
+
+  private let state = Guarded(State())
+
+  /// Wakes streams. Returns at once.
+  func wake(_ streams: [WatchStream]) {
+    guard streams.count > Self.directCount else {
+      for stream in streams { stream.wake() }
+      return
+    }
+    let added = state.withLock { state in
+      state.waiting += streams
+      defer { state.laneCount = Self.concurrency }
+      return Self.concurrency - state.laneCount
+    }
+    for _ in 0..<added {
+      Task { while let stream = self.next() { await stream.wakeAndSettle() } }
+    }
+  }
+
+  /// The next stream; nil ends a lane.
+  private func next() -> WatchStream? {
+    state.withLock { state in
+      guard state.next < state.waiting.count else {
+        state.waiting = []
+        state.next = 0
+        state.laneCount -= 1
+        return nil
+      }
+      defer { state.next += 1 }
+      return state.waiting[state.next]
+    }
+  }
+}

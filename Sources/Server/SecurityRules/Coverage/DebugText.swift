@@ -1,0 +1,183 @@
+// The values of `debug()` as text. Google's emulator prints them in the text form of protocol buffers; so does this one,
+// after the place of the call.
+
+import FirestoreModel
+
+extension FirestoreRuleset {
+  /// The number of calls of one decision whose values are kept.
+  private static let maximumCount = 100
+
+  /// The texts of the calls of `debug()` in an evaluation, in the order of evaluation.
+  func debugTexts(of trace: RuleTrace) -> [String] {
+    guard program.usesDebug else { return [] }
+    return trace.entries.lazy.compactMap { node, outcome in
+      guard case .builtin(.debug, _) = self.program.nodes[Int(node)], case .value(let value) = outcome
+      else { return nil }
+      let position = self.program.positions[Int(node)]
+      return "debug() at line \(position.line), column \(position.column)\n\(DebugTextWriter.text(of: value))"
+    }.prefix(Self.maximumCount).map(\.self)
+  }
+}
+
+extension RuleProgram {
+  /// Whether an expression calls `debug()`.
+  fileprivate var usesDebug: Bool {
+    nodes.contains { if case .builtin(.debug, _) = $0 { true } else { false } }
+  }
+}
+
+/// Writes a value of rules in the text form of protocol buffers.
+///
+/// Values beyond the limits are cut: items and fields are left out, and text ends early.
+package struct DebugTextWriter {
+  private static let maximumDepth = 8
+  private static let maximumBytes = 512
+  /// The number of values that may still be written.
+  private var remaining = 200
+  private var lines: [String] = []
+  private var depth = 0
+
+  /// The text of a value: lines without a final line feed.
+  package static func text(of value: RuleValue) -> String {
+    var writer = DebugTextWriter()
+    writer.write(value)
+    return writer.lines.joined(separator: "\n")
+  }
+
+  private mutating func add(_ text: String) {
+    lines.append(String(repeating: "  ", count: depth) + text)
+  }
+
+  private mutating func message(_ name: String, _ body: (inout DebugTextWriter) -> Void = { _ in }) {
+    add("\(name) {")
+    depth += 1
+    body(&self)
+    depth -= 1
+    add("}")
+  }
+
+  private mutating func write(_ value: RuleValue) {
+    remaining -= 1
+    switch value {
+    case .null: add("null_value: NULL_VALUE")
+    case .bool(let value): add("bool_value: \(value)")
+    case .int(let value): add("int_value: \(value)")
+    case .float(let value): add("float_value: \(RuleNumbers.text(value))")
+    case .string(let text): add("string_value: \(Self.quoted(text.string.utf8))")
+    case .bytes(let bytes): add("bytes_value: \(Self.quoted(bytes))")
+    case .timestamp(let time): message("timestamp_value") { $0.time(time.seconds, time.nanoseconds) }
+    case .duration(let span): message("duration_value") { $0.time(span.seconds, span.nanoseconds) }
+    case .latlng(let point):
+      message("latlng_value") { writer in
+        if point.latitude != 0 { writer.add("latitude: \(RuleNumbers.text(point.latitude))") }
+        if point.longitude != 0 { writer.add("longitude: \(RuleNumbers.text(point.longitude))") }
+      }
+    case .path(let path): message("path_value") { $0.segments(path.segments) }
+    case .unknownPath: message("path_value") { $0.segments([.placeholder("", isRest: true)]) }
+    case .list(let list): items("list_value", (0..<list.count).lazy.map { list[$0] })
+    case .set(let set): items("set_value", set.members.lazy.map(\.value))
+    case .vector(let numbers): items("vector_value", numbers.lazy.map(RuleValue.float))
+    case .map(let map): message("map_value") { $0.fields(map) }
+    case .mapDiff(let diff): message("map_diff_value") { $0.keys(diff) }
+    case .constraint(let constraint): message("constraint_value") { $0.comparators(constraint) }
+    }
+  }
+
+  /// Members with the value 0 are left out, as in every message.
+  private mutating func time(_ seconds: Int64, _ nanoseconds: Int32) {
+    if seconds != 0 { add("seconds: \(seconds)") }
+    if nanoseconds != 0 { add("nanos: \(nanoseconds)") }
+  }
+
+  private mutating func segments(_ segments: [RulePath.Segment]) {
+    for segment in segments {
+      message("segments") { writer in
+        switch segment {
+        case .text(let text): writer.add("simple: \(Self.quoted(text.string.utf8))")
+        case .placeholder(let name, let isRest):
+          writer.message(isRest ? "glob_capture" : "capture") { writer in
+            if !name.isEmpty { writer.add("variable_name: \(Self.quoted(name.utf8))") }
+          }
+        }
+      }
+    }
+  }
+
+  private mutating func items(_ name: String, _ values: some Sequence<RuleValue>) {
+    message(name) { writer in
+      guard writer.depth < Self.maximumDepth else { return }
+      for value in values where writer.remaining > 0 { writer.message("values") { $0.write(value) } }
+    }
+  }
+
+  private mutating func fields(_ map: RuleMap) {
+    guard depth < Self.maximumDepth else { return }
+    for entry in map.entries.sorted(by: { $0.key < $1.key }) where remaining > 0 {
+      message("fields") { writer in
+        writer.add("key: \(Self.quoted(entry.key.string.utf8))")
+        writer.message("value") { $0.write(entry.value) }
+      }
+    }
+  }
+
+  private mutating func keys(_ diff: RuleMapDiff) {
+    let groups = [
+      ("ADDED", diff.added), ("REMOVED", diff.removed), ("CHANGED", diff.changed),
+      ("UNCHANGED", diff.unchanged),
+    ]
+    let keys = groups.flatMap { status, keys in keys.map { (key: $0, status: status) } }
+    for (key, status) in keys.sorted(by: { $0.key < $1.key }).prefix(remaining) {
+      message("key_statuses") { writer in
+        writer.add("key: \(Self.quoted(key.string.utf8))")
+        writer.add("value: \(status)")
+      }
+    }
+  }
+
+  private mutating func comparators(_ constraint: RuleConstraint) {
+    for (comparator, value) in constraint.comparators where remaining > 0 {
+      message("simple_constraints") { writer in
+        writer.add("comparator: \(comparator.name)")
+        writer.message("value") { $0.write(value) }
+      }
+    }
+  }
+
+  /// The bytes between quotation marks. Bytes that are not printable ASCII are written in octal.
+  private static func quoted(_ bytes: some Sequence<UInt8>) -> String {
+    var text = "\""
+    for byte in bytes.prefix(maximumBytes) {
+      switch byte {
+      case 0x07: text += "\\a"
+      case 0x08: text += "\\b"
+      case 0x09: text += "\\t"
+      case 0x0A: text += "\\n"
+      case 0x0B: text += "\\v"
+      case 0x0C: text += "\\f"
+      case 0x0D: text += "\\r"
+      case UInt8(ascii: "\\"), UInt8(ascii: "\""), UInt8(ascii: "'"):
+        text += "\\" + String(Unicode.Scalar(byte))
+      case 0x20..<0x7F: text.unicodeScalars.append(Unicode.Scalar(byte))
+      default:
+        let digits = String(byte, radix: 8)
+        text += "\\" + String(repeating: "0", count: 3 - digits.count) + digits
+      }
+    }
+    return text + "\""
+  }
+}
+
+extension RuleConstraint.Comparator {
+  /// The name in Google's text form.
+  fileprivate var name: String {
+    switch self {
+    case .equal: "EQ"
+    case .notEqual: "NEQ"
+    case .less: "LT"
+    case .lessOrEqual: "LTE"
+    case .greater: "GT"
+    case .greaterOrEqual: "GTE"
+    case .contains: "LIST_CONTAINS"
+    }
+  }
+}

@@ -1,0 +1,66 @@
+// The text of a denial that an emulator sends to clients, in the form of Google's emulator. It has the line of each allow
+// statement, and no value of a stored document.
+//
+// Google's emulator evaluates most requests twice and lists the reasons of both evaluations. Here each reason occurs once.
+
+import FirestoreModel
+
+extension DenialExplanation {
+  /// The text of a denial without any statement for the method.
+  private static let noStatement = "No matching allow statements"
+  /// The maximum number of characters, so that the text fits into the trailers of a response.
+  private static let maximumCount = 2000
+
+  /// The denial in the form of Google's emulator: `false for 'get' @ L5`.
+  package var text: String { Self.text(of: [self]) }
+
+  /// The text of one denial that several methods explain.
+  static func text(of explanations: [DenialExplanation]) -> String {
+    let reasons = explanations.flatMap { explanation in
+      explanation.statements.map { $0.text(for: explanation.method) }
+    }
+    guard !reasons.isEmpty else { return noStatement }
+    return String(("\n" + reasons.joined(separator: ", ")).prefix(maximumCount))
+  }
+}
+
+extension DenialExplanation.Statement {
+  /// The outcome and the place of the statement.
+  fileprivate func text(for method: RuleMethod) -> String {
+    let place = "for '\(method.rawValue)' @ L\(position.line)"
+    guard let fault else { return "false \(place)" }
+    guard fault == .undecided, let faultPosition else { return "\(fault.text) \(place)" }
+    return "evaluation error at L\(faultPosition.line):\(faultPosition.column) \(place)"
+  }
+}
+
+extension FirestoreRuleset {
+  /// The text of a denial for the clients of an emulator; nil if the operation is allowed.
+  ///
+  /// A write without a precondition may create or update its document: the text has the statements for both methods.
+  /// - Throws: the errors of the context's documents.
+  package func denialText(_ operation: RuleOperation, _ context: Context) throws -> String? {
+    let steps = try steps(operation, context)
+    let decision = decide(steps, RuleLookups(context.documents, operationCount: steps.count))
+    guard !decision.isAllowed, let index = decision.deniedOperation else { return nil }
+    var explanations = [explain(steps[index], context)]
+    if case .changes(let changes) = operation, !changes[index].isConditional,
+      let other = changes[index].method.other, case .document(var request) = steps[index]
+    {
+      request.method = other
+      explanations.insert(explain(.document(request), context), at: other == .create ? 0 : 1)
+    }
+    return DenialExplanation.text(of: explanations)
+  }
+}
+
+extension RuleMethod {
+  /// The method that the same write would need if the document did not exist, or existed.
+  fileprivate var other: RuleMethod? {
+    switch self {
+    case .create: .update
+    case .update: .create
+    case .get, .list, .delete: nil
+    }
+  }
+}

@@ -1,0 +1,103 @@
+// Compares the texts of denials with those that were recorded from Google's emulator.
+//
+// Google's emulator lists the reasons of two evaluations, the first without the stored document, and those of other
+// documents of a commit. The text here has one reason for each statement: each must be among the recorded ones.
+
+import FirestoreModel
+import JSON
+import SecurityRules
+import Testing
+
+@Suite("Texts of denials", .enabled(if: RuleVectors.areGiven, "HEARTH_CONFORMANCE is not set"))
+struct DenialTextVectorTests {
+  /// The cases with another outcome of a statement that is not true either, by the start of their ids, each with the reason.
+  private static let otherOutcomes = [
+    "lookups.get.da384ac2": "get() of a missing document is null, as in later emulators",
+    "lookups.get.671998cc": "get() of a missing document is null, as in later emulators",
+    "lookups.create.da384ac2": "get() of a missing document is null, as in later emulators",
+    "lookups.create.ef03a2af": "get() of a missing document is null, as in later emulators",
+    "lookups.anonymous.da384ac2": "get() of a missing document is null, as in later emulators",
+    "lookups.list.da384ac2": "get() of a missing document is null, as in later emulators",
+    "queries.list.8b0f96eb": "hasAny() that the filters do not decide has no value, so that ! does not allow",
+    "queries.list.2680f84d": "hasAny() that the filters do not decide has no value, so that ! does not allow",
+    "queries.path.56f9a4d0": "string() of an unknown path has no value, so that ! does not allow",
+    "aggregations.list.cf253bce": "a listing without a page size has no limit",
+  ]
+
+  /// One reason of a text: an outcome, a method and a line.
+  private struct Reason: Hashable {
+    var outcome: String
+    var place: String
+
+    var isFalse: Bool { outcome == "false" }
+  }
+
+  /// The reasons of a text; nil for a text without places.
+  private static func reasons(in text: String) -> [Reason]? {
+    var reasons: [Reason] = []
+    var rest = text[...]
+    if rest.first == "\n" { rest.removeFirst() }
+    while !rest.isEmpty {
+      guard let place = rest.firstRange(of: /\ for '[a-z]+' @ L[0-9]+(, |$)/) else { return nil }
+      var name = rest[place]
+      if name.hasSuffix(", ") { name.removeLast(2) }
+      reasons.append(Reason(outcome: String(rest[..<place.lowerBound]), place: String(name)))
+      rest = rest[place.upperBound...]
+    }
+    return reasons
+  }
+
+  @Test(
+    "an emulator's denial has the recorded statements, each with the recorded outcome",
+    arguments: [
+      "functions", "limits", "lookups", "matching", "request-resource", "queries", "aggregations", "writes",
+    ])
+  func texts(category: String) throws {
+    var (count, sameWords) = (0, 0)
+    for own in try RuleVectors.cases(of: category) where !own.steps.isEmpty && !own.isQuirk {
+      guard let ruleset = try? FirestoreRuleset(compiling: own.json["rules"]?.string ?? "") else { continue }
+      var documents: [ResourcePath: MapValue] = [:]
+      for member in own.json["documents"]?.object?.members ?? [] {
+        documents[ResourcePath(splitting: member.key)] = try VectorDecoding.fields(member.value)
+      }
+      let player = RuleVectorPlayer(ruleset, documents: documents)
+      for step in own.steps {
+        // The endpoints reject malformed requests before any rule.
+        guard let request = step["request"], step["status"]?.string != "INVALID_ARGUMENT" else { continue }
+        let outcome = try player.play(request)
+        guard outcome == .deny, step["verdict"]?.string == "deny", let recorded = step["message"]?.string,
+          let text = player.denialText, !recorded.hasSuffix("require admin authentication.")
+        else { continue }
+        count += 1
+        if recorded == text {
+          sameWords += 1
+          continue
+        }
+        // No statement covers the denied document; the recorded text names those of another document.
+        if text == "No matching allow statements" {
+          #expect(["commit", "batchGet"].contains(request["kind"]?.string), "\(own.id)")
+          continue
+        }
+        let expected = Set(try #require(Self.reasons(in: recorded), "\(own.id): \(recorded)"))
+        let actual = try #require(Self.reasons(in: text), "\(own.id): \(text)")
+        if Set(actual).isSubset(of: expected) { sameWords += 1 }
+        for reason in actual {
+          let same = expected.filter { $0.place == reason.place }
+          let isSame =
+            same.contains { $0.isFalse == reason.isFalse } || Self.isOther(reason, actual) && !same.isEmpty
+          let isKnown = !same.isEmpty && Self.otherOutcomes.keys.contains { own.id.hasPrefix($0) }
+          #expect(isSame || isKnown, "\(own.id): \(text), recorded \(recorded)")
+        }
+      }
+    }
+    print("\(category): \(count) denials, \(sameWords) in the recorded words")
+    #expect(count > 0)
+  }
+
+  /// Whether the statement may be that of the method which the write did not need: Google's emulator evaluates it without
+  /// the stored document.
+  private static func isOther(_ reason: Reason, _ reasons: [Reason]) -> Bool {
+    reasons.contains { $0.place.hasPrefix(" for 'create'") }
+      && reasons.contains { $0.place.hasPrefix(" for 'update'") }
+  }
+}
