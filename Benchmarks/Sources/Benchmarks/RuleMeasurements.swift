@@ -91,7 +91,9 @@ enum BenchmarkRules: String {
 }
 
 /// Durable commits per second of new documents by 64 clients under rules.
-func commitsUnder(_ rules: BenchmarkRules, _ setting: Setting, isEmulator: Bool = false) async throws -> Double {
+func commitsUnder(_ rules: BenchmarkRules, _ setting: Setting, isEmulator: Bool = false) async throws
+  -> Double
+{
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
   let server = try rules.serve(directory, setting, isEmulator: isEmulator)
