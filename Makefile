@@ -103,7 +103,7 @@ convergence: ## N random programs on clients of the Swift SDK, with kills and re
 	@swift build --build-tests $(FLAGS)
 	@FLAGS="$(FLAGS)" scripts/proofs.sh convergence $(or $(N),100) $(SEED)
 
-rules: ## N random rules files against a naive evaluator, alone and on an engine: make rules N=1000 SEED=1
+rules: ## N random rules files against a naive evaluator, alone and on an engine; N swaps under load: make rules N=1000 SEED=1
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
 	@FLAGS="$(FLAGS)" scripts/proofs.sh rules $(or $(N),1000) $(SEED)

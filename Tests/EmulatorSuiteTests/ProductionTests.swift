@@ -29,6 +29,34 @@ struct ProductionTests {
     await running.stop()
   }
 
+  @Test("A denial by rules has the product's text, without a rule, a line or a value")
+  func denial() async throws {
+    let path = FirestoreTestServer.temporaryDirectory() + ".rules"
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let rules = """
+      rules_version = '2';
+      service cloud.firestore {
+        match /databases/{database}/documents/a/{id} { allow read: if debug(resource.data.open) == true; }
+      }
+      """
+    try Data(rules.utf8).write(to: URL(fileURLWithPath: path))
+    let running = try await FirestoreTestServer.start {
+      $0.emulator = false
+      $0.project = "demo-test"
+      $0.auth = .init(port: 0)
+      $0.rulesFiles = [.init(path: path)]
+    }
+    do {
+      let denied = try await running.rest("GET", "/v1/\(FirestoreTestServer.documents)/a/b")
+      #expect(denied.status == 403)
+      #expect(denied.error["message"] == .string("Missing or insufficient permissions."))
+    } catch {
+      await running.stop()
+      throw error
+    }
+    await running.stop()
+  }
+
   private static let credentials: [String?] = [nil, "Bearer owner", "Bearer a.b.c", "Basic eDp5", "nonsense"]
 
   @Test("Every gRPC method denies callers without accepted credentials", arguments: credentials)

@@ -39,7 +39,8 @@ func writesUnderRules(_ setting: Setting, isOpen: Bool, isEmulator: Bool = false
   defer { server.stop() }
   let user = try await signUp(authPort, setting)
   let status = try await HTTPTransfer.put(
-    "/members/\(user.id).json?ns=\(productionNamespace)&auth=\(user.token)", port: server.port, on: setting.group,
+    "/members/\(user.id).json?ns=\(productionNamespace)&auth=\(user.token)", port: server.port,
+    on: setting.group,
     pieces: [ByteBuffer(string: "true")], isOwner: false)
   guard status == 200 else { throw BenchmarkFailure("the user cannot be stored: \(status)") }
   return try await userWrites(server, setting, namespace: productionNamespace, token: user.token)
@@ -51,7 +52,8 @@ private func signUp(_ port: Int, _ setting: Setting) async throws -> (id: String
     "/identitytoolkit.googleapis.com/v1/accounts:signUp?key=bench", port: port, on: setting.group,
     json: #"{"returnSecureToken":true}"#)
   let object = try JSONSerialization.jsonObject(with: Data(answer.text.utf8)) as? [String: Any]
-  guard answer.status == 200, let id = object?["localId"] as? String, let token = object?["idToken"] as? String
+  guard answer.status == 200, let id = object?["localId"] as? String,
+    let token = object?["idToken"] as? String
   else { throw BenchmarkFailure("no user was created: \(answer.text)") }
   return (id, token)
 }

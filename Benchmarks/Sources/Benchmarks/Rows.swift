@@ -30,7 +30,8 @@ private let firestoreRows = [
     measure: { try await getsUnder(.typical, $0, isEmulator: true) },
     reference: { try await getsUnder(.open, $0, isEmulator: true) }),
   Row(
-    "rule decisions on one thread, creation under typical rules / under rules that allow everything", goal: "",
+    "rule decisions on one thread, creation under typical rules / under rules that allow everything",
+    goal: "",
     unit: "decisions/s", measure: { try ruleDecisions(.typical, $0) },
     reference: { try ruleDecisions(.open, $0) }),
   Row(

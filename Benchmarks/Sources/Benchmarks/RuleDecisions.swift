@@ -44,7 +44,8 @@ func commitTimesBeside(_ setting: Setting, exhaustsBudget: Bool) async throws ->
   let server = try BenchmarkRules.exhausting.serve(directory, setting, isEmulator: false)
   defer { server.stop() }
   let writer = try await GRPCConnection.connect(port: server.port, on: setting.group)
-  let body = framed(try BenchmarkDocument.commit(id: "other", seed: 1, collection: exhaustsBudget ? "attacks" : "items"))
+  let body = framed(
+    try BenchmarkDocument.commit(id: "other", seed: 1, collection: exhaustsBudget ? "attacks" : "items"))
   let isStopped = NIOLockedValueBox(false)
   let answers = ManagedAtomicCount()
   @Sendable func next() {

@@ -179,4 +179,28 @@ import Testing
     try await eventually("the target is removed") { client.view.removed[2] != nil }
     stream.close()
   }
+
+  @Test(
+    "targets of one stream that depend on one document are decided again each; removed ones no longer count")
+  func sharedDependency() async throws {
+    let flag = try #require(DocumentName(database: DatabaseName(project: "demo"), path: "flags/open"))
+    let policy = TestPolicy { _, _, view in
+      try view.exists(flag) ? .allow(dependingOn: [flag]) : .deny(reason: "closed")
+    }
+    let fixture = try EngineFixture(policy: policy)
+    try await fixture.set("flags/open", [:])
+    let client = WatchClient()
+    let stream = try await fixture.watch(client, as: .nobody)
+    for id: Int32 in [2, 4, 6] {
+      stream.addTarget(WatchTarget(id: id, fixture.selection(StructuredQuery(from: [.init("c\(id)")]))))
+    }
+    try await eventually("the targets are current") { client.view.current == [2, 4, 6] }
+    stream.removeTarget(4)
+    try await eventually("a target is removed") { client.view.removals == [4] }
+    try await fixture.set("flags/open", ["n": .integer(1)])
+    try await fixture.delete("flags/open")
+    try await eventually("the others are removed") { Set(client.view.removals) == [2, 4, 6] }
+    #expect(client.view.removals.count == 3)
+    stream.close()
+  }
 }

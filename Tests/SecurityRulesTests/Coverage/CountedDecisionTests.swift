@@ -49,7 +49,8 @@ struct CountedDecisionTests {
       let names = [try name("x"), try name("y")]
       let plain = try policy.decide(.nobody, .get(names), view: view)
       let recorded = try policy.decideRecorded(.nobody, .get(names), view: view)
-      #expect(plain.denial?.reason == recorded.denial?.reason && recorded.denial != nil && plain.record == nil)
+      #expect(
+        plain.denial?.reason == recorded.denial?.reason && recorded.denial != nil && plain.record == nil)
       let record = try #require(recorded.record as? EvaluationRecord)
       #expect(record.evaluations.map(\.isAllowed) == [true, false])
       let condition = try #require(rules.program.statements.first?.condition)
@@ -70,7 +71,9 @@ struct CountedDecisionTests {
     let policy = FirestoreRulesPolicy(rules)
     for number in 0..<25 {
       let text = Value.string(String(repeating: "t", count: number * 100))
-      let view = View(before: [ResourcePath(["c", "x"]): ["l": .array([.integer(Int64(number))]), "t": text]])
+      let view = View(before: [
+        ResourcePath(["c", "x"]): ["l": .array([.integer(Int64(number))]), "t": text]
+      ])
       for _ in 0..<2 { _ = try policy.decideRecorded(.nobody, .get([name("x")]), view: view) }
     }
     let members = rules.program.nodes.indices.filter {

@@ -19,6 +19,7 @@ struct TargetReference {
 /// The effect of one commit on one target of a stream.
 struct WatchMatch: Sendable {
   var change: CommittedChange
+  /// The target; 0 if only the permission of targets depends on the document.
   var registration: Int
   /// Whether the target matched the document before the commit and matches it after. Limit and offset are
   /// ignored.
@@ -69,10 +70,29 @@ struct TargetIndex {
     func hash(into hasher: inout Hasher) { hasher.combine(prepared.query) }
   }
 
+  /// The targets whose permission depends on one document. A change concerns each of their streams once.
+  private struct Dependents {
+    var streams: [Int: WatchStream] = [:]
+    /// The streams with the number of their targets.
+    var targetCounts: [ObjectIdentifier: (stream: WatchStream, count: Int)] = [:]
+
+    mutating func add(_ target: TargetReference) {
+      guard streams.updateValue(target.stream, forKey: target.registration) == nil else { return }
+      targetCounts[ObjectIdentifier(target.stream), default: (target.stream, 0)].count += 1
+    }
+
+    mutating func remove(_ registration: Int) {
+      guard let stream = streams.removeValue(forKey: registration) else { return }
+      let id = ObjectIdentifier(stream)
+      targetCounts[id]?.count -= 1
+      if targetCounts[id]?.count == 0 { targetCounts[id] = nil }
+    }
+  }
+
   /// Targets of named documents, by the documents that they select. Then targets by the documents that their
   /// permission depends on.
   private var documents: [ResourcePath: [Int: WatchStream]] = [:]
-  private var dependencies: [ResourcePath: [Int: WatchStream]] = [:]
+  private var dependencies: [ResourcePath: Dependents] = [:]
   private var collections: [ResourcePath: Bucket] = [:]
   private var groups: [ResourcePath: Bucket] = [:]
   private var everywhere = Bucket()
@@ -89,12 +109,12 @@ struct TargetIndex {
   }
 
   mutating func addDependency(_ path: ResourcePath, _ target: TargetReference) {
-    dependencies[path, default: [:]][target.registration] = target.stream
+    dependencies[path, default: Dependents()].add(target)
   }
 
   mutating func removeDependency(_ path: ResourcePath, _ registration: Int) {
-    dependencies[path]?[registration] = nil
-    if dependencies[path]?.isEmpty == true { dependencies[path] = nil }
+    dependencies[path]?.remove(registration)
+    if dependencies[path]?.streams.isEmpty == true { dependencies[path] = nil }
   }
 
   /// Adds a query target. Returns false if too many queries without a key select the same collection.
@@ -161,12 +181,13 @@ struct TargetIndex {
           change: change, registration: registration, before: change.before != nil,
           after: change.after != nil, isNamed: true))
     }
-    // The permission depends on these documents, but the target does not return them: `before` and `after`
-    // are false.
-    for (registration, stream) in dependencies[path] ?? [:] {
-      found(
-        stream,
-        WatchMatch(change: change, registration: registration, before: false, after: false, isNamed: true))
+    // The permission depends on these documents, but the targets do not return them: `before` and `after` are false.
+    // The stream finds its targets by the document's name, so one match without a target is enough.
+    if let dependents = dependencies[path] {
+      for (stream, _) in dependents.targetCounts.values {
+        found(
+          stream, WatchMatch(change: change, registration: 0, before: false, after: false, isNamed: true))
+      }
     }
     guard let collection = path.parent else { return 0 }
     var evaluated = 0

@@ -15,8 +15,8 @@ protocol CoveredOutcome: Sendable {
   var coverageValue: JSONValue { get }
   /// The boolean; nil for other outcomes.
   var boolean: Bool? { get }
-  /// Whether the outcome has parts, such as a map. Those that are not known are not compared when the list is full.
-  var isComposite: Bool { get }
+  /// Whether comparing takes time, as for a text or a map. Such an outcome is not compared when the list is full.
+  var isCostly: Bool { get }
   /// An outcome of the same form that takes little memory; nil if there is none.
   var kept: Self? { get }
   /// Whether another outcome has the same form in reports. False is also correct where that is not known.
@@ -54,7 +54,7 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
         }
       }
       let isFull = values.distinct.count == CoverageCounts.maximumDistinct
-      if isFull, outcome.isComposite {
+      if isFull, outcome.isCostly {
         values.others += 1
         return
       }
@@ -93,7 +93,9 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
   /// - Parameters:
   ///   - outcomes: the outcomes of the evaluated expressions by their indices.
   ///   - rule: the place of the evaluated rule and its outcome; nil if expressions name it.
-  func count(_ outcomes: some Sequence<(Int, Outcome)>, rule: (place: SourcePosition, outcome: Outcome)? = nil) {
+  func count(
+    _ outcomes: some Sequence<(Int, Outcome)>, rule: (place: SourcePosition, outcome: Outcome)? = nil
+  ) {
     state.withLock { state in
       for (index, outcome) in outcomes {
         while state.expressions.count <= index { state.expressions.append(Counter()) }

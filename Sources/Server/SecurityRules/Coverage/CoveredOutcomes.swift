@@ -25,10 +25,10 @@ extension RuleTrace.Outcome: CoveredOutcome {
     return nil
   }
 
-  var isComposite: Bool {
+  var isCostly: Bool {
     guard case .value(let value) = self else { return false }
     return switch value {
-    case .list, .map, .set, .mapDiff, .path, .vector: true
+    case .string, .bytes, .list, .map, .set, .mapDiff, .path, .vector: true
     default: false
     }
   }
@@ -76,11 +76,11 @@ extension RealtimeOutcome: CoveredOutcome {
     return nil
   }
 
-  var isComposite: Bool {
+  var isCostly: Bool {
     guard case .value(let value) = self else { return false }
     return switch value {
-    case .snapshot, .user, .claims, .object: true
-    case .null, .bool, .number, .string: false
+    case .string, .snapshot, .user, .claims, .object: true
+    case .null, .bool, .number: false
     }
   }
 

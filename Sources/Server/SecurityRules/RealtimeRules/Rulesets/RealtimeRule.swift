@@ -51,7 +51,8 @@ final class RealtimeRuleNode: Sendable {
     self.write = write
     self.validate = validate
     self.children = children
-    fewChildren = children.count <= RealtimeRuleNode.maximumFew ? children.map { (key: $0.key, node: $0.value) } : nil
+    fewChildren =
+      children.count <= RealtimeRuleNode.maximumFew ? children.map { (key: $0.key, node: $0.value) } : nil
     self.wildcard = wildcard
     hasValidation =
       validate != nil || wildcard?.hasValidation ?? false || children.values.contains { $0.hasValidation }
