@@ -102,3 +102,37 @@ private struct NoDocuments: DocumentView {
     #expect(own.current.allowsEverything(.nobody))
   }
 }
+
+@Suite("Policy directory") struct PolicyDirectoryTests {
+  /// Counts the slots that exist, by their observers.
+  private final class Observer: DecisionObserver {
+    let count: Guarded<Int>
+    init(_ count: Guarded<Int>) {
+      self.count = count
+      count.withLock { $0 += 1 }
+    }
+    deinit { count.withLock { $0 -= 1 } }
+    let observesAllowed = false
+    func observe(
+      _ decision: AccessDecision<FirestoreAccess>, about operation: FirestoreOperation,
+      of principal: Principal,
+      by policy: any AccessPolicy<FirestoreAccess>, view: (any DocumentView)?
+    ) {}
+  }
+
+  @Test("slots that nobody uses are released, and those with a dedicated policy or a user are not")
+  func unusedSlots() throws {
+    let count = Guarded(0)
+    let directory = PolicyDirectory<FirestoreAccess>(default: OpenPolicy<FirestoreAccess>()) { _ in
+      Observer(count)
+    }
+    let used = directory.slot(of: DatabaseName(project: "used"))
+    directory.publish(LockedPolicy<FirestoreAccess>(), for: DatabaseName(project: "locked"))
+    for index in 0..<5000 { _ = directory.slot(of: DatabaseName(project: "p\(index)")) }
+    #expect(count.withLock { $0 } <= 1000)
+    directory.publishDefault(LockedPolicy<FirestoreAccess>())
+    #expect(used.current.policy is LockedPolicy<FirestoreAccess>)
+    #expect(
+      directory.current(of: DatabaseName(project: "locked")).policy is LockedPolicy<FirestoreAccess>)
+  }
+}

@@ -69,7 +69,8 @@ struct EmulatorSuiteTests {
     try await FirestoreTestServer.servingSuite { server in
       try await server.fill()
       for name in ["demo-a/databases/(default)", "demo-test/databases/aaa", "demo-z/databases/zzz"] {
-        _ = try await server.rest("GET", "/v1/projects/\(name)/documents/c/x")
+        _ = try await server.rest("PATCH", "/v1/projects/\(name)/documents/c/x", "{}")
+        _ = try await server.rest("DELETE", "/v1/projects/\(name)/documents/c/x")
       }
       #expect(try await server.export(path).status == 200)
     }

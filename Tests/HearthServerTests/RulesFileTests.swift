@@ -102,9 +102,13 @@ struct RulesFileTests {
       let server = HearthServer(configuration)
       try await server.start()
       let port = try #require(server.firestorePort)
-      let answer = try await PlainRequest.send(
-        port, "GET /v1/projects/demo/databases/(default)/documents/c/d", "")
+      let document = "/v1/projects/demo/databases/(default)/documents/c/d"
+      let answer = try await PlainRequest.send(port, "GET \(document)", "")
       #expect(answer.split(separator: " ")[1] == "403")
+      // The first commit creates the database and stores its rules.
+      let written = try await PlainRequest.send(
+        port, "PATCH \(document)", "{}", headers: ["Authorization: Bearer owner"])
+      #expect(written.split(separator: " ")[1] == "200")
       await server.stop()
     }
   }

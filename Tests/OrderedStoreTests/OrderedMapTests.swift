@@ -35,6 +35,34 @@ struct OrderedMapTests {
   }
 
   @Test(
+    "A filtered map has the included keys in order, and accepts further changes",
+    arguments: [0, 1, 47, 48, 49, 5000])
+  func filtered(count: Int) {
+    var random = SeededGenerator(seed: UInt64(count))
+    var map = OrderedMap<Int>()
+    while map.count < count {
+      map.updateValue(Int.random(in: 0..<3, using: &random), forKey: random.key(bytes: 40))
+    }
+    var model: [Key: Int] = [:]
+    for key in Self.forward(map) { model[key] = map[key] }
+    for excluded in [3, 0, 1, 2] {
+      map = map.filtered { $0 != excluded }
+      model = model.filter { $0.value != excluded }
+      #expect(map.count == model.count)
+      let sorted = model.keys.sorted { $0.lexicographicallyPrecedes($1) }
+      #expect(Self.forward(map) == sorted)
+      #expect(Self.backward(map) == sorted.reversed())
+      #expect(sorted.allSatisfy { map[$0] == model[$0] })
+      for _ in 0..<100 {
+        let key = random.key(bytes: 40)
+        #expect(map.updateValue(2, forKey: key) == model.updateValue(2, forKey: key))
+        let removed = random.key(bytes: 40)
+        #expect(map.removeValue(forKey: removed) == model.removeValue(forKey: removed))
+      }
+    }
+  }
+
+  @Test(
     "Agrees with a dictionary through random insertions and removals", arguments: 1...6 as ClosedRange<UInt64>
   )
   func agreesWithDictionary(_ seed: UInt64) {

@@ -9,7 +9,17 @@ func unaryRate(
   _ server: ChildProcess, setting: Setting, connections: Int, depth: Int, path: String,
   body: @escaping @Sendable (_ client: Int, _ call: Int) -> ByteBuffer
 ) async throws -> Double {
-  let tally = UnaryTally()
+  try await unaryLoad(
+    server, setting: setting, connections: connections, depth: depth, path: path, tally: UnaryTally(),
+    body: body
+  ).rate
+}
+
+/// Unary calls per second, and the latencies that the tally measures in microseconds.
+private func unaryLoad(
+  _ server: ChildProcess, setting: Setting, connections: Int, depth: Int, path: String, tally: UnaryTally,
+  body: @escaping @Sendable (_ client: Int, _ call: Int) -> ByteBuffer
+) async throws -> (rate: Double, times: [Double]) {
   var clients: [UnaryLoad] = []
   for index in 0..<connections {
     clients.append(
@@ -20,18 +30,20 @@ func unaryRate(
   let warmUp = min(1, setting.seconds / 3)
   try await Task.sleep(for: .seconds(warmUp))
   let processor = ProcessorTime(server)
+  _ = tally.takeTimes()
   let before = tally.done.value
   let start = ContinuousClock.now
   try await Task.sleep(for: .seconds(setting.seconds))
   let count = tally.done.value - before
   let elapsed = (ContinuousClock.now - start).seconds
+  let times = tally.takeTimes()
   processor.report(calls: count, in: setting)
   tally.stop()
   for client in clients { await client.close() }
   if tally.failed.value > 0 {
     throw BenchmarkFailure("\(tally.failed.value) calls to \(path) failed beside \(count): \(tally.failure)")
   }
-  return Double(count) / elapsed
+  return (Double(count) / elapsed, times)
 }
 
 /// Durable single-document commits per second by 64 gRPC clients.
@@ -71,6 +83,11 @@ func getDocument(_ setting: Setting) async throws -> Double {
 
 /// GetDocument calls per second for a document that it stores first.
 func storedDocumentRate(_ server: ChildProcess, _ setting: Setting) async throws -> Double {
+  try await storeDocument(server, setting)
+  return try await getDocumentRate(server, setting)
+}
+
+private func storeDocument(_ server: ChildProcess, _ setting: Setting) async throws {
   let writer = try await GRPCConnection.connect(port: server.port, on: setting.group)
   let put = try await writer.call(
     path: "/google.firestore.v1.Firestore/Commit", body: framed(BenchmarkDocument.commit(id: "bare", seed: 1))
@@ -79,22 +96,50 @@ func storedDocumentRate(_ server: ChildProcess, _ setting: Setting) async throws
     throw BenchmarkFailure("the document could not be written: \(put.failure)")
   }
   await writer.close()
-  return try await getDocumentRate(server, setting)
 }
 
-/// The same against a bare NIOHTTP2 handler with the same protobuf messages.
+/// GetDocument with one call in flight on each of 64 connections: calls per second, and the median and the 99th
+/// percentile of their latencies in microseconds.
+func sparseGetDocument(_ setting: Setting) async throws -> [Double] {
+  let directory = try setting.temporaryDirectory()
+  defer { try? FileManager.default.removeItem(atPath: directory) }
+  let server = try setting.startHearth(["--data", directory], database: false)
+  defer { server.stop() }
+  try await storeDocument(server, setting)
+  return try await sparseFigures(server, setting)
+}
+
+/// The same against a bare NIOHTTP2 handler.
+func bareSparseGetDocument(_ setting: Setting) async throws -> [Double] {
+  let server = try setting.startBare("bare-http2")
+  defer { server.stop() }
+  return try await sparseFigures(server, setting)
+}
+
+private func sparseFigures(_ server: ChildProcess, _ setting: Setting) async throws -> [Double] {
+  let body = getDocumentRequest()
+  let (rate, times) = try await unaryLoad(
+    server, setting: setting, connections: 64, depth: 1, path: "/google.firestore.v1.Firestore/GetDocument",
+    tally: UnaryTally(measuresLatency: true)
+  ) { _, _ in body }
+  return [rate, percentile(times, 0.5), percentile(times, 0.99)]
+}
+
+/// GetDocument calls per second of a bare NIOHTTP2 handler with the same protobuf messages.
 func bareGetDocument(_ setting: Setting) async throws -> Double {
   let server = try setting.startBare("bare-http2")
   defer { server.stop() }
   return try await getDocumentRate(server, setting)
 }
 
-private func getDocumentRate(_ server: ChildProcess, _ setting: Setting) async throws -> Double {
+private func getDocumentRequest() -> ByteBuffer {
   let name = Array(BenchmarkDocument.name("bare").utf8)
   // GetDocumentRequest: field 1, the name.
-  var request: [UInt8] = [0x0A, UInt8(name.count)]
-  request += name
-  let body = framed(request)
+  return framed([0x0A, UInt8(name.count)] + name)
+}
+
+private func getDocumentRate(_ server: ChildProcess, _ setting: Setting) async throws -> Double {
+  let body = getDocumentRequest()
   return try await unaryRate(
     server, setting: setting, connections: 8, depth: 16,
     path: "/google.firestore.v1.Firestore/GetDocument"

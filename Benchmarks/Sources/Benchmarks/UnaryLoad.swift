@@ -13,6 +13,28 @@ final class UnaryTally: Sendable {
   let failed = ManagedAtomicCount()
   private let first = NIOLockedValueBox("")
   private let isStopped = NIOLockedValueBox(false)
+  /// The latencies in microseconds; nil if they are not measured.
+  private let times: NIOLockedValueBox<[Double]>?
+
+  /// - Parameter measuresLatency: whether the time of each call is kept.
+  init(measuresLatency: Bool = false) { times = measuresLatency ? NIOLockedValueBox([]) : nil }
+
+  /// The latencies of the calls since the last call of this method, in microseconds.
+  func takeTimes() -> [Double] {
+    times?.withLockedValue { times in
+      defer { times = [] }
+      return times
+    } ?? []
+  }
+
+  func finish(startedAt start: NIODeadline?) {
+    done.add()
+    guard let start, let times else { return }
+    let elapsed = Double((NIODeadline.now() - start).nanoseconds) / 1000
+    times.withLockedValue { $0.append(elapsed) }
+  }
+
+  var measuresLatency: Bool { times != nil }
 
   var failure: String { first.withLockedValue { $0 } }
   var stopped: Bool { isStopped.withLockedValue { $0 } }
@@ -83,6 +105,8 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
   private var input = ByteBuffer()
   private var output = ByteBuffer()
   private var nextStream: UInt32 = 1
+  /// The start of each call in flight, by stream, if latencies are measured.
+  private var starts: [UInt32: NIODeadline] = [:]
   private var calls = 0
   /// The remaining flow-control window for requests.
   private var sendWindow = 65_535
@@ -170,6 +194,7 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
     guard message.readableBytes <= 16_384, sendWindow >= 0 else {
       throw BenchmarkFailure("a request of \(message.readableBytes) bytes is too large for this load")
     }
+    if tally.measuresLatency { starts[nextStream] = .now() }
     frame(.headers, flags: 0x4, stream: nextStream, length: block.readableBytes)
     output.writeBuffer(&block)
     frame(.data, flags: 0x1, stream: nextStream, length: message.readableBytes)
@@ -181,7 +206,8 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
   /// - Returns: false if it is incomplete.
   private func readFrame() throws -> Bool {
     guard let head = input.getInteger(at: input.readerIndex, as: UInt32.self),
-      let flags = input.getInteger(at: input.readerIndex + 4, as: UInt8.self)
+      let flags = input.getInteger(at: input.readerIndex + 4, as: UInt8.self),
+      let stream = input.getInteger(at: input.readerIndex + 5, as: UInt32.self)
     else { return false }
     let length = Int(head >> 8)
     guard input.readableBytes >= 9 + length else { return false }
@@ -200,7 +226,8 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
       }
       let status = try status(in: &payload)
       guard flags & 0x1 != 0 else { break }
-      if status == "0" { tally.done.add() } else { tally.fail("status \(status ?? "unknown")") }
+      let start = starts.removeValue(forKey: stream)
+      if status == "0" { tally.finish(startedAt: start) } else { tally.fail("status \(status ?? "unknown")") }
       try call()
     case .settings where flags & 0x1 == 0:
       frame(.settings, flags: 0x1, stream: 0, length: 0)

@@ -37,6 +37,13 @@ public final class EmbeddedStore: OrderedStore {
     try await store.database(named: name, history: history)
   }
 
+  /// Opens a database by its name. A missing database is empty until its first commit creates it.
+  public func provisionalDatabase(
+    named name: String, history: HistoryWindow
+  ) async throws -> any OrderedDatabase {
+    try await store.provisionalDatabase(named: name, history: history)
+  }
+
   /// Whether the catalogue contains a database of this name.
   public func databaseExists(named name: String) async throws -> Bool {
     try await store.databaseExists(named: name)

@@ -118,7 +118,7 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
   /// project; nil without rules.
   private func coverage(of project: String) throws(FirestoreError) -> FirestoreRuleset? {
     let database = try DatabaseName(parsing: "projects/\(project)/databases/\(DatabaseName.defaultDatabase)")
-    let policy = engine.policies.slot(of: database).current.policy
+    let policy = engine.policies.current(of: database).policy
     return (policy as? FirestoreRulesPolicy)?.ruleset ?? rules.ruleset(of: project)
   }
 

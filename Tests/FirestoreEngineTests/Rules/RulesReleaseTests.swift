@@ -33,6 +33,12 @@ import Testing
     ) { $0.project == "p" }
   }
 
+  /// Creates a database by its first commit.
+  private func write(in database: DatabaseName, _ engine: FirestoreEngine) async throws {
+    let name = try #require(DocumentName(database: database, path: "any/d"))
+    _ = try await engine.commit(in: database, [Write(.update(name, fields: [:]))], as: .administrator)
+  }
+
   private func isDenied(_ collection: String, in database: DatabaseName, _ engine: FirestoreEngine)
     async throws -> Bool
   {
@@ -58,6 +64,7 @@ import Testing
     #expect(try await before.storedRules(of: second) == "a")
     try await release("b", on: before)
     #expect(try await !isDenied("a", in: first, before))
+    for database in [first, second] { try await write(in: database, before) }
     await before.shutDown()
     let after = self.engine(store)
     for database in [first, second] {
@@ -76,6 +83,7 @@ import Testing
     let before = self.engine(store)
     #expect(try await !isDenied("a", in: first, before))
     try await release("invalid", on: before)
+    try await write(in: first, before)
     await before.shutDown()
     let after = self.engine(store)
     #expect(try await isDenied("a", in: first, after))

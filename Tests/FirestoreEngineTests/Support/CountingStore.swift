@@ -72,6 +72,12 @@ final class CountingStore: OrderedStore {
     CountingDatabase(try await base.database(named: name, history: history), self)
   }
 
+  func provisionalDatabase(
+    named name: String, history: HistoryWindow
+  ) async throws -> any OrderedDatabase {
+    CountingDatabase(try await base.provisionalDatabase(named: name, history: history), self)
+  }
+
   func databaseExists(named name: String) async throws -> Bool { try await base.databaseExists(named: name) }
   func databaseNames() async throws -> [String] { try await base.databaseNames() }
   func removeDatabase(named name: String) async throws { try await base.removeDatabase(named: name) }
@@ -90,6 +96,10 @@ private final class CountingDatabase: OrderedDatabase {
   var name: String { base.name }
   var latestVersion: Version { base.latestVersion }
   var createdVersion: Version { base.createdVersion }
+
+  func setFirstRows(_ write: @escaping @Sendable (any SequencedTransaction) throws -> Void) {
+    base.setFirstRows(write)
+  }
 
   func read<Result: Sendable>(
     at version: Version?, _ body: @escaping @Sendable (any ReadView) throws -> Result

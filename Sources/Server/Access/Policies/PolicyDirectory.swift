@@ -1,5 +1,7 @@
 // The policy directory holds the policy slots of all databases of a server.
 //
+// A slot that nobody uses is released, so that requests for unknown databases take no memory.
+//
 // Invariant: publications are ordered. Each slot's last policy is the one that the last publication gave it.
 
 import Locking
@@ -11,6 +13,26 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     var slots: [Product.Database: PolicySlot<Product>] = [:]
     /// The databases with a dedicated policy.
     var ownPolicies: Set<Product.Database> = []
+    /// The number of slots from which the unused ones are released.
+    var threshold = 256
+
+    /// Removes the slots without a dedicated policy that only the directory holds.
+    mutating func removeUnused() -> [PolicySlot<Product>] {
+      var unused: [PolicySlot<Product>] = []
+      for database in Array(slots.keys) where !ownPolicies.contains(database) {
+        if let slot = removeIfUnused(database) { unused.append(slot) }
+      }
+      threshold = max(256, 2 * slots.count)
+      return unused
+    }
+
+    /// Removes the slot of a database if only the directory holds it. The caller releases it after the lock.
+    mutating func removeIfUnused(_ database: Product.Database) -> PolicySlot<Product>? {
+      guard var slot = slots.removeValue(forKey: database) else { return nil }
+      if isKnownUniquelyReferenced(&slot) { return slot }
+      slots[database] = slot
+      return nil
+    }
   }
 
   private let state: Guarded<State>
@@ -32,11 +54,35 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
 
   /// The slot of a database, with the default policy at first.
   package func slot(of database: Product.Database) -> PolicySlot<Product> {
-    state.withLock { state in
-      if let slot = state.slots[database] { return slot }
+    let (slot, unused) = state.withLock { state -> (PolicySlot<Product>, [PolicySlot<Product>]) in
+      if let slot = state.slots[database] { return (slot, []) }
+      let unused = state.slots.count >= state.threshold ? state.removeUnused() : []
       let slot = PolicySlot<Product>(state.defaultPolicy, observer: observer?(database))
       state.slots[database] = slot
-      return slot
+      return (slot, unused)
+    }
+    withExtendedLifetime(unused) {}
+    return slot
+  }
+
+  /// The policy in force for a database, without making a slot for it.
+  package func current(of database: Product.Database) -> PinnedPolicy<Product> {
+    state.withLock { state in
+      (state.slots[database] ?? PolicySlot<Product>(state.defaultPolicy, observer: observer?(database)))
+        .current
+    }
+  }
+
+  /// Forgets a database that nobody uses, with its dedicated policy. The caller publishes that policy again before the
+  /// database is used again. Does nothing while another object holds the slot.
+  package func forget(_ database: Product.Database) {
+    publication.withLock { _ in
+      let unused = state.withLock { state -> PolicySlot<Product>? in
+        let slot = state.removeIfUnused(database)
+        if slot != nil { state.ownPolicies.remove(database) }
+        return slot
+      }
+      withExtendedLifetime(unused) {}
     }
   }
 

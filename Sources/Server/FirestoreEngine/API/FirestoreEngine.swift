@@ -13,7 +13,8 @@ package import OrderedStore
 public final class FirestoreEngine: Sendable {
   /// Settings of the engine.
   public struct Options: Sendable {
-    /// Whether opening a missing database creates it. If not, the request fails with NOT_FOUND.
+    /// Whether the first commit of a missing database creates it; until then it is empty. If not, requests for it fail
+    /// with NOT_FOUND.
     public var createsDatabases: Bool
     /// How long a commit waits for locks of transactions before it fails with ABORTED, in microseconds.
     public var lockWait: UInt64
@@ -60,9 +61,10 @@ public final class FirestoreEngine: Sendable {
   }
 
   struct State {
-    var databases: [DatabaseName: Task<FirestoreDatabase, any Error>] = [:]
+    /// The databases that are being opened.
+    var opening: [DatabaseName: Task<FirestoreDatabase, any Error>] = [:]
     /// The databases whose opening has completed.
-    var opened: [DatabaseName: FirestoreDatabase] = [:]
+    var opened = OpenDatabases()
     /// The configured indexes, by database id.
     var indexes: [String: DatabaseIndexConfiguration] = [:]
     /// The rules that were released in this process.
@@ -91,7 +93,7 @@ public final class FirestoreEngine: Sendable {
   /// Creates a database. Does nothing if it exists.
   /// - Throws: UNAVAILABLE if the store cannot write.
   public func createDatabase(_ name: DatabaseName) async throws(FirestoreError) {
-    _ = try await convertingErrors { try await self.open(name, creating: true) }
+    try await convertingErrors { try await self.create(try await self.open(name, creating: true)) }
   }
 
   /// The names of all existing databases.
@@ -108,10 +110,10 @@ public final class FirestoreEngine: Sendable {
   public func shutDown() async {
     let databases = state.withLock { state in
       state.isShutDown = true
-      return Array(state.databases.values)
+      return state.databases()
     }
     for database in databases {
-      guard let database = try? await database.value else { continue }
+      guard let database = await database.value else { continue }
       await database.indexes.stop()
       database.hub.close()
     }
@@ -130,12 +132,12 @@ public final class FirestoreEngine: Sendable {
     try validate(configuration, ofDatabase: id)
     let opening = state.withLock { state in
       state.indexes[id] = configuration
-      return state.databases.filter { $0.key.database == id }.map(\.value)
+      return state.databases { $0.database == id }
     }
     try await convertingErrors {
       for task in opening {
         // If a database fails to open here, it adopts the new configuration when it is opened later.
-        guard let database = try? await task.value else { continue }
+        guard let database = await task.value else { continue }
         try await database.indexes.setConfiguration(configuration)
       }
     }
@@ -171,42 +173,58 @@ public final class FirestoreEngine: Sendable {
   }
 
   /// The databases that are open.
-  var openDatabases: [FirestoreDatabase] { state.withLock { Array($0.opened.values) } }
+  var openDatabases: [FirestoreDatabase] { state.withLock { Array($0.opened.all) } }
 
   private func open(_ name: DatabaseName, creating: Bool) async throws -> FirestoreDatabase {
     if let database = openDatabase(name) { return database }
-    let opening = try state.withLock { state in
+    let opening = try state.withLock { state -> Task<FirestoreDatabase, any Error> in
       if state.isShutDown { throw FirestoreError.unavailable("The server is shutting down.") }
-      if let opening = state.databases[name] { return opening }
+      if let database = state.opened[name] { return Task { database } }
+      if let opening = state.opening[name] { return opening }
       let opening = Task { try await self.openRows(name, creating: creating) }
-      state.databases[name] = opening
+      state.opening[name] = opening
       return opening
     }
     do { return try await opening.value } catch {
       // The failure is not cached, since a later attempt may succeed: the database may have been created, or
       // the store may be able to write again.
-      state.withLock { state in if state.databases[name] == opening { state.databases[name] = nil } }
+      state.withLock { state in if state.opening[name] == opening { state.opening[name] = nil } }
       throw error
     }
   }
 
   private func openRows(_ name: DatabaseName, creating: Bool) async throws -> FirestoreDatabase {
     let catalogueName = FirestoreDatabase.catalogueName(name)
-    if !creating, try await !store.databaseExists(named: catalogueName) {
+    let exists = try await store.databaseExists(named: catalogueName)
+    if !creating, !exists {
       throw FirestoreError.notFound(
         "The database \(name.database) does not exist for project \(name.project). Please create it first.")
     }
-    let rows = try await store.database(
-      named: catalogueName, history: .seconds(limits.historySeconds))
+    let history = HistoryWindow.seconds(limits.historySeconds)
+    let rows =
+      exists
+      ? try await store.database(named: catalogueName, history: history)
+      : try await store.provisionalDatabase(named: catalogueName, history: history)
     let database = FirestoreDatabase(
-      name: name, rows: rows, policies: policies.slot(of: name), signer: try await TokenSigner.load(rows),
+      name: name, rows: rows, policies: policies.slot(of: name),
+      signer: exists ? try await TokenSigner.load(rows) : TokenSigner(),
       options: options, sortMemory: sortMemory)
+    if exists { database.markWritten() }
+    rows.setFirstRows { [weak self, weak database] view in
+      guard let self, let database else { return }
+      try self.writeFirstRows(of: database, to: view)
+    }
     try await adoptRules(in: name, rows)
     try await database.indexes.load()
     if let indexes = state.withLock({ $0.indexes[name.database] }) {
       try await database.indexes.setConfiguration(indexes)
     }
-    state.withLock { $0.opened[name] = database }
+    let released = state.withLock { state in
+      state.opening[name] = nil
+      return state.opened.add(database)
+    }
+    // Nobody uses these databases. They are released here, outside the lock.
+    for database in released { policies.forget(database.name) }
     return database
   }
 }

@@ -19,12 +19,12 @@ extension FirestoreEngine {
   ) async throws(FirestoreError) {
     let opening = state.withLock { state in
       state.rules.set(rules, ofGroup: group, contains)
-      return state.databases.filter { contains($0.key) }.map(\.value)
+      return state.databases(where: contains)
     }
     try await convertingErrors {
       for task in opening {
         // A database that fails to open here adopts the rules when it is opened later.
-        guard let database = try? await task.value else { continue }
+        guard let database = await task.value else { continue }
         try await self.adoptRules(in: database.name, database.rows)
       }
     }
@@ -34,7 +34,7 @@ extension FirestoreEngine {
   /// - Throws: NOT_FOUND without the database, DATA_LOSS for damaged rules.
   package func storedRules(of name: DatabaseName) async throws(FirestoreError) -> String? {
     try await convertingErrors {
-      try await self.database(name).rows.read(at: nil) { try RulesRelease.stored($0)?.source }
+      try await self.databaseWithRules(name).rows.read(at: nil) { try RulesRelease.stored($0)?.source }
     }
   }
 
@@ -47,6 +47,7 @@ extension FirestoreEngine {
       // A missing database is found before anything changes.
       let database = try await self.database(name)
       self.state.withLock { $0.rules.set(rules, of: name) }
+      try await self.create(database)
       try await self.adoptRules(in: name, database.rows)
     }
   }
@@ -71,17 +72,11 @@ extension FirestoreEngine {
         (try? RulesRelease.stored(view)).map { released.isReleased(by: $0) } ?? false
       }
       if !isStored {
-        let time = options.clock.wallTime()
         let id = StoredRuleset.makeID()
         _ = try await rows.execute(validating: nil) { view in
-          // Reads the latest rules again, so that concurrent releases leave the last one stored.
-          guard let latest = self.state.withLock({ $0.rules.rules(of: name) }) else { return }
-          let ruleset =
-            latest.ruleset
-            ?? StoredRuleset(
-              id: id, createdAt: Timestamp(microseconds: time),
-              files: [StoredRuleset.File(name: "firestore.rules", content: latest.source)])
-          try RulesetRows.release(ruleset, at: time, view)
+          // The first commit of a database stores its rules.
+          guard try TokenSigner.isStored(view) else { return }
+          try self.storeReleasedRules(of: name, id: id, in: view)
         }
       }
       policies.publish(state.withLock { $0.rules.rules(of: name) }?.policy ?? released.policy, for: name)
@@ -98,6 +93,20 @@ extension FirestoreEngine {
       options.report("the rules of \(name) cannot be used, and every request of users is denied: \(error)")
       policies.publish(LockedPolicy<FirestoreAccess>(), for: name)
     }
+  }
+
+  /// Stores the rules that were released in this process, if any. Reads the latest ones, so that concurrent releases
+  /// leave the last one stored.
+  /// - Parameter id: the ID of a new ruleset.
+  func storeReleasedRules(of name: DatabaseName, id: String, in view: any SequencedTransaction) throws {
+    guard let latest = state.withLock({ $0.rules.rules(of: name) }) else { return }
+    let time = options.clock.wallTime()
+    let ruleset =
+      latest.ruleset
+      ?? StoredRuleset(
+        id: id, createdAt: Timestamp(microseconds: time),
+        files: [StoredRuleset.File(name: "firestore.rules", content: latest.source)])
+    try RulesetRows.release(ruleset, at: time, view)
   }
 
   /// Stores the ruleset of a release of format 01, which has none.

@@ -102,6 +102,6 @@ extension FirestoreEngine {
   private func reading<Result: Sendable>(
     _ name: DatabaseName, _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws(FirestoreError) -> Result {
-    try await convertingErrors { try await self.database(name).rows.read(at: nil, body) }
+    try await convertingErrors { try await self.databaseWithRules(name).rows.read(at: nil, body) }
   }
 }

@@ -25,6 +25,7 @@ final class FirestoreDatabase: Sendable {
   /// The version reservation in progress that reads wait for; nil for none.
   let versionReservation = Guarded<VersionReservation?>(nil)
   private let nextWriter = Guarded<UInt64>(1)
+  private let written = Guarded(false)
 
   init(
     name: DatabaseName, rows: any OrderedDatabase, policies: PolicySlot<FirestoreAccess>, signer: TokenSigner,
@@ -54,6 +55,12 @@ final class FirestoreDatabase: Sendable {
     hub = WatchHub(rows, policies, options)
     indexes = IndexMaintainer(name, rows, options)
   }
+
+  /// Whether the database exists, or a commit has tried to create it.
+  var isWritten: Bool { written.withLock { $0 } }
+
+  /// Records that a commit creates the database.
+  func markWritten() { written.withLock { $0 = true } }
 
   /// A writer number for a commit's footprint, unique in this process.
   func makeWriter() -> UInt64 {

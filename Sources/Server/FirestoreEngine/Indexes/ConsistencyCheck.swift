@@ -62,7 +62,7 @@ public enum ConsistencyCheck {
   public static func run(
     _ name: DatabaseName, in store: any OrderedStore
   ) async throws -> ConsistencyReport {
-    let rows = try await store.database(
+    let rows = try await store.provisionalDatabase(
       named: FirestoreDatabase.catalogueName(name), history: .seconds(EngineLimits.maximumHistorySeconds))
     let version = rows.latestVersion
     return try await rows.read(at: version) { view in

@@ -75,6 +75,14 @@ final class IndexMaintainer: Sendable {
       state.set = IndexSet(state.set.state, vectors: vectors)
     }
     let change = try await rows.execute(validating: nil) { view -> IndexState? in
+      guard try TokenSigner.isStored(view) else {
+        // The database has no commit. Its first one stores the state, which is complete from the beginning.
+        let created = self.rows.createdVersion
+        if let next = self.current.state.reconfigured(configuration, isEmpty: true, at: created) {
+          self.state.withLock { $0.set = IndexSet(next, vectors: $0.vectors) }
+        }
+        return nil
+      }
       let before = try IndexMaintainer.stored(view)
       let isEmpty = try view.firstKey(in: KeyRange(prefix: [FirestoreKeyLayout.documents])) == nil
       guard let next = before.reconfigured(configuration, isEmpty: isEmpty, at: view.commitVersion) else {
@@ -103,6 +111,11 @@ final class IndexMaintainer: Sendable {
 
   private static func stored(_ view: any ReadView) throws -> IndexState {
     try view.get(FirestoreKeyLayout.indexing).map { try IndexState.decode($0.value) } ?? IndexState()
+  }
+
+  /// Stores the current state, in the first commit of the database.
+  func store(in view: any SequencedTransaction) throws {
+    try view.set(FirestoreKeyLayout.indexing, try current.state.encoded())
   }
 
   /// Stores a state. Must be the last operation of a body in the sequencer, since it publishes the new state

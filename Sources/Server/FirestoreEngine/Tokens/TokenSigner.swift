@@ -38,11 +38,19 @@ struct TokenSigner: Sendable {
     do {
       let key = try await rows.execute(validating: nil) { view in
         if let stored = try TokenSigner.stored(view) { return stored }
-        try view.set(FirestoreKeyLayout.tokenKey, bytes)
+        try new.store(in: view)
         return bytes
       }
       return TokenSigner(key.result)
     } catch { return new }
+  }
+
+  /// Whether the database has a key.
+  static func isStored(_ view: any ReadView) throws -> Bool { try stored(view) != nil }
+
+  /// Stores the key.
+  func store(in view: any SequencedTransaction) throws {
+    try view.set(FirestoreKeyLayout.tokenKey, key.withUnsafeBytes { Array($0) })
   }
 
   /// The stored key; nil if there is none.

@@ -55,6 +55,7 @@ struct IndexesJSON {
     guard let list = index["fields"] else { throw error(index, jsonPath, "needs fields") }
     var fields: [DatabaseIndexConfiguration.Field] = []
     var direction: StructuredQuery.Direction?
+    var repeatsField = false
     let elements = try array(list, "\(jsonPath).fields")
     for (position, element) in elements.enumerated() {
       let fieldJSONPath = "\(jsonPath).fields[\(position)]"
@@ -72,13 +73,17 @@ struct IndexesJSON {
       }
       if fields.contains(where: { $0.path == field.path && $0.mode != .contains && field.mode != .contains })
       {
-        throw error(element, fieldJSONPath, "names the field \(field.path) twice")
+        // Firebase rejects this index alone.
+        warn(element, fieldJSONPath, "names the field \(field.path) twice: the index is left out")
+        repeatsField = true
+        continue
       }
       if case .vector? = fields.last?.mode {
         throw error(element, fieldJSONPath, "follows a vector, which ends an index")
       }
       fields.append(field)
     }
+    if repeatsField { return }
     try check(fields, list, "\(jsonPath).fields", isNamed: direction != nil)
     guard isForThisAPI(index, jsonPath) else { return }
     configuration.indexes.append(.init(collection, scope, fields, nameDirection: direction))

@@ -172,7 +172,7 @@ struct DenialsHandler: FirestoreRouteHandler {
         throw .invalidArgument("Error compiling rules:\n\(error)")
       }
     }
-    guard let policy = firestore.policies.slot(of: database).current.policy as? FirestoreRulesPolicy else {
+    guard let policy = firestore.policies.current(of: database).policy as? FirestoreRulesPolicy else {
       throw FirestoreError(.failedPrecondition, "The database has no rules.")
     }
     return policy.ruleset

@@ -15,6 +15,10 @@ final class EngineDatabase: OrderedDatabase {
   var createdVersion: Version { database.createdVersion }
   var latestVersion: Version { database.publishedState.latestVersion }
 
+  func setFirstRows(_ write: @escaping @Sendable (any SequencedTransaction) throws -> Void) {
+    database.creation?.setFirstRows(write)
+  }
+
   func read<Result: Sendable>(
     at version: Version?, _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws -> Result {
@@ -36,21 +40,49 @@ final class EngineDatabase: OrderedDatabase {
     validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result,
     completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   ) {
-    let call = SequencedCall(completion)
+    enqueue(validating: reads.map { ReadValidation($0) }, body, SequencedCall(completion))
+  }
+
+  private func enqueue<Result: Sendable>(
+    validating validation: ReadValidation?,
+    _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result, _ call: SequencedCall<Result>
+  ) {
     do {
-      // The closure retains the store, because the store must not be released before every call is completed.
-      try database.sequencer.enqueue { [store] sequencer in
-        withExtendedLifetime(store) { sequencer.execute(validating: reads, body, call) }
+      // The closure retains the handle: neither the store nor a provisional database may be released before every call
+      // is completed.
+      try database.sequencer.enqueue { sequencer in
+        withExtendedLifetime(self) {
+          sequencer.execute(validating: validation, body, call) { self.validate($0, body, call) }
+        }
       }
     } catch {
       call.complete(.failure(error))
     }
   }
 
+  /// Validates reads on a reader thread, and queues the call again.
+  private func validate<Result: Sendable>(
+    _ validation: ReadValidation, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result,
+    _ call: SequencedCall<Result>
+  ) {
+    let database = database
+    store.runOnReader {
+      do {
+        self.enqueue(validating: try database.validate(validation), body, call)
+      } catch {
+        call.complete(.failure(error))
+      }
+    } rejected: {
+      call.complete(.failure($0))
+    }
+  }
+
   func reserveVersion() async throws -> Version {
     try await withCheckedThrowingContinuation { continuation in
       do {
-        try database.sequencer.enqueue { sequencer in sequencer.reserve { continuation.resume(with: $0) } }
+        try database.sequencer.enqueue { sequencer in
+          withExtendedLifetime(self) { sequencer.reserve { continuation.resume(with: $0) } }
+        }
       } catch {
         continuation.resume(throwing: error)
       }
@@ -99,7 +131,8 @@ private struct PinnedState: PinnedView {
   }
 }
 
-/// The parts of an open database. The store retains this object, and handles refer to it.
+/// The parts of an open database. The store retains this object if the database is in the catalogue. Handles retain it
+/// too, so that a provisional database is released with its last handle.
 final class OpenDatabase: Sendable {
   let name: String
   let createdVersion: Version
@@ -107,10 +140,15 @@ final class OpenDatabase: Sendable {
   let history: HistoryWindow
   let publishedState: PublishedState
   let sequencer: CommitSequencer
+  /// The creation of the database; nil if it was in the catalogue when it was opened.
+  let creation: DatabaseCreation?
+  private let released: @Sendable (_ number: DatabaseNumber, _ newest: Version) -> Void
 
+  /// - Parameter released: called when the database is released without ever being created.
   init(
     name: String, created: Version, _ history: HistoryWindow, _ publishedState: PublishedState,
-    _ sequencer: CommitSequencer
+    _ sequencer: CommitSequencer, _ creation: DatabaseCreation?,
+    released: @escaping @Sendable (_ number: DatabaseNumber, _ newest: Version) -> Void
   ) {
     self.name = name
     self.createdVersion = created
@@ -118,6 +156,12 @@ final class OpenDatabase: Sendable {
     self.history = history
     self.publishedState = publishedState
     self.sequencer = sequencer
+    self.creation = creation
+    self.released = released
+  }
+
+  deinit {
+    if sequencer.isProvisional { released(layout.number, sequencer.newestVersion) }
   }
 
   /// Makes a reader of the rows of a published state.

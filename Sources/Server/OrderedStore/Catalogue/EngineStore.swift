@@ -11,13 +11,22 @@ import Locking
 /// The implementation of a store on a ``StorageEngine``.
 package final class EngineStore: OrderedStore {
   private struct Registry {
+    /// The open databases that the catalogue contains, or will contain after a commit in flight.
     var open: [String: OpenDatabase] = [:]
-    /// The newest version of a removed database.
+    /// The databases that are in use without being in the catalogue.
+    var provisional: [String: WeakDatabase] = [:]
+    /// The newest version of a removed database, or of a released provisional one.
     var newestRemovedVersion = Version.zero
     var isClosing = false
     var isClosed = false
     /// The callers that wait until the store is closed.
     var waiting: [CheckedContinuation<Void, Never>] = []
+
+    func database(_ name: String) -> OpenDatabase? { open[name] ?? provisional[name]?.database }
+  }
+
+  private struct WeakDatabase {
+    weak var database: OpenDatabase?
   }
 
   private let engine: any StorageEngine
@@ -30,6 +39,7 @@ package final class EngineStore: OrderedStore {
   private let catalogue = ThreadPool(threads: 1)
   private let readers: ThreadPool
   private let registry = Guarded(Registry())
+  private let numbers: DatabaseNumbers
   private let trimmer: Trimmer
 
   /// Opens a store on an engine. Blocks.
@@ -45,6 +55,7 @@ package final class EngineStore: OrderedStore {
         .corrupted, "the data is of format \(found); this version reads format \(CatalogueRows.format)")
     }
     bootVersion = try CatalogueRows.readCeiling(snapshot)
+    numbers = DatabaseNumbers(next: try CatalogueRows.readNextNumber(snapshot))
     if found == nil {
       let batch = engine.makeBatch()
       CatalogueRows.putFormat(in: batch)
@@ -77,7 +88,28 @@ package final class EngineStore: OrderedStore {
 
   package func database(named name: String, history: HistoryWindow) async throws -> any OrderedDatabase {
     if let database = registry.withLock({ $0.open[name] }) { return EngineDatabase(self, database) }
-    return EngineDatabase(self, try await onCatalogue { try self.open(name, history) })
+    return EngineDatabase(
+      self,
+      try await onCatalogue {
+        let database = try self.open(name, history)
+        try self.create(database)
+        return database
+      })
+  }
+
+  package func provisionalDatabase(
+    named name: String, history: HistoryWindow
+  ) async throws -> any OrderedDatabase {
+    if let database = registry.withLock({ $0.database(name) }) { return EngineDatabase(self, database) }
+    return EngineDatabase(
+      self,
+      try await onCatalogue {
+        let database = try self.open(name, history)
+        // A restarted process must not assign the version again, since readers see it from now on.
+        let created = database.createdVersion
+        if created > self.pipeline.durableCeiling { try self.write(database.publishedState, created) }
+        return database
+      })
   }
 
   package func databaseExists(named name: String) async throws -> Bool {
@@ -148,6 +180,12 @@ package final class EngineStore: OrderedStore {
     try await EngineStore.run(on: readers) { try read(.withoutCacheFill) }
   }
 
+  /// Runs work that reads from disk on a reader thread.
+  /// - Parameter rejected: called instead if the store is closed.
+  func runOnReader(_ work: @escaping @Sendable () -> Void, rejected: (StoreError) -> Void) {
+    if !readers.submit(work) { rejected(EngineStore.closed) }
+  }
+
   private static let closed = StoreError.unavailable("the store is closed")
 
   private func onCatalogue<Result: Sendable>(_ work: @escaping @Sendable () throws -> Result) async throws
@@ -166,9 +204,14 @@ package final class EngineStore: OrderedStore {
     }
   }
 
-  /// Opens or creates a database. Runs on the catalogue thread.
+  /// Opens a database. A missing one is provisional. Runs on the catalogue thread.
   private func open(_ name: String, _ history: HistoryWindow) throws -> OpenDatabase {
-    if let database = registry.withLock({ $0.open[name] }) { return database }
+    let known = registry.wait { registry -> OpenDatabase?? in
+      let database = registry.database(name)
+      // A provisional database that is being released has not recorded its newest version yet.
+      return database == nil && registry.provisional[name] != nil ? nil : .some(database)
+    }
+    if let database = known ?? nil { return database }
     guard !name.isEmpty, name.utf8.count <= StoreLimits.maximumNameBytes else {
       throw StoreError.limitExceeded("a database's name has 1 to \(StoreLimits.maximumNameBytes) bytes")
     }
@@ -176,6 +219,7 @@ package final class EngineStore: OrderedStore {
     let keepsHistory = history != .activeReadersOnly
     let entry: CatalogueRows.Entry
     let publishedState: PublishedState
+    var creation: DatabaseCreation?
     if let found = try CatalogueRows.readEntry(named: name, snapshot) {
       entry = found
       var floor = try CatalogueRows.readFloor(of: found.number, snapshot)
@@ -190,29 +234,71 @@ package final class EngineStore: OrderedStore {
         }
       }
     } else {
-      let number = try CatalogueRows.readNextNumber(snapshot)
       // An earlier database of this name may have been removed, and clients may still have its versions. The
       // new database's versions must be above them.
       let before = max(bootVersion, registry.withLock { $0.newestRemovedVersion })
       let created = Version(microseconds: max(options.clock.now(), before.microseconds + 1))
       precondition(
         created > bootVersion, "invariant: versions of this process are above the ceiling at its start")
-      let new = CatalogueRows.Entry(number: number, created: created, keepsHistory: keepsHistory)
+      let new = CatalogueRows.Entry(number: numbers.take(), created: created, keepsHistory: keepsHistory)
       entry = new
       publishedState = PublishedState(published, latest: created, floor: .zero)
-      try write(publishedState, created) { batch in
+      creation = DatabaseCreation { [weak self] in
+        self?.register(name)
+      } addEntry: { [numbers] batch in
         CatalogueRows.put(new, named: name, in: batch)
-        CatalogueRows.putNextNumber(number + 1, in: batch)
+        CatalogueRows.putNextNumber(numbers.next, in: batch)
       }
     }
     let layout = StorageKeyLayout(number: entry.number)
     let sequencer = CommitSequencer(
-      layout, publishedState, keepsHistory: keepsHistory, pipeline, sequencers, options)
+      layout, publishedState, keepsHistory: keepsHistory, creation: creation, pipeline, sequencers, options)
     let database = OpenDatabase(
-      name: name, created: entry.created, history, publishedState, sequencer)
-    registry.withLock { $0.open[name] = database }
-    trimmer.add(database)
+      name: name, created: entry.created, history, publishedState, sequencer, creation
+    ) { [weak self] number, newest in self?.release(name, number, newest) }
+    if creation == nil {
+      registry.withLock { $0.open[name] = database }
+      trimmer.add(database)
+    } else {
+      registry.withLock { $0.provisional[name] = WeakDatabase(database: database) }
+    }
     return database
+  }
+
+  /// Adds a provisional database to the catalogue, unless a commit has done so, and waits until the entry is durable.
+  private func create(_ database: OpenDatabase) throws {
+    guard database.creation != nil else { return }
+    let outcome = Guarded<StoreError??>(nil)
+    try database.sequencer.enqueue { sequencer in
+      sequencer.create { failure in
+        outcome.withLock { $0 = .some(failure) }
+        outcome.broadcast()
+      }
+    }
+    if let failure = outcome.wait(until: { $0 }) { throw failure }
+  }
+
+  /// Retains a database whose first commit is sequenced. The commit retains the database meanwhile.
+  private func register(_ name: String) {
+    let database = registry.withLock { registry in
+      let database = registry.provisional.removeValue(forKey: name)?.database
+      registry.open[name] = database
+      return database
+    }
+    guard let database else {
+      preconditionFailure("invariant: a database is provisional until its first commit")
+    }
+    trimmer.add(database)
+  }
+
+  /// Forgets a provisional database whose last handle was released.
+  private func release(_ name: String, _ number: DatabaseNumber, _ newest: Version) {
+    registry.withLock { registry in
+      registry.provisional[name] = nil
+      registry.newestRemovedVersion = max(registry.newestRemovedVersion, newest)
+    }
+    registry.broadcast()
+    numbers.giveBack(number)
   }
 
   /// Removes a database. Runs on the catalogue thread.
@@ -243,9 +329,10 @@ package final class EngineStore: OrderedStore {
     engine.reclaim(from: start, to: end)
   }
 
-  /// Writes catalogue rows through the pipeline and waits until they are durable.
+  /// Writes catalogue rows, if any, through the pipeline and waits until they are durable.
   private func write(
-    _ publishedState: PublishedState, _ version: Version, _ rows: @escaping (any EngineBatch) -> Void
+    _ publishedState: PublishedState, _ version: Version,
+    _ rows: @escaping (any EngineBatch) -> Void = { _ in }
   ) throws {
     let outcome = Guarded<StoreError??>(nil)
     let commit = SequencedCommit(.barrier, of: publishedState, at: version) { failure in
@@ -262,8 +349,11 @@ package final class EngineStore: OrderedStore {
     trimmer.stop()
     catalogue.close()
     let databases = registry.withLock { registry in
-      defer { registry.open = [:] }
-      return Array(registry.open.values)
+      defer {
+        registry.open = [:]
+        registry.provisional = [:]
+      }
+      return Array(registry.open.values) + registry.provisional.values.compactMap(\.database)
     }
     for database in databases { database.sequencer.close() }
     sequencers.close()

@@ -27,6 +27,13 @@ public protocol OrderedStore: Sendable {
   /// - Throws: ``StoreError``.
   func database(named name: String, history: HistoryWindow) async throws -> any OrderedDatabase
 
+  /// Opens a database by its name. A missing database is empty, and its first commit adds it to the catalogue.
+  ///
+  /// Until then it takes no space on disk, and it is released with its last handle.
+  /// - Parameters: as for ``database(named:history:)``.
+  /// - Throws: ``StoreError``.
+  func provisionalDatabase(named name: String, history: HistoryWindow) async throws -> any OrderedDatabase
+
   /// Whether the catalogue contains a database of this name. Costs one read, independent of the number of databases.
   func databaseExists(named name: String) async throws -> Bool
 
@@ -56,8 +63,12 @@ public protocol OrderedDatabase: Sendable {
   /// The version of the newest durable commit or reservation.
   var latestVersion: Version { get }
 
-  /// The version at which the database was created in the catalogue.
+  /// The version at which the database was created in the catalogue, or opened if it is not there yet.
   var createdVersion: Version { get }
+
+  /// Sets the rows with which the database is created. `write` runs in the sequencer after the first body that writes a
+  /// row or logs, as a part of its commit. No effect on a database that was in the catalogue when it was opened.
+  func setFirstRows(_ write: @escaping @Sendable (any SequencedTransaction) throws -> Void)
 
   /// Reads a consistent view.
   ///
@@ -82,7 +93,7 @@ public protocol OrderedDatabase: Sendable {
   ///
   /// `body` sees every commit sequenced before it, durable or in flight. Calls that change the same key
   /// therefore neither conflict nor wait for each other's sync. Bodies run one at a time, in the order of the
-  /// calls. `completion` runs after the commit is durable. A body that throws writes nothing.
+  /// calls; a call whose reads take long to validate runs after later calls. `completion` runs after the commit is durable. A body that throws writes nothing.
   ///
   /// A body that neither writes nor logs makes no commit. `completion` then gets the version of the state
   /// that the body saw, after that state is durable. With ``SequencedTransaction/reserveCommitVersion()`` it

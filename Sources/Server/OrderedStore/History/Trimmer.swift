@@ -26,7 +26,7 @@ final class Trimmer: Sendable {
   }
 
   private struct State {
-    var sweeps: [Sweep] = []
+    var sweeps: [DatabaseNumber: Sweep] = [:]
     var isStopped = false
   }
 
@@ -52,11 +52,11 @@ final class Trimmer: Sendable {
   }
 
   func add(_ database: OpenDatabase) {
-    worker.state.withLock { $0.sweeps.append(Sweep(database: database)) }
+    worker.state.withLock { $0.sweeps[database.layout.number] = Sweep(database: database) }
   }
 
   func remove(_ database: OpenDatabase) {
-    worker.state.withLock { $0.sweeps.removeAll { $0.database === database } }
+    worker.state.withLock { $0.sweeps[database.layout.number] = nil }
   }
 
   func stop() {
@@ -82,24 +82,23 @@ final class Trimmer: Sendable {
 
     /// One pass over all databases.
     func trimDatabases(completely: Bool) {
-      for database in state.withLock({ $0.sweeps.map(\.database) }) {
+      for sweep in state.withLock({ Array($0.sweeps.values) }) {
         do {
-          try trim(database, completely: completely)
+          try trim(sweep.database, after: sweep.completedFloor, completely: completely)
         } catch {
-          options.report("trimming \(database.name) failed: \(error)")
+          options.report("trimming \(sweep.database.name) failed: \(error)")
         }
       }
     }
 
-    private func trim(_ database: OpenDatabase, completely: Bool) throws {
+    private func trim(_ database: OpenDatabase, after completed: Version, completely: Bool) throws {
       let now = options.clock.now()
       let window = database.history.microseconds ?? logAge
       guard now > window else { return }
       let target = min(Version(microseconds: now - window), database.publishedState.latestVersion)
-      let completed = state.withLock { $0.sweeps.first { $0.database === database }?.completedFloor }
       // There is nothing to trim before the creation of a database. The floor stays there too, so that the
       // complete log stays readable.
-      guard let completed, target > max(completed, database.createdVersion) else { return }
+      guard target > max(completed, database.createdVersion) else { return }
       guard completely || target.microseconds - completed.microseconds >= max(window / 16, 1_000_000)
       else { return }
       database.publishedState.raiseFloor(to: target)
@@ -112,10 +111,7 @@ final class Trimmer: Sendable {
           position = try step(database, space, from: start, upTo: floor)
         }
       }
-      state.withLock { state in
-        guard let index = state.sweeps.firstIndex(where: { $0.database === database }) else { return }
-        state.sweeps[index].completedFloor = floor
-      }
+      state.withLock { $0.sweeps[database.layout.number]?.completedFloor = floor }
     }
 
     /// Reads rows of a key space from a position and deletes those at or below the floor.

@@ -114,6 +114,39 @@ package struct OrderedMap<Value> {
     return removed
   }
 
+  /// A map of the keys whose values meet a condition. The cost is linear, without a comparison of keys.
+  package func filtered(_ isIncluded: (Value) -> Bool) -> OrderedMap {
+    var (keys, values): ([Key], [Value]) = ([], [])
+    root.append(to: &keys, &values, where: isIncluded)
+    guard !keys.isEmpty else { return OrderedMap() }
+    var nodes = Self.groups(of: keys.count).map { group in
+      (
+        first: keys[group.lowerBound],
+        node: Node(keys: Array(keys[group]), values: Array(values[group]), children: [])
+      )
+    }
+    while nodes.count > 1 {
+      nodes = Self.groups(of: nodes.count).map { group in
+        let children = nodes[group]
+        return (
+          first: nodes[group.lowerBound].first,
+          node: Node(keys: children.dropFirst().map(\.first), values: [], children: children.map(\.node))
+        )
+      }
+    }
+    var map = OrderedMap()
+    map.root = nodes[0].node
+    map.count = keys.count
+    return map
+  }
+
+  /// Divides a number of elements into groups of similar size that leave room in a node.
+  private static func groups(of count: Int) -> [Range<Int>] {
+    let target = maximumKeys * 2 / 3
+    let number = (count + target - 1) / target
+    return (0..<number).map { (count * $0 / number)..<(count * ($0 + 1) / number) }
+  }
+
   private struct Split {
     var separator: Key
     var right: Node
@@ -188,6 +221,17 @@ package struct OrderedMap<Value> {
 }
 
 extension OrderedMap.Node {
+  /// Appends the keys and values below this node whose values meet a condition, in order.
+  fileprivate func append(
+    to keys: inout [Key], _ values: inout [Value], where isIncluded: (Value) -> Bool
+  ) {
+    for child in children { child.append(to: &keys, &values, where: isIncluded) }
+    for index in self.values.indices where isIncluded(self.values[index]) {
+      keys.append(self.keys[index])
+      values.append(self.values[index])
+    }
+  }
+
   /// Whether no key remains below this node, so that its parent can unlink it.
   fileprivate var isEmptyTree: Bool {
     isLeaf ? keys.isEmpty : children.count == 1 && children[0].isEmptyTree

@@ -27,7 +27,11 @@ struct ChangeSearch {
   private func hasChanged(_ range: KeyRange, since version: Version) throws -> Bool {
     var uncommitted = OrderedMapCursor(uncommitted.entries)
     range.start.withUnsafeBytes { uncommitted.seek($0) }
-    if uncommitted.isValid, range.contains(uncommitted.key) { return true }
+    // Rows of published commits are among the uncommitted rows for some time.
+    while uncommitted.isValid, range.contains(uncommitted.key) {
+      if uncommitted.value.version > version { return true }
+      uncommitted.next()
+    }
     let rows = try reader.cursor(range)
     try rows.seekToFirst()
     while rows.isValid {

@@ -43,6 +43,12 @@ final class CommitSequencer: @unchecked Sendable {
   private let pool: ThreadPool
   private let options: StoreOptions
   private let queue = Guarded(Queue())
+  /// The creation of the database; nil if it was in the catalogue when it was opened.
+  private let creation: DatabaseCreation?
+  /// Whether no commit has created the database.
+  private(set) var isProvisional: Bool
+  /// Whether the first commit of a created database is still to come.
+  private var lacksFirstRows: Bool
   /// The newest version of a commit or reservation.
   private var last: Version
   /// The newest version of a commit.
@@ -53,8 +59,11 @@ final class CommitSequencer: @unchecked Sendable {
 
   init(
     _ layout: StorageKeyLayout, _ publishedState: PublishedState, keepsHistory: Bool,
-    _ pipeline: CommitPipeline, _ pool: ThreadPool, _ options: StoreOptions
+    creation: DatabaseCreation?, _ pipeline: CommitPipeline, _ pool: ThreadPool, _ options: StoreOptions
   ) {
+    self.creation = creation
+    isProvisional = creation != nil
+    lacksFirstRows = creation != nil
     self.layout = layout
     self.publishedState = publishedState
     self.keepsHistory = keepsHistory
@@ -127,9 +136,10 @@ final class CommitSequencer: @unchecked Sendable {
   }
 
   /// Runs one body and commits its writes.
+  /// - Parameter postpone: validates the reads on a reader thread, and queues the call again.
   func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: (any SequencedTransaction) throws -> Result,
-    _ call: SequencedCall<Result>
+    validating validation: ReadValidation?, _ body: (any SequencedTransaction) throws -> Result,
+    _ call: SequencedCall<Result>, postpone: (ReadValidation) -> Void
   ) {
     if let failure = pipeline.failure { return call.complete(.failure(failure)) }
     let state: SequencedState
@@ -141,8 +151,13 @@ final class CommitSequencer: @unchecked Sendable {
       uncommitted.removePublished(upTo: published.latest)
       let reader = RowReader(
         snapshot: published.snapshot, layout: layout, tier: .disk, newestVersion: published.latest)
-      if let reads, try hasChanged(since: reads, reader, published.floor) {
-        return whenDurable(delivered) { call.complete(.failure($0 ?? StoreError.conflict)) }
+      if let validation {
+        guard let hasChanged = try hasChanged(since: validation, reader, published.floor) else {
+          return postpone(validation)
+        }
+        if hasChanged {
+          return whenDurable(delivered) { call.complete(.failure($0 ?? StoreError.conflict)) }
+        }
       }
       state = SequencedState(self, reader, nextVersion())
     } catch {
@@ -153,6 +168,7 @@ final class CommitSequencer: @unchecked Sendable {
     defer { isRunningBody = false }
     do {
       let result = try body(state)
+      if lacksFirstRows, state.hasContent { try creation?.writeFirstRows(to: state) }
       try state.finish(keepsHistory: keepsHistory)
       if state.wrote {
         let committed = Committed(result: result, version: state.commitVersion, wrote: true)
@@ -168,6 +184,26 @@ final class CommitSequencer: @unchecked Sendable {
       state.rollBack()
       whenDurable(delivered) { call.complete(.failure($0 ?? error)) }
     }
+  }
+
+  /// The newest version that was assigned. Read, like ``isProvisional``, when the last handle of the database is released.
+  /// Queued jobs retain a handle, so no job runs then.
+  var newestVersion: Version { last }
+
+  /// Creates the database, unless a commit has created it. Its first commit will write the first rows. `completion` is
+  /// called when the entry is durable.
+  func create(_ completion: @escaping @Sendable (StoreError?) -> Void) {
+    let entry = takeCreation()
+    let barrier = SequencedCommit(.barrier, of: publishedState, at: last, completion: completion)
+    pipeline.submit(barrier) { entry?.add(to: $0) }
+  }
+
+  /// Takes the pending creation for the commit that performs it.
+  private func takeCreation() -> DatabaseCreation? {
+    guard isProvisional, let creation else { return nil }
+    isProvisional = false
+    creation.start()
+    return creation
   }
 
   /// Reserves a version. `completion` is called after all commits below it are durable.
@@ -200,11 +236,16 @@ final class CommitSequencer: @unchecked Sendable {
     let keys = state.changes.map(\.key)
     advance(to: version)
     newestCommit = version
-    uncommitted.add(keys, at: version)
+    uncommitted.add(rows: keys.count, bytes: state.byteCount, at: version)
     recentWrites.add(keys, at: version)
     let commit = SequencedCommit(
       .commit, of: publishedState, at: version, record: state.record, completion: completion)
-    pipeline.submit(commit) { state.addRows(to: $0, keepsHistory: keepsHistory) }
+    let entry = takeCreation()
+    lacksFirstRows = false
+    pipeline.submit(commit) { batch in
+      entry?.add(to: batch)
+      state.addRows(to: batch, keepsHistory: keepsHistory)
+    }
   }
 
   /// Calls `completion` after everything sequenced so far is durable and delivered to followers.
@@ -234,9 +275,16 @@ final class CommitSequencer: @unchecked Sendable {
     return Version(microseconds: max(now, last.microseconds + 1))
   }
 
-  /// Whether any row of a read set has changed since it was read.
-  private func hasChanged(since reads: ReadSet, _ reader: RowReader, _ floor: Version) throws -> Bool {
+  /// Whether any row of a read set has changed since it was read; nil if that takes long to find out.
+  private func hasChanged(
+    since validation: ReadValidation, _ reader: RowReader, _ floor: Version
+  ) throws -> Bool? {
+    let reads = validation.reads
+    if validation.hasChanged { return true }
     if reads.version >= newestCommit { return false }
+    if validation.mayDefer, keepsHistory, reads.version >= floor {
+      return recentWrites.hasChangedAmongFew(since: reads)
+    }
     if let hasChanged = recentWrites.hasChanged(since: reads) { return hasChanged }
     guard keepsHistory, reads.version >= floor else { return true }
     return try ChangeSearch(reader, uncommitted).hasChanged(since: reads)

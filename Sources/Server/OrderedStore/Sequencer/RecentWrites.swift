@@ -47,6 +47,30 @@ struct RecentWrites {
     }
   }
 
+  /// The maximum number of changed keys with which scanned ranges are compared one by one.
+  private static let maximumComparedKeys = 1_000
+
+  /// Whether any row of a read set has changed, if few keys have changed since it was read; else nil. The cost depends on
+  /// the number of reads and of those keys, not on the size of the ranges.
+  func hasChangedAmongFew(since reads: ReadSet) -> Bool? {
+    guard reads.version >= horizon else { return nil }
+    var changed = OrderedMap<Version>()
+    var count = 0
+    for commit in commits[head...].reversed() {
+      if commit.version <= reads.version { break }
+      count += commit.keys.count
+      guard count <= RecentWrites.maximumComparedKeys else { return nil }
+      for key in commit.keys { changed.updateValue(commit.version, forKey: key) }
+    }
+    if count == 0 { return false }
+    if reads.keys.contains(where: { changed[$0] != nil }) { return true }
+    return reads.ranges.contains { range in
+      var cursor = OrderedMapCursor(changed)
+      range.start.withUnsafeBytes { cursor.seek($0) }
+      return cursor.isValid && range.contains(cursor.key)
+    }
+  }
+
   /// Whether any row of a read set has changed since it was read; nil if the reads are older than the
   /// horizon.
   mutating func hasChanged(since reads: ReadSet) -> Bool? {

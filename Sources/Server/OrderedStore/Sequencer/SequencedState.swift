@@ -29,7 +29,8 @@ final class SequencedState: SequencedTransaction {
   private(set) var record: LogRecord?
   /// Whether the body reserves its version even if it changes nothing.
   private(set) var reservesCommitVersion = false
-  private var byteCount = 0
+  /// The bytes of the written keys and values, and of the log record.
+  private(set) var byteCount = 0
   /// Whether the body wrote a key twice. The values in `changes` may then be outdated, because only the first
   /// write of a key is recorded there.
   private var hasRewritten = false
@@ -163,6 +164,11 @@ final class SequencedState: SequencedTransaction {
   private static let replacesTooMuch = StoreError.limitExceeded(
     "a commit replaces or removes rows of more than the \(StoreLimits.maximumReplacedBytes) bytes that may be kept as history at once"
   )
+
+  /// Whether the body has written a row or logged. Removals do not count.
+  var hasContent: Bool {
+    record != nil || changes.contains { sequencer.uncommitted[$0.key]?.value != nil }
+  }
 
   /// Whether the body changed or logged anything. Known after ``finish(keepsHistory:)``.
   var wrote: Bool { !changes.isEmpty || record != nil }

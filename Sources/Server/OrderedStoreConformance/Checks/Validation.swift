@@ -1,6 +1,7 @@
 // Conformance checks of validation: a commit fails with a conflict if a row that it has read has changed
 // since. A new row in a scanned range (a phantom) counts as a change.
 
+import Locking
 internal import OrderedStore
 
 extension ConformanceCheck {
@@ -65,6 +66,54 @@ extension ConformanceCheck {
           _ in
         }
         try await store.close()
+      }
+    },
+    ConformanceCheck("a large range that was read long ago is validated without delaying later calls") {
+      run in
+      try await run.withDatabase { database in
+        for step in 0..<20 {
+          _ = try await database.execute(validating: nil) { state in
+            for row in 0..<100 { try state.set([5, UInt8(step), UInt8(row)], [1]) }
+          }
+        }
+        for change in [nil, [5, 7], [6]] as [Key?] {
+          let read = try await database.reserveVersion()
+          // The sequencer forgets a write after a minute.
+          _ = try await database.execute(validating: nil) { try $0.set([9], [8]) }
+          run.clock.move(by: 120_000_000)
+          _ = try await database.execute(validating: nil) { try $0.set([9], [9]) }
+          let order = Guarded<[String]>([])
+          let isFilled = Guarded(false)
+          database.execute(validating: nil) { _ in
+            isFilled.wait { $0 ? () : nil }
+          } completion: { _ in
+          }
+          let (outcomes, sender) = AsyncStream.makeStream(of: StoreError?.self)
+          database.execute(validating: ReadSet(version: read, ranges: [KeyRange(prefix: [5])])) { _ in
+            order.withLock { $0.append("validated") }
+          } completion: { result in
+            if case .failure(let error) = result {
+              sender.yield(error as? StoreError)
+            } else {
+              sender.yield(nil)
+            }
+          }
+          // The later call changes a row after the reader thread has validated the range, or before.
+          database.execute(validating: nil) { state in
+            order.withLock { $0.append("later") }
+            if let change { try state.set(change, [2]) }
+          } completion: { _ in
+          }
+          isFilled.withLock { $0 = true }
+          isFilled.broadcast()
+          let conflicts = change?.first == 5
+          for await outcome in outcomes {
+            try expectEqual(
+              outcome, conflicts ? .conflict : nil, "the outcome beside a change of \(change ?? [])")
+            break
+          }
+          try expectEqual(order.withLock { $0 }, conflicts ? ["later"] : ["later", "validated"], "the order")
+        }
       }
     },
     ConformanceCheck("optimistic transactions with validated reads are serializable") { run in

@@ -48,7 +48,7 @@ public struct ConformanceCheck: Sendable, CustomStringConvertible {
   /// Every property of the contract.
   public static let all: [ConformanceCheck] =
     ordering + limits + past + sequencing + inFlight + validation + isolation + log + retention + restart
-    + catalogue
+    + catalogue + provisional
 }
 
 /// A violation of the contract.

@@ -214,7 +214,7 @@ package final class RealtimeEngine: Sendable {
 
   /// The rules that describe the policy of a namespace without stored rules.
   package func defaultRules(of namespace: String) -> String {
-    policies.slot(of: namespace).current.policy.rules
+    policies.current(of: namespace).policy.rules
   }
 
   /// Finds the namespaces whose stored rules may deny something to users, so that this is known before they are open.
@@ -251,7 +251,7 @@ package final class RealtimeEngine: Sendable {
   package func allowsEverything(_ caller: Principal, in namespace: String) -> Bool {
     if let database = openDatabase(namespace) { return database.allowsEverything(caller) }
     let caller = caller.acting(in: project(namespace))
-    return policies.slot(of: namespace).current.allowsEverything(caller)
+    return policies.current(of: namespace).allowsEverything(caller)
       && (caller.role != nil || !ruled.withLock { $0.contains(namespace) })
   }
 

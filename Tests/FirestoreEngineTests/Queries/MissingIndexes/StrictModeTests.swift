@@ -63,6 +63,57 @@ import Testing
     }
   }
 
+  @Test(
+    "an aggregation accepts the indexes that contain its fields after the order, in any order and direction")
+  func aggregationIndexes() async throws {
+    typealias Field = DatabaseIndexConfiguration.Field
+    func field(_ name: String, _ mode: DatabaseIndexConfiguration.Mode = .ascending) -> Field {
+      Field(FieldPath(field: name), mode)
+    }
+    func isAccepted(_ aggregation: AggregationQuery, with indexes: [[Field]]) async throws -> Bool {
+      let fixture = try EngineFixture(strict: true)
+      var configuration = DatabaseIndexConfiguration()
+      configuration.indexes = indexes.map { .init("c", .collection, $0) }
+      try await fixture.setIndexes(configuration)
+      let error = await failure {
+        try await fixture.engine.runAggregationQuery(aggregation, under: fixture.root, as: .administrator)
+      }
+      #expect(error == nil || error?.code == .failedPrecondition)
+      return error == nil
+    }
+    let (a, b, year) = (FieldPath(field: "rating"), FieldPath(field: "pages"), FieldPath(field: "year"))
+    let several = AggregationQuery(
+      Self.query([Self.on("testId", .equal)]),
+      [.init("a", .sum(a)), .init("b", .sum(b)), .init("y", .average(year))])
+    let test = field("testId")
+    #expect(try await isAccepted(several, with: [[test, field("pages"), field("rating"), field("year")]]))
+    #expect(
+      try await isAccepted(
+        several, with: [[test, field("year"), field("rating", .descending), field("pages")]]))
+    #expect(try await !isAccepted(several, with: [[test, field("pages"), field("rating")]]))
+    #expect(try await !isAccepted(several, with: [[field("pages"), test, field("rating"), field("year")]]))
+    let more = [test, field("pages"), field("rating"), field("year"), field("z")]
+    #expect(try await !isAccepted(several, with: [more]))
+
+    let containing = AggregationQuery(
+      Self.query([Self.on("testId", .equal), Self.on("rating", .arrayContains)]),
+      [.init("a", .sum(a)), .init("b", .sum(b))])
+    let element = field("rating", .contains)
+    #expect(try await isAccepted(containing, with: [[element, test, field("pages"), field("rating")]]))
+    #expect(try await isAccepted(containing, with: [[element, test, field("pages")]]))
+    #expect(try await isAccepted(containing, with: [[element, field("pages")], [test, field("pages")]]))
+    #expect(
+      try await !isAccepted(
+        containing, with: [[element, field("rating"), field("pages")], [test, field("pages")]]))
+
+    let ordered = AggregationQuery(
+      Self.query([], [.init(Self.a)]), [.init("a", .sum(a)), .init("b", .sum(b))])
+    #expect(try await isAccepted(ordered, with: [[field("a"), field("rating"), field("pages")]]))
+    #expect(try await isAccepted(ordered, with: [[field("a"), field("pages"), field("rating")]]))
+    #expect(try await !isAccepted(ordered, with: [[field("pages"), field("a"), field("rating")]]))
+    #expect(try await !isAccepted(ordered, with: [[field("a"), field("pages")]]))
+  }
+
   @Test("the link in the error equals Firestore's byte for byte")
   func link() async throws {
     let database = DatabaseName(project: "demo-books")

@@ -6,7 +6,8 @@
 // - a range filter or an order on one field.
 //
 // Other queries need a composite index, or several that end in the query's order and together contain all
-// fields with equality filters. For collection group queries, single-field indexes must be configured too.
+// fields with equality filters. The fields of an aggregation follow the order, in any order and direction: Google
+// suggests `testId, pages, rating` for sum(rating) and sum(pages). For collection group queries, single-field indexes must be configured too.
 
 import FirestoreModel
 import OrderedStore
@@ -53,25 +54,26 @@ extension Planner {
   ) -> MissingIndex? {
     let fixed = parts(fixedBy: terms)
     let fixedFields = Set(fixed.map(\.segments))
-    var sorted = query.orders.filter { !$0.field.isDocumentID && !fixedFields.contains($0.field.segments) }
+    let sorted = query.orders.filter { !$0.field.isDocumentID && !fixedFields.contains($0.field.segments) }
       .map { CompositeIndex.Part($0.field, $0.direction == .descending ? .descending : .ascending) }
-    for field in query.requiredFields where !sorted.contains(where: { $0.field == field }) {
-      if !fixedFields.contains(field.segments) { sorted.append(CompositeIndex.Part(field, .ascending)) }
-    }
+    let aggregated = aggregated(in: fixed, sorted)
     let namesDescend = query.orders.last?.direction == .descending
     if let nearest = normalized.findNearest {
-      let index = CompositeIndex(collectionID: id, scope: scope, parts: fixed + sorted, namesDescend: false)
+      let parts = fixed + sorted + aggregated.all
+      let index = CompositeIndex(collectionID: id, scope: scope, parts: parts, namesDescend: false)
       return hasVectorIndex(index, nearest)
         ? nil : .vector(index, nearest.field, dimension: nearest.vector.count)
     }
     let needed = CompositeIndex(
-      collectionID: id, scope: scope, parts: fixed + sorted, namesDescend: namesDescend)
-    if sorted.isEmpty
-      || (fixed.isEmpty && sorted.count == 1 && (sorted[0].mode == .descending) == namesDescend)
+      collectionID: id, scope: scope, parts: fixed + sorted + aggregated.all, namesDescend: namesDescend)
+    let tail = IndexTail(sorted: sorted, aggregated: aggregated, namesDescend: namesDescend)
+    let ordered = sorted + aggregated.required
+    if ordered.isEmpty
+      || (fixed.isEmpty && ordered.count == 1 && (ordered[0].mode == .descending) == namesDescend)
     {
-      for part in needed.parts where !hasIndex(of: part, id, scope) {
+      for part in fixed + ordered where !hasIndex(of: part, id, scope) {
         // A composite index may replace missing single-field indexes.
-        if covers(fixed, sorted, namesDescend, id, scope) { return nil }
+        if covers(fixed, tail, id, scope) { return nil }
         var index = needed
         index.parts = [part]
         index.namesDescend = part.mode == .descending
@@ -79,7 +81,7 @@ extension Planner {
       }
       return nil
     }
-    if covers(fixed, sorted, namesDescend, id, scope) { return nil }
+    if covers(fixed, tail, id, scope) { return nil }
     return .composite(needed, status(of: needed.canonical))
   }
 
@@ -89,6 +91,22 @@ extension Planner {
     else { return .unknown }
     if let failure = known.failure { return .failed(failure) }
     return known.readySince == nil ? .building : .unknown
+  }
+
+  /// The aggregated fields that an index must contain after the order fields, or may contain there.
+  private func aggregated(
+    in fixed: [CompositeIndex.Part], _ sorted: [CompositeIndex.Part]
+  ) -> AggregatedFields {
+    var fields = AggregatedFields()
+    let ordered = query.requiredFields.sorted { $0.segments.lexicographicallyPrecedes($1.segments) }
+    for field in ordered where !sorted.contains(where: { $0.field == field }) {
+      let filters = fixed.filter { $0.field == field }
+      // An equality filter determines the value. An array-contains filter determines one element of it.
+      if filters.contains(where: { $0.mode != .contains }) { continue }
+      fields.all.append(CompositeIndex.Part(field, .ascending))
+      if filters.isEmpty { fields.required.append(CompositeIndex.Part(field, .ascending)) }
+    }
+    return fields
   }
 
   /// The index fields that an alternative's equality filters require. Fields with array-contains filters are
@@ -116,31 +134,29 @@ extension Planner {
     return indexes.ready(in: id, at: version).contains { $0.index == single.canonical }
   }
 
-  /// Whether the composite indexes that end in the order fields `sorted` together contain all `fixed` fields.
+  /// Whether the composite indexes with the same tail together contain all `fixed` fields.
   private func covers(
-    _ fixed: [CompositeIndex.Part], _ sorted: [CompositeIndex.Part], _ namesDescend: Bool, _ id: String,
-    _ scope: DatabaseIndexConfiguration.Scope
+    _ fixed: [CompositeIndex.Part], _ tail: IndexTail, _ id: String, _ scope: DatabaseIndexConfiguration.Scope
   ) -> Bool {
-    var uncovered = Set(fixed.map(\.key))
-    var found = false
+    let all = Set(fixed.map(\.key))
+    // Only indexes in the same order can be merged. The fields that they leave uncovered, by their order.
+    var uncovered: [[CompositeIndex.Part]: Set<CompositeIndex.Part.FixedKey>] = [:]
+    if tail.isEmpty { uncovered[[]] = all }
     for ready in indexes.ready(in: id, at: version) where ready.index.scope == scope {
-      for index in [ready.index, ready.index.reversed] where index.parts.count >= sorted.count {
-        let count = index.parts.count - sorted.count
-        guard Array(index.parts[count...]) == sorted, index.namesDescend == namesDescend || sorted.isEmpty,
+      for index in [ready.index, ready.index.reversed] {
+        guard let count = tail.countBefore(in: index),
           index.parts[..<count].allSatisfy({ part in fixed.contains { $0.key == part.key } })
         else { continue }
-        found = true
-        uncovered.subtract(index.parts[..<count].map(\.key))
+        uncovered[Array(index.parts[count...]), default: all].subtract(index.parts[..<count].map(\.key))
       }
     }
-    // Without an order, single-field indexes can be merged too.
-    if sorted.isEmpty {
-      uncovered = uncovered.filter { key in
-        !fixed.contains { $0.key == key && hasIndex(of: $0, id, scope) }
-      }
-      return uncovered.isEmpty
+    return uncovered.contains { order, rest in
+      // Without an order, single-field indexes can be merged too.
+      let rest =
+        order.isEmpty
+        ? rest.filter { key in !fixed.contains { $0.key == key && hasIndex(of: $0, id, scope) } } : rest
+      return rest.isEmpty
     }
-    return found && uncovered.isEmpty
   }
 
   private func hasVectorIndex(_ index: CompositeIndex, _ nearest: FindNearest) -> Bool {
@@ -163,4 +179,39 @@ extension CompositeIndex.Part {
   }
 
   fileprivate var key: FixedKey { FixedKey(segments: segments, isElement: mode == .contains) }
+}
+
+/// The fields of an aggregation that no filter or order determines.
+private struct AggregatedFields {
+  /// All fields, in the order in which Google suggests them.
+  var all: [CompositeIndex.Part] = []
+  /// The fields without an array-contains filter. An index without the other fields is accepted too.
+  var required: [CompositeIndex.Part] = []
+}
+
+/// The fields that an index must have after those with equality filters.
+private struct IndexTail {
+  var sorted: [CompositeIndex.Part]
+  var aggregated: AggregatedFields
+  var namesDescend: Bool
+
+  var isEmpty: Bool { sorted.isEmpty && aggregated.required.isEmpty }
+
+  /// The number of index fields before the tail; nil if the index does not end in it.
+  func countBefore(in index: CompositeIndex) -> Int? {
+    var count = index.parts.count
+    var missing = aggregated.all.map(\.segments)
+    while count > 0, index.parts[count - 1].mode != .contains,
+      let found = missing.firstIndex(of: index.parts[count - 1].segments)
+    {
+      missing.remove(at: found)
+      count -= 1
+    }
+    guard !aggregated.required.contains(where: { missing.contains($0.segments) }) else { return nil }
+    let start = count - sorted.count
+    guard start >= 0, Array(index.parts[start..<count]) == sorted else { return nil }
+    // The direction of the names matters only after an order of the query.
+    let isFree = sorted.isEmpty || count < index.parts.count
+    return isFree || index.namesDescend == namesDescend ? start : nil
+  }
 }

@@ -1,0 +1,45 @@
+// The validation of a call's reads. Short work runs in the sequencer. Long work runs before, on a reader thread, and the
+// sequencer validates only the changes since then. So a call with old or large reads does not delay other calls.
+//
+// Invariant: the sequencer validates every change between the version of `reads` and the call's own version.
+
+/// The reads of one call, and how far they are validated.
+struct ReadValidation: Sendable {
+  /// The number of validations on reader threads after which the sequencer validates everything. More are needed only if
+  /// thousands of keys change during each.
+  static let maximumAttempts = 3
+  /// The number of keys that the sequencer looks up in the stored rows.
+  static let maximumKeys = 100
+
+  /// The reads. Their version rises with each validation.
+  var reads: ReadSet
+  /// Whether a change was found.
+  var hasChanged = false
+  /// The number of validations on reader threads.
+  var attempts = 0
+
+  init(_ reads: ReadSet) { self.reads = reads }
+
+  /// Whether the sequencer defers the call to a reader thread if recent writes cannot decide quickly.
+  var mayDefer: Bool {
+    attempts < ReadValidation.maximumAttempts
+      && (!reads.ranges.isEmpty || reads.keys.count > ReadValidation.maximumKeys)
+  }
+}
+
+extension OpenDatabase {
+  /// Validates reads in the published state. Runs on a reader thread.
+  func validate(_ validation: ReadValidation) throws -> ReadValidation {
+    var validation = validation
+    let published = try publishedState.publishedView()
+    validation.attempts += 1
+    guard validation.reads.version >= published.floor else {
+      validation.hasChanged = true
+      return validation
+    }
+    let search = ChangeSearch(reader(published, .disk), UncommittedRows())
+    validation.hasChanged = try search.hasChanged(since: validation.reads)
+    validation.reads.version = max(validation.reads.version, published.latest)
+    return validation
+  }
+}
