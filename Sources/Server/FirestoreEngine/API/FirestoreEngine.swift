@@ -76,6 +76,8 @@ public final class FirestoreEngine: Sendable {
   private let store: any OrderedStore
   /// The access policies of all databases. A published policy is in force at once.
   package let policies: PolicyDirectory<FirestoreAccess>
+  /// The open streams of callers with credentials.
+  package let callerStreams: CallerStreams
   let sortMemory: SortMemoryBudget
   let state = Guarded(State())
 
@@ -85,6 +87,7 @@ public final class FirestoreEngine: Sendable {
     self.store = store
     policies = PolicyDirectory(default: policy, observer: options.observer)
     self.options = options
+    callerStreams = CallerStreams(clock: options.clock)
     sortMemory = SortMemoryBudget(limit: options.sortMemory)
   }
 
@@ -200,7 +203,7 @@ public final class FirestoreEngine: Sendable {
       named: catalogueName, history: .seconds(limits.historySeconds))
     let database = FirestoreDatabase(
       name: name, rows: rows, policies: policies.slot(of: name), signer: try await TokenSigner.load(rows),
-      options: options, sortMemory: sortMemory)
+      options: options, callerStreams: callerStreams, sortMemory: sortMemory)
     try await adoptRules(in: name, rows)
     try await database.indexes.load()
     if let indexes = state.withLock({ $0.indexes[name.database] }) {

@@ -95,13 +95,6 @@ final class WatchHub: Sendable {
     for stream in state.withLock({ Array($0.streams.values) }) { stream.replacePolicy() }
   }
 
-  /// Ends the streams of callers whose credentials are no longer valid.
-  func revoke(_ isRevoked: (Principal) -> Bool, with error: FirestoreError) {
-    for stream in state.withLock({ Array($0.streams.values) }) where isRevoked(stream.caller) {
-      stream.revoke(with: error)
-    }
-  }
-
   /// Ends all streams.
   func close() {
     let streams = state.withLock { state in
@@ -194,18 +187,12 @@ final class WatchHub: Sendable {
         next = clock.now() + heartbeatInterval / 4
         let due = hub.dueForHeartbeat()
         guard let due else { return }
-        // A stream whose credentials have expired sends nothing, but it must also end while nothing changes.
-        for stream in hub.expiredStreams() { stream.revoke(with: WatchStream.expired) }
         // A store that cannot write cannot reserve a version. Streams then stay silent, and clients
         // reconnect.
         guard !due.isEmpty, (try? await hub.advance()) != nil else { continue }
         for stream in due { stream.requestHeartbeat() }
       }
     }
-  }
-
-  private func expiredStreams() -> [WatchStream] {
-    state.withLock { Array($0.streams.values) }.filter(\.hasExpired)
   }
 
   /// The streams to which nothing was sent for three quarters of the heartbeat interval. Returns nil if there
