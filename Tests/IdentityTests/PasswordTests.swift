@@ -47,14 +47,6 @@ struct PasswordTests {
     #expect(try await !hasher.verify("", first))
   }
 
-  @Test("A password is hashed also when the threads of idle priority never run")
-  func starvation() async throws {
-    let starved = PasswordHasher(.standard, threads: 0, reliefDelay: .zero)
-    let stored = try await starved.hash("opensesame")
-    #expect(try await starved.verify("opensesame", stored))
-    #expect(try await !starved.verify("opensesamE", stored))
-  }
-
   @Test("A production server never accepts the emulator's stored text, which contains the password")
   func emulatorScheme() async throws {
     #expect(try await !hasher.verify("secret", .emulator("secret")))

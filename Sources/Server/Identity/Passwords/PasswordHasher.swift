@@ -1,9 +1,6 @@
 // Hashes and verifies passwords on dedicated threads. A hash takes up to a second of processor time, which would stall
-// the tasks of Swift's cooperative pool and the event loops.
-//
-// The threads have idle priority, so that sign-ins delay the databases little. On a machine whose processors are always busy
-// such a thread almost never runs. Therefore, when no hash has finished for `reliefDelay`, a thread with a share of processor
-// time computes the waiting hashes too, and the first result counts. Decision 0030.
+// the tasks of Swift's cooperative pool and the event loops. The threads have a low priority, so that sign-ins delay the
+// databases little.
 //
 // Invariant: at most `maximumQueued` hashes wait; a further one fails immediately instead of growing the queue.
 
@@ -18,23 +15,15 @@ package final class PasswordHasher: Sendable {
   /// The scheme of new passwords.
   package let scheme: PasswordScheme
   private let threads: ThreadPool
-  /// Computes hashes while the idle threads finish none.
-  private let relief: ThreadPool
-  private let reliefDelay: Duration
   private let queued = Guarded(0)
-  /// The number of hashes that the idle threads have finished.
-  private let progress = Guarded(0)
 
   /// Creates a hasher.
   /// - Parameters:
   ///   - scheme: the scheme of new passwords: ``PasswordScheme/emulator`` or ``PasswordScheme/standard``.
-  ///   - threads: the number of hashes that run at the same time when processors are idle.
-  ///   - reliefDelay: the time without a finished hash after which hashes get a share of processor time.
-  package init(_ scheme: PasswordScheme, threads: Int = 2, reliefDelay: Duration = .seconds(2)) {
+  ///   - threads: the number of hashes that run at the same time.
+  package init(_ scheme: PasswordScheme, threads: Int = 2) {
     self.scheme = scheme
-    self.threads = ThreadPool(threads: threads, priority: .idle)
-    self.reliefDelay = reliefDelay
-    relief = ThreadPool(threads: 1, priority: .background)
+    self.threads = ThreadPool(threads: threads, isBackground: true)
   }
 
   /// Hashes a new password.
@@ -79,59 +68,16 @@ package final class PasswordHasher: Sendable {
     guard isAdmitted else {
       throw .rejected("TOO_MANY_ATTEMPTS_TRY_LATER", "Too many passwords are being verified.")
     }
-    let (queued, progress) = (queued, progress)
+    let queued = queued
     let result: Result? = await withCheckedContinuation { continuation in
-      let job = HashJob(work) { result in
+      let isSubmitted = threads.submit {
+        let result = work()
         queued.withLock { $0 -= 1 }
         continuation.resume(returning: result)
       }
-      let isSubmitted = threads.submit {
-        job.run()
-        progress.withLock { $0 += 1 }
-      }
-      guard isSubmitted else { return job.finish(nil) }
-      Task { [relief, reliefDelay] in
-        while !job.isFinished {
-          let before = progress.withLock { $0 }
-          try? await Task.sleep(for: reliefDelay)
-          guard progress.withLock({ $0 }) == before, !job.isFinished else { continue }
-          relief.submit { job.run() }
-          return
-        }
-      }
+      if !isSubmitted { continuation.resume(returning: nil) }
     }
     guard let result else { throw .unavailable("The server is stopping.") }
     return result
-  }
-}
-
-/// A computation that several threads may run. The first result counts.
-private final class HashJob<Result: Sendable>: Sendable {
-  private struct State {
-    var work: (@Sendable () -> Result)?
-    var completion: (@Sendable (Result?) -> Void)?
-  }
-
-  private let state: Guarded<State>
-
-  init(_ work: @escaping @Sendable () -> Result, _ completion: @escaping @Sendable (Result?) -> Void) {
-    state = Guarded(State(work: work, completion: completion))
-  }
-
-  var isFinished: Bool { state.withLock { $0.completion == nil } }
-
-  /// Computes the result unless it is known.
-  func run() {
-    guard let work = state.withLock({ $0.work }) else { return }
-    finish(work())
-  }
-
-  /// Completes the job, unless it is complete, and releases the computation with its password.
-  func finish(_ result: Result?) {
-    let completion = state.withLock { state in
-      defer { state = State() }
-      return state.completion
-    }
-    completion?(result)
   }
 }

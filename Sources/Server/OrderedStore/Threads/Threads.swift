@@ -83,31 +83,26 @@ package final class ThreadPool: Sendable {
     case end
   }
 
-  /// The share of processor time of a pool's threads when processors are scarce. It has an effect with glibc only.
-  package enum Priority: Sendable {
-    /// The same as that of other threads.
-    case normal
-    /// A tenth of the share of a normal thread.
-    case background
-    /// Almost none: normal threads that wake preempt it at once.
-    case idle
-  }
-
-  /// The nice value of background threads.
+  /// The nice value of background threads: they get a tenth of the share of a normal thread.
   private static let backgroundNice: Int32 = 10
-  /// Linux's `SCHED_IDLE`, which the C library's module does not export.
-  private static let idlePolicy: Int32 = 5
 
   private let state: Guarded<State>
   private let threads: [DedicatedThread]
 
   /// Starts `count` threads.
-  package init(threads count: Int, priority: Priority = .normal) {
+  /// - Parameter isBackground: whether threads of normal priority run first when processors are scarce. It has an
+  ///   effect with glibc only.
+  package init(threads count: Int, isBackground: Bool = false) {
     let state = Guarded(State())
     self.state = state
     threads = (0..<count).map { _ in
       DedicatedThread {
-        Self.setPriority(priority)
+        #if canImport(Glibc)
+          // On Linux the priority belongs to the thread; process 0 is the calling one. A failure leaves it unchanged.
+          if isBackground {
+            setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, Self.backgroundNice)
+          }
+        #endif
         while true {
           let step: Step = state.wait { state in
             if let job = state.pop() { return .run(job) }
@@ -118,20 +113,6 @@ package final class ThreadPool: Sendable {
         }
       }
     }
-  }
-
-  /// Sets the priority of the calling thread. A failure leaves it unchanged.
-  private static func setPriority(_ priority: Priority) {
-    #if canImport(Glibc)
-      // On Linux the priority belongs to the thread; process 0 is the calling one.
-      switch priority {
-      case .normal: break
-      case .background: setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, backgroundNice)
-      case .idle:
-        var parameters = sched_param()
-        if sched_setscheduler(0, idlePolicy, &parameters) != 0 { setPriority(.background) }
-      }
-    #endif
   }
 
   /// Ends the threads after the submitted jobs, so that a store that was never closed leaks no threads.
