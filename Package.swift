@@ -271,7 +271,8 @@ let package = Package(
       [
         "IdentityEndpoints", "Identity", "Access", "HearthServer", "JSON", "OrderedStore", "Ports",
         "FirestoreProtobuf", "GRPCFraming", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
-        nio("NIOConcurrencyHelpers"), tls, crypto, cryptoExtras, log, "EndpointFixture", "ServerFixture",
+        nio("NIOConcurrencyHelpers"), tls, crypto, cryptoExtras, log, protobuf, "EndpointFixture",
+        "ServerFixture",
       ]),
     tests(of: "EmulatorSuite", endpointModules + ["EndpointFixture"]),
     tests(

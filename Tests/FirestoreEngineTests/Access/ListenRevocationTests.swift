@@ -98,7 +98,7 @@ import Testing
     let fixture = try EngineFixture()
     let revoked = try await listen(fixture, as: .user("revoked"))
     let other = try await listen(fixture, as: .user("other"))
-    fixture.engine.revokeListens { $0.user?.id == "revoked" }
+    fixture.engine.revokeStreams { $0.user?.id == "revoked" }
     let time = try #require(try await fixture.set("c/a", [:]).commitTime)
     try await eventually("the stream ends") { revoked.client.view.failure?.code == .unauthenticated }
     _ = try await other.client.snapshot(at: time)

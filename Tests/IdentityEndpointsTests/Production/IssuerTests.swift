@@ -134,7 +134,7 @@ struct IssuerTests {
         ("the issuer of access tokens", { $0["iss"] = .string(TokenVerifier.accessTokenIssuer) }),
         ("no audience", { $0["aud"] = nil }), ("another audience", { $0["aud"] = .string("other") }),
         ("the project as audience", { $0["aud"] = .string(IssuerFixture.project) }),
-        ("two audiences", { $0["aud"] = .array([.string("app"), .string("evil")]) }),
+        ("two other audiences", { $0["aud"] = .array([.string("other"), .string("evil")]) }),
         ("an empty list of audiences", { $0["aud"] = .array([]) }), ("no subject", { $0["sub"] = nil }),
         ("an empty subject", { $0["sub"] = .string("") }), ("a number as subject", { $0["sub"] = .int(1) }),
         ("a long subject", { $0["sub"] = .string(String(repeating: "x", count: 513)) }),

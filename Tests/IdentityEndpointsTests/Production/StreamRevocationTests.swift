@@ -1,7 +1,6 @@
 // Tests that open connections to the Realtime Database of a production server lose their authentication when an account is
 // disabled, deleted or revoked, and when a service account is revoked.
 
-import Foundation
 import HearthServer
 import JSON
 import Testing
@@ -10,7 +9,6 @@ import Testing
 
 @Suite("Revocation reaches open connections", .serialized, .timeLimit(.minutes(5)))
 struct StreamRevocationTests {
-  private static let accounts = "/identitytoolkit.googleapis.com/v1/projects/demo-prod/accounts"
   private static let rules = #"{"rules":{"u":{"$id":{".read":"auth != null && auth.uid == $id"}}}}"#
   /// The time within which a revocation must take effect.
   private static let maximumDelay = Duration.seconds(1)
@@ -36,19 +34,15 @@ struct StreamRevocationTests {
 
   @Test(
     "A user's WebSocket receives ac and c, and the event stream auth_revoked, within a second",
-    arguments: ["disabled", "deleted", "revoked"])
-  func users(change: String) async throws {
+    arguments: AccountChange.allCases)
+  func users(change: AccountChange) async throws {
     try await ProductionServer.with { server in
       let port = server.server.databasePort ?? 0
       let admin = try await server.accessToken(server.account("admin"))
       let published = try await server.database.send(
         "PUT", "/.settings/rules.json?ns=demo-prod", headers: bearer(admin), body: Array(Self.rules.utf8))
       #expect(published.status == 200, "\(String(decoding: published.body, as: UTF8.self))")
-      func signUp() async throws -> (id: String, token: String) {
-        let reply = try await server.auth.post("/identitytoolkit.googleapis.com/v1/accounts:signUp", [:])
-        return (try #require(reply["localId"]?.string), try #require(reply["idToken"]?.string))
-      }
-      let (user, other) = (try await signUp(), try await signUp())
+      let (user, other) = (try await server.signUp(), try await server.signUp())
       let socket = try await socket(port, user.token, as: "auth")
       try await socket.play(
         [#"{"r":2,"a":"q","b":{"p":"/u/\#(user.id)","h":""}}"#],
@@ -56,18 +50,7 @@ struct StreamRevocationTests {
       let stream = try await eventStream(port, "/u/\(user.id)", "auth=\(user.token)")
       let unaffected = try await self.socket(port, other.token, as: "auth")
 
-      let body =
-        switch change {
-        case "disabled": #"{"localId":"\#(user.id)","disableUser":true}"#
-        // The token was issued in this second.
-        case "revoked":
-          #"{"localId":"\#(user.id)","validSince":"\#(Int64(Date().timeIntervalSince1970) + 1)"}"#
-        default: #"{"localId":"\#(user.id)"}"#
-        }
-      let changed = try await server.auth.send(
-        "POST", Self.accounts + (change == "deleted" ? ":delete" : ":update"), headers: bearer(admin),
-        body: Array(body.utf8))
-      #expect(changed.status == 200, "\(changed.error ?? "")")
+      try await server.end(user.id, by: change, admin: admin)
       let start = ContinuousClock.now
       let notification = try await socket.next()
       #expect(notification.hasPrefix(#"{"a":"ac","b":{"s":"expired_token""#), "\(notification)")

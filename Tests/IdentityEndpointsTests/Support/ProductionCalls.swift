@@ -15,13 +15,14 @@ import Ports
 struct ProductionCalls: Sendable {
   /// The time in seconds since the Unix epoch.
   let seconds: NIOLockedValueBox<Int64>
+  let store: IdentityStore
   private let service: IdentityService
 
   init(delivery: any CodeDelivery = UnconfiguredDelivery()) async throws {
     let seconds = NIOLockedValueBox<Int64>(1_800_000_000)
     self.seconds = seconds
     let clock = StoreClock { UInt64(seconds.withLockedValue { $0 }) * 1_000_000 }
-    let store = IdentityStore(try MemoryStore(StoreOptions(clock: clock)))
+    store = IdentityStore(try MemoryStore(StoreOptions(clock: clock)))
     let time = IdentityClock(clock)
     let keys = try await SigningKeys.open(store, clock: time)
     let accounts = try await ServiceAccounts.open(store, clock: time)

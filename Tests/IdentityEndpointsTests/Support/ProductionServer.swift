@@ -79,6 +79,37 @@ struct ProductionServer: Sendable {
   }
 }
 
+/// A change of an account that ends its sessions.
+enum AccountChange: String, CaseIterable {
+  case disabled, deleted, revoked
+}
+
+extension ProductionServer {
+  private static let accounts = "/identitytoolkit.googleapis.com/v1/projects/\(project)/accounts"
+
+  /// Creates an anonymous account.
+  func signUp() async throws -> (id: String, token: String) {
+    let reply = try await auth.post("/identitytoolkit.googleapis.com/v1/accounts:signUp", [:])
+    return (try #require(reply["localId"]?.string), try #require(reply["idToken"]?.string))
+  }
+
+  /// Ends the sessions of an account.
+  /// - Parameter admin: an access token of an administrator.
+  func end(_ localID: String, by change: AccountChange, admin: String) async throws {
+    let body =
+      switch change {
+      case .disabled: #"{"localId":"\#(localID)","disableUser":true}"#
+      // The token was issued in this second.
+      case .revoked: #"{"localId":"\#(localID)","validSince":"\#(Int64(Date().timeIntervalSince1970) + 1)"}"#
+      case .deleted: #"{"localId":"\#(localID)"}"#
+      }
+    let reply = try await auth.send(
+      "POST", Self.accounts + (change == .deleted ? ":delete" : ":update"), headers: bearer(admin),
+      body: Array(body.utf8))
+    #expect(reply.status == 200, "\(reply.error ?? "")")
+  }
+}
+
 /// A service-account file that signs tokens, as Google's libraries do.
 struct ServiceAccountFile: Sendable {
   let email: String

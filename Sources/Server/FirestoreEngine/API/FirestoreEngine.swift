@@ -78,6 +78,8 @@ public final class FirestoreEngine: Sendable {
   private let store: any OrderedStore
   /// The access policies of all databases. A published policy is in force at once.
   package let policies: PolicyDirectory<FirestoreAccess>
+  /// The open streams of callers with credentials.
+  package let callerStreams: CallerStreams
   let sortMemory: SortMemoryBudget
   let state = Guarded(State())
 
@@ -87,6 +89,7 @@ public final class FirestoreEngine: Sendable {
     self.store = store
     policies = PolicyDirectory(default: policy, observer: options.observer)
     self.options = options
+    callerStreams = CallerStreams(clock: options.clock)
     sortMemory = SortMemoryBudget(limit: options.sortMemory)
   }
 
@@ -208,7 +211,7 @@ public final class FirestoreEngine: Sendable {
     let database = FirestoreDatabase(
       name: name, rows: rows, policies: policies.slot(of: name),
       signer: exists ? try await TokenSigner.load(rows) : TokenSigner(),
-      options: options, sortMemory: sortMemory)
+      options: options, callerStreams: callerStreams, sortMemory: sortMemory)
     if exists { database.markWritten() }
     rows.setFirstRows { [weak self, weak database] view in
       guard let self, let database else { return }

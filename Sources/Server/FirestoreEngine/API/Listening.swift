@@ -136,16 +136,18 @@ extension FirestoreEngine {
       guard database.hub.add(stream) else {
         throw FirestoreError.unavailable("The server is shutting down.")
       }
+      callerStreams.add(stream)
+      // Shutdown may have ended the stream before it was added.
+      if stream.isClosed { callerStreams.remove(stream) }
       return stream
     }
   }
 
-  /// Ends the Listen streams of callers whose credentials are no longer valid, with UNAUTHENTICATED. Nothing more is
-  /// sent on them.
-  /// - Parameter isRevoked: whether a caller's credentials are no longer valid.
-  package func revokeListens(where isRevoked: @Sendable (Principal) -> Bool) {
-    for database in openDatabases {
-      database.hub.revoke(isRevoked, with: .unauthenticated("The credentials of this stream were revoked."))
-    }
+  /// Ends the Listen and Write streams of callers whose credentials were revoked, with UNAUTHENTICATED. They send nothing
+  /// more once this returns.
+  /// - Parameter isRevoked: whether a caller's credentials are revoked. Must cover all revocations so far, because it also
+  ///   checks streams that open later. Called on any thread, so it must be quick.
+  package func revokeStreams(where isRevoked: @escaping @Sendable (Principal) -> Bool) {
+    callerStreams.revoke(where: isRevoked)
   }
 }

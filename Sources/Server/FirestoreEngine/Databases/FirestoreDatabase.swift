@@ -17,6 +17,8 @@ final class FirestoreDatabase: Sendable {
   let locks: LockTable
   let transactions: TransactionTable
   let hub: WatchHub
+  /// The open streams of callers with credentials, of all databases.
+  let callerStreams: CallerStreams
   let indexes: IndexMaintainer
   /// Hashes of the index suggestions that were reported to the operator.
   let reportedAdvice = Guarded<Set<Int>>([])
@@ -29,13 +31,14 @@ final class FirestoreDatabase: Sendable {
 
   init(
     name: DatabaseName, rows: any OrderedDatabase, policies: PolicySlot<FirestoreAccess>, signer: TokenSigner,
-    options: FirestoreEngine.Options, sortMemory: SortMemoryBudget
+    options: FirestoreEngine.Options, callerStreams: CallerStreams, sortMemory: SortMemoryBudget
   ) {
     self.name = name
     self.rows = rows
     self.policies = policies
     self.signer = signer
     self.options = options
+    self.callerStreams = callerStreams
     self.sortMemory = sortMemory
     // The two tables call each other. The lock table marks transactions that lose their locks, and the
     // transaction table releases the locks of ended transactions.

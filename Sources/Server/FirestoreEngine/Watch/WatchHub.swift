@@ -98,17 +98,6 @@ final class WatchHub: Sendable {
     queue.wake(streams)
   }
 
-  /// Ends the streams of callers whose credentials are no longer valid.
-  func revoke(_ isRevoked: (Principal) -> Bool, with error: FirestoreError) {
-    end(state.withLock { Array($0.streams.values) }.filter { isRevoked($0.caller) }, with: error)
-  }
-
-  /// Ends streams at once.
-  private func end(_ streams: [WatchStream], with error: FirestoreError) {
-    for stream in streams { stream.revoke(with: error) }
-    queue.wake(streams)
-  }
-
   /// Ends all streams.
   func close() {
     let streams = state.withLock { state in
@@ -201,8 +190,6 @@ final class WatchHub: Sendable {
         next = clock.now() + heartbeatInterval / 4
         let due = hub.dueForHeartbeat()
         guard let due else { return }
-        // A stream whose credentials have expired sends nothing, but it must also end while nothing changes.
-        hub.end(hub.expiredStreams(), with: WatchStream.expired)
         // A store that cannot write cannot reserve a version. Streams then stay silent, and clients
         // reconnect.
         guard !due.isEmpty, (try? await hub.advance()) != nil else { continue }
@@ -210,10 +197,6 @@ final class WatchHub: Sendable {
         hub.queue.wake(due)
       }
     }
-  }
-
-  private func expiredStreams() -> [WatchStream] {
-    state.withLock { Array($0.streams.values) }.filter(\.hasExpired)
   }
 
   /// The streams to which nothing was sent for three quarters of the heartbeat interval. Returns nil if there

@@ -10,7 +10,7 @@
 // Invariant: the mailbox is bounded. If too many changes wait, `BufferedChanges` drops their details. If too
 // many commands wait, the stream ends with an error.
 
-import Access
+package import Access
 public import FirestoreModel
 import Locking
 import OrderedStore
@@ -76,7 +76,7 @@ public final class WatchStream: Sendable {
   let database: FirestoreDatabase
   let hub: WatchHub
   /// The caller as it acts in the database's project.
-  let caller: Principal
+  package let caller: Principal
   let output: any WatchOutput
   private let mailbox: Guarded<Mailbox>
   private let worker: WatchWorker
@@ -131,14 +131,6 @@ public final class WatchStream: Sendable {
     wake()
   }
 
-  /// Lets the next run end the stream with an error. Queued commands and changes are discarded. The caller wakes the stream.
-  func revoke(with error: FirestoreError) {
-    mailbox.withLock { mailbox in
-      mailbox.discard()
-      mailbox.failure = error
-    }
-  }
-
   /// Lets the next run decide all targets again, since the access policy was replaced. The caller wakes the stream.
   func replacePolicy() { mailbox.withLock { $0.isPolicyReplaced = true } }
 
@@ -146,9 +138,6 @@ public final class WatchStream: Sendable {
   var hasExpired: Bool {
     caller.expiry != nil && caller.hasExpired(at: database.options.clock.wallTime())
   }
-
-  /// The error of a stream whose caller's credentials have expired. Clients listen again with a fresh token.
-  static let expired = FirestoreError.unauthenticated("The credentials of this stream have expired.")
 
   private func enqueue(_ command: Command) {
     let heldBytes = command.heldBytes
@@ -286,4 +275,16 @@ public final class WatchStream: Sendable {
     }
     settle()
   }
+}
+
+extension WatchStream: CallerStream {
+  /// Discards queued commands and changes.
+  package func invalidate(with error: FirestoreError) {
+    mailbox.withLock { mailbox in
+      mailbox.discard()
+      mailbox.failure = error
+    }
+  }
+
+  package func endInvalidated() { wake() }
 }

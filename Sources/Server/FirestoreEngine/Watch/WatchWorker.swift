@@ -52,7 +52,7 @@ actor WatchWorker {
         return await finish(stream)
       } catch is Expired {
         await finish(stream)
-        return await stream.output.fail(WatchStream.expired)
+        return await stream.output.fail(CallerStreams.expired)
       } catch let error as StoreError where error.code == .versionTooOld {
         // The client read so slowly that the store has deleted the history after `cursor`. The client may
         // listen again.
@@ -83,6 +83,7 @@ actor WatchWorker {
     buffer = []
     bufferBytes = 0
     stream.hub.remove(stream)
+    stream.database.callerStreams.remove(stream)
   }
 
   // MARK: Sending

@@ -108,7 +108,7 @@ struct IdentityAssembly: Sendable {
     // Revocations may have happened since the ports opened.
     continuation.yield()
     for await _ in revocations {
-      firestore.revokeListens { verifier.isRevoked($0) }
+      firestore.revokeStreams { verifier.isRevoked($0) }
       realtime.revoke { verifier.isRevoked($0) }
     }
     observation.cancel()

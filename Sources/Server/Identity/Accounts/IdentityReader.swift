@@ -183,7 +183,7 @@ package struct IdentityReader {
     return objects
   }
 
-  private static func object(_ bytes: UnsafeRawBufferPointer) throws -> JSONObject {
+  static func object(_ bytes: UnsafeRawBufferPointer) throws -> JSONObject {
     guard let object = try JSONValue(json: bytes, limits: limits).object else {
       throw CorruptRow("a row is not a JSON object")
     }

@@ -66,22 +66,32 @@ package final class IdentityTransaction {
     row["localId"] = .string(event.localID ?? "")
     try set(key, row)
     events.append(event)
-    try removeExpiredRevocations(after: key, at: now)
+    try removeExpired(.revocation, after: key) { _, writtenAt in
+      Int64(clamping: writtenAt.microseconds / 1_000_000) < now - RevocationList.storedSeconds
+    }
   }
 
-  /// Removes a few revocations whose tokens have expired, so that their number stays bounded. The IDs of accounts are
-  /// random, so the scans from the changed account reach all rows in time.
-  private func removeExpiredRevocations(after key: Key, at now: Int64) throws {
-    var range = KeyRange(prefix: IdentityKeyLayout.key(.revocation))
-    range.start = key
+  /// Maximum rows that one removal of expired rows reads.
+  private static let sweepCount = 64
+
+  /// Removes a few expired rows of a kind, so that their number stays bounded. The scan begins at a new row and continues at
+  /// the first row of the kind. The last components of the keys are random, so the scans reach all rows in time.
+  private func removeExpired(
+    _ kind: IdentityKeyLayout.Kind, after key: Key,
+    isExpired: (_ row: UnsafeRawBufferPointer, _ writtenAt: Version) throws -> Bool
+  ) throws {
+    let all = KeyRange(prefix: IdentityKeyLayout.key(kind))
+    var (after, before) = (all, all)
+    after.start = key
+    before.end = key
     var expired: [Key] = []
     var visited = 0
-    try reader.view.scan(range, reverse: false) { key, value, writtenAt in
-      visited += 1
-      if Int64(clamping: writtenAt.microseconds / 1_000_000) < now - RevocationList.storedSeconds {
-        expired.append(Array(key))
+    for range in [after, before] where visited < Self.sweepCount {
+      try reader.view.scan(range, reverse: false) { key, row, writtenAt in
+        visited += 1
+        if try isExpired(row, writtenAt) { expired.append(Array(key)) }
+        return visited < Self.sweepCount
       }
-      return visited < 64
     }
     for key in expired { try writer.clear(key) }
   }
@@ -108,12 +118,18 @@ package final class IdentityTransaction {
   // MARK: Codes and sessions
 
   /// Stores a new out-of-band code.
-  package func put(_ code: OutOfBandCode, in tenant: String?) throws {
+  /// - Parameter now: removes a few codes that have expired at this time, in milliseconds since the Unix epoch; nil if codes
+  ///   do not expire.
+  package func put(_ code: OutOfBandCode, in tenant: String?, removingExpiredAt now: Int64?) throws {
     var code = code
     sequence += 1
     code.sequence = Int64(clamping: writer.commitVersion.microseconds) + sequence
     let key = IdentityKeyLayout.key(.code, tenant ?? "", code.code)
     try writer.set(key, JSONValue.object(code.storedForm).json())
+    guard let now else { return }
+    try removeExpired(.code, after: key) { row, _ in
+      try OutOfBandCode(storedForm: IdentityReader.object(row)).isExpired(at: now)
+    }
   }
 
   /// Removes an out-of-band code, because it was used or has expired.
@@ -122,7 +138,9 @@ package final class IdentityTransaction {
   }
 
   /// Stores a verification of a phone number.
-  package func put(_ session: PhoneSession, in tenant: String?) throws {
+  /// - Parameter now: removes a few verifications that have expired at this time, in milliseconds since the Unix epoch; nil
+  ///   if they do not expire.
+  package func put(_ session: PhoneSession, in tenant: String?, removingExpiredAt now: Int64?) throws {
     var session = session
     if session.sequence == 0 {
       sequence += 1
@@ -130,6 +148,10 @@ package final class IdentityTransaction {
     }
     let key = IdentityKeyLayout.key(.phoneSession, tenant ?? "", session.session)
     try writer.set(key, JSONValue.object(session.storedForm).json())
+    guard let now else { return }
+    try removeExpired(.phoneSession, after: key) { row, _ in
+      try PhoneSession(storedForm: IdentityReader.object(row)).isExpired(at: now)
+    }
   }
 
   /// Removes a verification of a phone number.

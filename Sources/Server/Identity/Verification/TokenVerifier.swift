@@ -2,7 +2,7 @@
 // themselves, and tokens of other issuers that the operator configured.
 //
 // A key is chosen by the header's `kid` from the server's own keys, service accounts and the keys of the configured issuer
-// that the token names. The one accepted algorithm is RS256. Headers that name or contain another key are rejected, and
+// that the token names. The accepted algorithm is RS256, and for keys of other issuers also ES256. Headers that name or contain another key are rejected, and
 // verification fetches nothing.
 //
 // Invariant: a result of the cache is checked again for expiry and revocation at every use.
@@ -113,9 +113,9 @@ package final class TokenVerifier: CredentialVerifier {
       throw InvalidCredential(.malformed, reason: "The token is not a JSON Web Token.")
     }
     let issuer = issuers.index(of: token)
-    let keyID = try Self.keyID(token.header, allowsThumbprint: issuer != nil)
+    let keyID = try Self.keyID(token.header, isForeign: issuer != nil)
     if let key = keys.publicKey(keyID) {
-      guard key.verifies(token.signature, of: token.signedBytes) else { throw Self.invalidSignature }
+      guard IssuerKey.rsa(key).verifies(token) else { throw Self.invalidSignature }
       if token.header["typ"]?.string == Self.accessTokenType { return try accessToken(token, at: now) }
       return try idToken(token, at: now)
     }
@@ -123,7 +123,7 @@ package final class TokenVerifier: CredentialVerifier {
       if let issuer { return try issuers.verify(token, keyID: keyID, of: issuer, at: now) }
       throw InvalidCredential(.untrusted, reason: "The token's key is unknown.")
     }
-    guard signer.key.publicKey.verifies(token.signature, of: token.signedBytes) else {
+    guard IssuerKey.rsa(signer.key.publicKey).verifies(token) else {
       throw Self.invalidSignature
     }
     return try selfSignedToken(token, signer, at: now)
@@ -132,16 +132,16 @@ package final class TokenVerifier: CredentialVerifier {
   private static let invalidSignature = InvalidCredential(
     .untrusted, reason: "The token's signature is invalid.")
 
-  /// The ID of the key of a header that allows RS256 only and names no other key.
-  /// - Parameter allowsThumbprint: whether the header may have a thumbprint of a certificate, which is ignored: some issuers
-  ///   always add one.
-  static func keyID(
-    _ header: JSONObject, allowsThumbprint: Bool = false
-  ) throws(InvalidCredential) -> String {
-    guard header["alg"]?.string == "RS256" else {
-      throw InvalidCredential(.untrusted, reason: "The token's algorithm is not RS256.")
+  /// The ID of the key of a header that names an accepted algorithm and no other key.
+  /// - Parameter isForeign: whether the token names another issuer. Its header may have a thumbprint of a certificate, which
+  ///   is ignored, because some issuers always add one.
+  static func keyID(_ header: JSONObject, isForeign: Bool = false) throws(InvalidCredential) -> String {
+    let algorithms = isForeign ? IssuerKey.algorithms : ["RS256"]
+    guard let algorithm = header["alg"]?.string, algorithms.contains(algorithm) else {
+      throw InvalidCredential(
+        .untrusted, reason: "The token's algorithm is not \(algorithms.joined(separator: " or ")).")
     }
-    let thumbprints = allowsThumbprint ? [] : ["x5t", "x5t#S256"]
+    let thumbprints = isForeign ? [] : ["x5t", "x5t#S256"]
     for name in ["jku", "jwk", "x5u", "x5c", "crit", "b64", "zip", "enc"] + thumbprints
     where header[name] != nil {
       throw InvalidCredential(.untrusted, reason: "The token's header contains \(name).")

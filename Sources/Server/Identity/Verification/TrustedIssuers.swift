@@ -17,7 +17,7 @@ package final class TrustedIssuers: Sendable {
   package struct Issuer: Sendable, Equatable {
     /// The value of the tokens' claim `iss`.
     package var issuer: String
-    /// The allowed values of the tokens' claim `aud`.
+    /// The names of this server in the tokens' claim `aud`. A token is for one of them, and possibly for others.
     package var audiences: [String]
     /// The project whose users the tokens identify.
     package var project: String
@@ -35,7 +35,7 @@ package final class TrustedIssuers: Sendable {
 
   private struct State {
     /// The keys of each issuer by their IDs.
-    var keys: [[String: RSAKey]]
+    var keys: [[String: IssuerKey]]
     /// Whether a token named an unknown key since the last fetch.
     var isRequested: [Bool]
     var keyObservers: [@Sendable () -> Void] = []
@@ -68,7 +68,7 @@ package final class TrustedIssuers: Sendable {
   }
 
   /// Replaces the keys of an issuer.
-  package func setKeys(_ keys: [String: RSAKey], of index: Int) {
+  package func setKeys(_ keys: [String: IssuerKey], of index: Int) {
     let observers = state.withLock { state -> [@Sendable () -> Void] in
       let isRevocation = state.keys[index].contains { id, key in keys[id]?.der != key.der }
       state.keys[index] = keys
@@ -109,7 +109,7 @@ package final class TrustedIssuers: Sendable {
     guard let key = key(keyID, of: index) else {
       throw InvalidCredential(.untrusted, reason: "The token's key is unknown.")
     }
-    guard key.verifies(token.signature, of: token.signedBytes) else {
+    guard key.verifies(token) else {
       throw InvalidCredential(.untrusted, reason: "The token's signature is invalid.")
     }
     let (issuer, claims) = (issuers[index], token.claims)
@@ -119,8 +119,9 @@ package final class TrustedIssuers: Sendable {
       }
     }
     let audiences = claims["aud"]?.array ?? [claims["aud"] ?? .null]
-    guard audiences.count == 1, let audience = audiences.first?.string,
-      issuer.audiences.contains(where: { Self.isSame($0, audience) })
+    let names = audiences.compactMap(\.string)
+    guard names.count == audiences.count,
+      names.contains(where: { name in issuer.audiences.contains { Self.isSame($0, name) } })
     else { throw InvalidCredential(.untrusted, reason: "The token's audience is invalid.") }
     let (issuedAt, expiry) = try TokenVerifier.times(
       claims, at: now, maximumSeconds: Self.maximumForeignSeconds)
@@ -140,8 +141,8 @@ package final class TrustedIssuers: Sendable {
   }
 
   /// The key with an ID. An unknown one is requested.
-  private func key(_ id: String, of index: Int) -> RSAKey? {
-    let (key, observers) = state.withLock { state -> (RSAKey?, [@Sendable () -> Void]) in
+  private func key(_ id: String, of index: Int) -> IssuerKey? {
+    let (key, observers) = state.withLock { state -> (IssuerKey?, [@Sendable () -> Void]) in
       if let key = state.keys[index][id] { return (key, []) }
       let isFirst = !state.isRequested[index]
       state.isRequested[index] = true

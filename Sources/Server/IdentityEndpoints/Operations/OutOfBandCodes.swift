@@ -33,7 +33,9 @@ extension IdentityCall {
         let recipient = try self.recipient(purpose, returnsLink: returnsLink, transaction.reader)
         let code = self.makeCode(
           purpose, email: recipient.email, newEmail: recipient.newEmail, continueURL: continueURL)
-        if isPrivate || !recipient.isHidden { try transaction.put(code, in: self.tenantID) }
+        if isPrivate || !recipient.isHidden {
+          try transaction.put(code, in: self.tenantID, removingExpiredAt: self.removalTime)
+        }
         return (recipient, code)
       }
     } catch {

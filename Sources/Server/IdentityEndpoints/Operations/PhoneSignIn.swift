@@ -31,7 +31,7 @@ extension IdentityCall {
   /// Stores a new verification of a phone number.
   func beginVerification(_ number: String, in transaction: IdentityTransaction) throws -> PhoneSession {
     let session = PhoneSession(phoneNumber: number, createdAt: now)
-    try transaction.put(session, in: tenantID)
+    try transaction.put(session, in: tenantID, removingExpiredAt: removalTime)
     return session
   }
 
@@ -58,7 +58,7 @@ extension IdentityCall {
       if session.attempts >= PhoneSession.maximumAttempts {
         try transaction.removePhoneSession(name, in: tenantID)
       } else {
-        try transaction.put(session, in: tenantID)
+        try transaction.put(session, in: tenantID, removingExpiredAt: nil)
       }
       return .failed(.rejected("INVALID_CODE"))
     }

@@ -54,7 +54,7 @@ extension IdentityCall {
       var recovery: OutOfBandCode?
       if let initial = state.account.initialEmail, state.changedEmail != nil, state.provider != "anonymous" {
         let code = self.makeCode(.recoverEmail, email: initial)
-        try transaction.put(code, in: self.tenantID)
+        try transaction.put(code, in: self.tenantID, removingExpiredAt: self.removalTime)
         recovery = code
       }
       var grant: TokenGrant?

@@ -96,7 +96,7 @@ package final class IssuerKeyLoader: Sendable {
         throw OutboundHTTP.Failure(description: "the response \(response.status) contains no keys")
       }
       if keys.isEmpty {
-        log.warning("an issuer publishes no key for RS256", metadata: ["issuer": "\(issuer.issuer)"])
+        log.warning("an issuer publishes no key for RS256 or ES256", metadata: ["issuer": "\(issuer.issuer)"])
       }
       issuers.setKeys(keys, of: index)
       fetches.withLock { $0[index].succeededAt = now }

@@ -1,7 +1,7 @@
 // Reads the public keys that an issuer of tokens publishes: a JSON Web Key Set (RFC 7517), or an object of certificates by
 // key ID, as Google publishes them.
 //
-// Only RSA keys of at least 2,048 bits that may verify RS256 signatures are read; others are ignored.
+// Keys that cannot verify the signatures of a known algorithm are ignored (`IssuerKey`).
 
 import Identity
 import JSON
@@ -14,37 +14,30 @@ enum PublishedKeys {
   private static let certificatePrefix = "-----BEGIN CERTIFICATE-----"
 
   /// Parses keys by their IDs; nil if the bytes are neither a key set nor an object of certificates.
-  static func parse(_ bytes: [UInt8]) -> [String: RSAKey]? {
+  static func parse(_ bytes: [UInt8]) -> [String: IssuerKey]? {
     let limits = JSONLimits(depth: 8, bytes: OutboundHTTP.maximumBytes)
     guard let object = (try? JSONValue(json: bytes, limits: limits))?.object else { return nil }
     if let list = object["keys"] { return list.array.map(keySet) }
     return certificates(object)
   }
 
-  private static func keySet(_ list: [JSONValue]) -> [String: RSAKey] {
-    var keys: [String: RSAKey] = [:]
+  private static func keySet(_ list: [JSONValue]) -> [String: IssuerKey] {
+    var keys: [String: IssuerKey] = [:]
     for element in list.prefix(maximumKeys) {
-      guard let object = element.object, let id = object["kid"]?.string, isForSignatures(object) else {
-        continue
-      }
-      keys[id] = RSAKey(jwk: object)
+      guard let object = element.object, let id = object["kid"]?.string else { continue }
+      keys[id] = IssuerKey(jwk: object)
     }
     return keys
   }
 
-  /// Whether the members `use` and `alg` of a key allow RS256 signatures.
-  private static func isForSignatures(_ key: JSONObject) -> Bool {
-    (key["use"] == nil || key["use"]?.string == "sig") && (key["alg"] == nil || key["alg"]?.string == "RS256")
-  }
-
-  private static func certificates(_ object: JSONObject) -> [String: RSAKey]? {
-    var keys: [String: RSAKey] = [:]
+  private static func certificates(_ object: JSONObject) -> [String: IssuerKey]? {
+    var keys: [String: IssuerKey] = [:]
     for member in object.members.prefix(maximumKeys) {
       guard let text = member.value.string, text.hasPrefix(certificatePrefix) else { return nil }
       guard let certificate = try? NIOSSLCertificate(bytes: Array(text.utf8), format: .pem),
         let der = try? certificate.extractPublicKey().toSPKIBytes()
       else { continue }
-      keys[member.key] = RSAKey(der: der)
+      keys[member.key] = IssuerKey(der: der)
     }
     return keys.isEmpty ? nil : keys
   }

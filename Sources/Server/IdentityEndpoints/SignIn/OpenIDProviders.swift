@@ -30,7 +30,7 @@ package final class OpenIDProviders: ProviderVerifier {
   }
 
   private struct Keys {
-    var byID: [String: RSAKey] = [:]
+    var byID: [String: IssuerKey] = [:]
     /// Seconds since the Unix epoch.
     var fetchedAt: Int64 = 0
     /// Seconds since the Unix epoch of the last attempt.
@@ -66,20 +66,22 @@ package final class OpenIDProviders: ProviderVerifier {
     }
     func invalid(_ detail: String) -> IdentityError { .rejected("INVALID_IDP_RESPONSE", detail) }
     guard let token = JSONWebToken(idToken) else { throw invalid("The id_token is not a JSON Web Token.") }
-    guard token.header["alg"]?.string == "RS256", token.header["crit"] == nil,
-      let keyID = token.header["kid"]?.string
-    else { throw invalid("The id_token must be signed with RS256 and name its key.") }
+    guard let algorithm = token.header["alg"]?.string, IssuerKey.algorithms.contains(algorithm),
+      token.header["crit"] == nil, let keyID = token.header["kid"]?.string
+    else { throw invalid("The id_token must be signed with RS256 or ES256 and name its key.") }
     let seconds = now / 1000
     guard let key = await key(keyID, provider, at: seconds) else {
       throw invalid("The key of the id_token is unknown.")
     }
-    guard key.verifies(token.signature, of: token.signedBytes) else {
+    guard key.verifies(token) else {
       throw invalid("The signature of the id_token is invalid.")
     }
     let claims = token.claims
     guard claims["iss"]?.string == provider.issuer else { throw invalid("The issuer is not the provider's.") }
     let audiences = claims["aud"]?.array?.compactMap(\.string) ?? [claims["aud"]?.string].compactMap(\.self)
-    guard audiences.count == 1, provider.audiences.contains(audiences[0]) else {
+    // OpenID Connect Core 1.0, section 3.1.3.7: a token for several audiences names the client that requested it.
+    let client = audiences.count == 1 ? audiences[0] : claims["azp"]?.string
+    guard let client, audiences.contains(client), provider.audiences.contains(client) else {
       throw invalid("The audience is not a client ID of this project.")
     }
     guard let issuedAt = claims["iat"]?.int, let expiry = claims["exp"]?.int, seconds < expiry,
@@ -101,8 +103,8 @@ package final class OpenIDProviders: ProviderVerifier {
     }.joined()
   }
 
-  private func key(_ id: String, _ provider: Provider, at now: Int64) async -> RSAKey? {
-    let (known, fetches) = keys.withLock { keys -> (RSAKey?, Bool) in
+  private func key(_ id: String, _ provider: Provider, at now: Int64) async -> IssuerKey? {
+    let (known, fetches) = keys.withLock { keys -> (IssuerKey?, Bool) in
       var entry = keys[provider.keysURL] ?? Keys()
       let known = entry.byID[id]
       let isStale = now - entry.fetchedAt > Self.refreshSeconds

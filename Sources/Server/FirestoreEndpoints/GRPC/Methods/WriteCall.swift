@@ -6,9 +6,12 @@
 //      responses to all earlier messages. No later message is applied.
 //   2. Queued messages are bounded in number and bytes. When a bound is exceeded, reading from the client pauses until
 //      half of the queue is committed.
-//   3. An idle stream ends with OK after the client's half-close, and with UNAVAILABLE at shutdown. Clients would treat
+//   3. Revoked or expired credentials end the stream with UNAUTHENTICATED, after the response to a message that is being
+//      committed. No later message is applied.
+//   4. An idle stream ends with OK after the client's half-close, and with UNAVAILABLE at shutdown. Clients would treat
 //      a permanent error as the response to their first pending batch.
 
+import Access
 import FirestoreEngine
 import FirestoreModel
 import FirestoreWire
@@ -34,6 +37,10 @@ final class WriteCall: StreamCall, Sendable {
     var hasEnded = false
     /// The database that the handshake named.
     var database: DatabaseName?
+    /// The caller of the handshake.
+    var caller = Principal.nobody
+    /// The error of ended credentials.
+    var invalidation: GRPCStatus?
     /// The next stream token.
     var token = 0
   }
@@ -99,6 +106,7 @@ final class WriteCall: StreamCall, Sendable {
       state.pending = []
       state.pendingBytes = 0
     }
+    service.engine.callerStreams.remove(self)
   }
 
   var heldBytes: Int { state.withLockedValue { $0.pendingBytes + $0.servedBytes } }
@@ -136,6 +144,7 @@ final class WriteCall: StreamCall, Sendable {
       let wasServed = state.servedBytes > 0
       state.servedBytes = 0
       if state.hasEnded { return (.wait, false, false) }
+      if let status = state.invalidation { return (.finish(status), false, false) }
       if state.isDraining { return (.finish(Self.shuttingDown), false, false) }
       let message: ByteBuffer
       switch state.pending.popFirst() {
@@ -190,8 +199,14 @@ final class WriteCall: StreamCall, Sendable {
         "Resuming streams is not supported, 'stream_token' must not be set on an initial write request.")
     }
     let database = try DatabaseName(parsing: request.database)
-    _ = try service.caller(head)
-    state.withLockedValue { $0.database = database }
+    let caller = try service.caller(head)
+    state.withLockedValue { state in
+      state.database = database
+      state.caller = caller
+    }
+    service.engine.callerStreams.add(self)
+    // The stream may have ended before it was added.
+    if state.withLockedValue({ $0.hasEnded }) { service.engine.callerStreams.remove(self) }
     try await responder.send(try ResponseEncoding.write(streamID: streamID, token: nextToken(), nil))
   }
 
@@ -201,5 +216,23 @@ final class WriteCall: StreamCall, Sendable {
       defer { state.token += 1 }
       return state.token
     }
+  }
+}
+
+extension WriteCall: CallerStream {
+  var caller: Principal { state.withLockedValue { $0.caller } }
+
+  /// Discards queued messages.
+  func invalidate(with error: FirestoreError) {
+    state.withLockedValue { state in
+      state.invalidation = GRPCStatus(error)
+      state.pending = []
+      state.pendingBytes = 0
+    }
+  }
+
+  func endInvalidated() {
+    let status = state.withLockedValue { $0.isServing ? nil : $0.invalidation }
+    if let status { responder.finish(status) }
   }
 }

@@ -1,0 +1,16 @@
+// A stream that ends with the credentials of its caller: a Listen or a Write stream.
+
+package import Access
+package import FirestoreModel
+
+/// A stream that ends with the credentials of its caller.
+package protocol CallerStream: AnyObject, Sendable {
+  /// The caller, which must not change while the stream is in ``CallerStreams``.
+  var caller: Principal { get }
+
+  /// Discards queued work: from now on the stream can only end with the error. Called on any thread; must be quick.
+  func invalidate(with error: FirestoreError)
+
+  /// Ends a stream that was invalidated.
+  func endInvalidated()
+}

@@ -1,0 +1,39 @@
+// Tests that a production server removes the codes that its users did not use.
+
+import Identity
+import IdentityEndpoints
+import JSON
+import NIOConcurrencyHelpers
+import Testing
+
+@Suite("Expired codes")
+struct ExpiredCodeTests {
+  private struct Delivery: CodeDelivery {
+    func sendEmail(_ code: OutOfBandCode, language: String) async throws {}
+    func sendTextMessage(_ session: PhoneSession, language: String) async throws {}
+  }
+
+  /// Sends a code by e-mail and one by text message.
+  private func send(_ server: ProductionCalls, _ number: Int) async throws {
+    let email = JSONValue.string("user-\(number)@example.com")
+    _ = try await server.signUp(["email": email, "password": .string("opensesame")])
+    _ = try await server.sendCode(["requestType": .string("PASSWORD_RESET"), "email": email])
+    _ = try await server.sendVerificationCode(["phoneNumber": .string("+1555555010\(number)")])
+  }
+
+  @Test("The next code removes the codes that expired more than a day ago; until then their use reports it")
+  func removal() async throws {
+    let server = try await ProductionCalls(delivery: Delivery())
+    let database = try await server.store.project(ProductionServer.project)
+    func counts() async throws -> [Int] {
+      try await database.read { [try $0.codes(in: nil).count, try $0.phoneSessions(in: nil).count] }
+    }
+    for number in 0..<3 { try await send(server, number) }
+    server.seconds.withLockedValue { $0 += 2 * 3600 }
+    try await send(server, 3)
+    #expect(try await counts() == [4, 4])
+    server.seconds.withLockedValue { $0 += 86_400 }
+    try await send(server, 4)
+    #expect(try await counts() == [2, 2])
+  }
+}
