@@ -66,7 +66,8 @@ func writesUnderRulesOverRoot(_ setting: Setting, megabytes: Int) async throws -
   try await server.becomesIdle()
   let condition =
     "root.child('data').hasChildren() && !root.child('data/none').exists() && data.parent().parent().exists()"
-  try await put("/.settings/rules", #"{"rules":{"bench":{".write":"\#(condition)"}}}"#, server, setting)
+  try await put(
+    "/.settings/rules", #"{"rules":{"bench":{"$client":{".write":"\#(condition)"}}}}"#, server, setting)
   try await put("/bench", #"{"c0":{"k":"a text"}}"#, server, setting)
   let rate: Result<Double, any Error>
   do { rate = .success(try await userWrites(server, setting)) } catch { rate = .failure(error) }

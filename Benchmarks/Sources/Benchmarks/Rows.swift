@@ -232,6 +232,10 @@ private let longRealtimeRows = [
     measure: { try await longestWriteDuringRules($0, listens: 10_000, changes: true) },
     reference: { try await longestWriteDuringRules($0, listens: 10_000, changes: false) }),
   Row(
+    "writes under a rule over a root of 100 MB / of 10 MB", goal: "0.83", unit: "writes/s", in: .realtime,
+    measure: { try await writesUnderRulesOverRoot($0, megabytes: 100) },
+    reference: { try await writesUnderRulesOverRoot($0, megabytes: 10) }),
+  Row(
     "writes under a rule over a root of 1 GB / of 10 MB", goal: "0.83", unit: "writes/s", in: .realtime,
     measure: { try await writesUnderRulesOverRoot($0, megabytes: 1024) },
     reference: { try await writesUnderRulesOverRoot($0, megabytes: 10) }),

@@ -1,6 +1,7 @@
 // Tests database secrets: they give the rights of an administrator in their project, over REST and sockets.
 
 import Access
+import JSON
 import Ports
 import RealtimeModel
 import Testing
@@ -69,5 +70,33 @@ struct DatabaseSecretTests {
     let principal = try verifier.principal(of: Self.secret[...])
     #expect(principal.acting(in: "demo").isAdministrator)
     #expect(principal.acting(in: "other") == .nobody)
+  }
+
+  @Test("Only administrators may act as a user or as nobody", arguments: ServiceRole.allCases)
+  func override(role: ServiceRole) throws {
+    struct OneRole: CredentialVerifier {
+      let role: ServiceRole
+      func principal(of token: Substring) throws(InvalidCredential) -> Principal { Principal(.service(role)) }
+    }
+    let authentication = RealtimeAuthentication.verifying(OneRole(role: role))
+    for override in [RealtimeAuthentication.Override.nobody, .user(["uid": .string("u1")])] {
+      if role == .administrator {
+        #expect(try authentication.caller(credential: "x", override: override).role == nil)
+      } else {
+        #expect(throws: RealtimeError.permissionDenied) {
+          try authentication.caller(credential: "x", override: override)
+        }
+      }
+    }
+  }
+
+  @Test("A path with an encoded slash is invalid, also for a secret")
+  func encodedSlash() async throws {
+    try await serve { server in
+      for path in ["/a%2Fb", "/a%2fb", "/%2Fa"] {
+        let answer = try await server.rest("GET", "\(path).json?ns=demo&auth=\(Self.secret)")
+        #expect(answer.status == 400, "\(path): \(answer.body)")
+      }
+    }
   }
 }

@@ -100,34 +100,62 @@ struct RulePlayer {
     return nil
   }
 
-  /// Plays an expression: once for itself and once for its opposite.
+  /// The way of an operation to the server.
+  private enum Transport: CaseIterable {
+    case rest, socket
+  }
+
+  /// Plays an expression over REST and over a WebSocket: once for itself and once for its opposite.
   func playExpression(_ item: RuleCase) async throws -> String? {
     let place = item.json["in"]?.string ?? "read"
     let expression = item.json["expression"]?.string ?? ""
     let expected = [item.json["result"]?.string ?? ""] + (item.json["also"]?.array ?? []).compactMap(\.string)
-    var results: [Bool] = []
+    var locations = JSONObject()
     for (key, text) in [("t", expression), ("n", "!(\(expression))")] {
       var location: JSONObject = [".\(place)": .string(text)]
       if place == "validate" { location[".write"] = .bool(true) }
-      let rules = JSONValue.object(["rules": .object([key: .object(["$k": .object(location)])])])
-      guard try await setRules(String(decoding: rules.json(), as: UTF8.self)) == 200 else {
-        return expected.contains("invalid") ? nil : "the rules were rejected"
-      }
-      try await set(item.json["data"])
-      if let here = item.json["here"] {
-        for place in ["t/x", "n/x"] {
-          _ = try await owner("PUT", place, String(decoding: here.json(), as: UTF8.self))
-        }
-      }
-      let kind = place == "read" ? "get" : "put"
+      locations[key] = .object(["$k": .object(location)])
+    }
+    let rules = JSONValue.object(["rules": .object(locations)]).json()
+    guard try await setRules(String(decoding: rules, as: UTF8.self)) == 200 else {
+      return expected.contains("invalid") ? nil : "the rules were rejected"
+    }
+    for transport in Transport.allCases {
+      let found = try await result(item, writes: place != "read", over: transport)
+      guard expected.contains(found) else { return "\(found) over \(transport)" }
+    }
+    return nil
+  }
+
+  private func setData(of item: RuleCase) async throws {
+    try await set(item.json["data"])
+    guard let here = item.json["here"] else { return }
+    for place in ["t/x", "n/x"] {
+      _ = try await owner("PUT", place, String(decoding: here.json(), as: UTF8.self))
+    }
+  }
+
+  private func result(_ item: RuleCase, writes: Bool, over transport: Transport) async throws -> String {
+    let token = RuleCase.token(item.json["caller"])
+    var results: [Bool] = []
+    for key in ["t", "n"] {
+      // Each write is decided on the data of the case, without the other write.
+      if writes || results.isEmpty { try await setData(of: item) }
       let operation: JSONObject = ["path": .string("\(key)/x"), "body": item.json["body"] ?? .int(1)]
-      let answer = try await rest(kind, operation, RuleCase.token(item.json["caller"]))
+      let answer =
+        switch transport {
+        case .rest: try await rest(writes ? "put" : "get", operation, token)
+        case .socket: try await socket(writes ? "ws-put" : "ws-get", operation, token)
+        }
       guard [200, 401].contains(answer.status) else { return "status \(answer.status)" }
       results.append(answer.status == 200)
     }
-    let found =
-      results == [true, false] ? "true" : results == [false, true] ? "false" : results[0] ? "both" : "error"
-    return expected.contains(found) ? nil : found
+    switch results {
+    case [true, false]: return "true"
+    case [false, true]: return "false"
+    case [true, true]: return "both"
+    default: return "error"
+    }
   }
 
   // MARK: REST

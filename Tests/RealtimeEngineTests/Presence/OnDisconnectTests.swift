@@ -244,6 +244,69 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{u2:{y:2}}")
   }
 
+  /// Ends a session by closing its connection, or by a crash of the server; returns the database afterwards.
+  private func end(
+    _ client: Client, _ database: RealtimeDatabase, _ store: any OrderedStore, crashes: Bool
+  ) async throws -> RealtimeDatabase {
+    if crashes { return try await open(store, SharedFactsPolicy()) }
+    client.connection.close()
+    return database
+  }
+
+  @Test(
+    "A registered update is performed completely or not at all, and other operations without it",
+    arguments: [false, true])
+  func deniedUpdate(crashes: Bool) async throws {
+    let store = try MemoryStore()
+    var database = try await open(store, SharedFactsPolicy())
+    let phone = Client(database, as: .user("u1"))
+    await phone.call { $0.onDisconnectSet("first", to: 1, request: $1) }
+    await phone.call { $0.onDisconnectUpdate("/", [("guarded", 2), ("free", 2)], request: $1) }
+    await phone.call { $0.onDisconnectSet("last", to: 3, request: $1) }
+    _ = try await database.set("closed", to: true, as: .administrator)
+    database = try await end(phone, database, store, crashes: crashes)
+    #expect(try await value(database) == "{closed:true,first:1,last:3}")
+  }
+
+  @Test(
+    "The values of a registered update are decided together, as at its registration",
+    arguments: [false, true])
+  func updateDecidedTogether(crashes: Bool) async throws {
+    let store = try MemoryStore()
+    var database = try await open(store, SharedFactsPolicy())
+    let phone = Client(database, as: .user("u1"))
+    #expect(await phone.call { $0.onDisconnectSet("pair/a", to: 1, request: $1) }.text == "permission_denied")
+    #expect(
+      await phone.call { $0.onDisconnectUpdate("pair", [("a", 1), ("b", 2)], request: $1) }.text == "ok")
+    database = try await end(phone, database, store, crashes: crashes)
+    #expect(try await value(database) == "{pair:{a:1,b:2}}")
+  }
+
+  @Test(
+    "Operations that break a rule together are performed in the order of registration, as far as it permits",
+    arguments: [false, true])
+  func deniedTogether(crashes: Bool) async throws {
+    let store = try MemoryStore()
+    var database = try await open(store, SharedFactsPolicy())
+    let phone = Client(database, as: .user("u1"))
+    for seat in ["seats/y", "seats/x", "free"] as [Path] {
+      #expect(await phone.call { $0.onDisconnectSet(seat, to: 1, request: $1) }.text == "ok")
+    }
+    database = try await end(phone, database, store, crashes: crashes)
+    #expect(try await value(database) == "{free:1,seats:{y:1}}")
+  }
+
+  @Test("The parts of a value that remain after a cancel are one operation")
+  func cancelledPart() async throws {
+    let database = try await open(MemoryStore(), SharedFactsPolicy())
+    let phone = Client(database, as: .user("u1"))
+    await phone.call { $0.onDisconnectSet("m", to: ["a": 1, "b": 2, "guarded": 3], request: $1) }
+    await phone.call { $0.onDisconnectCancel("m/a", request: $1) }
+    _ = try await database.set("closed", to: true, as: .administrator)
+    phone.connection.close()
+    #expect(try await value(database) == "{closed:true}")
+  }
+
   @Test("After a crash onDisconnect operations run with the rights of the caller who registered them")
   func callerInRows() async throws {
     let store = try MemoryStore()
@@ -263,5 +326,22 @@ struct OwnPathPolicy: AccessPolicy {
   ) -> RealtimeDecision {
     let isOwn = caller.user.map { user in operation.paths.allSatisfy { $0.first?.text == user.id } } ?? false
     return isOwn ? .allowed : .deny(reason: "not the caller's path")
+  }
+}
+
+/// Denies writes that leave one of `pair/a` and `pair/b`, writes that leave two seats, and, once `closed` exists, writes of
+/// the key `guarded`.
+private struct SharedFactsPolicy: AccessPolicy {
+  typealias Product = RealtimeAccess
+  func decide(
+    _ caller: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
+  ) throws -> RealtimeDecision {
+    guard operation.changesData else { return .allowed }
+    func exists(_ path: Path) throws -> Bool { try view.exists(at: path, .after) }
+    let isPair = try exists("pair/a") == exists("pair/b")
+    let areSeatsTaken = try exists("seats/x") && exists("seats/y")
+    let isGuarded = operation.paths.contains { $0.last?.text == "guarded" }
+    let isOpen = try !isGuarded || !view.exists(at: "closed", .before)
+    return isPair && !areSeatsTaken && isOpen ? .allowed : .deny(reason: "the facts do not agree")
   }
 }

@@ -86,6 +86,26 @@ struct RealtimeRowTests {
     try await store.close()
   }
 
+  @Test("Rows of one registration are one operation; each row of earlier versions is an operation")
+  func registrations() async throws {
+    let store = try MemoryStore()
+    let database = try await store.database(named: "registered", history: .activeReadersOnly)
+    let rows: [(path: Path, operation: Int?)] = [("a", 300), ("b", nil), ("c", 2), ("d", 300), ("e", nil)]
+    _ = try await database.execute(validating: nil) { writer in
+      for (path, operation) in rows {
+        try writer.set(
+          RowKeys.disconnect(ofSession: "s", at: path), DisconnectRow.encode("text", of: operation))
+      }
+    }
+    try await database.read(at: nil) { view in
+      let registered = try DisconnectRows(session: "s", in: view)
+      #expect(registered.values.map(\.path) == rows.map(\.path))
+      #expect(registered.values.allSatisfy { $0.value == "text" })
+      #expect(registered.operations.map { $0.map(\.path) } == [["b"], ["e"], ["c"], ["a", "d"]])
+    }
+    try await store.close()
+  }
+
   @Test("All rows of a location have its prefix, its priority is first, and each child's rows are contiguous")
   func layout() {
     let ascending: [Path] = ["a", "a/.priority", "a/1", "a/b", "a/b/.priority", "a/b/c", "a!", "aa", "b"]

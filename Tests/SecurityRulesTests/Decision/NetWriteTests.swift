@@ -26,6 +26,7 @@ import Testing
     #expect(try sufficient([(.set, nil)], before: [:], after: [:]) == ["update"])
     #expect(try sufficient([(.set, nil), (.set, nil)], before: nil, after: [:]) == ["create"])
     #expect(try sufficient([(.delete, nil), (.set, nil)], before: [:], after: [:]) == ["update"])
+    #expect(try sufficient([(.delete, nil), (.set, nil)], before: nil, after: [:]) == ["update"])
     #expect(try sufficient([(.set, nil), (.delete, nil)], before: nil, after: nil) == ["delete"])
     #expect(try sufficient([(.verify, true)], before: [:], after: [:]) == ["get"])
   }

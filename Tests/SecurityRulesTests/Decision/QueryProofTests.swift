@@ -28,6 +28,53 @@ import Testing
     #expect(try !allows("resource.data.n == 5", [term(.greaterThanOrEqual, 5), term(.lessThanOrEqual, 5)]))
   }
 
+  @Test("a filter by a list says nothing about equality with the list")
+  func lists() throws {
+    for op in [FieldFilter.Operator.isIn, .arrayContainsAny] {
+      #expect(try !allows("resource.data.n == [1, 2]", [term(op, .array([1, 2]))]))
+    }
+  }
+
+  @Test("only a field with one comparison by equality has a value")
+  func exactValue() throws {
+    #expect(try allows("resource.data.n + 1 == 6", [term(.equal, 5)]))
+    #expect(try !allows("resource.data.n + 1 == 6", [term(.equal, 5), term(.notEqual, 6)]))
+    #expect(try !allows("resource.data.n + 1 == 6", [term(.greaterThanOrEqual, 5)]))
+  }
+
+  @Test("a query of a group is allowed only by patterns that cover documents below every parent")
+  func groups() throws {
+    func isAllowed(_ pattern: String) throws -> Bool {
+      let rules = try FirestoreRuleset(
+        compiling: """
+          rules_version = '2';
+          service cloud.firestore {
+            match /databases/{d}/documents { match \(pattern) { allow list; } }
+          }
+          """)
+      return try rules.decideQuery(RuleQuery(parent: .root, collectionID: "c", isGroup: true), context())
+        .isAllowed
+    }
+    for pattern in ["/{p=**}", "/{p=**}/{id}", "/{p=**}/c/{id}", "/{p=**}/{group}/{id}"] {
+      #expect(try isAllowed(pattern), "\(pattern)")
+    }
+    // The path of a query of a group is unknown.
+    let rules = try FirestoreRuleset(
+      compiling: """
+        rules_version = '2';
+        service cloud.firestore {
+          match /databases/{d}/documents { match /{p=**} { allow list: if request.path == /databases/$(d)/documents; } }
+        }
+        """)
+    let group = RuleQuery(parent: .root, collectionID: "c", isGroup: true)
+    #expect(try !rules.decideQuery(group, context()).isAllowed)
+    for pattern in [
+      "/c/{id}", "/{p=**}/x/{id}", "/{p=**}/{parent}/{group}/{id}", "/x/{p=**}", "/{x}/{p=**}/c/{id}",
+    ] {
+      #expect(try !isAllowed(pattern), "\(pattern)")
+    }
+  }
+
   @Test("a field that a query wants to be NaN satisfies no comparison but inequality")
   func notANumber() throws {
     let isNaN = FilterTerm.unary(UnaryFilter(FieldPath(field: "n"), .isNaN))

@@ -58,6 +58,32 @@ import Testing
     #expect(try allows("\(reads(10)) && \(reads(10))"))
   }
 
+  @Test("each operation of a request reads ten documents, and the request twenty")
+  func lookupsOfRequest() throws {
+    func allows(_ count: Int, _ ids: [String]) throws -> Bool {
+      let reads = (0..<count).map { "!exists(/databases/$(database)/documents/d/$(id + '\($0)'))" }
+      return try ruleset(allowing: reads.joined(separator: " && "))
+        .decideGet(ids.map { (ResourcePath(splitting: "c/\($0)"), nil) }, context()).isAllowed
+    }
+    #expect(try allows(10, ["x", "y"]))
+    #expect(try !allows(11, ["x", "y"]))
+    #expect(try allows(5, ["v", "w", "x", "y"]))
+    #expect(try !allows(7, ["x", "y", "z"]))
+  }
+
+  @Test("a document is read before and after the writes, in either order")
+  func beforeAndAfter() throws {
+    struct Created: RuleDocumentSource {
+      func fields(of path: ResourcePath, afterWrites: Bool) throws -> MapValue? { afterWrites ? [:] : nil }
+    }
+    let path = "(/databases/$(database)/documents/d/x)"
+    let created = FirestoreRuleset.Context(
+      database: "(default)", caller: .nobody, time: Timestamp(seconds: 0), documents: Created())
+    for condition in ["!exists\(path) && existsAfter\(path)", "existsAfter\(path) && !exists\(path)"] {
+      #expect(try ruleset(allowing: condition).decideGet([("c/x", nil)], created).isAllowed, "\(condition)")
+    }
+  }
+
   @Test("an error of the store fails the request, whatever the rules make of it")
   func unreadableDocuments() throws {
     let rules = try ruleset(allowing: "exists(/databases/$(database)/documents/d/x) || true")

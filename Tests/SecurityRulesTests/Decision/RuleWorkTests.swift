@@ -5,7 +5,7 @@ import FirestoreModel
 import SecurityRules
 import Testing
 
-@Suite struct RuleWorkTests {
+@Suite(.timeLimit(.minutes(1))) struct RuleWorkTests {
   private func allows(_ condition: String, functions: String = "", fields: MapValue? = nil) throws -> Bool {
     try ruleset(allowing: condition, functions: functions)
       .decideGet([("c/x", fields)], context()).isAllowed

@@ -1,3 +1,4 @@
+import FirestoreModel
 import SecurityRules
 import Testing
 
@@ -42,6 +43,42 @@ import Testing
     let issues = errors(
       file("function f() { return g(); } function g() { return f(); } match /c/{id} { allow read; }"))
     #expect(issues.contains { $0.severity == .error && $0.text.hasPrefix("Detected a call cycle") })
+  }
+
+  @Test("a chain of 21 calls and a pattern of 100 segments are accepted, longer ones are errors")
+  func lengths() {
+    func chain(_ count: Int) -> [RulesIssue] {
+      let functions = (1...count).map { number in
+        "function f\(number)() { return \(number == count ? "true" : "f\(number + 1)()"); }"
+      }
+      return errors(file(functions.joined(separator: "\n") + "match /c/{id} { allow read: if f1(); }"))
+    }
+    #expect(chain(21).isEmpty)
+    #expect(chain(22).first?.severity == .error)
+    // The pattern of the outer block has three segments.
+    func pattern(_ count: Int) -> [RulesIssue] {
+      errors(file("match \(String(repeating: "/a", count: count - 3)) { allow read; }"))
+    }
+    #expect(pattern(100).isEmpty)
+    #expect(pattern(101).first?.text == "Maximum allowed path length of 100 is reached.")
+  }
+
+  @Test(
+    "operators bind in the order of the language",
+    arguments: [
+      "true || true && false", "true && false || true", "1 < 2 + 3", "3 <= 1 + 2", "4 > 1 + 2", "3 >= 1 + 2",
+      "2 + 3 * 4 == 14", "7 - 6 / 3 == 5", "7 - 6 % 4 == 5", "1 < 2 == true", "1 + 1 == 2 && 2 - 1 == 1",
+      "8 - 4 - 2 == 2", "8 / 4 / 2 == 1", "!false && true", "true ? true : true && false",
+    ])
+  func precedence(condition: String) throws {
+    let decision = try ruleset(allowing: condition).decideGet([("c/x", nil)], context())
+    #expect(decision.isAllowed, "\(condition)")
+  }
+
+  @Test("numbers of both types are comparable, other types give a warning")
+  func comparisons() throws {
+    #expect(try ruleset(allowing: "1 == 1.0 || 1.5 != 1").warnings.isEmpty)
+    #expect(try ruleset(allowing: "1 == '1'").warnings.count == 1)
   }
 
   @Test("deep nesting and long chains are errors, and use no call stack")

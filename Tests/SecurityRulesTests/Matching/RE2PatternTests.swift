@@ -1,3 +1,4 @@
+import FirestoreModel
 import SecurityRules
 import Testing
 
@@ -34,5 +35,16 @@ import Testing
     ])
   func rejection(pattern: String) {
     #expect(throws: PatternError.self) { try RE2Pattern.compile(pattern, matchesWholeText: true) }
+  }
+
+  @Test("a lazy repetition takes the shortest match, a greedy one the longest")
+  func lazy() throws {
+    for condition in [
+      "'aaa'.replace('a+?', 'b') == 'bbb'", "'aaa'.replace('a+', 'b') == 'b'",
+      "'a1b2'.split('[0-9]+?') == ['a', 'b']", "'xaab'.replace('a{1,2}?', '-') == 'x--b'",
+    ] {
+      let decision = try ruleset(allowing: condition).decideGet([("c/x", nil)], context())
+      #expect(decision.isAllowed, "\(condition)")
+    }
   }
 }

@@ -26,6 +26,8 @@ struct RealtimeRulesetTests {
       ("+a == 1", "Parse error: expected an operand, found '+'."),
       ("a; b", "Parse error: unexpected character."),
       ("'open", "Parse error: the string does not end."),
+      (#"'a\nb' == ''"#, "Parse error: a line break in a string."),
+      ("('a' + 1) - 1 == 1", "Invalid - expression: left operand is string, not a number."),
       ("1.e == 1", "Parse error: a malformed number."), ("010 == 8", "Parse error: a malformed number."),
       (#"'\\ud83d' == ''"#, "Parse error: half a surrogate pair."),
       (#"'\\1' == ''"#, "Parse error: an octal escape."),
@@ -56,6 +58,16 @@ struct RealtimeRulesetTests {
   func mistakes(expression: String, message: String) {
     let text = "{\n  \"rules\": {\n    \".read\": \"\(expression)\"\n  }\n}"
     #expect(problems(text) == "3:15: \(message)\n", "\(expression)")
+  }
+
+  @Test("Rules of writes have no query, and rules of reads no newData")
+  func variablesByKind() {
+    for kind in [".write", ".validate"] {
+      #expect(
+        problems("{\"rules\":{\"\(kind)\":\"query.orderByKey\"}}").hasSuffix("Unknown variable 'query'.\n"))
+      #expect(problems("{\"rules\":{\"\(kind)\":\"newData.exists()\"}}") == "")
+    }
+    #expect(problems(#"{"rules":{".read":"newData.exists()"}}"#).hasSuffix("Unknown variable 'newData'.\n"))
   }
 
   @Test(

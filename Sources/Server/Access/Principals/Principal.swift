@@ -103,8 +103,8 @@ package struct User: Hashable, Sendable {
   package let id: String
   /// The claims of the verified token.
   package let claims: Claims
-  /// Whether an administrator acts as this user. The claims are then the complete value of `auth` in the rules of the
-  /// Realtime Database.
+  /// Whether the claims are the complete value of `auth` in the rules of the Realtime Database: an administrator acts as
+  /// this user, or a database secret has signed the user's token.
   package let isOverride: Bool
 
   /// Makes a user.

@@ -82,6 +82,17 @@ struct AuthorizationHandler: BatchHandler {
     } catch is RealtimeError { return false }
   }
 
+  /// Whether a caller may perform a write. A denial is not recorded and the canary is not compared: the write combines
+  /// operations that are decided and recorded by themselves.
+  ///
+  /// - Parameter changes: in ascending order of paths, none inside another, with resolved server values.
+  func canWrite(
+    _ operation: RealtimeAccess.Operation, _ changes: [(path: Path, value: Node)], _ caller: Principal
+  ) throws -> Bool {
+    try allow(operation, caller, isObserved: false) { TreeAccessView(tree, changes: changes, now: now) }
+      .denial == nil
+  }
+
   private func checkKeys(of path: Path) throws {
     for key in path.keys {
       guard ChildKey.isValid(key.text) || key.isPriority else { throw RealtimeError.invalidPath }

@@ -1,6 +1,9 @@
 // Handles onDisconnect writes. It stores them as rows, so that they survive a restart of the server, and
 // performs all writes of a session as one write when the session ends.
 //
+// Each registered operation is decided again when the session ends: it is performed completely or not at all, and the
+// others are performed without it. Decision 0030 gives the reasons.
+//
 // Invariant: an acknowledged onDisconnect write is performed, unless access is denied when the session ends. It waits
 // while the database has no rules that decide it. The writes of a caller whose credentials were revoked are decided as
 // those of nobody.
@@ -24,7 +27,10 @@ struct DisconnectHandler: BatchHandler {
       registered -= try DisconnectCost(session: connection.name, at: path, in: tree.view)
       registered += DisconnectCost(path, value)
     }
-    let rows = request.changes.map { (path: $0.path, bytes: NodeEncoder.encode($0.value)) }
+    let operation = connection.session.registrations
+    let rows = request.changes.map {
+      (path: $0.path, bytes: DisconnectRow.encode($0.value, of: operation))
+    }
     try check(registered, rows.map(\.bytes))
     let writer = try batch.requireWriter()
     for (path, bytes) in rows {
@@ -35,6 +41,7 @@ struct DisconnectHandler: BatchHandler {
     if connection.session.registeredCaller != connection.session.caller {
       try store(connection.session.caller, asCallerOf: connection)
     }
+    journal.change(connection, \.registrations, to: operation + 1)
     journal.change(connection, \.registered, to: registered)
   }
 
@@ -79,7 +86,7 @@ struct DisconnectHandler: BatchHandler {
   ///
   /// The siblings along the path become separate registered values. They no longer replace the complete
   /// location, so existing values that the registered value did not contain are not removed, as clients
-  /// expect.
+  /// expect. They belong to the operation of the registered value.
   private func cancel(
     _ path: Path, inValueAt place: Path, for connection: ConnectionState
   ) throws {
@@ -94,10 +101,15 @@ struct DisconnectHandler: BatchHandler {
     least.count += siblingCounts - outline.rows
     least.bytes = siblingCounts * (64 + 2 * RowWeight.path(place))
     try check(least, [])
-    let values = try DisconnectRows.values(session: connection.name, at: place, in: tree.view)
+    let known = try DisconnectRows.rows(session: connection.name, at: place, in: tree.view)
+    let operation = known.first?.operation
+    let values = known.map { (path: $0.path, value: $0.value) }
     guard let whole = FoldedChanges(values).changes.first, !whole.value.isLeaf else { return }
     let rows = whole.value.siblings(along: Path(keys: Array(way))).map {
-      (path: place.appending($0.path), value: $0.value, bytes: NodeEncoder.encode($0.value))
+      (
+        path: place.appending($0.path), value: $0.value,
+        bytes: DisconnectRow.encode($0.value, of: operation)
+      )
     }
     var registered = connection.session.registered
     for (path, value) in values { registered -= DisconnectCost(path, value) }
@@ -146,19 +158,40 @@ struct DisconnectHandler: BatchHandler {
     return registered
   }
 
-  /// The registered values to which access is still permitted, with their server values, in the order of the
-  /// rows.
+  /// Maximum number of operations that are decided one after the other because they are denied together.
+  static let maximumJointDecisions = 100
+
+  /// The values of the operations that are still permitted, with their server values.
+  ///
+  /// Operations that are permitted one by one may break a rule together. They are then added one after the other, and
+  /// those that the earlier ones do not admit are dropped.
   func decided(_ registered: DisconnectRows) throws -> [(path: Path, value: Node)] {
-    var allowed: [(path: Path, value: Node)] = []
-    for (path, value) in registered.values {
+    var permitted: [[(path: Path, value: Node)]] = []
+    for operation in registered.operations {
       do {
-        let request = try WriteRequest(.set(path, value), limits: limits, bytes: limits.restWriteBytes)
-        allowed += try batch.writes.authorized(request, registered.caller) { .onDisconnect($0) }.changes
+        let request = try WriteRequest(
+          .update(.root, operation.map { ($0.path, $0.value) }), limits: limits,
+          bytes: limits.restWriteBytes, mayNameItself: true)
+        permitted.append(
+          try batch.writes.authorized(request, registered.caller) { .onDisconnect($0) }.changes)
       } catch is RealtimeError {
-        // A write that is denied at the end of the session is dropped: no client waits for an error.
+        // An operation that is denied at the end of the session is dropped: no client waits for an error.
         continue
       }
     }
-    return allowed
+    let values = permitted.flatMap { $0 }
+    guard permitted.count > 1, try !arePermittedTogether(values, registered.caller) else { return values }
+    var kept: [(path: Path, value: Node)] = []
+    for operation in permitted.prefix(Self.maximumJointDecisions)
+    where try arePermittedTogether(kept + operation, registered.caller) { kept += operation }
+    return kept
+  }
+
+  private func arePermittedTogether(
+    _ values: [(path: Path, value: Node)], _ caller: Principal
+  ) throws -> Bool {
+    if try batch.authorization.allowsEverything(caller) { return true }
+    let changes = FoldedChanges(values).changes
+    return try batch.authorization.canWrite(.onDisconnect(changes.map(\.path)), changes, caller)
   }
 }

@@ -1,19 +1,54 @@
 // Reads the onDisconnect operations of sessions from their rows, which survive a restart of the server.
+//
+// A row has one value, and the number of the operation that registered it: the values of one update are decided together
+// when the session ends. Rows of earlier versions have no number, and each is an operation.
 
 import Access
 import OrderedStore
 import RealtimeModel
 
+/// A value to set when a session ends.
+struct DisconnectRow {
+  let path: Path
+  let value: Node
+  /// The number of the operation that registered the value, unique in its session; nil in rows of earlier versions.
+  let operation: Int?
+
+  init(_ path: Path, _ decoder: inout NodeDecoder) throws {
+    self.path = path
+    value = try decoder.node()
+    operation = decoder.isAtEnd ? nil : try decoder.count()
+  }
+
+  /// Encodes the value of a row.
+  static func encode(_ value: Node, of operation: Int?) -> [UInt8] {
+    var encoder = NodeEncoder()
+    encoder.append(value)
+    if let operation { encoder.append(operation) }
+    return encoder.bytes
+  }
+}
+
 /// A session's caller and the values to set when it ends, ancestors before descendants.
 struct DisconnectRows {
   var caller = Principal.nobody
-  private(set) var values: [(path: Path, value: Node)] = []
+  private var rows: [DisconnectRow] = []
   private(set) var isEmpty = true
+
+  var values: [(path: Path, value: Node)] { rows.map { ($0.path, $0.value) } }
+
+  /// The values of each registered operation, in the order of registration.
+  var operations: [[(path: Path, value: Node)]] {
+    let unnumbered = rows.filter { $0.operation == nil }.map { [(path: $0.path, value: $0.value)] }
+    let numbered = Dictionary(grouping: rows.filter { $0.operation != nil }) { $0.operation ?? 0 }
+    return unnumbered
+      + numbered.sorted { $0.key < $1.key }.map { $0.value.map { (path: $0.path, value: $0.value) } }
+  }
 
   init(session: String, in view: any ReadView) throws {
     let prefix = RowKeys.prefix(ofSession: session)
     var caller = Principal.nobody
-    var values: [(path: Path, value: Node)] = []
+    var rows: [DisconnectRow] = []
     var isEmpty = true
     try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
       isEmpty = false
@@ -23,12 +58,12 @@ struct DisconnectRows {
         caller = try PrincipalCoding.decode(&decoder)
       } else {
         let path = UnsafeRawBufferPointer(rebasing: key[(prefix.count + 1)...])
-        values.append((Path(keys: RowKeys.keys(in: path)), try decoder.node()))
+        rows.append(try DisconnectRow(Path(keys: RowKeys.keys(in: path)), &decoder))
       }
       return true
     }
     self.caller = caller
-    self.values = values
+    self.rows = rows
     self.isEmpty = isEmpty
   }
 
@@ -52,19 +87,17 @@ struct DisconnectRows {
     return sessions
   }
 
-  /// The values registered at and below a path, ancestors before descendants.
-  static func values(
-    session: String, at path: Path, in view: any ReadView
-  ) throws -> [(path: Path, value: Node)] {
+  /// The rows at and below a path, ancestors before descendants.
+  static func rows(session: String, at path: Path, in view: any ReadView) throws -> [DisconnectRow] {
     let prefix = RowKeys.disconnect(ofSession: session, at: path)
-    var values: [(path: Path, value: Node)] = []
+    var rows: [DisconnectRow] = []
     try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
       let relative = RowKeys.keys(in: UnsafeRawBufferPointer(rebasing: key[prefix.count...]))
       var decoder = NodeDecoder(value)
-      values.append((Path(keys: path.keys + relative), try decoder.node()))
+      rows.append(try DisconnectRow(Path(keys: path.keys + relative), &decoder))
       return true
     }
-    return values
+    return rows
   }
 }
 
@@ -148,8 +181,8 @@ struct DisconnectCost: Equatable {
 
   /// The cost of the values registered at and below a path.
   init(session: String, at path: Path, in view: any ReadView) throws {
-    for (path, value) in try DisconnectRows.values(session: session, at: path, in: view) {
-      self += DisconnectCost(path, value)
+    for row in try DisconnectRows.rows(session: session, at: path, in: view) {
+      self += DisconnectCost(row.path, row.value)
     }
   }
 

@@ -28,6 +28,8 @@ final class ConnectionState: @unchecked Sendable {
     var scheduledExpiry: Int64?
     /// The cost of performing the registered onDisconnect writes.
     var registered = DisconnectCost()
+    /// The number of onDisconnect operations that were registered so far.
+    var registrations = 0
     /// Whether the session has ended; its later requests are ignored.
     var hasEnded = false
   }
