@@ -23,6 +23,7 @@ let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto"
 let cryptoExtras: Target.Dependency = .product(
   name: "CryptoExtras", package: "swift-crypto", condition: server)
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: server)
 let arguments: Target.Dependency = .product(
   name: "ArgumentParser", package: "swift-argument-parser", condition: server)
@@ -178,7 +179,7 @@ let package = Package(
       "FirebaseDatabase", in: "SDK",
       [
         "FirebaseCore", "FirebaseSharedSwift", "Locking", "RealtimeModel", "RealtimeWire", nio("NIOCore"),
-        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), tls, grdb,
+        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), tls, grdb, sqlite,
       ]),
     module(
       "FirebaseFirestore", in: "SDK",

@@ -20,6 +20,7 @@ let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swif
 let hpack: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-http2")
 let http2: Target.Dependency = .product(name: "NIOHTTP2", package: "swift-nio-http2")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
 func nio(_ product: String) -> Target.Dependency { .product(name: product, package: "swift-nio") }
 
@@ -121,7 +122,7 @@ let package = Package(
       "FirebaseDatabase",
       [
         "FirebaseCore", "FirebaseSharedSwift", "Locking", "RealtimeModel", "RealtimeWire", nio("NIOCore"),
-        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), tls, grdb,
+        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), tls, grdb, sqlite,
       ], testable),
     .executableTarget(
       name: "fuzz",

@@ -10,20 +10,22 @@ import Testing
 @testable import FirebaseDatabase
 
 /// A storage with a clock that a test sets.
-private final class StorageFixture {
+final class StorageFixture {
   let storage: DiskStorage
   let folder: DataFolder
   let errors = Guarded<[NSError]>([])
   var time: Int64 = 0
 
-  init(_ folder: DataFolder, maximumBytes: Int = 100 << 20) {
+  init(
+    _ folder: DataFolder, maximumBytes: Int = 100 << 20, sync: @escaping LogSync.Sync = LogSync.sync
+  ) {
     self.folder = folder
     let clock = Guarded<Int64>(0)
     let errors = errors
     self.clock = clock
     storage = DiskStorage(
       url: folder.file, policy: CachePolicy(maximumBytes: maximumBytes), now: { clock.withLock { $0 } },
-      report: { error in errors.withLock { $0.append(error) } })
+      sync: sync, report: { error in errors.withLock { $0.append(error) } })
   }
 
   private let clock: Guarded<Int64>
@@ -515,13 +517,15 @@ struct CacheFileTests {
   }
 }
 
+// SAFETY: `storageContents` is used by one test's thread; `delays` has a lock.
 /// A core with fixed contents.
-private final class TestSource: StorageSource {
+final class TestSource: StorageSource, @unchecked Sendable {
   var storageContents = StorageContents()
+  private let delays = Guarded<[Int64]>([])
   /// The delays of the requested attempts.
-  var retries: [Int64] = []
+  var retries: [Int64] { delays.withLock { $0 } }
 
-  func retryStorage(after delay: Int64) { retries.append(delay) }
+  func retryStorage(after delay: Int64) { delays.withLock { $0.append(delay) } }
 }
 
 extension DiskStorage {

@@ -153,25 +153,49 @@ struct DatabaseTests {
 
   @Test("a database without configure(), or without URL and project, traps")
   func unconfigured() async {
-    await #expect(processExitsWith: .failure) { Database.database() }
-    await #expect(processExitsWith: .failure) {
-      FirebaseApp.configure(options: FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1"))
-      Database.database()
-    }
-    await #expect(processExitsWith: .failure) {
-      Self.database().goOffline(); Database.database(url: "https://h.x.com/path")
-    }
-    await #expect(processExitsWith: .failure) {
-      Self.database().reference(fromURL: "https://other.firebaseio.com")
-    }
+    expectTrap(
+      "FIRAppNotConfigured",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { Database.database() })
+    expectTrap(
+      "MissingProjectId",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        FirebaseApp.configure(options: FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1"))
+        Database.database()
+      })
+    expectTrap(
+      "InvalidDatabaseURL",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().goOffline(); Database.database(url: "https://h.x.com/path")
+      })
+    expectTrap(
+      "InvalidDatabaseURL",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference(fromURL: "https://other.firebaseio.com")
+      })
   }
 
   @Test("changing settings after the first use traps")
   func frozenSettings() async {
-    await #expect(processExitsWith: .failure) { Self.database().useEmulator(withHost: "h", port: 1) }
-    await #expect(processExitsWith: .failure) { Self.database().isPersistenceEnabled = true }
-    await #expect(processExitsWith: .failure) { Self.database().callbackQueue = .global() }
-    await #expect(processExitsWith: .failure) { Self.database().persistenceCacheSizeBytes = 5 << 20 }
+    expectTrap(
+      "NSInternalInconsistencyException",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().useEmulator(withHost: "h", port: 1)
+      })
+    expectTrap(
+      "FIRDatabaseAlreadyInUse",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().isPersistenceEnabled = true
+      })
+    expectTrap(
+      "FIRDatabaseAlreadyInUse",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().callbackQueue = .global()
+      })
+    expectTrap(
+      "FIRDatabaseAlreadyInUse",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().persistenceCacheSizeBytes = 5 << 20
+      })
   }
 
   @Test("settings out of range trap, and others are kept")
@@ -188,56 +212,140 @@ struct DatabaseTests {
     database.isPersistenceEnabled = true
     #expect(database.isPersistenceEnabled)
     _ = await app.delete()
-    await #expect(processExitsWith: .failure) {
-      let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
-      options.projectID = "p"
-      FirebaseApp.configure(options: options)
-      Database.database().persistenceCacheSizeBytes = 1_000
-    }
+    expectTrap(
+      "NSInvalidArgumentException",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
+        options.projectID = "p"
+        FirebaseApp.configure(options: options)
+        Database.database().persistenceCacheSizeBytes = 1_000
+      })
   }
 
   @Test("illegal paths and values, and writes below .info, trap")
   func illegalData() async {
-    await #expect(processExitsWith: .failure) { Self.database().reference().child("a.b") }
-    await #expect(processExitsWith: .failure) { Self.database().reference(withPath: "a#b") }
+    expectTrap(
+      "InvalidPathValidation",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().child("a.b")
+      })
+    expectTrap(
+      "InvalidPathValidation",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference(withPath: "a#b")
+      })
     // An empty id must not address the parent list.
-    await #expect(processExitsWith: .failure) { Self.database().reference().child("users").child("") }
-    await #expect(processExitsWith: .failure) { Self.database().reference(withPath: "") }
-    await #expect(processExitsWith: .failure) { DataSnapshot().hasChild("") }
-    await #expect(processExitsWith: .failure) { Self.database().reference(withPath: ".info/x").put(1) }
-    await #expect(processExitsWith: .failure) { Self.database().reference().child("x").put(Double.nan) }
-    await #expect(processExitsWith: .failure) { Self.database().reference().merge(["a": 1, "a/b": 2]) }
-    await #expect(processExitsWith: .failure) {
-      Self.database().reference().child("x").put(1, priority: true)
-    }
-    await #expect(processExitsWith: .failure) {
-      Self.database().reference(withPath: ".info/connected").keepSynced(true)
-    }
-    await #expect(processExitsWith: .failure) { DatabaseReference().put(1) }
+    expectTrap(
+      "InvalidPathValidation",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().child("users").child("")
+      })
+    expectTrap(
+      "InvalidPathValidation",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference(withPath: "")
+      })
+    expectTrap(
+      "InvalidPathValidation",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        DataSnapshot().hasChild("")
+      })
+    expectTrap(
+      "WritablePathValidation",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference(withPath: ".info/x").put(1)
+      })
+    expectTrap(
+      "InvalidFirebaseData",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().child("x").put(Double.nan)
+      })
+    expectTrap(
+      "InvalidFirebaseData",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().merge(["a": 1, "a/b": 2])
+      })
+    expectTrap(
+      "InvalidFirebaseData",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().child("x").put(1, priority: true)
+      })
+    expectTrap(
+      "NSInvalidArgumentException",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference(withPath: ".info/connected").keepSynced(true)
+      })
+    expectTrap(
+      "FIRDatabaseNotConfigured",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        DatabaseReference().put(1)
+      })
   }
 
   @Test("invalid queries trap, whatever the order of calls")
   func illegalQueries() async {
-    await #expect(processExitsWith: .failure) {
-      Self.database().reference().queryOrderedByKey().queryOrderedByValue()
-    }
-    await #expect(processExitsWith: .failure) { Self.database().reference().queryLimited(toFirst: 0) }
-    await #expect(processExitsWith: .failure) { Self.database().reference().queryLimited(toFirst: 1 << 31) }
-    await #expect(processExitsWith: .failure) {
-      Self.database().reference().queryLimited(toFirst: 1).queryLimited(toLast: 1)
-    }
-    await #expect(processExitsWith: .failure) {
-      Self.database().reference().queryStarting(atValue: 1).queryStarting(afterValue: 2)
-    }
-    await #expect(processExitsWith: .failure) {
-      Self.database().reference().queryEqual(toValue: 1).queryEnding(atValue: 2)
-    }
-    await #expect(processExitsWith: .failure) {
-      Self.database().reference().queryStarting(atValue: 5).queryOrderedByKey()
-    }
-    await #expect(processExitsWith: .failure) { Self.database().reference().queryStarting(atValue: true) }
-    await #expect(processExitsWith: .failure) { Self.database().reference().queryOrdered(byChild: ".value") }
-    await #expect(processExitsWith: .failure) { Self.database().reference().queryOrdered(byChild: "") }
-    await #expect(processExitsWith: .failure) { Self.database().reference().queryStarting(atValue: ["a"]) }
+    expectTrap(
+      "InvalidQueryParameter",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().queryOrderedByKey().queryOrderedByValue()
+      })
+    expectTrap(
+      "InvalidQueryParameter",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().queryLimited(toFirst: 0)
+      })
+    expectTrap(
+      "InvalidQueryParameter",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().queryLimited(toFirst: 1 << 31)
+      })
+    expectTrap(
+      "InvalidQueryParameter",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().queryLimited(toFirst: 1).queryLimited(toLast: 1)
+      })
+    expectTrap(
+      "InvalidQueryParameter",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().queryStarting(atValue: 1).queryStarting(afterValue: 2)
+      })
+    expectTrap(
+      "InvalidQueryParameter",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().queryEqual(toValue: 1).queryEnding(atValue: 2)
+      })
+    expectTrap(
+      "InvalidQueryParameter",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().queryStarting(atValue: 5).queryOrderedByKey()
+      })
+    expectTrap(
+      "InvalidQueryParameter",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().queryStarting(atValue: true)
+      })
+    expectTrap(
+      "InvalidQueryParameter",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().queryOrdered(byChild: ".value")
+      })
+    expectTrap(
+      "InvalidQueryParameter",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().queryOrdered(byChild: "")
+      })
+    expectTrap(
+      "InvalidQueryParameter",
+      await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        Self.database().reference().queryStarting(atValue: ["a"])
+      })
+  }
+
+  /// Checks that a process ended because of the condition that Apple's SDK gives this name.
+  private func expectTrap(
+    _ name: String, _ result: ExitTest.Result?, location: SourceLocation = #_sourceLocation
+  ) {
+    let output = result.map { String(decoding: $0.standardErrorContent, as: UTF8.self) } ?? ""
+    #expect(output.contains("\(name): "), "\(output)", sourceLocation: location)
   }
 }

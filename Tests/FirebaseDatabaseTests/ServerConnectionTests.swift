@@ -155,6 +155,28 @@ struct ServerConnectionTests {
     #expect(delays[1] >= 300 && delays[2] >= 390 && delays[4] >= 300)
   }
 
+  @Test(
+    "when the app comes to the foreground or the network changes, a waiting client connects and the back-off starts again"
+  )
+  func conditions() throws {
+    var connection = makeConnection()
+    for _ in 0..<20 {
+      connection.transportClosed(try #require(openedGeneration(connection.takeActions())), at: 0)
+      for case .retry(let retry, _) in connection.takeActions() { connection.retry(retry) }
+    }
+    connection.transportClosed(try #require(openedGeneration(connection.takeActions())), at: 0)
+    _ = connection.takeActions()
+    connection.conditionsChanged()
+    let generation = try #require(openedGeneration(connection.takeActions()))
+    connection.conditionsChanged()
+    #expect(connection.takeActions().isEmpty, "an attempt in progress continues")
+    connection.transportClosed(generation, at: 0)
+    for case .retry(_, let delay) in connection.takeActions() { #expect(delay == 0) }
+    connection.interrupt(.user, at: 0)
+    connection.conditionsChanged()
+    #expect(openedGeneration(connection.takeActions()) == nil, "a client that is offline stays offline")
+  }
+
   @Test("the connection stays closed while any interrupt reason remains")
   func interrupts() throws {
     var connection = makeConnection()

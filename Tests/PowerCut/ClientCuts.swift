@@ -1,8 +1,10 @@
 // The client-cuts run ends clients of the Realtime Database SDK at random changes of their disk. In one of three the
-// process is killed, and the disk keeps everything. In the others the power is cut (PowerCuts.swift).
+// process is killed, and the disk keeps everything. In the others the power is cut (PowerCuts.swift). In half of all
+// clients a random sync fails before.
 //
 // The writes that the next start finds must be the first ones that were made, in order, without a gap. After a kill they
-// include every write whose event the app received; after a power cut, every write that was synced since.
+// include every write whose event the app received; after a power cut or a failed sync, every write that was synced since.
+// The app must receive an error for each failed sync, and for nothing else.
 
 import Glibc
 
@@ -23,7 +25,7 @@ struct ClientCuts {
   func run() throws -> Report {
     let disk = try SimulatedDisk(below: ClientCuts.cache)
     var dice = SeededRandom(seed: seed)
-    var (cuts, clients, shown, durable) = (0, 0, 0, 0)
+    var (cuts, clients, shown, durable, failures) = (0, 0, 0, 0, 0)
     // The writes that the next client starts with. They are on the disk.
     var before = 0
     var problems: [String] = []
@@ -37,12 +39,13 @@ struct ClientCuts {
       // In one of four clients the cut happens early, while the cache opens.
       let at = Int.random(in: 1...(clients % 4 == 0 ? 60 : 2_500), using: &dice)
       let cut = Cut.allCases[clients % 3]
+      let failingSync = clients % 8 < 4 ? 0 : Int.random(in: 1...30, using: &dice)
       unlink(disk.childLogPath)
       let status = try disk.run(
         Child.sibling("hearth-crash-client"), ["write", disk.childLogPath, "\(ClientCuts.writes)"],
         [
           "XDG_DATA_HOME": disk.root, "POWERCUT_AT": "\(at)", "POWERCUT_MODE": cut.rawValue,
-          "POWERCUT_SEED": "\(dice.next() >> 8)",
+          "POWERCUT_SEED": "\(dice.next() >> 8)", "POWERCUT_FAIL_SYNC": "\(failingSync)",
         ], keepsAll: cut == .kill)
       guard status == .killed(SIGKILL) || status == .exited(0) else {
         throw CrashError("client \(clients) ended as \(status)")
@@ -52,15 +55,21 @@ struct ClientCuts {
       let restored = try read(disk)
       shown += written.shown
       durable += written.durable
-      let least = max(before, cut == .kill ? written.shown : written.durable)
-      let found = written.wrong + restored.problems(atLeast: least, atMost: max(before, written.made))
-      problems += found.prefix(3).map { "cut \(cuts) (change \(at), \(cut)): \($0)" }
+      failures += written.failures.count
+      let isKill = cut == .kill && written.failures.isEmpty
+      let least = max(before, isKill ? written.shown : written.durable)
+      var found = written.wrong + restored.problems(atLeast: least, atMost: max(before, written.made))
+      if failingSync == 0 || written.failures.count > 1 || !written.failures.allSatisfy({ $0 > 2 }) {
+        found += written.failures.map { "the app received the error \($0)" }
+      }
+      problems += found.prefix(3).map { "cut \(cuts) (change \(at), \(cut), sync \(failingSync)): \($0)" }
       before = restored.last
     }
     if durable == 0 { problems.append("no write was synced before its client ended") }
+    if failures == 0, count >= 50 { problems.append("no app received an error of a failed sync") }
     let summary =
       "\(count) kills and power cuts of clients, seed \(seed): \(shown) writes seen by the app, \(durable) synced, "
-      + "\(problems.count) problems"
+      + "\(failures) failed syncs reported, \(problems.count) problems"
     return Report(text: (problems.prefix(20) + [summary]).joined(separator: "\n"), passed: problems.isEmpty)
   }
 
@@ -83,6 +92,8 @@ struct ClientLog {
   private(set) var shown = 0
   private(set) var durable = 0
   private(set) var wrong: [String] = []
+  /// The codes of the errors of the cache that the app received.
+  private(set) var failures: [Int] = []
   private var restored: [Int] = []
   private(set) var last = 0
   private var isComplete = false
@@ -98,6 +109,7 @@ struct ClientLog {
       case "made": made = number
       case "shown": shown = number
       case "durable": durable = number
+      case "failed": failures.append(number)
       case "restored": restored.append(number)
       case "last": last = number
       case "read": isComplete = true
@@ -109,7 +121,7 @@ struct ClientLog {
 
   /// The problems of the writes that a reading client found.
   func problems(atLeast least: Int, atMost most: Int) -> [String] {
-    var problems = wrong
+    var problems = wrong + failures.map { "the reading client received the error \($0)" }
     if !isComplete { problems.append("the reading client did not finish") }
     if restored.sorted() != Array(0..<restored.count).map({ $0 + 1 }) {
       problems.append("the entries are not the first ones: \(restored.sorted().suffix(5))")

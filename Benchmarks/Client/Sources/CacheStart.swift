@@ -4,7 +4,7 @@ import FirebaseCore
 import FirebaseDatabase
 import Foundation
 
-/// Fills a cache by acknowledged writes, and opens it again.
+/// Fills a cache by acknowledged writes, and opens it again. The shortest of five starts counts.
 struct CacheStart {
   let megabytes: Int
   let server: String
@@ -34,17 +34,22 @@ struct CacheStart {
     _ = await writer.app.delete()
     // The file is closed when the client has handled the deletion.
     await writer.settle()
-    let reader = try MeasuredClient(name: name, namespace: name, server: server, isPersistent: true)
-    let start = await seconds {
-      reader.database.goOffline()
+    var best = (start: Double.infinity, read: Double.infinity)
+    for _ in 0..<5 {
+      let reader = try MeasuredClient(name: name, namespace: name, server: server, isPersistent: true)
+      let start = await seconds {
+        reader.database.goOffline()
+        await reader.settle()
+      }
+      let read = await seconds {
+        let one = reader.database.reference(withPath: "one")
+        let snapshot = await one.observeSingleEventAndPreviousSiblingKey(of: .value).0
+        if !snapshot.exists() { ClientBenchmarks.say("the cache has no value") }
+      }
+      best = (min(best.start, start), min(best.read, read))
+      _ = await reader.app.delete()
       await reader.settle()
     }
-    let read = await seconds {
-      let one = reader.database.reference(withPath: "one")
-      let snapshot = await one.observeSingleEventAndPreviousSiblingKey(of: .value).0
-      if !snapshot.exists() { ClientBenchmarks.say("the cache has no value") }
-    }
-    _ = await reader.app.delete()
-    return (start, read)
+    return best
   }
 }

@@ -1,10 +1,13 @@
 // Measures the Realtime Database SDK: `make bench-client`.
 //
 //   ClientBenchmarks --server HOST:PORT [--writes 100000] [--cache-mb 90] [--events 20000] [--memory-seconds 0]
+//     [--memory-rate 0]
 //
-// A row about writes has a time for one operation, at the start and at the end of a run. The ratio of the two shows
-// whether the cost depends on the number of pending writes. Other rows compare the SDK with a bare part. With
-// --memory-seconds only the memory over that time is measured. XDG_DATA_HOME must name an empty directory.
+// A row about writes has the processor time of this process for one operation, at the start and at the end of a run. The
+// ratio of the two shows whether the cost depends on the number of pending writes. Other rows compare the SDK with a bare
+// part. Processor time is used because it hardly depends on other load of the machine. With
+// --memory-seconds only the memory over that time is measured, at --memory-rate writes a second at most.
+// XDG_DATA_HOME must name an empty directory.
 
 import Dispatch
 import FirebaseCore
@@ -19,7 +22,8 @@ struct ClientBenchmarks {
       let megabytes = Int(option("--cache-mb", "90")), (1...100).contains(megabytes)
     else { return say("--writes is at least 1,000, and --cache-mb is 1 to 100") }
     let memory = Int(option("--memory-seconds", "0")) ?? 0
-    if memory > 0 { return try await SteadyMemory(duration: memory, server: server).run() }
+    let rate = Int(option("--memory-rate", "0")) ?? 0
+    if memory > 0 { return try await SteadyMemory(duration: memory, rate: rate, server: server).run() }
     say("| measurement | first tenth | last tenth | ratio |")
     say("|---|---|---|---|")
     for isPersistent in [false, true] {
@@ -32,6 +36,7 @@ struct ClientBenchmarks {
       }
     }
     say("| | bare | SDK | ratio |")
+    say("|---|---|---|---|")
     for children in [10_000, 100_000] { try await InitialListen(children: children, server: server).run() }
     try await EventRate(count: Int(option("--events", "20000")) ?? 20_000, server: server).run()
     try await CacheStart(megabytes: megabytes, server: server).run()
@@ -82,6 +87,18 @@ func seconds(_ work: () async throws -> Void) async rethrows -> Double {
   let start = DispatchTime.now().uptimeNanoseconds
   try await work()
   return Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
+}
+
+/// The processor time in seconds that this process takes for work.
+func processorSeconds(_ work: () async throws -> Void) async rethrows -> Double {
+  func now() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
+  let start = now()
+  try await work()
+  return now() - start
 }
 
 /// Rounds to three significant digits.

@@ -1,5 +1,5 @@
 // Measures how many changes a second one client receives of another, and the rate of acknowledgements without a
-// receiver.
+// receiver; and the processor time of both clients for a change.
 
 import FirebaseCore
 import FirebaseDatabase
@@ -14,11 +14,16 @@ struct EventRate {
     let alone = try await rate("alone", isObserved: false)
     let observed = try await rate("observed", isObserved: true)
     ClientBenchmarks.say(
-      "| changes of 1,000 children a second | \(short(alone)) (acknowledged, no receiver) | "
-        + "\(short(observed)) (received) | \(short(observed / alone)) |")
+      "| changes of 1,000 children a second | \(short(alone.rate)) (acknowledged, no receiver) | "
+        + "\(short(observed.rate)) (received) | \(short(observed.rate / alone.rate)) |")
+    let (bare, full) = (alone.processor * 1e6, observed.processor * 1e6)
+    ClientBenchmarks.say(
+      "| processor time of a change | \(short(bare)) µs (no receiver) | \(short(full)) µs | \(short(full / bare)) |"
+    )
   }
 
-  private func rate(_ name: String, isObserved: Bool) async throws -> Double {
+  /// - Returns: the changes a second, and the seconds of processor time for one.
+  private func rate(_ name: String, isObserved: Bool) async throws -> (rate: Double, processor: Double) {
     let namespace = "events-\(name)"
     let writer = try MeasuredClient(
       name: "\(namespace)-w", namespace: namespace, server: server, isPersistent: false)
@@ -35,15 +40,18 @@ struct EventRate {
       }
     }
     await writer.settle()
+    var processor = 0.0
     let time = await seconds {
-      for number in 0..<count {
-        write(number, in: writer.database.reference(withPath: "list"), isObserved ? nil : countdown)
+      processor = await processorSeconds {
+        for number in 0..<count {
+          write(number, in: writer.database.reference(withPath: "list"), isObserved ? nil : countdown)
+        }
+        await countdown.wait()
       }
-      await countdown.wait()
     }
     _ = await writer.app.delete()
     _ = await reader.app.delete()
-    return Double(count) / time
+    return (Double(count) / time, processor / Double(count))
   }
 
   /// In its own function, since asynchronous code selects the form that waits for the server.

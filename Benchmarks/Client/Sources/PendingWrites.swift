@@ -44,7 +44,7 @@ struct PendingWrites {
     var times: [Double] = []
     for (part, countdown) in countdowns.enumerated() {
       times.append(
-        await seconds {
+        await processorSeconds {
           for n in 0..<tenth { write(part * tenth + n, in: list, countdown) }
           await client.settle()
         })
@@ -52,7 +52,7 @@ struct PendingWrites {
     row("write", times, tenth)
     times = []
     client.database.goOnline()
-    for countdown in countdowns { times.append(await seconds { await countdown.wait() }) }
+    for countdown in countdowns { times.append(await processorSeconds { await countdown.wait() }) }
     row("acknowledge", times, tenth)
     _ = await client.app.delete()
   }

@@ -7,6 +7,8 @@ import Foundation
 /// Two clients, one of them with a cache on disk. Both observe a window that moves, and queries for a moment.
 struct SteadyMemory {
   let duration: Int
+  /// The maximum number of writes a second; 0 for no limit.
+  let rate: Int
   let server: String
 
   func run() async throws {
@@ -33,6 +35,10 @@ struct SteadyMemory {
         observeForAMoment(round, client)
       }
       round += 1
+      if rate > 0 {
+        let due = start.addingTimeInterval(Double(writes) / Double(rate)).timeIntervalSinceNow
+        if due > 0 { try await Task.sleep(for: .seconds(due)) }
+      }
       guard Date().timeIntervalSince(start) >= Double(samples.count * duration) / 20 else { continue }
       samples.append(try SteadyMemory.residentBytes())
       ClientBenchmarks.say(

@@ -19,7 +19,7 @@ struct ClientWorkload {
     database = Database.database(app: app, url: "http://127.0.0.1:9?ns=crash")
     database.callbackQueue = DispatchQueue(label: "callbacks")
     database.isPersistenceEnabled = true
-    database.persistenceErrorHandler = { notes.add("wrong \($0.localizedDescription)") }
+    database.persistenceErrorHandler = { notes.add("failed \(($0 as NSError).code)") }
     database.goOffline()
   }
 

@@ -18,7 +18,8 @@ func fuzzClientCache(_ input: UnsafeRawBufferPointer) throws {
   }
 }
 
-private final class FuzzedCore: StorageSource {
+// SAFETY: used by one thread.
+private final class FuzzedCore: StorageSource, @unchecked Sendable {
   var storageContents = StorageContents()
   func retryStorage(after delay: Int64) {}
 }

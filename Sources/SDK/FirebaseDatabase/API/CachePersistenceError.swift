@@ -11,4 +11,7 @@ public enum CachePersistenceError: Int, Sendable {
   case inUse = 2
   /// The file cannot be opened, read or written. This process keeps everything in memory.
   case unusable = 3
+  /// The file could not be synced to the disk. The client writes the pending writes and the observed data to a new file,
+  /// with growing delays until it succeeds. Until then it keeps them in memory, and a power cut loses them.
+  case unsynced = 4
 }

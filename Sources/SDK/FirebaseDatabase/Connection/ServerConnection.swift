@@ -155,6 +155,13 @@ struct ServerConnection {
     connect()
   }
 
+  /// An attempt to connect may succeed now: the app came to the foreground, or the network changed. A waiting connection
+  /// connects at once, and the back-off starts again.
+  mutating func conditionsChanged() {
+    backoff.reset()
+    if state == .waiting { connect() }
+  }
+
   /// The wait before an attempt is over.
   mutating func retry(_ generation: Int) {
     guard generation == self.generation, state == .waiting else { return }

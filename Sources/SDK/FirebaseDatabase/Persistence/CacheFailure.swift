@@ -11,11 +11,16 @@ enum CacheFailure: Error, Equatable {
   case inUse
   /// The file cannot be opened, read or written.
   case unusable(String)
+  /// The open file could not be synced, so that a power cut may lose what was written to it.
+  case unsynced(String)
 
   /// Classifies an error of SQLite or of the file system.
   init(_ error: any Error) {
     switch error {
     case let failure as CacheFailure: self = failure
+    case let error as GRDB.DatabaseError
+    where [ResultCode.SQLITE_IOERR_FSYNC, .SQLITE_IOERR_DIR_FSYNC].contains(error.extendedResultCode):
+      self = .unsynced("\(error.extendedResultCode): \(error.message ?? "")")
     case let error as GRDB.DatabaseError:
       switch error.resultCode.primaryResultCode {
       case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_SCHEMA, .SQLITE_MISMATCH, .SQLITE_CONSTRAINT,
@@ -51,6 +56,12 @@ enum CacheFailure: Error, Equatable {
           .unusable,
           "The cache \(file.path) cannot be used (\(reason)). This process keeps its cache and its pending writes in "
             + "memory only."
+        )
+      case .unsynced(let reason):
+        (
+          .unsynced,
+          "The cache \(file.path) could not be synced to the disk (\(reason)). The pending writes and the observed data are "
+            + "written to a new file. Until that succeeds, this process keeps them in memory only."
         )
       }
     return NSError(

@@ -7,6 +7,7 @@
 
 import Foundation
 import GRDB
+import GRDBSQLite
 
 /// One open cache file.
 final class CacheFile {
@@ -14,20 +15,25 @@ final class CacheFile {
   let queue: DatabaseQueue
   let sync: LogSync
 
-  private init(url: URL, queue: DatabaseQueue) {
+  private init(url: URL, queue: DatabaseQueue, sync: LogSync) {
     self.url = url
     self.queue = queue
-    sync = LogSync(log: URL(fileURLWithPath: url.path + "-wal"))
+    self.sync = sync
   }
 
   /// Opens a file, or creates it with its folder.
   ///
+  /// - Parameters:
+  ///   - sync: writes a file's data to the disk.
+  ///   - syncFailed: called on another thread when a sync of the log has failed.
   /// - Throws: `CacheFailure`.
-  static func open(_ url: URL, migrations: [CacheSchema.Migration] = CacheSchema.migrations) throws
-    -> CacheFile
-  {
+  static func open(
+    _ url: URL, migrations: [CacheSchema.Migration] = CacheSchema.migrations,
+    sync: @escaping LogSync.Sync = LogSync.sync, syncFailed: @escaping @Sendable () -> Void = {}
+  ) throws -> CacheFile {
     do {
-      try create(url)
+      try finishReplacement(of: url, sync: sync)
+      try create(url, sync: sync)
       var configuration = Configuration()
       configuration.label = "com.google.firebase.database.cache"
       configuration.allowsUnsafeTransactions = true
@@ -43,27 +49,60 @@ final class CacheFile {
           // Takes the lock now, so that a second process fails here.
           try db.inTransaction(.exclusive) { .commit }
           try CacheSchema.prepare(db, migrations: migrations)
+          reportFailedSyncs(of: db)
         }
       } catch {
         try? queue.close()
         throw error
       }
-      return CacheFile(url: url, queue: queue)
+      removeIncomplete(url)
+      let log = LogSync(
+        log: URL(fileURLWithPath: url.path + "-wal"), sync: sync, failed: syncFailed)
+      return CacheFile(url: url, queue: queue, sync: log)
     } catch {
+      // Only an open file can be written again.
+      if case .unsynced(let reason) = CacheFailure(error) { throw CacheFailure.unusable(reason) }
       throw CacheFailure(error)
     }
   }
 
-  private static func create(_ url: URL) throws {
-    try FileManager.default.createDirectory(
-      at: url.deletingLastPathComponent(), withIntermediateDirectories: true,
-      attributes: [.posixPermissions: 0o700])
+  /// Replaces SQLite's automatic checkpoint by one that reports a failed sync as the failure of the commit. SQLite
+  /// ignores it, and the next sync may succeed although data is lost.
+  private static func reportFailedSyncs(of db: GRDB.Database) {
+    sqlite3_wal_hook(
+      db.sqliteConnection,
+      { _, connection, name, pages in
+        guard pages >= CacheFile.pagesBetweenCheckpoints else { return SQLITE_OK }
+        let code = sqlite3_wal_checkpoint_v2(connection, name, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+        return ResultCode(rawValue: code) == .SQLITE_IOERR_FSYNC ? code : SQLITE_OK
+      }, nil)
+  }
+
+  /// The number of pages in the log above which a commit copies them to the file, as SQLite does.
+  private static let pagesBetweenCheckpoints = 1_000
+
+  private static func create(_ url: URL, sync: LogSync.Sync) throws {
+    try createFolder(url.deletingLastPathComponent(), sync: sync)
     guard !FileManager.default.fileExists(atPath: url.path) else { return }
     // SQLite gives the log the permissions of the file.
     guard
       FileManager.default.createFile(
         atPath: url.path, contents: nil, attributes: [.posixPermissions: 0o600])
     else { throw CacheFailure.unusable("it cannot be created") }
+  }
+
+  /// Creates a folder with its parents, and writes their entries to the disk.
+  private static func createFolder(_ folder: URL, sync: LogSync.Sync) throws {
+    var created: [URL] = []
+    var at = folder
+    while at.path != "/", !FileManager.default.fileExists(atPath: at.path) {
+      created.append(at)
+      at = at.deletingLastPathComponent()
+    }
+    guard !created.isEmpty else { return }
+    try FileManager.default.createDirectory(
+      at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    for folder in created { try sync(folder.deletingLastPathComponent()) }
   }
 
   /// Renames a damaged file with its log, and replaces an earlier damaged file.

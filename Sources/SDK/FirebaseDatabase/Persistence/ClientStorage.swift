@@ -15,7 +15,7 @@ protocol ClientStorage: AnyObject {
   /// Makes the calls since the last commit permanent.
   func commit()
 
-  /// Stores again after a failure, when the delay has passed that the storage requested.
+  /// Handles a failed sync, or stores again after a failure, when the delay has passed that the storage requested.
   func retry()
 
   /// Commits and closes the storage. Later calls have no effect.
@@ -73,10 +73,10 @@ struct StorageContents {
 }
 
 /// Provides the data that a storage must have.
-protocol StorageSource: AnyObject {
+protocol StorageSource: AnyObject, Sendable {
   var storageContents: StorageContents { get }
 
-  /// Calls the storage's `retry` after a delay in milliseconds, once the current step has ended.
+  /// Calls the storage's `retry` after a delay in milliseconds, once the current step has ended. Any thread may call it.
   func retryStorage(after delay: Int64)
 }
 

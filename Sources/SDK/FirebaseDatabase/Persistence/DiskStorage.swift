@@ -27,6 +27,7 @@ final class DiskStorage: ClientStorage {
   private let policy: CachePolicy
   private let report: Report
   private let now: () -> Int64
+  private let sync: LogSync.Sync
   /// The open file; nil if none can be used.
   private(set) var file: CacheFile?
   private var isInTransaction = false
@@ -34,6 +35,8 @@ final class DiskStorage: ClientStorage {
   private var changesWrites = false
   /// Whether the contents of the file must be replaced, since a transaction failed.
   private var isStale = false
+  /// Whether a stale file must be replaced by a new one, since a sync failed.
+  private var isUnsynced = false
   /// Whether nothing uses the file until the next call of `retry`.
   private var isWaiting = false
   /// Whether the app knows of the failure that made the file stale.
@@ -48,11 +51,16 @@ final class DiskStorage: ClientStorage {
   ///
   /// - Parameters:
   ///   - now: the clock, in milliseconds since 1970.
+  ///   - sync: writes a file's data to the disk.
   ///   - report: receives the failures of the file.
-  init(url: URL, policy: CachePolicy, now: @escaping () -> Int64, report: @escaping Report) {
+  init(
+    url: URL, policy: CachePolicy, now: @escaping () -> Int64,
+    sync: @escaping LogSync.Sync = LogSync.sync, report: @escaping Report
+  ) {
     self.url = url
     self.policy = policy
     self.now = now
+    self.sync = sync
     self.report = report
   }
 
@@ -73,9 +81,10 @@ final class DiskStorage: ClientStorage {
   }
 
   /// Opens the file, and replaces a damaged one.
+  @discardableResult
   private func open() -> Bool {
     do {
-      file = try CacheFile.open(url)
+      file = try openFile()
     } catch CacheFailure.damaged(let reason) {
       replace(CacheFailure.damaged(reason))
     } catch {
@@ -84,12 +93,16 @@ final class DiskStorage: ClientStorage {
     return file != nil
   }
 
+  private func openFile() throws -> CacheFile {
+    try CacheFile.open(url, sync: sync, syncFailed: { [weak source] in source?.retryStorage(after: 0) })
+  }
+
   /// Renames the file and opens a new one.
   private func replace(_ failure: CacheFailure) {
     let quarantine = CacheFile.quarantine(url)
     report(failure.asNSError(file: url, quarantine: quarantine))
     do {
-      file = try CacheFile.open(url)
+      file = try openFile()
     } catch {
       report(CacheFailure(error).asNSError(file: url))
     }
@@ -100,8 +113,8 @@ final class DiskStorage: ClientStorage {
     do {
       try file.queue.inDatabase { try $0.commit() }
       isInTransaction = false
-      // The contents may have fitted although the next change does not.
-      if !isRefill {
+      // The contents may have fitted although the next change does not, and the next sync may fail.
+      if !isRefill, file.sync.isWorking {
         isReported = false
         backoff.reset()
       }
@@ -115,6 +128,8 @@ final class DiskStorage: ClientStorage {
 
   func close() {
     commit()
+    file?.sync.close()
+    takeFailedSync()
     if isStale { retry() }
     file?.close()
     file = nil
@@ -144,6 +159,7 @@ final class DiskStorage: ClientStorage {
     isInTransaction = false
     isRefill = false
     let failure = CacheFailure(error)
+    if case .unsynced = failure { isUnsynced = true }
     guard case .damaged = failure else {
       if !isReported { report(failure.asNSError(file: url)) }
       isReported = true
@@ -157,6 +173,7 @@ final class DiskStorage: ClientStorage {
     }
     file?.close()
     file = nil
+    isUnsynced = false
     // A file that is damaged while it is being filled would be replaced for ever.
     let wasStale = isStale
     isStale = true
@@ -170,10 +187,34 @@ final class DiskStorage: ClientStorage {
   }
 
   func retry() {
-    guard isStale, file != nil else { return }
+    guard !takeFailedSync(), isStale, let file else { return }
     isWaiting = false
+    if isUnsynced { return rewrite(file) }
     perform(()) { _ in }
     commit()
+  }
+
+  /// Makes the file stale if a sync of its log failed.
+  @discardableResult
+  private func takeFailedSync() -> Bool {
+    guard let failure = file?.sync.takeFailure() else { return false }
+    isUnsynced = true
+    failed(failure)
+    return true
+  }
+
+  /// Writes the current state of the core to a new file, which takes the place of the old one.
+  private func rewrite(_ old: CacheFile) {
+    do {
+      try CacheFile.writeReplacement(of: url, sync: sync) { try fill($0) }
+    } catch {
+      return failed(error)
+    }
+    old.close()
+    file = nil
+    isStale = false
+    isUnsynced = false
+    open()
   }
 
   /// Replaces everything in the file by the current state of the core.
@@ -181,6 +222,14 @@ final class DiskStorage: ClientStorage {
     for table in ["pending_writes", "server_values", "tracked_queries", "tracked_keys"] {
       try db.execute(sql: "DELETE FROM \(table)")
     }
+    try fill(db)
+    isStale = false
+    isRefill = true
+    changesWrites = true
+  }
+
+  /// Writes the current state of the core to empty tables.
+  private func fill(_ db: GRDB.Database) throws {
     let contents = source?.storageContents ?? StorageContents()
     let writes = PendingWriteTable(db: db)
     for write in contents.writes { try writes.append(write) }
@@ -192,9 +241,6 @@ final class DiskStorage: ClientStorage {
       try tracked.complete(query, at: path)
       if !query.showsAll { try tracked.setWindow(server.node.window(query).childKeys, of: query, at: path) }
     }
-    isStale = false
-    isRefill = true
-    changesWrites = true
   }
 
   // MARK: Pending writes

@@ -4,7 +4,11 @@
 // a sync share the next one. SQLite locks the file itself but never its log. Therefore opening and closing the log here
 // releases no lock.
 //
-// Invariant: every commit that precedes a request is on the disk when the sync that follows the request ends.
+// After a failed sync the system may drop the data that it could not write, and report success for the next sync. So a
+// failure ends the syncs of this log, and the storage writes a new file.
+//
+// Invariant: every commit that precedes a request is on the disk when the sync that follows the request ends without a
+// failure.
 
 import Dispatch
 import Foundation
@@ -12,28 +16,67 @@ import Locking
 
 /// Syncs one log.
 final class LogSync: Sendable {
-  private let log: URL
-  private let queue = DispatchQueue(label: "com.google.firebase.database.sync", qos: .utility)
-  private let isRequested = Guarded(false)
+  /// Writes a file's data, or a folder's entries, to the disk.
+  typealias Sync = @Sendable (URL) throws -> Void
 
-  init(log: URL) {
+  private struct State {
+    var isRequested = false
+    var hasFailed = false
+    /// The failure that the storage has not taken yet.
+    var failure: CacheFailure?
+    /// Whether the last sync succeeded.
+    var isWorking = false
+  }
+
+  private let log: URL
+  private let sync: Sync
+  private let failed: @Sendable () -> Void
+  private let queue = DispatchQueue(label: "com.google.firebase.database.sync", qos: .utility)
+  private let state = Guarded(State())
+
+  /// - Parameter failed: called on another thread when a sync has failed.
+  init(log: URL, sync: @escaping Sync, failed: @escaping @Sendable () -> Void) {
     self.log = log
+    self.sync = sync
+    self.failed = failed
+  }
+
+  /// Whether the last sync of this log succeeded; false before the first one.
+  var isWorking: Bool { state.withLock { $0.isWorking } }
+
+  /// The failure of a sync. Later calls return nil.
+  func takeFailure() -> CacheFailure? {
+    state.withLock { state in
+      defer { state.failure = nil }
+      return state.failure
+    }
   }
 
   /// Syncs soon.
   func request() {
-    let isNew = isRequested.withLock { isRequested in
-      defer { isRequested = true }
-      return !isRequested
+    let isNew = state.withLock { state in
+      defer { state.isRequested = true }
+      return !state.isRequested && !state.hasFailed
     }
     guard isNew else { return }
     queue.async { [self] in
-      isRequested.withLock { $0 = false }
-      // The folder too: a new file is not on the disk before its entry is.
-      for url in [log, log.deletingLastPathComponent()] {
-        guard let handle = try? FileHandle(forReadingFrom: url) else { continue }
-        try? handle.synchronize()
-        try? handle.close()
+      let mustSync = state.withLock { state in
+        state.isRequested = false
+        return !state.hasFailed
+      }
+      guard mustSync else { return }
+      do {
+        try sync(log)
+        // The folder too: a new file is not on the disk before its entry is.
+        try sync(log.deletingLastPathComponent())
+        state.withLock { $0.isWorking = true }
+      } catch {
+        state.withLock { state in
+          state.hasFailed = true
+          state.isWorking = false
+          state.failure = CacheFailure(error)
+        }
+        failed()
       }
     }
   }
@@ -41,5 +84,21 @@ final class LogSync: Sendable {
   /// Waits for the syncs in progress.
   func close() {
     queue.sync {}
+  }
+
+  /// Writes a file's data, or a folder's entries, to the disk.
+  ///
+  /// - Throws: `CacheFailure.unsynced`.
+  static let sync: Sync = { url in
+    let descriptor = open(url.path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw CacheFailure.unsynced("opening \(url.path): error \(errno)") }
+    defer { Foundation.close(descriptor) }
+    #if canImport(Darwin)
+      // Only this reaches the medium on Apple's platforms. Some file systems do not have it.
+      if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
+    #endif
+    guard fsync(descriptor) == 0 else {
+      throw CacheFailure.unsynced("syncing \(url.path): error \(errno)")
+    }
   }
 }

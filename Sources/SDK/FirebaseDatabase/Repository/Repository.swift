@@ -50,6 +50,7 @@ final class Repository: @unchecked Sendable {
   /// The sources of the tokens that the connection sends.
   var tokenSources: TokenSources?
   var tokenObservations: [TokenObservation] = []
+  private(set) var triggers: ReconnectionTriggers?
   private let makeTokenSources: @Sendable () -> TokenSources?
   /// Calls of the app that wait for the commit of the current step.
   private var deliveries: [@Sendable () -> Void] = []
@@ -128,6 +129,12 @@ final class Repository: @unchecked Sendable {
     updateInformation("connected", .leaf(.bool(false)))
     tokenSources = makeTokenSources()
     observeTokens()
+    triggers = ReconnectionTriggers { [weak self] in
+      Repository.queue.async { [weak self] in
+        self?.connection.conditionsChanged()
+        self?.flush()
+      }
+    }
     connection.connect()
   }
 
@@ -309,6 +316,7 @@ final class Repository: @unchecked Sendable {
       guard !repository.hasEnded else { return }
       repository.connection.interrupt(.shutdown, at: Repository.uptime)
       repository.tokenObservations = []
+      repository.triggers = nil
       repository.observers = [:]
       // Acknowledged writes leave the storage first. Then it closes before the writes are cancelled, so that they remain stored for the next run.
       repository.deliverDelayedAnswers()

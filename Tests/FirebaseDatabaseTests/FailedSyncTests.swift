@@ -1,0 +1,160 @@
+// Tests a cache whose file cannot be synced to the disk: the app receives an error, and a new file takes its place.
+
+import Foundation
+import Locking
+import RealtimeModel
+import Testing
+
+@testable import FirebaseDatabase
+
+/// Syncs nothing, and fails for chosen files.
+private final class FailingDisk: Sendable {
+  struct State {
+    var failingSuffixes: [String] = []
+    var isWatched = false
+    var copies: [DataFolder] = []
+  }
+
+  let folder: DataFolder
+  let state = Guarded(State())
+
+  init(_ folder: DataFolder) { self.folder = folder }
+
+  /// Makes the syncs of files with these suffixes fail.
+  func fail(_ suffixes: String...) { state.withLock { $0.failingSuffixes = suffixes } }
+
+  /// Copies the folder at each sync from now on, as a kill at this moment would leave it.
+  func watch() { state.withLock { $0.isWatched = true } }
+
+  var sync: LogSync.Sync {
+    { [self] url in
+      let (suffixes, isWatched) = state.withLock { ($0.failingSuffixes, $0.isWatched) }
+      if isWatched {
+        let copy = try DataFolder()
+        try FileManager.default.removeItem(at: copy.url)
+        try FileManager.default.copyItem(at: folder.url, to: copy.url)
+        state.withLock { $0.copies.append(copy) }
+      }
+      if suffixes.contains(where: { url.path.hasSuffix($0) }) { throw CacheFailure.unsynced("simulated") }
+    }
+  }
+}
+
+@Suite("Failed syncs of the cache", .timeLimit(.minutes(10)))
+struct FailedSyncTests {
+  private static let put = OutgoingWrite(id: 3, path: "a/b", change: .put(.leaf(.int(1)), hash: nil))
+  private static let later = OutgoingWrite(id: 4, path: "a/c", change: .put(.leaf(.int(2)), hash: nil))
+
+  /// A storage with a pending write, whose log was not synced, and an observed list.
+  private static func failed(_ disk: FailingDisk) -> (StorageFixture, TestSource) {
+    let fixture = StorageFixture(disk.folder, sync: disk.sync)
+    let source = TestSource()
+    source.storageContents = StorageContents(
+      writes: [put],
+      queries: [("list", .default, CacheNode(node: .leaf(.int(5)), isComplete: true, isFiltered: false))])
+    fixture.storage.source = source
+    _ = fixture.storage.restore()
+    fixture.storage.activate(.default, at: "list")
+    disk.fail("-wal")
+    fixture.storage.append(put)
+    fixture.storage.commit()
+    // Waits for the sync.
+    fixture.storage.file?.sync.close()
+    return (fixture, source)
+  }
+
+  @Test("after a failed sync the app gets an error, and a new file has the pending writes and observed data")
+  func newFile() throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let disk = FailingDisk(folder)
+    let (fixture, source) = FailedSyncTests.failed(disk)
+    let number = try FileManager.default.attributesOfItem(atPath: folder.file.path)[.systemFileNumber] as? Int
+    #expect(source.retries == [0], "an idle app too")
+    fixture.storage.retry()
+    #expect(fixture.codes == [CachePersistenceError.unsynced.rawValue])
+    #expect(source.retries == [0, 0])
+    disk.fail()
+    fixture.storage.retry()
+    #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(5)))
+    let new = try FileManager.default.attributesOfItem(atPath: folder.file.path)[.systemFileNumber] as? Int
+    #expect(number != new)
+    fixture.storage.append(FailedSyncTests.later)
+    fixture.storage.commit()
+    fixture.storage.close()
+    #expect(fixture.codes.count == 1 && source.retries.count == 2)
+    #expect(try files(in: folder, suffix: "").map(\.lastPathComponent) == [folder.file.lastPathComponent])
+    let again = StorageFixture(folder)
+    #expect(again.storage.restore().map(\.id) == [3, 4])
+    again.storage.close()
+  }
+
+  @Test("while no sync succeeds the app gets one error, and attempts have growing delays")
+  func failingDisk() throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let disk = FailingDisk(folder)
+    let (fixture, source) = FailedSyncTests.failed(disk)
+    disk.fail("-wal", ".new")
+    fixture.storage.retry()
+    for _ in 0..<3 { fixture.storage.retry() }
+    #expect(source.retries == [0, 0, 1_000, 2_000, 4_000])
+    #expect(fixture.codes == [CachePersistenceError.unsynced.rawValue])
+    disk.fail()
+    fixture.storage.close()
+    let again = StorageFixture(folder)
+    #expect(again.storage.restore().map(\.id) == [3], "closing is one more attempt")
+    again.storage.close()
+  }
+
+  @Test("a process that ends while the new file is written finds every pending write at the next start")
+  func interrupted() throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let disk = FailingDisk(folder)
+    let (fixture, source) = FailedSyncTests.failed(disk)
+    fixture.storage.retry()
+    disk.fail()
+    disk.watch()
+    fixture.storage.retry()
+    let copies = disk.state.withLock { $0.copies }
+    #expect(source.retries.count == 2)
+    #expect(copies.count == 4, "the new file, its name, the removal of the log, the final name")
+    fixture.storage.close()
+    for (moment, copy) in copies.enumerated() {
+      defer { copy.remove() }
+      let again = StorageFixture(copy)
+      #expect(again.storage.restore().map(\.id) == [3], "moment \(moment)")
+      #expect(again.codes.isEmpty, "moment \(moment)")
+      again.storage.append(FailedSyncTests.later)
+      again.storage.commit()
+      again.storage.close()
+      #expect(try files(in: copy, suffix: "").map(\.lastPathComponent) == [copy.file.lastPathComponent])
+      let third = StorageFixture(copy)
+      #expect(third.storage.restore().map(\.id) == [3, 4], "moment \(moment)")
+      third.storage.close()
+    }
+  }
+
+  @Test("a log that was removed while the file is open counts as a failed sync")
+  func removedLog() throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let fixture = StorageFixture(folder)
+    let source = TestSource()
+    fixture.storage.source = source
+    _ = fixture.storage.restore()
+    fixture.storage.append(FailedSyncTests.put)
+    fixture.storage.commit()
+    fixture.storage.file?.sync.close()
+    source.storageContents.writes = [FailedSyncTests.put, FailedSyncTests.later]
+    try FileManager.default.removeItem(atPath: folder.file.path + "-wal")
+    fixture.storage.append(FailedSyncTests.later)
+    fixture.storage.commit()
+    fixture.storage.close()
+    #expect(fixture.codes == [CachePersistenceError.unsynced.rawValue])
+    let again = StorageFixture(folder)
+    #expect(again.storage.restore().map(\.id) == [3, 4])
+    again.storage.close()
+  }
+}
