@@ -23,6 +23,9 @@ let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto"
 let cryptoExtras: Target.Dependency = .product(
   name: "CryptoExtras", package: "swift-crypto", condition: server)
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+// Apple's platforms have Combine. Apps that do not depend on the publishers do not download this package.
+let combine: Target.Dependency = .product(
+  name: "OpenCombine", package: "OpenCombine", condition: .when(platforms: [.linux, .android, .windows]))
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: server)
 let arguments: Target.Dependency = .product(
   name: "ArgumentParser", package: "swift-argument-parser", condition: server)
@@ -61,6 +64,7 @@ let package = Package(
     .library(name: "FirebaseCore", targets: ["FirebaseCore"]),
     .library(name: "FirebaseDatabase", targets: ["FirebaseDatabase"]),
     .library(name: "FirebaseFirestore", targets: ["FirebaseFirestore"]),
+    .library(name: "FirebaseFirestoreCombine-Community", targets: ["FirebaseFirestoreCombineSwift"]),
     .library(name: "Firebase", targets: ["Firebase"]),
   ],
   traits: [
@@ -74,6 +78,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
   ],
@@ -187,6 +192,7 @@ let package = Package(
         "FirestoreWire", "GRPCFraming", "Locking", nio("NIOCore"), nio("NIOPosix"), http2, hpack, tls,
         protobuf, grdb,
       ]),
+    module("FirebaseFirestoreCombineSwift", in: "SDK", ["FirebaseFirestore", combine]),
     module(
       "Firebase", in: "SDK",
       ["FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "FirebaseSharedSwift"]),
@@ -313,13 +319,13 @@ let package = Package(
       [
         "FirebaseFirestore", "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel",
         "FirestoreProtobuf", "FirestoreWire", "HearthServer", "ServerFixture", protobuf, grdb,
-        nio("NIOCore"), nio("NIOPosix"), http2, hpack,
+        nio("NIOCore"), nio("NIOPosix"), http2, hpack, "FirebaseFirestoreCombineSwift", combine,
       ]),
     tests(
       of: "Firebase",
       [
         "Firebase", "FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore",
-        "FirebaseSharedSwift", "HearthServer",
+        "FirebaseSharedSwift", "FirebaseFirestoreCombineSwift", "HearthServer", combine,
       ]),
   ]
 )
