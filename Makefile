@@ -154,4 +154,4 @@ format: ## Format the Swift files
 	@scripts/lint.sh --fix
 
 clean: ## Remove build results; data in .hearth/ stays
-	rm -rf .build .venv Benchmarks/.build Benchmarks/Client/.build Fuzz/.build
+	rm -rf .build .venv Benchmarks/.build Benchmarks/Client/.build Benchmarks/FirestoreClient/.build Fuzz/.build

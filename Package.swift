@@ -24,6 +24,9 @@ let cryptoExtras: Target.Dependency = .product(
   name: "CryptoExtras", package: "swift-crypto", condition: server)
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
+// Apple's platforms have Combine. Apps that do not depend on the publishers do not download this package.
+let combine: Target.Dependency = .product(
+  name: "OpenCombine", package: "OpenCombine", condition: .when(platforms: [.linux, .android, .windows]))
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: server)
 let arguments: Target.Dependency = .product(
   name: "ArgumentParser", package: "swift-argument-parser", condition: server)
@@ -62,6 +65,7 @@ let package = Package(
     .library(name: "FirebaseCore", targets: ["FirebaseCore"]),
     .library(name: "FirebaseDatabase", targets: ["FirebaseDatabase"]),
     .library(name: "FirebaseFirestore", targets: ["FirebaseFirestore"]),
+    .library(name: "FirebaseFirestoreCombine-Community", targets: ["FirebaseFirestoreCombineSwift"]),
     .library(name: "Firebase", targets: ["Firebase"]),
   ],
   traits: [
@@ -75,6 +79,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
   ],
@@ -188,6 +193,7 @@ let package = Package(
         "FirestoreWire", "GRPCFraming", "Locking", nio("NIOCore"), nio("NIOPosix"), http2, hpack, tls,
         protobuf, grdb,
       ]),
+    module("FirebaseFirestoreCombineSwift", in: "SDK", ["FirebaseFirestore", combine]),
     module(
       "Firebase", in: "SDK",
       ["FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "FirebaseSharedSwift"]),
@@ -315,13 +321,13 @@ let package = Package(
       [
         "FirebaseFirestore", "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel",
         "FirestoreProtobuf", "FirestoreWire", "HearthServer", "ServerFixture", protobuf, grdb,
-        nio("NIOCore"), nio("NIOPosix"), http2, hpack,
+        nio("NIOCore"), nio("NIOPosix"), http2, hpack, "FirebaseFirestoreCombineSwift", combine,
       ]),
     tests(
       of: "Firebase",
       [
         "Firebase", "FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore",
-        "FirebaseSharedSwift", "HearthServer",
+        "FirebaseSharedSwift", "FirebaseFirestoreCombineSwift", "HearthServer", combine,
       ]),
   ]
 )

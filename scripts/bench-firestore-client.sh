@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 server=${HEARTH_BIN:-$PWD/.build/release/hearth}
 (cd Benchmarks/FirestoreClient && swift build -c release)
 folder=$(mktemp -d)
-"$server" serve --ephemeral --emulator --firestore-port 0 --database-port 0 --hub-port 0 >"$folder/server.out" 2>&1 &
+"$server" serve --ephemeral --emulator --firestore-port 0 --database-port 0 --hub-port 0 --auth-port 0 >"$folder/server.out" 2>&1 &
 pid=$!
 trap 'kill $pid 2>/dev/null || true; rm -rf "$folder"' EXIT
 for _ in $(seq 600); do

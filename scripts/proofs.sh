@@ -8,7 +8,8 @@
 #   serializability  N times some thousand concurrent transactions, checked for anomalies
 #   replay           N random programs on the Realtime Database against a naive tree; replayed pushes rebuild the state
 #   kills            N kills of the server while clients write; every acknowledged write must survive
-#   convergence      N random programs on several clients of the Swift SDK with kills and restarts from disk
+#   convergence      N random programs on several clients of each Swift SDK with kills, restarts from disk, and writes that
+#                    the server and its rules reject
 #   rules            N random rules files against a naive evaluator, alone and on an engine; rules replaced N times under load
 # A failure prints the seed that reproduces it.
 set -uo pipefail
@@ -47,7 +48,7 @@ case "$proof" in
     ;;
   convergence)
     export HEARTH_CONVERGENCE=$count HEARTH_CONVERGENCE_SEED=$seed
-    tests='FirebaseDatabaseTests.ConvergenceTests'
+    tests='(FirebaseDatabaseTests|FirebaseFirestoreTests).ConvergenceTests'
     ;;
   rules)
     export HEARTH_RULES_PROGRAMS=$count HEARTH_SEED=$seed

@@ -5,6 +5,7 @@
 #      proxy that cuts connections (Tests/Clients/Web).
 #   2. Google's integration tests of the Firestore SDK, without pipelines, accounts and JSON bundles (browser only).
 #   3. Google's tests of both interfaces of the Realtime Database SDK that use a server.
+# With BENCH=1 it runs the measurements of Benchmarks/FirestoreClient with that SDK instead.
 # WRITES is the number of writes of the first part, CUTS the milliseconds between two cuts.
 # Needs node 20 and, from Debian's packages, esbuild, mocha, node-chai, node-chai-as-promised, node-faye-websocket and
 # node-sinon.
@@ -57,6 +58,10 @@ realtime=$(port 'Realtime Database')
 
 failed=0
 bundle "$web/sdk.js" "$HEARTH_WEB_SDK"
+if [ -n "${BENCH:-}" ]; then
+  node Benchmarks/FirestoreClient/web.js "$firestore"
+  exit
+fi
 for mode in streaming long auto; do
   timeout 600 node "$web/firestore.js" "$mode" "$firestore" "$writes" "$cuts" 2>"$work/errors" || {
     failed=1

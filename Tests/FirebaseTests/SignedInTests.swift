@@ -120,6 +120,25 @@ private struct Rulebook {
     await book.close()
   }
 
+  @Test("after a restart the first calls already carry the token of the stored user")
+  func restart() async throws {
+    let book = try await Rulebook()
+    try await book.auth.signIn(withCustomToken: #"{"uid":"lea"}"#)
+    #expect(try await book.mayWrite("users/lea") == (true, true))
+    let (name, options, port) = (book.app.name, book.app.options, try #require(book.server.firestorePort))
+    _ = await book.app.delete()
+
+    FirebaseApp.configure(name: name, options: options)
+    let app = try #require(FirebaseApp.app(name: name))
+    // No call of `Auth.auth(app:)`: the first call of Firestore starts it.
+    let documents = Firestore.firestore(app: app)
+    documents.useEmulator(withHost: "127.0.0.1", port: port)
+    #expect(try await documents.document("users/lea").getDocument(source: .server).exists)
+    try await documents.document("users/lea").setData(["a": 2])
+    _ = await app.delete()
+    await book.server.stop()
+  }
+
   @Test("claims of a refreshed token count from the refresh on")
   func claims() async throws {
     let book = try await Rulebook()

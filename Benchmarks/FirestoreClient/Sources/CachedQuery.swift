@@ -1,25 +1,48 @@
-// Measures queries on a cache on disk that holds many documents: ten matches, and the first ten of an order.
+// Measures queries on a cache that holds many documents: ten matches, and the first ten of an order. A cache in a file is
+// closed and opened before the queries; its second client makes its indexes by itself.
 
 import FirebaseFirestore
 import Foundation
 
 struct CachedQuery {
+  private static let indexes =
+    #"{"indexes":[{"collectionGroup":"c","queryScope":"COLLECTION","fields":[{"fieldPath":"group","order":"ASCENDING"}]},"#
+    + #"{"collectionGroup":"c","queryScope":"COLLECTION","fields":[{"fieldPath":"number","order":"ASCENDING"}]}]}"#
+
   let count: Int
 
   func run() async throws {
-    let client = try MeasuredClient.make("cached\(count)", cache: MeasuredClient.onDisk)
-    try await client.disableNetwork()
-    try await client.setIndexConfiguration(
-      #"{"indexes":[{"collectionGroup":"c","queryScope":"COLLECTION","fields":[{"fieldPath":"group","order":"ASCENDING"}]},"#
-        + #"{"collectionGroup":"c","queryScope":"COLLECTION","fields":[{"fieldPath":"number","order":"ASCENDING"}]}]}"#
-    )
-    let load = try await seconds { _ = try await client.loadBundle(bundle()) }
-    try await client.terminate()
+    let file = try await loaded("cached\(count)", MeasuredClient.onDisk, indexes: CachedQuery.indexes)
+    try await file.terminate()
     let again = try MeasuredClient.make("cached\(count)", cache: MeasuredClient.onDisk)
-    try await again.disableNetwork()
-    let matches = again.collection("c").whereField("group", isEqualTo: count / 20)
-    let ordered = again.collection("c").order(by: "number").limit(to: 10)
-    FirestoreClientBenchmarks.row("loading a bundle of \(count) documents", "\(short(load)) s")
+    try await measure(again, "a file that was just opened")
+    let unlimited = NSNumber(value: FirestoreCacheSizeUnlimited)
+    let memory = MemoryCacheSettings(
+      garbageCollectorSettings: MemoryLRUGCSettings(sizeBytes: unlimited))
+    try await measure(
+      loaded("memory\(count)", memory, indexes: CachedQuery.indexes), "memory")
+    try await measure(
+      loaded("automatic\(count)", MeasuredClient.onDisk, indexes: nil), "a file, no index at first")
+  }
+
+  /// A client whose cache holds the documents.
+  private func loaded(
+    _ name: String, _ cache: any LocalCacheSettings & NSObjectProtocol, indexes: String?
+  ) async throws -> Firestore {
+    let client = try MeasuredClient.make(name, cache: cache)
+    try await client.disableNetwork()
+    if let indexes { try await client.setIndexConfiguration(indexes) }
+    let bytes = try bundle()
+    let time = try await seconds { _ = try await client.loadBundle(bytes) }
+    FirestoreClientBenchmarks.row("loading a bundle of \(count) documents, \(name)", "\(short(time)) s")
+    return client
+  }
+
+  /// Runs both queries, and ends the client.
+  private func measure(_ client: Firestore, _ place: String) async throws {
+    try await client.disableNetwork()
+    let matches = client.collection("c").whereField("group", isEqualTo: count / 20)
+    let ordered = client.collection("c").order(by: "number").limit(to: 10)
     for (name, query) in [("ten matches", matches), ("first ten of an order", ordered)] {
       var times: [Double] = []
       for _ in 0..<51 {
@@ -32,10 +55,10 @@ struct CachedQuery {
       let first = times.removeFirst()
       times.sort()
       FirestoreClientBenchmarks.row(
-        "cached query over \(count) documents, \(name)",
+        "cached query over \(count) documents, \(place), \(name)",
         "first \(short(first * 1e3)) ms, then p50 \(short(times[25] * 1e3)) ms")
     }
-    try await again.terminate()
+    try await client.terminate()
   }
 
   /// A bundle with the documents of one collection.

@@ -1,12 +1,27 @@
-// Random programs of several clients against a real server: with writes that the server rejects, clients that go offline
-// and clients that restart from their cache, all clients show the server's documents in the end.
+// Random programs of several clients against a real server: with writes that the server or its rules reject, clients that
+// go offline and clients that restart from their cache, all clients show the server's documents in the end.
 //
-// `CONVERGENCE_RUNS` and `CONVERGENCE_SEED` choose longer runs and other programs.
+// HEARTH_CONVERGENCE sets the number of programs and HEARTH_CONVERGENCE_SEED the first seed: `make convergence`.
 
 import FirebaseCore
 import FirebaseFirestore
 import Foundation
 import Testing
+
+/// Rules whose decisions depend on the write, on the stored document and on its name.
+private let rules = """
+  rules_version = '2';
+  service cloud.firestore {
+    match /databases/{database}/documents/{collection}/{document} {
+      allow read: if true;
+      allow create: if request.resource.data.get('by', 0) != 3;
+      // Updates of absent documents are for the server to reject.
+      allow update: if resource == null
+        || request.resource.data.get('by', 0) != 3 && resource.data.get('by', 0) != 4;
+      allow delete: if document != 'd5';
+    }
+  }
+  """
 
 @Suite("Convergence", .serialized, .timeLimit(.minutes(60))) struct ConvergenceTests {
   private static func number(_ name: String, _ fallback: Int) -> Int {
@@ -15,15 +30,19 @@ import Testing
 
   @Test("clients converge to the server's documents over rejected writes, offline times and restarts")
   func convergence() async throws {
-    let (runs, first) = (Self.number("CONVERGENCE_RUNS", 12), Self.number("CONVERGENCE_SEED", 1))
-    try await withServer { _, port in
+    let (runs, first) = (Self.number("HEARTH_CONVERGENCE", 12), Self.number("HEARTH_CONVERGENCE_SEED", 1))
+    let errors = Locked<[FirestoreErrorCode.Code: Int]>([:])
+    try await withServer(rules: rules) { _, port in
       let observer = TestClient.make(port: port)
       for seed in first..<(first + runs) {
-        var program = Program(seed: UInt64(seed), port: port, observer: observer)
+        var program = Program(seed: UInt64(seed), port: port, observer: observer, errors: errors)
         try await program.run()
       }
       try await observer.terminate()
     }
+    let (denied, absent) = errors.change { ($0[.permissionDenied] ?? 0, $0[.notFound] ?? 0) }
+    print("convergence: \(runs) programs, \(denied) writes denied by rules, \(absent) of absent documents")
+    #expect(denied > 0 && absent > 0)
   }
 }
 
@@ -83,13 +102,16 @@ private final class Participant {
 private struct Program {
   let seed: UInt64
   let observer: Firestore
+  /// The errors of rejected writes, counted.
+  let errors: Locked<[FirestoreErrorCode.Code: Int]>
   var random: SplitMix
   let collection: String
   var participants: [Participant]
 
-  init(seed: UInt64, port: Int, observer: Firestore) {
+  init(seed: UInt64, port: Int, observer: Firestore, errors: Locked<[FirestoreErrorCode.Code: Int]>) {
     self.seed = seed
     self.observer = observer
+    self.errors = errors
     random = SplitMix(seed: seed)
     let collection = "run\(seed)"
     self.collection = collection
@@ -132,19 +154,23 @@ private struct Program {
     func document() -> DocumentReference {
       client.document("\(collection)/d\(Int.random(in: 0..<6, using: &random))")
     }
+    let count = { @Sendable [errors] (error: (any Error)?) in
+      guard let error, let code = FirestoreErrorCode.Code(rawValue: (error as NSError).code) else { return }
+      errors.change { $0[code, default: 0] += 1 }
+    }
     let number = Int64.random(in: 0..<5, using: &random)
     switch Int.random(in: 0..<7, using: &random) {
-    case 0, 1: document().setData(["n": step, "by": number]) { _ in }
-    case 2: document().setData(["list": FieldValue.arrayUnion([number])], merge: true) { _ in }
+    case 0, 1: document().setData(["n": step, "by": number], completion: count)
+    case 2: document().setData(["list": FieldValue.arrayUnion([number])], merge: true, completion: count)
     // Rejected where the document does not exist.
-    case 3: document().updateData(["n": FieldValue.increment(number)]) { _ in }
-    case 4: document().updateData(["map.x": number, "by": FieldValue.delete()]) { _ in }
-    case 5: document().delete { _ in }
+    case 3: document().updateData(["n": FieldValue.increment(number)], completion: count)
+    case 4: document().updateData(["map.x": number, "by": FieldValue.delete()], completion: count)
+    case 5: document().delete(completion: count)
     default:
       let batch = client.batch()
       batch.setData(["n": FieldValue.increment(number)], forDocument: document(), merge: true)
       batch.updateData(["seen": step], forDocument: document())
-      batch.commit { _ in }
+      batch.commit(completion: count)
     }
   }
 }

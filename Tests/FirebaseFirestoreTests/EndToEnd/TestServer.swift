@@ -12,10 +12,17 @@ actor TestServer {
   private var server: HearthServer?
   private(set) var port = 0
 
-  init(data: String? = nil, emulator: Bool = true, tls: HearthConfiguration.TLSFiles? = nil) {
+  /// - Parameter rules: the path of a file with rules for the project of the clients.
+  init(
+    data: String? = nil, emulator: Bool = true, tls: HearthConfiguration.TLSFiles? = nil, rules: String? = nil
+  ) {
     var configuration = HearthConfiguration.forTesting(storage: data.map { .directory($0) } ?? .ephemeral)
     configuration.emulator = emulator
     configuration.tls = tls
+    if let rules {
+      configuration.project = "demo-sdk"
+      configuration.rulesFiles = [.init(path: rules)]
+    }
     self.configuration = configuration
   }
 
@@ -34,9 +41,14 @@ actor TestServer {
   }
 }
 
-/// Runs a test with a new server.
-func withServer(emulator: Bool = true, _ body: (TestServer, Int) async throws -> Void) async throws {
-  let server = TestServer(emulator: emulator)
+/// Runs a test with a new server, on request with rules.
+func withServer(
+  emulator: Bool = true, rules: String? = nil, _ body: (TestServer, Int) async throws -> Void
+) async throws {
+  let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).rules")
+  defer { try? FileManager.default.removeItem(at: file) }
+  if let rules { try Data(rules.utf8).write(to: file) }
+  let server = TestServer(emulator: emulator, rules: rules.map { _ in file.path })
   try await server.start()
   do {
     try await body(server, await server.port)

@@ -40,6 +40,31 @@ extension FakeProvider {
   }
 }
 
+/// Holds requests for a token until the test releases them, as while a user is restored or a token is refreshed.
+private final class HeldProvider: TokenProvider {
+  typealias Completion = @Sendable (Result<String?, any Error>) -> Void
+
+  let requests = Recorder<Bool>()
+  private let state = Locked<(waiting: [Completion], token: String?)>(([], nil))
+
+  func token(forcingRefresh: Bool, completion: @escaping Completion) {
+    let token = state.change { state in
+      if state.token == nil { state.waiting.append(completion) }
+      return state.token
+    }
+    if let token { completion(.success(token)) }
+    requests.add(forcingRefresh)
+  }
+
+  func release(_ token: String) {
+    let waiting = state.change { state in
+      defer { state = ([], token) }
+      return state.waiting
+    }
+    for completion in waiting { completion(.success(token)) }
+  }
+}
+
 @Suite("Tokens", .timeLimit(.minutes(2))) struct TokenTests {
   private static let (unauthenticated, unavailable) = (16, 14)
 
@@ -65,6 +90,32 @@ extension FakeProvider {
       let call = try await server.calls.first { $0.method == method }
       #expect(call.authorization == "Bearer ann-1" && call.appCheck == "app-1", "\(method)")
     }
+    listener.remove()
+    try await client.terminate()
+    server.stop()
+  }
+
+  @Test("streams and calls wait for the user's first token, and none is sent without it")
+  func waiting() async throws {
+    let server = try HeaderServer {
+      $0.method == "Listen" || $0.method == "Write" ? nil : TokenTests.unavailable
+    }
+    let provider = HeldProvider()
+    let client = TestClient.make(port: server.port)
+    client.app.authTokens.register(provider, state: TokenState(userID: "ann", token: nil))
+    let listener = client.collection("c").addSnapshotListener { _, _ in }
+    put(client.document("c/a"), ["n": 1])
+    async let count = try? deadline { try await client.collection("c").count.getAggregation(source: .server) }
+    // The third request: two streams and the call.
+    _ = try await provider.requests.first(from: 2) { _ in true }
+    #expect(server.calls.all.isEmpty)
+    provider.release("ann-1")
+    for method in ["Listen", "Write", "RunAggregationQuery"] {
+      let call = try await server.calls.first { $0.method == method }
+      #expect(call.authorization == "Bearer ann-1", "\(method)")
+    }
+    _ = await count
+    #expect(server.calls.all.allSatisfy { $0.authorization == "Bearer ann-1" })
     listener.remove()
     try await client.terminate()
     server.stop()

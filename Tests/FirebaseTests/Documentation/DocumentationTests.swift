@@ -16,7 +16,8 @@ import Testing
     "Every example in a documentation catalogue is compiled",
     arguments: [
       ("FirebaseAuth", "Auth"), ("FirebaseCore", "Core"), ("FirebaseDatabase", "Database"),
-      ("FirebaseFirestore", "Firestore"), ("Firebase", "Umbrella"),
+      ("FirebaseFirestore", "Firestore"), ("FirebaseFirestoreCombineSwift", "Combine"),
+      ("Firebase", "Umbrella"),
     ])
   func examplesAreCompiled(library: String, file: String) throws {
     try checkPage(library, of: library, compiledIn: file)
@@ -36,10 +37,24 @@ import Testing
     try checkPage(page, of: "FirebaseFirestore", compiledIn: "FirestoreGuide")
   }
 
+  @Test("Every example in the client guide is compiled")
+  func clientGuide() throws {
+    // The manifest is a file of another kind; ClientGuideTests compiles the program.
+    try check("docs/guides/clients.md", compiledIn: "ClientGuide") { block in
+      !block.contains("import PackageDescription") && !block.contains("@main")
+    }
+  }
+
   private func checkPage(_ page: String, of library: String, compiledIn file: String) throws {
+    try check("Sources/SDK/\(library)/\(library).docc/\(page).md", compiledIn: file) { _ in true }
+  }
+
+  private func check(
+    _ page: String, compiledIn file: String, isExample: (ArraySlice<Substring>) -> Bool
+  ) throws {
     let compiled = try lines("Tests/FirebaseTests/Documentation/\(file)Examples.swift")
-    let blocks = try lines("Sources/SDK/\(library)/\(library).docc/\(page).md")
-      .split(separator: "```swift").dropFirst().map { $0.prefix { $0 != "```" } }
+    let blocks = try lines(page)
+      .split(separator: "```swift").dropFirst().map { $0.prefix { $0 != "```" } }.filter(isExample)
     #expect(!blocks.isEmpty)
     for block in blocks {
       let isCompiled = compiled.indices.contains { compiled[$0...].starts(with: block) }

@@ -5,7 +5,8 @@
 enum FuzzTarget: String, CaseIterable, Sendable {
   case json, websocket, grpc, protobuf, paths, index
   case rules, messages, webchannel, longpoll, stream, realtimequery, query, export, inflation,
-    authentication, identity, firestorecache, clientcache, clientmessages, ruleexpressions
+    authentication, identity, firestorecache, firestorebundle, firestoremessages, clientcache, clientmessages,
+    ruleexpressions
 
   /// Runs the target on an input.
   /// - Throws: ``PropertyFailure`` if the property does not hold.
@@ -29,6 +30,8 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case .authentication: try fuzzAuthentication(input)
     case .identity: try fuzzIdentity(input)
     case .firestorecache: try fuzzFirestoreCache(input)
+    case .firestorebundle: try fuzzFirestoreBundle(input)
+    case .firestoremessages: try fuzzFirestoreMessages(input)
     case .clientcache: try fuzzClientCache(input)
     case .clientmessages: try fuzzClientMessages(input)
     case .ruleexpressions: try fuzzRuleExpressions(input)

@@ -1,0 +1,45 @@
+// Adds documents to a collection by futures.
+
+public import FirebaseFirestore
+
+#if canImport(Combine)
+  public import Combine
+#else
+  public import OpenCombine
+#endif
+
+extension CollectionReference {
+  /// Adds a document with a new ID. The write starts with the call.
+  ///
+  /// - Parameter data: the fields.
+  /// - Returns: a future of the new reference that completes when the server has accepted or rejected the write, not while
+  ///   offline.
+  @discardableResult
+  public func addDocument(data: [String: Any]) -> Future<DocumentReference, any Error> {
+    .starting { completion in
+      let reference = document()
+      reference.setData(data) { error in
+        if let error { completion.fail(error) } else { completion.succeed(reference) }
+      }
+    }
+  }
+
+  /// Encodes a value and adds it as a document with a new ID. The write starts with the call.
+  ///
+  /// - Parameters:
+  ///   - value: the value; its encoding error fails the future.
+  ///   - encoder: the encoder.
+  /// - Returns: a future of the new reference that completes when the server has accepted or rejected the write, not while
+  ///   offline.
+  @discardableResult
+  public func addDocument<T: Encodable>(
+    from value: T, encoder: Firestore.Encoder = Firestore.Encoder()
+  ) -> Future<DocumentReference, any Error> {
+    .starting { completion in
+      let reference = document()
+      try reference.setData(from: value, encoder: encoder) { error in
+        if let error { completion.fail(error) } else { completion.succeed(reference) }
+      }
+    }
+  }
+}

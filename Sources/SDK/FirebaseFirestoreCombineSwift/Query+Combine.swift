@@ -1,0 +1,38 @@
+// Reads and listens to a query by futures and publishers.
+
+public import FirebaseFirestore
+
+#if canImport(Combine)
+  public import Combine
+#else
+  public import OpenCombine
+#endif
+
+extension Query {
+  /// Reads the result. The read starts with the call.
+  ///
+  /// - Parameter source: the place to read from; by default the server, and the cache while offline.
+  /// - Returns: a future of the result. It fails with `unavailable` if the source cannot be reached.
+  public func getDocuments(source: FirestoreSource = .default) -> Future<QuerySnapshot, any Error> {
+    .starting { completion in getDocuments(source: source) { completion.complete($0, $1) } }
+  }
+
+  /// Listens to the result for each subscriber, from its subscription until it cancels.
+  ///
+  /// ```swift
+  /// let cancellable = query.snapshotPublisher()
+  ///   .map { $0.documents.map(\.documentID) }
+  ///   .sink(receiveCompletion: { _ in }, receiveValue: { print($0) })
+  /// ```
+  ///
+  /// - Parameter includeMetadataChanges: whether changes of the metadata alone are published.
+  /// - Returns: a publisher of snapshots, beginning with the current one, on the queue of the settings. It fails with the
+  ///   listener's error.
+  public func snapshotPublisher(
+    includeMetadataChanges: Bool = false
+  ) -> AnyPublisher<QuerySnapshot, any Error> {
+    SnapshotPublisher<QuerySnapshot> {
+      self.addSnapshotListener(includeMetadataChanges: includeMetadataChanges, listener: $0)
+    }.eraseToAnyPublisher()
+  }
+}
