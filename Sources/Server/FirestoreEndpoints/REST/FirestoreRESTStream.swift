@@ -4,8 +4,9 @@
 // moment determines the HTTP status, the only part that many clients read. A later error is the last element of the
 // array.
 
-import JSON
+import FirestoreEngine
 import FirestoreModel
+import JSON
 import GRPCFraming
 import NIOConcurrencyHelpers
 import NIOCore
@@ -29,12 +30,15 @@ final class FirestoreRESTStream: CallResponder {
     case send(ByteBuffer, isFirst: Bool)
   }
 
+  let memory: any ResultMemory
   private let responder: HTTPResponder
   private let message: MessageName
   private let state = NIOLockedValueBox(State())
 
   init(_ responder: HTTPResponder, of message: MessageName) {
     self.responder = responder
+    // Results are held in JSON too, which takes up to twice as many bytes.
+    memory = CallMemory(pages: responder.pages, factor: 2)
     self.message = message
   }
 
