@@ -38,22 +38,28 @@ package final class MemoryBudget: Sendable {
   /// The bytes that the results of one connection's streams may hold together: an eighth of the budget, at most 64 MiB.
   package var connectionShare: Int { min(limit / 8, 64 << 20) }
 
+  /// The bytes up to which results may fill the budget. The rest remains for requests and single responses, so that these
+  /// find room also while connections are being closed.
+  var resultLimit: Int { limit / 4 * 3 }
+
   /// The error text for a client whose request does not fit.
   package var refusal: String {
     "The server holds as many bytes of requests and answers as it may, \(limit) in all. Try again later."
   }
 
   /// Reserves bytes for a holder, and closes the connections that hold most if that makes the room. Returns false on a full budget.
-  fileprivate func reserve(_ bytes: Int, for holder: MemoryHolder) -> Bool {
-    makeRoom(for: bytes, of: holder) { $0.add(bytes, to: holder) }
+  fileprivate func reserve(_ bytes: Int, for holder: MemoryHolder, within limit: Int) -> Bool {
+    makeRoom(for: bytes, of: holder, within: limit) { $0.add(bytes, to: holder) }
   }
 
   /// Makes room for bytes without reserving them. Returns false on a full budget.
   fileprivate func makeRoom(for bytes: Int, of holder: MemoryHolder) -> Bool {
-    makeRoom(for: bytes, of: holder) { _ in }
+    makeRoom(for: bytes, of: holder, within: limit) { _ in }
   }
 
-  private func makeRoom(for bytes: Int, of holder: MemoryHolder, then body: (inout MemoryHolders) -> Void)
+  private func makeRoom(
+    for bytes: Int, of holder: MemoryHolder, within limit: Int, then body: (inout MemoryHolders) -> Void
+  )
     -> Bool
   {
     var closing: [@Sendable () -> Void] = []
@@ -115,7 +121,11 @@ package final class MemoryHolder: Sendable {
   deinit { budget.end(ObjectIdentifier(self)) }
 
   /// Reserves bytes. Returns false, and reserves nothing, on a full budget.
-  func reserve(_ bytes: Int) -> Bool { budget.reserve(bytes, for: self) }
+  func reserve(_ bytes: Int) -> Bool { budget.reserve(bytes, for: self, within: budget.limit) }
+
+  /// Reserves bytes of results, which leave a part of the budget to other requests. Returns false, and reserves nothing, if
+  /// results may not use more.
+  func reserveResults(_ bytes: Int) -> Bool { budget.reserve(bytes, for: self, within: budget.resultLimit) }
 
   /// Makes room for bytes without reserving them. Returns false on a full budget.
   func makeRoom(for bytes: Int) -> Bool { budget.makeRoom(for: bytes, of: self) }

@@ -106,7 +106,7 @@ package final class PageMemory: Sendable {
   }
 
   private func fit(_ bytes: Int, within share: Int, _ state: inout State) -> Bool {
-    guard state.held == 0 || state.held + bytes <= share, holder.reserve(bytes) else { return false }
+    guard state.held == 0 || state.held + bytes <= share, holder.reserveResults(bytes) else { return false }
     state.held += bytes
     return true
   }
