@@ -95,6 +95,12 @@ package final class PageMemory: Sendable {
     if new < old { resumeWaiting() }
   }
 
+  /// Counts `new` bytes of a response that is being assembled instead of `old`. They do not use the share: a stream that holds
+  /// some could otherwise not continue.
+  package func count(from old: Int, to new: Int) {
+    if new > old { holder.reserveUnchecked(new - old) } else if new < old { holder.release(old - new) }
+  }
+
   /// Ends the waiting streams, at the end of the connection.
   package func close() {
     let waiting = state.withLockedValue { state in
