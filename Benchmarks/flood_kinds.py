@@ -207,17 +207,19 @@ def huge_headers(stream):
     return frame(HEADERS, 4, stream, HEADERS_OF_GET + entry + b"\xbe" * 12_000)
 
 
-def open_calls(most, message=None, reads=True, settings=b"", window=None):
+def open_calls(most, message=None, reads=True, settings=b"", window=None, method="GetDocument", ends=True):
     """Opens calls, with or without their requests, and leaves them open."""
+    headers = request_headers(method)
+
     def flood(ports, until):
         peer, stream, rest = Peer(ports.firestore, settings=settings, reads=reads, window=window), 1, b""
         try:
             while time.monotonic() < until:
                 if not rest and stream < 2 * most:
                     for _ in range(20):
-                        rest += frame(HEADERS, 4, stream, HEADERS_OF_GET)
+                        rest += frame(HEADERS, 4, stream, headers)
                         if message:
-                            rest += frame(DATA, 1, stream, message)
+                            rest += frame(DATA, 1 if ends else 0, stream, message)
                         stream += 2
                 if rest:
                     rest = peer.send_some(rest)
@@ -370,10 +372,28 @@ def sink(ports, until):
 
 LARGE = get_message("large")
 PARENT = f"{DATABASE}/documents"
-MANY = StructuredQuery(from_=[StructuredQuery.CollectionSelector(collection_id="many")])
-QUERY = message(RunQueryRequest(parent=PARENT, structured_query=MANY))
-LISTEN_TO_MANY = message(ListenRequest(database=DATABASE, add_target=Target(
-    query=Target.QueryTarget(parent=PARENT, structured_query=MANY), target_id=1)))
+
+
+def query(collection):
+    return StructuredQuery(from_=[StructuredQuery.CollectionSelector(collection_id=collection)])
+
+
+def query_message(collection):
+    return message(RunQueryRequest(parent=PARENT, structured_query=query(collection)))
+
+
+def listen_message(collection):
+    return message(ListenRequest(database=DATABASE, add_target=Target(
+        query=Target.QueryTarget(parent=PARENT, structured_query=query(collection)), target_id=1)))
+
+
+def rest_query(collection):
+    body = json.dumps({"structuredQuery": {"from": [{"collectionId": collection}]}})
+    return (f"POST /v1/{PARENT}:runQuery HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode()
+
+
+QUERY = query_message("many")
+LISTEN_TO_MANY = listen_message("many")
 REST_LARGE = f"GET /v1/{DATABASE}/documents/floods/large HTTP/1.1\r\nHost: x\r\n\r\n".encode()
 RTDB_LARGE = b"GET /large.json?ns=demo-floods HTTP/1.1\r\nHost: x\r\n\r\n"
 CHUNKED = b"PUT /text.json?ns=demo-floods HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n\"\r\n"
@@ -407,6 +427,16 @@ FLOODS = {
     "gRPC, never reads": (open_calls(900, LARGE, reads=False, settings=window_setting(1 << 30), window=1 << 30), 32),
     "REST, never reads": (unread("firestore", REST_LARGE), 32),
     "Realtime REST, never reads": (unread("database", RTDB_LARGE), 32),
+    "listens to 2 MB, never read": (open_calls(100, listen_message("medium"), reads=False, method="Listen", ends=False), 10),
+    "listens on one connection, never read": (
+        open_calls(900, listen_message("medium"), reads=False, method="Listen", ends=False), 1),
+    "listens to documents of 0.9 MB, never read": (
+        open_calls(50, listen_message("huge"), reads=False, method="Listen", ends=False), 120),
+    "queries of 2 MB, never read": (open_calls(100, query_message("medium"), reads=False, method="RunQuery"), 10),
+    "queries for documents of 0.9 MB, never read": (
+        open_calls(50, query_message("huge"), reads=False, method="RunQuery"), 120),
+    "REST queries of 2 MB, never read": (unread("firestore", rest_query("medium")), 100),
+    "REST queries of 18 MB, never read": (unread("firestore", rest_query("huge")), 100),
     "REST, asks and goes": (ask_and_go("firestore", REST_LARGE), 8),
     "Realtime REST, asks and goes": (ask_and_go("database", RTDB_LARGE), 8),
     "WebSocket, never reads": (unread("database", UPGRADE + b"\r\n" + LISTEN * 50), 32),

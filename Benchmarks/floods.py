@@ -1,4 +1,4 @@
-"""Floods: abusive clients beside honest clients. `make bench-floods` runs it.
+"""Floods: abusive clients next to honest clients. `make bench-floods` runs it.
 
 For each kind of flood it prints the lifetime of a connection, the server's memory, and the p99 latency of honest
 GetDocument calls (four gRPC connections with one call in flight each) during the flood, relative to the p99 in the same run
@@ -11,6 +11,7 @@ import argparse
 import collections
 import multiprocessing
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -20,9 +21,11 @@ import time
 import urllib.request
 
 import grpc
-from google.cloud.firestore_v1.types import CommitRequest, Document, GetDocumentRequest, Value, Write
+from google.cloud.firestore_v1.types import (
+    CommitRequest, Document, GetDocumentRequest, ListenRequest, ListenResponse, RunQueryRequest, RunQueryResponse, Target,
+    Value, Write)
 
-from flood_kinds import DATABASE, FLOODS, SERVICE
+from flood_kinds import DATABASE, FLOODS, PARENT, SERVICE, query
 
 Ports = collections.namedtuple("Ports", "firestore database sink")
 
@@ -63,6 +66,55 @@ def honest(port, seconds, results):
     results.put(latencies)
 
 
+def honest_mix(port, seconds, results):
+    """Makes small and large calls, queries and listens over one connection. Puts the number of each and the failures."""
+    owner = [("authorization", "Bearer owner")]
+    made, failed = 0, collections.Counter()
+    large = Value(string_value="x" * 900_000)
+    commit = CommitRequest(database=DATABASE, writes=[
+        Write(update=Document(name=f"{PARENT}/written/{number}", fields={"t": large})) for number in range(8)])
+    with grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.max_receive_message_length", -1)]) as channel:
+        def method(name, kind, request, response):
+            return getattr(channel, kind)(
+                SERVICE + name, request_serializer=request.serialize, response_deserializer=response.deserialize)
+        get = method("GetDocument", "unary_unary", GetDocumentRequest, Document)
+        put = channel.unary_unary(SERVICE + "Commit", request_serializer=CommitRequest.serialize)
+        run = method("RunQuery", "unary_stream", RunQueryRequest, RunQueryResponse)
+        watch = method("Listen", "stream_stream", ListenRequest, ListenResponse)
+
+        def listen(collection):
+            done = threading.Event()
+
+            def requests():
+                yield ListenRequest(database=DATABASE, add_target=Target(
+                    query=Target.QueryTarget(parent=PARENT, structured_query=query(collection)), target_id=1))
+                done.wait(60)
+            try:
+                for response in watch(requests(), metadata=owner, timeout=30):
+                    if response.target_change.target_change_type == 3:
+                        return
+            finally:
+                done.set()
+        kinds = {
+            "small get": lambda: get(GetDocumentRequest(name=f"{PARENT}/floods/small"), metadata=owner, timeout=30),
+            "large get": lambda: get(GetDocumentRequest(name=f"{PARENT}/floods/large"), metadata=owner, timeout=30),
+            "commit of 7 MB": lambda: put(commit, metadata=owner, timeout=30),
+            "query of 2 MB": lambda: list(run(
+                RunQueryRequest(parent=PARENT, structured_query=query("medium")), metadata=owner, timeout=30)),
+            "listen to 2 MB": lambda: listen("medium"),
+        }
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            for kind, call in kinds.items():
+                made += 1
+                try:
+                    call()
+                except grpc.RpcError as error:
+                    failed[f"{kind}: {error.code().name}"] += 1
+            time.sleep(0.05)
+    results.put((made, failed))
+
+
 def latencies(port, seconds, clients=4):
     results = multiprocessing.Queue()
     processes = [multiprocessing.Process(target=honest, args=(port, seconds, results)) for _ in range(clients)]
@@ -74,9 +126,24 @@ def latencies(port, seconds, clients=4):
     return len(found) / seconds, found[len(found) // 2] * 1000, found[int(len(found) * 0.99)] * 1000
 
 
-def resident(process):
+def resident(process, field="VmRSS"):
     with open(f"/proc/{process.pid}/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
+        return next(int(line.split()[1]) for line in status if line.startswith(field)) / 1024
+
+
+def address_space(memory):
+    """Gives the server the address space of a machine with `memory` MiB: it plans with half of its address space."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (memory << 21, memory << 21))
+    return limit if memory else None
+
+
+def promise(memory):
+    """The memory that the server promises to stay within, in MiB: a quarter for connections, an eighth for sorting, a quarter
+    for the store's cache."""
+    if not memory:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
+    return memory * 5 / 8
 
 
 def fill(ports):
@@ -95,6 +162,14 @@ def fill(ports):
                     Write(update=Document(name=f"{DATABASE}/documents/many/{number}", fields={"t": text("x" * 300)}))
                     for number in range(first, first + 500)]),
                 metadata=[("authorization", "Bearer owner")])
+        for collection, count, size, step in (("medium", 400, 5_000, 200), ("huge", 20, 900_000, 4)):
+            for first in range(0, count, step):
+                channel.unary_unary(SERVICE + "Commit", request_serializer=CommitRequest.serialize)(
+                    CommitRequest(database=DATABASE, writes=[
+                        Write(update=Document(
+                            name=f"{PARENT}/{collection}/{number}", fields={"t": text("x" * size)}))
+                        for number in range(first, first + step)]),
+                    metadata=[("authorization", "Bearer owner")])
     urllib.request.urlopen(urllib.request.Request(
         f"http://127.0.0.1:{ports.database}/large.json?ns=demo-floods&print=silent", method="PUT",
         data=b'"' + b"x" * 1_000_000 + b'"')).read()
@@ -115,6 +190,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=8, help="duration of each flood in seconds")
     parser.add_argument("--only", default="", help="run only floods whose names contain one of these strings, separated by commas")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each flood, whose medians are printed")
+    parser.add_argument("--memory", type=int, default=0, help="MiB of memory that the server may plan with; 0 for the machine's")
     parser.add_argument("--lives", action="store_true", help="print the lifetime of one connection of each kind")
     options = parser.parse_args()
     listener = socket.create_server(("127.0.0.1", 0))
@@ -123,7 +199,8 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         server = subprocess.Popen(
             [options.hearth, "serve", "--emulator", "--data", directory, "--firestore-port", "0",
-             "--database-port", "0", "--hub-port", "0", "--log-level", "critical"], stdout=subprocess.PIPE, text=True)
+             "--database-port", "0", "--hub-port", "0", "--log-level", "critical"], stdout=subprocess.PIPE, text=True,
+            preexec_fn=address_space(options.memory))
         try:
             found = {}
             for line in server.stdout:
@@ -139,9 +216,9 @@ def main():
                 return live(ports, names, options.seconds)
             latencies(ports.firestore, 2)
             print(f"Load of the machine at the beginning: {os.getloadavg()[0]:.1f}\n")
-            print("| flood | attackers | cut off | life of a connection, median (longest) | MiB before, during | "
-                  "calls/s before, during | p99 before, during | ratio |")
-            print("|---|---|---|---|---|---|---|---|", flush=True)
+            print("| flood | attackers | cut off | life of a connection, median (longest) | MiB before, highest (promised) | "
+                  "honest calls, refused | calls/s before, during | p99 before, during | ratio |")
+            print("|---|---|---|---|---|---|---|---|---|", flush=True)
             for name in names:
                 measure(server, ports, name, FLOODS[name][1], options)
         finally:
@@ -173,15 +250,26 @@ def measure(server, ports, name, count, options):
     rounds = []
     lives = []
     open_at_end = 0
+    calls, refused = 0, collections.Counter()
     for _ in range(options.rounds):
         memory = resident(server)
         rate, _, p99 = latencies(ports.firestore, options.seconds / 2)
         results = multiprocessing.Queue()
         flood = multiprocessing.Process(target=attackers, args=(name, ports, count, options.seconds + 1, results))
+        # From here on VmHWM is the highest resident size.
+        with open(f"/proc/{server.pid}/clear_refs", "w") as references:
+            references.write("5")
         flood.start()
         time.sleep(0.5)
+        mixed = multiprocessing.Queue()
+        mix = multiprocessing.Process(target=honest_mix, args=(ports.firestore, options.seconds, mixed))
+        mix.start()
         rate_during, _, p99_during = latencies(ports.firestore, options.seconds)
-        memory_during = resident(server)
+        made, failed = mixed.get()
+        mix.join()
+        calls += made
+        refused += failed
+        memory_during = resident(server, "VmHWM")
         while flood.is_alive() or not results.empty():
             try:
                 life = results.get(timeout=0.2)
@@ -197,7 +285,7 @@ def measure(server, ports, name, count, options):
     lives.sort()
     life = f"{lives[len(lives) // 2]:.2f} s ({lives[-1]:.2f} s)" if lives else "not yet"
     print(f"| {name} | {count} | {len(lives)}, {open_at_end} open at the end | {life} | "
-          f"{memory:.0f}, {memory_during:.0f} | {rate:.0f}, {rate_during:.0f} | {p99:.1f}, {p99_during:.1f} ms | "
+          f"{memory:.0f}, {memory_during:.0f} ({promise(options.memory):.0f}) | {calls}, {dict(refused) or 0} | {rate:.0f}, {rate_during:.0f} | {p99:.1f}, {p99_during:.1f} ms | "
           f"{ratio:.2f} |", flush=True)
 
 

@@ -18,6 +18,9 @@ struct SystemMemoryTests {
     #expect(limit(files) == 1 << 30)
     files["/sys/fs/cgroup/system.slice/memory.max"] = "536870912\n"
     #expect(limit(files) == 512 << 20)
+    // The kernel slows a process down that exceeds `memory.high`.
+    files["/sys/fs/cgroup/system.slice/hearth.service/memory.high"] = "268435456\n"
+    #expect(limit(files) == 256 << 20)
   }
 
   @Test("The limit of a container's root group applies, also if the host's path is shown")

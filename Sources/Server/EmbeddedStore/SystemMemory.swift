@@ -1,7 +1,8 @@
 // Reports the memory that this process may use: the machine's memory, the lowest limit of the control groups that contain the
 // process, or half of its address space.
 //
-// Sources: cgroups(7), and the kernel's documentation of `memory.max` (version 2) and `memory.limit_in_bytes` (version 1).
+// Sources: cgroups(7), and the kernel's documentation of `memory.max` and
+// `memory.high`, beyond which the kernel slows the process down (version 2), and `memory.limit_in_bytes` (version 1).
 
 #if canImport(Darwin)
   internal import Darwin
@@ -42,11 +43,15 @@ public enum SystemMemory {
   /// - Parameter read: returns the contents of a file; nil if it cannot be read.
   static func controlGroupLimit(read: (String) -> String?) -> Int? {
     var limits = [Int]()
-    func collect(_ root: String, _ path: Substring, _ file: String) {
+    func collect(_ root: String, _ path: Substring, _ files: String...) {
       var path = path
       while true {
-        let text = read("\(root)\(path == "/" ? "" : path)/\(file)")
-        if let digits = text?.prefix(while: { $0.isNumber }), let limit = Int(digits) { limits.append(limit) }
+        for file in files {
+          let text = read("\(root)\(path == "/" ? "" : path)/\(file)")
+          if let digits = text?.prefix(while: { $0.isNumber }), let limit = Int(digits) {
+            limits.append(limit)
+          }
+        }
         guard !path.isEmpty, path != "/", let slash = path.lastIndex(of: "/") else { return }
         path = path[..<slash]
       }
@@ -55,9 +60,9 @@ public enum SystemMemory {
       let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
       guard fields.count == 3 else { continue }
       if fields[0] == "0", fields[1].isEmpty {
-        collect("/sys/fs/cgroup", fields[2], "memory.max")
+        collect("/sys/fs/cgroup", fields[2], "memory.max", "memory.high")
         // Systems that mount both versions mount version 2 here.
-        collect("/sys/fs/cgroup/unified", fields[2], "memory.max")
+        collect("/sys/fs/cgroup/unified", fields[2], "memory.max", "memory.high")
       } else if fields[1].split(separator: ",").contains("memory") {
         collect("/sys/fs/cgroup/memory", fields[2], "memory.limit_in_bytes")
       }

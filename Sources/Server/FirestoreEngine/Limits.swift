@@ -102,6 +102,9 @@ extension EngineLimits {
   public static let maximumSortBytes = 64 << 20
   /// Maximum documents in one delivered page of a query or batch.
   public static let maximumPageDocuments = 256
+  /// Bytes of documents in the first page for a client over a connection after which no more are added. Further pages are
+  /// twice as large, up to `maximumPageBytes`.
+  public static let minimumPageBytes = 64 << 10
   /// Bytes of documents in one delivered page after which no more are added.
   public static let maximumPageBytes = 1 << 20
   /// Default number of documents or ids on one page of a listing.
@@ -149,6 +152,11 @@ extension EngineLimits {
   public static let maximumWatchBatchResponses = 256
   /// Bytes of documents in these responses after which no more are added.
   public static let maximumWatchBatchBytes = 256 << 10
+  /// Bytes of responses that remain for the next batch at the end of a page of documents. With more, the batch is sent, since
+  /// the memory of the page is released.
+  public static let maximumWatchRemainderBytes = 8 << 10
+  /// Bytes of changes that a stream buffers without reserving memory for them.
+  public static let watchBufferAllowance = 64 << 10
   /// Approximate minimum of documents between two points of a PartitionQuery.
   public static let minimumPartitionDocuments = 64
   /// Maximum points of one PartitionQuery.

@@ -36,9 +36,11 @@ package struct FirestoreREST: Sendable {
     try FirestoreRESTCall(request)
   }
 
-  /// The estimated size of a method's response in bytes: a document in JSON takes up to twice its size.
+  /// The estimated size of a method's response in bytes, without the results that its stream counts: a document in JSON takes
+  /// up to twice its size.
   func expectedBytes(of method: FirestoreRESTMethod) -> Int {
-    method.expectedBytes == 0 ? 0 : max(method.expectedBytes, 2 * documentBytes)
+    method.expectedBytes == 0 || method.isStream
+      ? method.expectedBytes : max(method.expectedBytes, 2 * documentBytes)
   }
 
   /// Serves a call off the event loop. The end of the exchange cancels it.

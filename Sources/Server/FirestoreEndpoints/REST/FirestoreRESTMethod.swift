@@ -15,6 +15,8 @@ struct FirestoreRESTMethod: Sendable {
 
   /// The size of the largest document in JSON, in bytes.
   private static let document = 2 << 20
+  /// The first bytes of a response with any number of results. The stream counts further bytes while it holds them.
+  private static let results = 64 << 10
   /// The size of a page of a listing, in bytes.
   private static let page = 6 << 20
 
@@ -34,7 +36,7 @@ struct FirestoreRESTMethod: Sendable {
   static let ofDatabase: [String: FirestoreRESTMethod] = [
     "batchGet": FirestoreRESTMethod(
       name: "BatchGetDocuments", request: .batchGetDocumentsRequest, answer: .batchGetDocumentsResponse,
-      isStream: true, expectedBytes: FirestoreRESTStream.maximumHeldBytes),
+      isStream: true, expectedBytes: results),
     "batchWrite": FirestoreRESTMethod(
       name: "BatchWrite", request: .batchWriteRequest, answer: .batchWriteResponse),
     "beginTransaction": FirestoreRESTMethod(
@@ -43,7 +45,7 @@ struct FirestoreRESTMethod: Sendable {
     "rollback": FirestoreRESTMethod(name: "Rollback", request: .rollbackRequest, answer: nil),
     "executePipeline": FirestoreRESTMethod(
       name: "ExecutePipeline", request: .executePipelineRequest, answer: .executePipelineResponse,
-      isStream: true, expectedBytes: FirestoreRESTStream.maximumHeldBytes),
+      isStream: true, expectedBytes: results),
     "write": FirestoreRESTMethod(
       name: "Write", request: .writeRequest, answer: .writeResponse, isStream: true),
     "listen": FirestoreRESTMethod(
@@ -54,10 +56,10 @@ struct FirestoreRESTMethod: Sendable {
   static let ofParent: [String: FirestoreRESTMethod] = [
     "runQuery": FirestoreRESTMethod(
       name: "RunQuery", request: .runQueryRequest, answer: .runQueryResponse, isStream: true,
-      expectedBytes: FirestoreRESTStream.maximumHeldBytes),
+      expectedBytes: results),
     "runAggregationQuery": FirestoreRESTMethod(
       name: "RunAggregationQuery", request: .runAggregationQueryRequest, answer: .runAggregationQueryResponse,
-      isStream: true, expectedBytes: FirestoreRESTStream.maximumHeldBytes),
+      isStream: true, expectedBytes: results),
     "partitionQuery": FirestoreRESTMethod(
       name: "PartitionQuery", request: .partitionQueryRequest, answer: .partitionQueryResponse,
       expectedBytes: page),

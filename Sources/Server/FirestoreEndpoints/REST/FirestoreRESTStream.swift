@@ -2,10 +2,11 @@
 //
 // Invariant: nothing is sent before the method ends or the response exceeds `maximumHeldBytes`. An error before that
 // moment determines the HTTP status, the only part that many clients read. A later error is the last element of the
-// array.
+// array. Held bytes count in the memory of all connections.
 
-import JSON
+import FirestoreEngine
 import FirestoreModel
+import JSON
 import GRPCFraming
 import NIOConcurrencyHelpers
 import NIOCore
@@ -29,12 +30,15 @@ final class FirestoreRESTStream: CallResponder {
     case send(ByteBuffer, isFirst: Bool)
   }
 
+  let memory: any ResultMemory
   private let responder: HTTPResponder
   private let message: MessageName
   private let state = NIOLockedValueBox(State())
 
   init(_ responder: HTTPResponder, of message: MessageName) {
     self.responder = responder
+    // Results are held in JSON too, which takes up to twice as many bytes.
+    memory = CallMemory(pages: responder.pages, factor: 2)
     self.message = message
   }
 
@@ -56,6 +60,7 @@ final class FirestoreRESTStream: CallResponder {
       return (state.held, state.hasBegun, state.isOver)
     }
     if wasOver { return }
+    responder.pages.count(from: rest.readableBytes, to: 0)
     let error = status.code == .ok ? nil : FirestoreError(status)
     if hasBegun {
       var rest = rest
@@ -87,12 +92,18 @@ final class FirestoreRESTStream: CallResponder {
     let elements = try elements(framed)
     return try state.withLockedValue { state in
       guard !state.isOver else { throw CancellationError() }
+      let before = state.held.readableBytes
       for element in elements {
         state.held.writeString(state.isEmpty ? "[" : "\n,\r\n")
         state.isEmpty = false
         state.held.writeBytes(element)
       }
-      guard state.held.readableBytes > Self.maximumHeldBytes || state.hasBegun else { return .hold }
+      guard state.held.readableBytes > Self.maximumHeldBytes || state.hasBegun else {
+        responder.pages.count(from: before, to: state.held.readableBytes)
+        return .hold
+      }
+      // The exchange counts the bytes that it sends.
+      responder.pages.count(from: before, to: 0)
       defer {
         state.held = ByteBuffer()
         state.hasBegun = true

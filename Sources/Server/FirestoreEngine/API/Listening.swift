@@ -122,6 +122,14 @@ public protocol WatchOutput: Sendable {
 
   /// Ends the stream with an error. Neither method is called afterwards.
   func fail(_ error: FirestoreError) async
+
+  /// The memory of the client's results; nil for a client in this process.
+  var memory: (any ResultMemory)? { get }
+}
+
+extension WatchOutput {
+  /// By default the client is in this process.
+  public var memory: (any ResultMemory)? { nil }
 }
 
 extension FirestoreEngine {

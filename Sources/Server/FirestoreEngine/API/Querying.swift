@@ -9,10 +9,11 @@ extension FirestoreEngine {
   ///
   /// A nearest-neighbor query scans all documents that match the query's other conditions. So its result is
   /// exact, and it needs no vector index.
+  /// - Parameter memory: the memory of the client's results; nil if `deliver` holds none.
   /// - Throws: the errors of `deliver`, or a `FirestoreError`: INVALID_ARGUMENT for an invalid query.
   package func runQuery(
     _ query: Query, consistency: ReadConsistency = .latest, explain: ExplainMode = .none,
-    as caller: Principal,
+    as caller: Principal, memory: (any ResultMemory)? = nil,
     deliver: @Sendable (QueryPage) async throws -> Void
   ) async throws {
     do {
@@ -20,7 +21,7 @@ extension FirestoreEngine {
       let database = try await self.database(query.parent.database)
       try await database.run(
         prepared, deciding: .list(ListedQuery(query)), consistency, explain: explain, as: caller,
-        deliver: deliver)
+        memory: memory, deliver: deliver)
     } catch {
       throw error is StoreError ? FirestoreError(error) : error
     }

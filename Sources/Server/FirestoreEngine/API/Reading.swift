@@ -38,11 +38,12 @@ extension FirestoreEngine {
   /// order of the request, then the names of missing documents.
   ///
   /// If `names` is empty, only the token of a new transaction is delivered, if there is one.
+  /// - Parameter memory: the memory of the client's results; nil if `deliver` holds none.
   /// - Throws: the errors of `deliver`, or a `FirestoreError`: INVALID_ARGUMENT for a name of another
   ///   database.
   package func batchGetDocuments(
     in name: DatabaseName, _ names: [DocumentName], mask: FieldMask? = nil,
-    consistency: ReadConsistency = .latest, as caller: Principal,
+    consistency: ReadConsistency = .latest, as caller: Principal, memory: (any ResultMemory)? = nil,
     deliver: @Sendable (BatchGetPage) async throws -> Void
   ) async throws {
     for document in names where document.database != name {
@@ -83,11 +84,15 @@ extension FirestoreEngine {
           try await database.read(&session) { view in _ = try database.authorise(decision, in: view) }
         }
       }
+      let pages = ResultPages(memory, documentBytes: limits.data.documentBytes)
       while !rest.isEmpty {
         let requested = rest
-        let items = try await database.read(&session) { view in
-          try FirestoreEngine.items(requested, mask, view)
+        try await pages.reserve()
+        let maximumBytes = pages.maximumBytes
+        let (items, bytes) = try await database.read(&session) { view in
+          try FirestoreEngine.items(requested, mask, view, upTo: maximumBytes)
         }
+        pages.hold(bytes, count: items.count)
         rest = rest.dropFirst(items.count)
         // The protocol allows any order. Firebase sends existing documents first, and Google's tests depend
         // on this order.
@@ -101,6 +106,7 @@ extension FirestoreEngine {
         try await deliver(
           BatchGetPage(
             transaction: token, items: found, readTime: session.version?.timestamp ?? .epoch))
+        pages.accepted()
         token = nil
       }
       var remainingMissing = missing[...]
@@ -119,10 +125,10 @@ extension FirestoreEngine {
     }
   }
 
-  /// The items of one page, up to the page limits.
+  /// The items of one page, up to the page limits, and the bytes of their documents.
   private static func items(
-    _ names: ArraySlice<DocumentName>, _ mask: FieldMask?, _ view: any ReadView
-  ) throws -> [BatchGetPage.Item] {
+    _ names: ArraySlice<DocumentName>, _ mask: FieldMask?, _ view: any ReadView, upTo maximumBytes: Int
+  ) throws -> (items: [BatchGetPage.Item], bytes: Int) {
     var items: [BatchGetPage.Item] = []
     var bytes = 0
     for name in names {
@@ -132,8 +138,8 @@ extension FirestoreEngine {
       } else {
         items.append(.missing(name))
       }
-      if items.count >= EngineLimits.maximumPageDocuments || bytes >= EngineLimits.maximumPageBytes { break }
+      if items.count >= EngineLimits.maximumPageDocuments || bytes >= maximumBytes { break }
     }
-    return items
+    return (items, bytes)
   }
 }

@@ -9,6 +9,7 @@ extension FirestoreError {
     switch error {
     case let error as FirestoreError: self = error
     case let error as StoreError: self.init(store: error)
+    case let error as ResultMemoryExhausted: self = error.error
     case is CancellationError: self.init(.cancelled, "The request was cancelled.")
     default: self.init(.internalError, "\(error)")
     }

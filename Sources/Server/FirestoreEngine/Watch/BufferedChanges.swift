@@ -71,6 +71,12 @@ struct BufferedChanges: Sendable {
     precondition(isWithinLimits, "invariant: buffered bytes never exceed the stream's limits")
   }
 
+  /// Drops the names of changed documents too.
+  mutating func reset() {
+    content = .reset
+    bytes = 0
+  }
+
   private var isWithinLimits: Bool {
     switch content {
     case .changes: bytes <= limits.maximumChangeBytes

@@ -26,18 +26,20 @@ struct ChangeBatches {
   private let database: FirestoreDatabase
   private let targets: [ActiveTarget]
   private let version: Version
-  private let limits: WatchBufferLimits
   private var merged: SnapshotDelta?
   private var rest: ArraySlice<DocumentName> = []
   private var start = Version.zero
+  private let pages: ResultPages
 
+  /// - Parameter pages: the memory of one batch.
   init(
-    _ changes: PendingChanges, for targets: [ActiveTarget], to version: Version, _ database: FirestoreDatabase
+    _ changes: PendingChanges, for targets: [ActiveTarget], to version: Version, _ pages: ResultPages,
+    _ database: FirestoreDatabase
   ) {
+    self.pages = pages
     self.database = database
     self.targets = targets
     self.version = version
-    limits = database.options.watchBufferLimits
     switch changes {
     case .merged(let delta): merged = delta
     case .names(let paths, let since):
@@ -46,27 +48,33 @@ struct ChangeBatches {
     }
   }
 
-  /// The next batch; nil after the last.
+  /// The next batch; nil after the last. Its memory lasts until the next call, or until `ResultPages.accepted`.
   /// - Throws: ``StoreError/versionTooOld`` if history does not reach back to the start.
   mutating func next() async throws -> SnapshotDelta? {
     if let delta = merged {
       merged = nil
+      let bytes = delta.entries.reduce(0) { $0 + ($1.after?.encoded.count ?? 0) }
+      if bytes > EngineLimits.watchBufferAllowance { pages.hold(bytes, count: delta.entries.count) }
       return delta
     }
     guard !rest.isEmpty else { return nil }
-    let changes = try await Self.read(rest, from: start, to: version, upTo: limits.maximumReadBytes, database)
+    let changes = try await Self.read(rest, from: start, to: version, pages, database)
     rest = rest.dropFirst(changes.count)
     return try SnapshotDelta(changes, targets)
   }
 
-  /// Reads documents at two versions, in the order of `names`. Stops at the document with which `limit` bytes
-  /// are reached at one version, so that at least one document is read.
+  /// Reads documents at two versions, in the order of `names`. Stops at the document with which the page is full at one
+  /// version, so that at least one document is read.
   static func read(
-    _ names: ArraySlice<DocumentName>, from start: Version, to version: Version, upTo limit: Int,
+    _ names: ArraySlice<DocumentName>, from start: Version, to version: Version, _ pages: ResultPages,
     _ database: FirestoreDatabase
   ) async throws -> [CommittedChange] {
+    try await pages.reserve()
+    let limit = min(database.options.watchBufferLimits.maximumReadBytes, pages.maximumBytes)
     let before = try await database.documents(names, at: start, upTo: limit)
     let after = try await database.documents(names.prefix(before.count), at: version, upTo: limit)
+    let bytes = (before + after).reduce(0) { $0 + ($1?.encoded.count ?? 0) }
+    pages.hold(bytes, count: before.count + after.count)
     return zip(names, zip(before, after)).map { name, documents in
       CommittedChange(name: name, before: documents.0, after: documents.1)
     }

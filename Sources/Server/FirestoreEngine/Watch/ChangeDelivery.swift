@@ -22,7 +22,8 @@ extension WatchWorker {
     for (registration, update) in windows { targets[registration]?.window = update.window }
     var crossed = windows.mapValues(\.crossed)
     var hasSent = false
-    var batches = ChangeBatches(changes, for: Array(targets.values), to: version, stream.database)
+    let pages = stream.pages()
+    var batches = ChangeBatches(changes, for: Array(targets.values), to: version, pages, stream.database)
     while let batch = try await batches.next() {
       var snapshot = SnapshotResponses()
       for entry in batch.entries {
@@ -42,6 +43,8 @@ extension WatchWorker {
         }
       }
       if try await send(snapshot, version, stream) { hasSent = true }
+      try await flushPage(stream)
+      pages.accepted()
     }
     if try await send(crossed: crossed, targets, version, stream) { hasSent = true }
     return hasSent
@@ -55,7 +58,8 @@ extension WatchWorker {
     guard !limited.isEmpty else { return [:] }
     var windows: [Int: WindowUpdate] = [:]
     var count = 0
-    var batches = ChangeBatches(changes, for: Array(limited.values), to: version, stream.database)
+    var batches = ChangeBatches(
+      changes, for: Array(limited.values), to: version, stream.pages(), stream.database)
     while let batch = try await batches.next() {
       for entry in batch.entries {
         for effect in entry.effects {
@@ -88,9 +92,12 @@ extension WatchWorker {
     let database = stream.database
     let names = byDocument.keys.compactMap { DocumentName(database: database.name, path: $0) }.sorted()
     var rest = names[...]
+    let pages = stream.pages()
     while !rest.isEmpty {
+      try await pages.reserve()
       let found = try await database.documents(
-        rest, at: version, upTo: database.options.watchBufferLimits.maximumReadBytes)
+        rest, at: version, upTo: min(database.options.watchBufferLimits.maximumReadBytes, pages.maximumBytes))
+      pages.hold(found.reduce(0) { $0 + ($1?.encoded.count ?? 0) }, count: found.count)
       var snapshot = SnapshotResponses()
       for (name, document) in zip(rest, found) {
         for (registration, isIn) in byDocument[name.path] ?? [] {
@@ -104,6 +111,8 @@ extension WatchWorker {
       }
       rest = rest.dropFirst(found.count)
       _ = try await send(snapshot, version, stream)
+      try await flushPage(stream)
+      pages.accepted()
     }
     return !names.isEmpty
   }

@@ -117,10 +117,14 @@ extension WatchWorker {
     switch target.selection {
     case .documents(let requested):
       var rest = requested[...]
+      let pages = stream.pages()
       while !rest.isEmpty {
         try checkOpen(stream)
+        try await pages.reserve()
         let documents = try await database.documents(
-          rest, at: version, upTo: database.options.watchBufferLimits.maximumReadBytes)
+          rest, at: version,
+          upTo: min(database.options.watchBufferLimits.maximumReadBytes, pages.maximumBytes))
+        pages.hold(documents.reduce(0) { $0 + ($1?.encoded.count ?? 0) }, count: documents.count)
         for (name, document) in zip(rest, documents) {
           if let document {
             tally.add(document.name)
@@ -131,12 +135,14 @@ extension WatchWorker {
               .documentDelete(name, readTime: version.timestamp, removedTargets: [id]), stream)
           }
         }
+        try await flushPage(stream)
+        pages.accepted()
         rest = rest.dropFirst(documents.count)
       }
     case .query(let query):
       if query.isWindow {
         var window = ResultWindow(query)
-        try await database.matches(of: query, &window, at: version) { documents in
+        try await database.matches(of: query, &window, at: version, stream.output.memory) { documents in
           try self.checkOpen(stream)
           for document in documents {
             tally.add(document.name)
@@ -144,13 +150,14 @@ extension WatchWorker {
             try await self.emit(
               .documentChange(try document.masked(projection), targets: [id], removedTargets: []), stream)
           }
+          try await self.flushPage(stream)
         }
         target.window = window
       } else {
         // The documents may be sent in any order, since the client sorts them.
         var all = query.unprojected
         all.needsOrder = false
-        try await database.results(of: all, at: version) { documents in
+        try await database.results(of: all, at: version, stream.output.memory) { documents in
           try self.checkOpen(stream)
           for document in documents {
             tally.add(document.name)
@@ -158,6 +165,7 @@ extension WatchWorker {
             try await self.emit(
               .documentChange(try document.masked(projection), targets: [id], removedTargets: []), stream)
           }
+          try await self.flushPage(stream)
         }
       }
     }
@@ -186,7 +194,9 @@ extension WatchWorker {
       if query.isWindow {
         var window = ResultWindow(query)
         var count = 0
-        try await database.matches(of: query, &window, at: start, unlimited: maximumCount) { documents in
+        try await database.matches(
+          of: query, &window, at: start, stream.output.memory, unlimited: maximumCount
+        ) { documents in
           try self.checkOpen(stream)
           count += documents.count
         }
@@ -222,10 +232,10 @@ extension WatchWorker {
     var counted = 0
     var tally = NameTally(collectsNames: (expected ?? 0) > 0)
     var rest = names[...]
+    let pages = stream.pages()
     while !rest.isEmpty {
       try checkOpen(stream)
-      let changes = try await ChangeBatches.read(
-        rest, from: start, to: version, upTo: database.options.watchBufferLimits.maximumReadBytes, database)
+      let changes = try await ChangeBatches.read(rest, from: start, to: version, pages, database)
       rest = rest.dropFirst(changes.count)
       for change in changes {
         if change.before != nil { counted += 1 }
@@ -233,6 +243,7 @@ extension WatchWorker {
       }
       if let expected, counted > expected { return false }
       _ = try await deliver(.merged(try SnapshotDelta(changes, [target])), to: &targets, version, stream)
+      pages.accepted()
     }
     if let expected, counted < expected { try await sendFilter(tally, of: target, stream) }
     return true
@@ -249,7 +260,7 @@ extension WatchWorker {
     var counted = try query.deriving(structured)
     counted.needsOrder = false
     var count = 0
-    try await stream.database.results(of: counted, at: version) { documents in
+    try await stream.database.results(of: counted, at: version, stream.output.memory) { documents in
       try self.checkOpen(stream)
       count += documents.count
     }

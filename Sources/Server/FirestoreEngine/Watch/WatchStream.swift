@@ -52,6 +52,8 @@ public final class WatchStream: Sendable {
     var commandBytes = 0
     var heldCommandBytes = 0
     var buffered: BufferedChanges
+    /// Memory that is reserved for the buffered changes.
+    var reservedBufferBytes = 0
     var isHeartbeatRequested = false
     /// Whether the access policy was replaced, so that all targets have to be decided again.
     var isPolicyReplaced = false
@@ -64,12 +66,27 @@ public final class WatchStream: Sendable {
     var hasTargets = false
     var targetBytes = 0
 
+    /// Reserves the memory of the buffered changes beyond an allowance, and releases what is no longer needed. Returns false
+    /// if memory for their growth is missing.
+    mutating func reserveBuffer(_ memory: (any ResultMemory)?) -> Bool {
+      let needed = max(0, buffered.bytes - EngineLimits.watchBufferAllowance)
+      guard let memory, needed != reservedBufferBytes else { return true }
+      if needed > reservedBufferBytes {
+        guard memory.reserveNow(needed - reservedBufferBytes) else { return false }
+      } else {
+        memory.resize(from: reservedBufferBytes, to: needed)
+      }
+      reservedBufferBytes = needed
+      return true
+    }
+
     /// Discards commands and changes.
-    mutating func discard() {
+    mutating func discard(_ memory: (any ResultMemory)?) {
       commands = []
       commandBytes = 0
       heldCommandBytes = 0
       _ = buffered.take()
+      _ = reserveBuffer(memory)
     }
   }
 
@@ -161,16 +178,31 @@ public final class WatchStream: Sendable {
 
   // MARK: Changes
 
-  /// Buffers changes. The hub calls this while it holds its lock, and calls `wake` after it has released the
-  /// lock.
+  /// Buffers changes. If their memory is exhausted, drops their details. The hub calls this while it holds its lock, and calls
+  /// `wake` after it has released the lock.
   func buffer(_ matches: [WatchMatch]) {
     mailbox.withLock { mailbox in
-      if !mailbox.isClosed { mailbox.buffered.add(matches) }
+      guard !mailbox.isClosed else { return }
+      mailbox.buffered.add(matches)
+      if !mailbox.reserveBuffer(output.memory) {
+        mailbox.buffered.reset()
+        _ = mailbox.reserveBuffer(output.memory)
+      }
     }
   }
 
   /// Takes the buffered changes. Called under the hub's lock.
-  func takeBufferedChanges() -> BufferedChanges.Content { mailbox.withLock { $0.buffered.take() } }
+  func takeBufferedChanges() -> BufferedChanges.Content {
+    mailbox.withLock { mailbox in
+      defer { _ = mailbox.reserveBuffer(output.memory) }
+      return mailbox.buffered.take()
+    }
+  }
+
+  /// The pages of one read of documents for the stream.
+  func pages() -> ResultPages {
+    ResultPages(output.memory, documentBytes: database.options.limits.data.documentBytes)
+  }
 
   /// The bytes of the buffered changes.
   var waitingBytes: Int { mailbox.withLock { $0.buffered.bytes } }
@@ -271,7 +303,7 @@ public final class WatchStream: Sendable {
   func markClosed() {
     mailbox.withLock { mailbox in
       mailbox.isClosed = true
-      mailbox.discard()
+      mailbox.discard(output.memory)
     }
     settle()
   }
@@ -281,7 +313,7 @@ extension WatchStream: CallerStream {
   /// Discards queued commands and changes.
   package func invalidate(with error: FirestoreError) {
     mailbox.withLock { mailbox in
-      mailbox.discard()
+      mailbox.discard(output.memory)
       mailbox.failure = error
     }
   }

@@ -102,6 +102,12 @@ actor WatchWorker {
     for response in responses { try await emit(response, stream) }
   }
 
+  /// Flushes the responses at the end of a page of documents, whose memory is then released. A few small responses remain
+  /// for the next batch.
+  func flushPage(_ stream: WatchStream) async throws {
+    if bufferBytes > EngineLimits.maximumWatchRemainderBytes { try await flush(stream) }
+  }
+
   private func flush(_ stream: WatchStream) async throws {
     guard !buffer.isEmpty else { return }
     let batch = buffer
@@ -216,7 +222,9 @@ actor WatchWorker {
       try await load(&target, request, from: start, at: version, stream)
     } catch {
       stream.hub.unregister(selection, dependencies: target.dependencies, registration)
-      if error is OutputClosed || error is Expired || (error as? StoreError)?.code == .versionTooOld {
+      if error is OutputClosed || error is Expired || error is ResultMemoryExhausted
+        || error is CancellationError || (error as? StoreError)?.code == .versionTooOld
+      {
         throw error
       }
       return try await reject(id, FirestoreError(error), stream)

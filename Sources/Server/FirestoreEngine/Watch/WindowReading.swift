@@ -17,10 +17,11 @@ struct BoundaryOutOfSync: Error {}
 extension FirestoreDatabase {
   /// Runs a query, sets the window's boundaries and delivers the visible documents page by page. A page may
   /// be empty.
-  /// - Parameter maximumCount: the number of visible documents after which a query without limit stops; nil
-  ///   for no maximum.
+  /// - Parameters:
+  ///   - memory: the memory of the client's results.
+  ///   - maximumCount: the number of visible documents after which a query without limit stops; nil for no maximum.
   func matches(
-    of query: PreparedQuery, _ window: inout ResultWindow, at version: Version,
+    of query: PreparedQuery, _ window: inout ResultWindow, at version: Version, _ memory: (any ResultMemory)?,
     unlimited maximumCount: Int? = nil,
     _ page: ([StoredDocument]) async throws -> Void
   ) async throws {
@@ -38,7 +39,7 @@ extension FirestoreDatabase {
     var count = 0
     var last: StoredDocument?
     var skip: StoredDocument?
-    try await results(of: all, at: version) { documents in
+    try await results(of: all, at: version, memory) { documents in
       let skips = min(max(offset - count, 0), documents.count)
       if skips > 0 { skip = documents[skips - 1] }
       count += documents.count

@@ -11,6 +11,8 @@ package final class HTTPConnection: ResponseAccounting {
   let service: any HTTPService
   package let port: PortLimits
   package let memory: MemoryReservation
+  /// The results that the streams of this connection hold.
+  package let pages: PageMemory
   private(set) lazy var decompressions = DecompressionQueue()
   package private(set) lazy var largeResponses = LargeResponseQueue(self)
   package private(set) var isDraining = false
@@ -21,11 +23,14 @@ package final class HTTPConnection: ResponseAccounting {
   private var requestBytes = 0
   private var handlers: [ObjectIdentifier: HTTPRequestHandler] = [:]
 
-  init(_ service: any HTTPService, _ port: PortLimits) {
+  init(_ service: any HTTPService, _ port: PortLimits, _ channel: any Channel) {
     self.service = service
     self.port = port
     limits = service.connectionLimits(port)
-    memory = MemoryReservation(port)
+    memory = MemoryReservation(port, of: channel)
+    let pages = PageMemory(memory.holder, port, on: channel.eventLoop)
+    self.pages = pages
+    channel.closeFuture.whenComplete { _ in pages.close() }
   }
 
   // MARK: Requests

@@ -49,6 +49,8 @@ package final class HTTPExchange {
   package let remoteAddress: SocketAddress?
   package let isHTTP2: Bool
   private let memory: MemoryReservation
+  /// The results that the streams of the exchange's connection hold.
+  let pages: PageMemory
   private var phase = Phase.waiting
   private var output: (any HTTPExchangeOutput)?
   private var endsWithPeer = false
@@ -59,9 +61,13 @@ package final class HTTPExchange {
   private var endActions: [() -> Void] = []
   private var drainActions: [() -> Void] = []
 
-  init(_ output: any HTTPExchangeOutput, _ memory: MemoryReservation, on eventLoop: any EventLoop) {
+  init(
+    _ output: any HTTPExchangeOutput, _ memory: MemoryReservation, _ pages: PageMemory,
+    on eventLoop: any EventLoop
+  ) {
     self.output = output
     self.memory = memory
+    self.pages = pages
     self.eventLoop = eventLoop
     isHTTP2 = output.isHTTP2
     localAddress = output.localAddress
@@ -238,11 +244,17 @@ package final class HTTPResponder: Sendable {
   package let eventLoop: any EventLoop
   /// The address that the client connected to.
   package let localAddress: SocketAddress?
+  /// The results that the streams of the connection hold.
+  package let pages: PageMemory
+  /// The address of the connection's other end.
+  package let remoteAddress: SocketAddress?
   private let exchange: NIOLoopBound<HTTPExchange>
 
   package init(_ exchange: HTTPExchange) {
     eventLoop = exchange.eventLoop
     localAddress = exchange.localAddress
+    pages = exchange.pages
+    remoteAddress = exchange.remoteAddress
     self.exchange = NIOLoopBound(exchange, eventLoop: exchange.eventLoop)
   }
 

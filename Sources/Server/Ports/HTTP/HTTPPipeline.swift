@@ -8,7 +8,7 @@ extension HTTPService {
   /// Returns the initializer of HTTP/1.1 connections.
   package func http1(_ limits: PortLimits) -> @Sendable (any Channel) throws -> Void {
     { channel in
-      let connection = HTTPConnection(self, limits)
+      let connection = HTTPConnection(self, limits, channel)
       let pipeline = channel.pipeline.syncOperations
       try pipeline.addHandler(HTTPDrainHandler(connection))
       try pipeline.addHTTP1Server(limits)
@@ -23,7 +23,7 @@ extension HTTPService {
     -> @Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void
   {
     { channel in
-      let connection = HTTPConnection(self, limits)
+      let connection = HTTPConnection(self, limits, channel)
       try channel.pipeline.syncOperations.addHandler(HTTPDrainHandler(connection))
       let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
       return { stream in

@@ -1,120 +1,138 @@
-// One budget of bytes for everything that all connections make the server hold: incomplete and unanswered requests, and
-// unread responses. It complements the limits of single connections.
+// One budget of bytes for everything that all connections make the server hold: incomplete and unanswered requests, results
+// that are being sent, and unread responses. It complements the limits of single connections.
+//
+// A full budget does not reject a peer because of another peer that does not read: the connection that holds most is closed,
+// and its bytes are granted to the new request. `MemoryHolders` chooses it.
 //
 // Invariants
-//   1. Reserved bytes stay within the limit, except for responses that report completed work (`reserveUnchecked`).
-//   2. A reservation releases everything at the end of its connection, at the latest.
-//   3. A connection reserves nothing in the budget for bytes within its allowance, and reserves more in steps of 64
-//      KiB. So small requests on many threads do not contend for the budget's lock.
+//   1. Reserved bytes stay within the limit, except for responses that report completed work (`reserveUnchecked`) and for
+//      growth that a reservation has announced (`PageMemory.resize`).
+//   2. A holder releases everything at the end of its connection, at the latest. The bytes of a connection that is being
+//      closed for its memory are released at once.
+//
+// Decision: docs/decisions/0031-shares-of-memory.md
 
 import NIOConcurrencyHelpers
+package import NIOCore
 
 /// The bytes that all connections of a server may hold together.
 package final class MemoryBudget: Sendable {
   /// Maximum number of bytes, in addition to each connection's allowance.
   package let limit: Int
-  private let reserved = NIOLockedValueBox(0)
+  private let minimumAge: TimeAmount
+  private let holders = NIOLockedValueBox(MemoryHolders())
 
-  /// Creates a budget of `limit` bytes.
-  package init(limit: Int) {
+  /// Creates a budget.
+  /// - Parameters:
+  ///   - limit: maximum number of bytes.
+  ///   - minimumAge: the time for which a connection may hold its bytes before it may be closed for others. A connection
+  ///     that reads releases its bytes in this time.
+  package init(limit: Int, minimumAge: TimeAmount = .milliseconds(500)) {
     self.limit = limit
+    self.minimumAge = minimumAge
   }
 
   /// The number of reserved bytes.
-  package var used: Int { reserved.withLockedValue { $0 } }
+  package var used: Int { holders.withLockedValue { $0.bytes } }
 
-  fileprivate func reserve(_ bytes: Int) -> Bool {
-    reserved.withLockedValue { reserved in
-      guard reserved + bytes <= limit else { return false }
-      reserved += bytes
-      return true
-    }
-  }
+  /// The bytes that the results of one connection's streams may hold together: an eighth of the budget, at most 64 MiB.
+  package var connectionShare: Int { min(limit / 8, 64 << 20) }
 
-  fileprivate func reserveUnchecked(_ bytes: Int) { reserved.withLockedValue { $0 += bytes } }
-
-  fileprivate func release(_ bytes: Int) {
-    let remaining = reserved.withLockedValue { reserved in
-      reserved -= bytes
-      return reserved
-    }
-    precondition(remaining >= 0, "invariant: a memory budget releases no more than it reserved")
-  }
+  /// The bytes up to which results may fill the budget. The rest remains for requests and single responses, so that these
+  /// find room also while connections are being closed.
+  var resultLimit: Int { limit / 4 * 3 }
 
   /// The error text for a client whose request does not fit.
   package var refusal: String {
     "The server holds as many bytes of requests and answers as it may, \(limit) in all. Try again later."
   }
+
+  /// Reserves bytes for a holder, and closes the connections that hold most if that makes the room. Returns false on a full budget.
+  fileprivate func reserve(_ bytes: Int, for holder: MemoryHolder, within limit: Int) -> Bool {
+    makeRoom(for: bytes, of: holder, within: limit) { $0.add(bytes, to: holder) }
+  }
+
+  /// Makes room for bytes without reserving them. Returns false on a full budget.
+  fileprivate func makeRoom(for bytes: Int, of holder: MemoryHolder) -> Bool {
+    makeRoom(for: bytes, of: holder, within: limit) { _ in }
+  }
+
+  private func makeRoom(
+    for bytes: Int, of holder: MemoryHolder, within limit: Int, then body: (inout MemoryHolders) -> Void
+  )
+    -> Bool
+  {
+    var closing: [@Sendable () -> Void] = []
+    let hasRoom = holders.withLockedValue { holders in
+      if holders.isClosed(holder) { return false }
+      let missing = holders.bytes + bytes - limit
+      if missing > 0 {
+        guard let chosen = holders.close(toFree: missing, for: holder, bytes, minimumAge: minimumAge) else {
+          return false
+        }
+        closing = chosen
+      }
+      body(&holders)
+      return true
+    }
+    for close in closing { close() }
+    return hasRoom
+  }
+
+  fileprivate func reserveUnchecked(_ bytes: Int, for holder: MemoryHolder) {
+    holders.withLockedValue { $0.add(bytes, to: holder) }
+  }
+
+  fileprivate func release(_ bytes: Int, of holder: MemoryHolder) {
+    holders.withLockedValue { $0.remove(bytes, from: holder) }
+  }
+
+  fileprivate func end(_ id: ObjectIdentifier) {
+    holders.withLockedValue { $0.end(id) }
+  }
 }
 
-/// The bytes of the budget that one connection holds. Confined to its event loop.
-package final class MemoryReservation {
-  package let memory: MemoryBudget
-  private let allowance: Int
-  /// The bytes that the connection holds, its allowance included.
-  private(set) var held = 0
-  /// The bytes reserved in the budget: `held` beyond the allowance, rounded up to complete steps.
-  private var reserved = 0
+/// One connection or session that holds bytes of a budget.
+package final class MemoryHolder: Sendable {
+  /// The peer's address, without its port; empty if unknown.
+  let address: String
+  /// Closes the connection; nil if it must not be closed for its memory.
+  let closing: (@Sendable () -> Void)?
+  private let budget: MemoryBudget
 
-  /// Bytes that are reserved and released together.
-  private static let step = 64 << 10
-
-  /// - Parameter allowance: maximum bytes held without a reservation; limited to `PortLimits.allowanceBytes`.
-  package init(_ limits: PortLimits, allowance: Int = .max) {
-    memory = limits.memory
-    self.allowance = min(allowance, limits.allowanceBytes)
+  /// - Parameters:
+  ///   - address: the peer's address, without its port; empty if unknown.
+  ///   - closing: closes the connection, from any thread; nil if it must not be closed for its memory. It must not own the
+  ///     connection.
+  package init(_ budget: MemoryBudget, address: String, closing: (@Sendable () -> Void)?) {
+    self.budget = budget
+    self.address = address
+    self.closing = closing
   }
 
-  deinit {
-    if reserved > 0 { memory.release(reserved) }
-  }
-
-  /// Holds `bytes` more. Returns false, and holds nothing, if the budget has no capacity.
-  package func reserve(_ bytes: Int) -> Bool {
-    let more = needed(for: held + bytes) - reserved
-    if more > 0 {
-      guard memory.reserve(more) else { return false }
-      reserved += more
+  /// Creates the holder of a connection.
+  package convenience init(_ budget: MemoryBudget, _ channel: any Channel) {
+    self.init(budget, address: channel.remoteAddress?.ipAddress ?? "") { [weak channel] in
+      guard let channel else { return }
+      channel.eventLoop.execute { channel.disconnect() }
     }
-    held += bytes
-    return true
   }
 
-  /// Whether `reserve` would succeed now.
-  func hasRoom(for bytes: Int) -> Bool {
-    let more = needed(for: held + bytes) - reserved
-    return more <= 0 || memory.used + more <= memory.limit
-  }
+  deinit { budget.end(ObjectIdentifier(self)) }
 
-  /// Holds `bytes` more even beyond the limit: for responses that report completed work.
-  package func reserveUnchecked(_ bytes: Int) {
-    held += bytes
-    let more = needed(for: held) - reserved
-    guard more > 0 else { return }
-    memory.reserveUnchecked(more)
-    reserved += more
-  }
+  /// Reserves bytes. Returns false, and reserves nothing, on a full budget.
+  func reserve(_ bytes: Int) -> Bool { budget.reserve(bytes, for: self, within: budget.limit) }
 
-  /// Holds `bytes` less.
-  package func release(_ bytes: Int) {
-    precondition(bytes <= held, "invariant: a connection releases no more memory than it holds")
-    held -= bytes
-    let needed = needed(for: held)
-    // Keeps one spare step while any is in use: the next request is likely to need it.
-    guard reserved - needed > Self.step || (needed == 0 && reserved > 0) else { return }
-    memory.release(reserved - needed)
-    reserved = needed
-  }
+  /// Reserves bytes of results, which leave a part of the budget to other requests. Returns false, and reserves nothing, if
+  /// results may not use more.
+  func reserveResults(_ bytes: Int) -> Bool { budget.reserve(bytes, for: self, within: budget.resultLimit) }
 
-  /// Changes one part of the held bytes from `old` to `new`. Returns false, and changes nothing, if the budget has no
-  /// capacity for the growth.
-  package func resize(from old: Int, to new: Int) -> Bool {
-    if new > old { return reserve(new - old) }
-    if new < old { release(old - new) }
-    return true
-  }
+  /// Makes room for bytes without reserving them. Returns false on a full budget.
+  func makeRoom(for bytes: Int) -> Bool { budget.makeRoom(for: bytes, of: self) }
 
-  private func needed(for bytes: Int) -> Int {
-    bytes <= allowance ? 0 : (bytes - allowance + Self.step - 1) / Self.step * Self.step
-  }
+  /// Reserves bytes even beyond the limit.
+  func reserveUnchecked(_ bytes: Int) { budget.reserveUnchecked(bytes, for: self) }
+
+  /// Releases reserved bytes.
+  func release(_ bytes: Int) { budget.release(bytes, of: self) }
 }

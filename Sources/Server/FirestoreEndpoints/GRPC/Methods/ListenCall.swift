@@ -178,6 +178,8 @@ extension WatchTarget {
 private struct ListenOutput: WatchOutput {
   let responder: any CallResponder
 
+  var memory: (any ResultMemory)? { responder.memory }
+
   func send(_ responses: [WatchResponse]) async throws {
     try await responder.send(try WatchEncoding.encode(responses))
   }

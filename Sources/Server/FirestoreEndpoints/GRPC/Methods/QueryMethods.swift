@@ -28,7 +28,7 @@ extension FirestoreService {
       }
     let mask = request.hasMask ? try FieldMask(request.mask) : nil
     try await engine.batchGetDocuments(
-      in: database, names, mask: mask, consistency: consistency, as: caller
+      in: database, names, mask: mask, consistency: consistency, as: caller, memory: responder.memory
     ) { page in
       let buffer = try ResponseEncoding.batchGet(page)
       if buffer.readableBytes > 0 { try await responder.send(buffer) }
@@ -43,7 +43,7 @@ extension FirestoreService {
     let structured = try required(request.query)
     let query = Query(parent: parent, structured)
     try await engine.runQuery(
-      query, consistency: request.consistency, explain: request.explain, as: caller
+      query, consistency: request.consistency, explain: request.explain, as: caller, memory: responder.memory
     ) { page in
       let buffer = try ResponseEncoding.query(page)
       if buffer.readableBytes > 0 { try await responder.send(buffer) }

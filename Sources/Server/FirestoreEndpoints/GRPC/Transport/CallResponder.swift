@@ -2,8 +2,10 @@
 //
 // Invariant: a sender waits while the client does not read, so that the queued bytes of a call stay near the watermark.
 
+package import FirestoreEngine
 package import GRPCFraming
 package import NIOCore
+import Ports
 
 /// Sends the responses of one call. Usable from any task or thread.
 package protocol CallResponder: Sendable {
@@ -20,6 +22,28 @@ package protocol CallResponder: Sendable {
   /// Updates the counted request bytes. A call reports by this method that it has released bytes.
   func updateHeldBytes()
 
+  /// The memory of the call's results.
+  var memory: any ResultMemory { get }
+
   /// Runs a task of the call. The end of the call does not cancel it: it ends when sending throws.
   func start(_ operation: @escaping @Sendable () async -> Void)
+}
+
+/// The memory of a call's results: a part of what its connection holds.
+struct CallMemory: ResultMemory {
+  let pages: PageMemory
+  /// Bytes that the transport holds for each byte of a result.
+  var factor = 1
+
+  func reserve(_ bytes: Int) async throws {
+    do {
+      try await pages.reserve(factor * bytes)
+    } catch let refusal as MemoryRefusal {
+      throw ResultMemoryExhausted(refusal.text)
+    }
+  }
+
+  func reserveNow(_ bytes: Int) -> Bool { pages.reserveNow(factor * bytes) }
+
+  func resize(from old: Int, to new: Int) { pages.resize(from: factor * old, to: factor * new) }
 }

@@ -14,6 +14,8 @@ final class GRPCConnection {
   let methods: GRPCMethods
   let limits: HTTP2Limits
   let memory: MemoryReservation
+  /// The results that the connection's streams hold.
+  let pages: PageMemory
   let tasks: LoopTasks
   let log: Logger
   /// Installs the handlers of a stream that does not carry gRPC.
@@ -31,7 +33,9 @@ final class GRPCConnection {
   ) {
     self.methods = methods
     self.limits = limits.http2
-    self.memory = MemoryReservation(limits)
+    let memory = MemoryReservation(limits, of: channel)
+    self.memory = memory
+    self.pages = PageMemory(memory.holder, limits, on: channel.eventLoop)
     self.tasks = LoopTasks(channel.eventLoop)
     self.responses = GRPCResponseQueue(limits.http2, memory, channel)
     self.log = log
@@ -88,6 +92,7 @@ private final class GRPCDrainHandler: ChannelInboundHandler {
 
   func handlerRemoved(context: ChannelHandlerContext) {
     connection.responses.stop()
+    connection.pages.close()
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {

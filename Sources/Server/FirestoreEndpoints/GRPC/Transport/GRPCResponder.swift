@@ -1,5 +1,6 @@
 // Sends the responses of a gRPC call from any task or thread. The stream's event loop does the work.
 
+package import FirestoreEngine
 package import GRPCFraming
 package import NIOCore
 import Ports
@@ -10,10 +11,12 @@ package final class GRPCResponder: CallResponder {
   package let eventLoop: any EventLoop
   private let handler: NIOLoopBound<GRPCStreamHandler>
   private let tasks: LoopTasks
+  package let memory: any ResultMemory
 
   init(_ handler: GRPCStreamHandler, on eventLoop: any EventLoop, tasks: LoopTasks) {
     self.eventLoop = eventLoop
     self.tasks = tasks
+    memory = CallMemory(pages: handler.connection.pages)
     self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
   }
 

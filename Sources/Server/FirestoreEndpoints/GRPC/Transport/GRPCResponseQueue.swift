@@ -1,5 +1,5 @@
-// Queues the unary calls of one HTTP/2 connection until there is capacity for their responses, and counts unread
-// responses.
+// Queues the unary calls of one HTTP/2 connection until there is capacity for their responses, counts unread responses, and
+// closes a connection whose client does not read.
 //
 // The limit bounds the responses that a client requests and does not read. A streaming call can pause when its
 // stream is full. A unary call cannot, so it waits before it starts.
@@ -23,8 +23,10 @@ final class GRPCResponseQueue {
   private let channel: any Channel
   /// Expected bytes of the responses of running calls.
   private var expectedBytes = 0
-  /// Bytes of responses that were not written to the socket.
+  /// Bytes of unary responses that were not written to the socket.
   private var queuedBytes = 0
+  /// Bytes of streams that were not written to the socket.
+  private var streamBytes = 0
   private var waiting: [(handler: GRPCStreamHandler, bytes: Int)] = []
   private var lastProgress = NIODeadline.now()
   private var timer: Scheduled<Void>?
@@ -66,9 +68,8 @@ final class GRPCResponseQueue {
   /// Counts a response until its write completes or its stream ends, then releases its memory, which the caller
   /// reserved.
   func track(_ bytes: Int) -> EventLoopPromise<Void> {
-    if queuedBytes == 0 { lastProgress = .now() }
+    beginWrite()
     queuedBytes += bytes
-    startTimer(timeout)
     let written = channel.eventLoop.makePromise(of: Void.self)
     let queue = NIOLoopBound(self, eventLoop: channel.eventLoop)
     written.futureResult.whenComplete { _ in
@@ -80,6 +81,26 @@ final class GRPCResponseQueue {
       queue.startNext()
     }
     return written
+  }
+
+  /// Counts a write of a stream until it completes or its stream ends, then releases its memory, which the caller reserved.
+  func trackStream(_ bytes: Int) -> EventLoopPromise<Void> {
+    beginWrite()
+    streamBytes += bytes
+    let written = channel.eventLoop.makePromise(of: Void.self)
+    written.futureResult.assumeIsolated().whenComplete { result in
+      self.streamBytes -= bytes
+      precondition(self.streamBytes >= 0, "invariant: a write completes once")
+      self.memory.release(bytes)
+      // A client that resets its streams has not read them.
+      if case .success = result { self.lastProgress = .now() }
+    }
+    return written
+  }
+
+  private func beginWrite() {
+    if queuedBytes == 0, streamBytes == 0 { lastProgress = .now() }
+    startTimer(timeout)
   }
 
   /// Called when the connection has closed.
@@ -111,10 +132,10 @@ final class GRPCResponseQueue {
     timer = channel.eventLoop.scheduleTask(in: time) { queue.value.checkProgress() }
   }
 
-  /// Closes the connection if no response was written within the timeout.
+  /// Closes the connection if nothing was written within the timeout, although the client may answer every PING.
   private func checkProgress() {
     timer = nil
-    guard queuedBytes > 0 else { return }
+    guard queuedBytes + streamBytes > 0 else { return }
     let remaining = lastProgress + timeout - .now()
     if remaining > .zero { startTimer(remaining) } else { channel.close(promise: nil) }
   }

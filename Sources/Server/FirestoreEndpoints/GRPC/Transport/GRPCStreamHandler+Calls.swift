@@ -1,5 +1,6 @@
 // Starts a call when its request is complete and its connection has capacity, and runs each kind of method.
 
+import FirestoreEngine
 import FirestoreModel
 import GRPCFraming
 import Logging
@@ -104,6 +105,8 @@ extension GRPCStatus {
       self = status
     } else if let error = error as? FirestoreError {
       self.init(error)
+    } else if let exhausted = error as? ResultMemoryExhausted {
+      self.init(exhausted.error)
     } else if error is CancellationError {
       self = GRPCStatus(.cancelled, "The call was cancelled.")
     } else {

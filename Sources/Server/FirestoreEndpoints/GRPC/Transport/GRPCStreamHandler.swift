@@ -313,15 +313,13 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   private func count(_ bytes: Int, _ context: ChannelHandlerContext) throws -> EventLoopPromise<Void>? {
     uncountedBytes += bytes
     guard uncountedBytes >= Self.countingStep else { return nil }
-    let (counted, memory) = (uncountedBytes, connection.memory)
+    let counted = uncountedBytes
     uncountedBytes = 0
-    guard memory.reserve(counted) else {
+    guard connection.memory.reserve(counted) else {
       finish(connection.outOfMemory)
       throw CancellationError()
     }
-    let written = context.eventLoop.makePromise(of: Void.self)
-    written.futureResult.assumeIsolated().whenComplete { _ in memory.release(counted) }
-    return written
+    return connection.responses.trackStream(counted)
   }
 
   func waitUntilWritable(_ continuation: CheckedContinuation<Void, any Error>) {

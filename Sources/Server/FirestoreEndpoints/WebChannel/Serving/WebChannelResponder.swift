@@ -2,6 +2,7 @@
 //
 // The registry of sessions also uses it as the handle of the session.
 
+import FirestoreEngine
 import GRPCFraming
 import NIOCore
 import Ports
@@ -12,6 +13,7 @@ final class WebChannelResponder: CallResponder {
   private let handler: NIOLoopBound<WebChannelSessionHandler>
   private let encode: @Sendable (ByteBuffer) throws -> [ByteBuffer]
   private let tasks: LoopTasks
+  let memory: any ResultMemory
 
   /// - Parameter encode: converts length-prefixed protobuf messages to JSON payloads.
   init(
@@ -20,6 +22,8 @@ final class WebChannelResponder: CallResponder {
   ) {
     self.eventLoop = eventLoop
     self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
+    // Results are held in JSON too, which takes up to twice as many bytes.
+    memory = CallMemory(pages: handler.pages, factor: 2)
     self.encode = encode
     tasks = LoopTasks(eventLoop)
   }
@@ -42,6 +46,9 @@ final class WebChannelResponder: CallResponder {
   }
 
   func finish(_ status: GRPCStatus) { onLoop { $0.finish(status) } }
+
+  /// Closes the session later on its event loop, since the caller may hold locks.
+  func close() { eventLoop.execute { [handler] in handler.value.close() } }
 
   func setReading(_ enabled: Bool) { onLoop { $0.setReading(enabled) } }
 

@@ -108,7 +108,8 @@ package struct WebChannelService: Sendable {
   ) throws(WebChannelError) {
     let loop = request.responder.eventLoop
     let codec = StreamCodec(stream)
-    let handler = WebChannelSessionHandler(Self.randomID(), codec, sessions, on: loop)
+    let handler = WebChannelSessionHandler(
+      Self.randomID(), codec, sessions, address: request.responder.remoteAddress?.ipAddress ?? "", on: loop)
     let responder = WebChannelResponder(handler, on: loop, encode: codec.encode)
     guard sessions.add(handler.id, responder, stream) else {
       throw .overloaded(

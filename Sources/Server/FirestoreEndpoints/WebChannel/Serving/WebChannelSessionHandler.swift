@@ -24,6 +24,8 @@ final class WebChannelSessionHandler {
   private let eventLoop: any EventLoop
   private let sessions: WebChannelSessionRegistry
   private let memory: MemoryReservation
+  /// The results that the session's stream holds.
+  let pages: PageMemory
   private var heldBytes = 0
   private var session: WebChannelSession
   private var stream: (any StreamCall)?
@@ -38,13 +40,19 @@ final class WebChannelSessionHandler {
   private var suspendedSenders: [CheckedContinuation<Void, any Error>] = []
   private var timer: (due: NIODeadline, task: Scheduled<Void>)?
 
-  init(_ id: String, _ codec: StreamCodec, _ sessions: WebChannelSessionRegistry, on eventLoop: any EventLoop)
-  {
+  /// - Parameter address: the client's address, without its port; empty if unknown.
+  init(
+    _ id: String, _ codec: StreamCodec, _ sessions: WebChannelSessionRegistry, address: String,
+    on eventLoop: any EventLoop
+  ) {
     self.id = id
     self.codec = codec
     self.sessions = sessions
     self.eventLoop = eventLoop
-    memory = MemoryReservation(sessions.port)
+    let holder = MemoryHolder(sessions.port.memory, address: address) { [weak sessions] in sessions?.close(id)
+    }
+    memory = MemoryReservation(sessions.port, holder)
+    pages = PageMemory(holder, sessions.port, on: eventLoop)
     session = WebChannelSession(sessions.limits, now: .now())
   }
 
@@ -105,6 +113,7 @@ final class WebChannelSessionHandler {
     timer = nil
     memory.release(heldBytes)
     heldBytes = 0
+    pages.close()
     sessions.remove(self)
     endStream()
   }

@@ -54,6 +54,9 @@ final class WebChannelSessionRegistry: Sendable {
     }
   }
 
+  /// Closes a session soon, from any thread.
+  func close(_ id: String) { state.withLockedValue { $0.entries[id]?.responder }?.close() }
+
   func remove(_ session: WebChannelSessionHandler) {
     state.withLockedValue { state in
       if let entry = state.entries.removeValue(forKey: session.id) { state.held -= entry.held }

@@ -6,9 +6,11 @@ import OrderedStore
 
 extension FirestoreDatabase {
   /// Executes a nearest-neighbor query and delivers pages. `session` is a read that has begun.
+  /// - Parameter memory: the memory of the client's results; nil if `deliver` holds none.
   func findNearest(
     _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession,
-    _ authorised: AuthorizedOperation, deliver: (QueryPage) async throws -> Void
+    _ authorised: AuthorizedOperation, _ memory: (any ResultMemory)?,
+    deliver: (QueryPage) async throws -> Void
   ) async throws -> QueryReads {
     guard let nearest = query.normalized.findNearest else { return QueryReads() }
     let started = options.clock.now()
@@ -17,7 +19,7 @@ extension FirestoreDatabase {
     var found = NearestMatches(nearest, orders: query.orders)
     var skipped = 0
     var explanation: QueryExplanation?
-    let reads = try await run(candidates, explain, &session, authorised) { input in
+    let reads = try await run(candidates, explain, &session, authorised, nil) { input in
       for document in input.documents { try found.add(document) }
       skipped += input.skippedResults
       explanation = input.explanation
@@ -27,16 +29,20 @@ extension FirestoreDatabase {
       transaction: session.newToken, skippedResults: skipped, documents: [],
       readTime: session.version?.timestamp ?? .epoch, isLast: matches.isEmpty)
     var rest = matches[...]
+    let pages = ResultPages(memory, documentBytes: options.limits.data.documentBytes)
     while !rest.isEmpty {
+      try await pages.reserve()
       let names = rest.prefix(EngineLimits.maximumPageDocuments).map(\.name)
       let documents = try await documents(
-        names[...], at: session.version, upTo: EngineLimits.maximumPageBytes)
+        names[...], at: session.version, upTo: pages.maximumBytes)
+      pages.hold(documents.reduce(0) { $0 + ($1?.encoded.count ?? 0) }, count: documents.count)
       page.documents = try zip(rest, documents).compactMap { match, document in
         try document?.with(match.distance, at: nearest.distanceResultField).masked(query.projection)
       }
       rest = rest.dropFirst(documents.count)
       if rest.isEmpty { break }
       try await deliver(page)
+      pages.accepted()
       page.transaction = nil
       page.skippedResults = 0
     }

@@ -9,7 +9,8 @@ extension FirestoreDatabase {
   /// Executes a query and delivers pages.
   func run(
     _ query: PreparedQuery, deciding operation: FirestoreOperation, _ consistency: ReadConsistency,
-    explain: ExplainMode = .none, as caller: Principal, deliver: (QueryPage) async throws -> Void
+    explain: ExplainMode = .none, as caller: Principal, memory: (any ResultMemory)? = nil,
+    deliver: (QueryPage) async throws -> Void
   ) async throws {
     let authorised = pin(caller, operation)
     var session = try await beginRead(consistency, [authorised], as: caller)
@@ -20,9 +21,9 @@ extension FirestoreDatabase {
       if explain == .plan {
         read = try await plan(query, &session, authorised, deliver: deliver)
       } else if query.normalized.findNearest != nil {
-        read = try await findNearest(query, explain, &session, authorised, deliver: deliver)
+        read = try await findNearest(query, explain, &session, authorised, memory, deliver: deliver)
       } else {
-        read = try await run(query, explain, &session, authorised, deliver: deliver)
+        read = try await run(query, explain, &session, authorised, memory, deliver: deliver)
       }
       endRead(session, ranges: read.ranges)
     } catch {
@@ -72,13 +73,16 @@ extension FirestoreDatabase {
   }
 
   /// Executes a query and delivers pages. `session` is a read that has begun.
+  /// - Parameter memory: the memory of the client's results; nil if `deliver` holds none.
   func run(
     _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession,
-    _ authorised: AuthorizedOperation, deliver: (QueryPage) async throws -> Void
+    _ authorised: AuthorizedOperation, _ memory: (any ResultMemory)?,
+    deliver: (QueryPage) async throws -> Void
   ) async throws -> QueryReads {
     let started = options.clock.now()
     var (run, ranges) = try await begin(query, counts: explain == .analyze, &session)
-    let memory = SortMemoryBudget.Reservation(sortMemory)
+    let sortMemory = SortMemoryBudget.Reservation(sortMemory)
+    let pages = ResultPages(memory, documentBytes: options.limits.data.documentBytes)
     var isFirst = true
     var skipped = 0
     var tally = ResultTally()
@@ -86,8 +90,11 @@ extension FirestoreDatabase {
       // Many reads may find no match, and deliver nothing. Meanwhile the client may have disconnected, or its
       // deadline may have passed.
       try Task.checkCancellation()
-      let (next, page) = try await nextPage(run, &session, isFirst ? authorised : nil, memory)
+      try await pages.reserve()
+      run.maximumPageBytes = pages.maximumBytes
+      let (next, page) = try await nextPage(run, &session, isFirst ? authorised : nil, sortMemory)
       run = next
+      pages.hold(page.bytes, count: page.documents.count)
       skipped += page.skipped
       if page.documents.isEmpty, !page.isLast { continue }
       tally.skipped += skipped
@@ -99,6 +106,7 @@ extension FirestoreDatabase {
         result.explanation = tally.explanation(run, microseconds: options.clock.now() - started)
       }
       try await deliver(result)
+      pages.accepted()
       isFirst = false
       skipped = 0
       if page.isLast {
@@ -157,16 +165,23 @@ extension FirestoreDatabase {
   /// Delivers a query's complete result at a version, for listeners. Only the limit of one query applies to
   /// the memory for sorting. The shared budget does not, since a Listen stream must not fail because of other
   /// queries. A page may be empty.
+  /// - Parameter memory: the memory of the client's results; nil if `page` holds none.
   func results(
-    of query: PreparedQuery, at version: Version, _ page: ([StoredDocument]) async throws -> Void
+    of query: PreparedQuery, at version: Version, _ memory: (any ResultMemory)? = nil,
+    _ page: ([StoredDocument]) async throws -> Void
   ) async throws {
     var run = QueryRun(
       query, indexes, maximumSortBytes: options.maximumSortBytes, maximumScanRows: options.maximumScanRows)
     var session = ReadSession(version: version)
+    let pages = ResultPages(memory, documentBytes: options.limits.data.documentBytes)
     while true {
+      try await pages.reserve()
+      run.maximumPageBytes = pages.maximumBytes
       let (next, found) = try await nextPage(run, &session, nil, nil)
       run = next
+      pages.hold(found.bytes, count: found.documents.count, more: run.reservedBytes)
       try await page(found.documents)
+      if !found.documents.isEmpty { pages.accepted() }
       if found.isLast { return advise(on: run) }
     }
   }

@@ -20,11 +20,16 @@ struct QueryRun: Sendable {
     /// Results that the offset skipped in this page.
     var skipped = 0
     var isLast = false
-    fileprivate var bytes = 0
+    /// Bytes of the documents.
+    fileprivate(set) var bytes = 0
+    /// Bytes of documents after which no more are added.
+    fileprivate let maximumBytes: Int
+
+    fileprivate init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
 
     /// Whether the page has reached its limits.
     fileprivate var isFull: Bool {
-      documents.count >= EngineLimits.maximumPageDocuments || bytes >= EngineLimits.maximumPageBytes
+      documents.count >= EngineLimits.maximumPageDocuments || bytes >= maximumBytes
     }
   }
 
@@ -34,6 +39,8 @@ struct QueryRun: Sendable {
   private let recordsKeys: Bool
   private let counts: Bool
   private let maximumScanRows: Int
+  /// Bytes of documents on the next page after which no more are added.
+  var maximumPageBytes = EngineLimits.maximumPageBytes
   private var plan: QueryPlan?
   /// Where the next page continues to scan.
   private var position = ScanPosition.start
@@ -135,14 +142,14 @@ struct QueryRun: Sendable {
 
   private mutating func readPage(_ view: any ReadView, _ database: DatabaseName) throws -> Page {
     let plan = try makePlan(view)
-    var page = Page()
+    var page = Page(maximumBytes: maximumPageBytes)
     if remaining > 0, !(try deliverSorted(&page)), !isExhausted {
       let budget = ScanBudget(rows: maximumScanRows)
       var candidates = Candidates(
         plan, database, view, from: position,
         expecting: min(remainingOffset, EngineLimits.maximumPageDocuments)
           + min(remaining, EngineLimits.maximumPageDocuments),
-        recordsKeys: recordsKeys, budget: budget)
+        maximumBytes: maximumPageBytes, recordsKeys: recordsKeys, budget: budget)
       defer {
         keys += candidates.keys
         rowsRead += budget.consumedRows

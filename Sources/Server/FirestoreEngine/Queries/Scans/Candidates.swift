@@ -46,6 +46,8 @@ struct Candidates {
   private let view: any ReadView
   private let recordsKeys: Bool
   private let budget: ScanBudget
+  /// Bytes of documents after which one read of rows stops.
+  private let maximumBytes: Int
   private var hasBegun = false
   private var isPaused = false
   private var readAhead: [ReadAhead] = []
@@ -62,13 +64,16 @@ struct Candidates {
   /// The document rows that were read, if they are recorded.
   private(set) var keys: [Key] = []
 
-  /// - Parameter expected: the number of candidates that are likely to be needed.
+  /// - Parameters:
+  ///   - expected: the number of candidates that are likely to be needed.
+  ///   - maximumBytes: bytes of documents after which one read of rows stops.
   init(
     _ plan: QueryPlan, _ database: DatabaseName, _ view: any ReadView, from position: ScanPosition = .start,
-    expecting expected: Int, recordsKeys: Bool = false,
+    expecting expected: Int, maximumBytes: Int = EngineLimits.maximumPageBytes, recordsKeys: Bool = false,
     budget: ScanBudget = ScanBudget(rows: EngineLimits.maximumScanRows)
   ) {
     self.budget = budget
+    self.maximumBytes = maximumBytes
     // The batch has one more row, since a page that starts after a document reads that document first.
     batch = min(max(expected + 1, 16), 256)
     self.plan = plan
@@ -298,6 +303,7 @@ struct Candidates {
     var last: Key = []
     var bytes = 0
     let limit = batch
+    let maximumBytes = maximumBytes
     let database = database
     let hidden = try view.scan(range, reverse: plan.reverse, maximumHidden: budget.maximumHiddenKeys) {
       key, value, _ in
@@ -307,10 +313,10 @@ struct Candidates {
       else { return true }
       found.append(.document(try DocumentRow.decode(value, name)))
       bytes += value.count
-      return found.count < limit && bytes < EngineLimits.maximumPageBytes
+      return found.count < limit && bytes < maximumBytes
     }
     budget.consume(found.count + hidden.count + 1, bytes: bytes)
-    let stopped = found.count >= limit || bytes >= EngineLimits.maximumPageBytes
+    let stopped = found.count >= limit || bytes >= maximumBytes
     rest = (hidden.last ?? (stopped ? last : nil)).map { range.remainder(after: $0, reverse: plan.reverse) }
     readAhead = found
     return !found.isEmpty || hasRest

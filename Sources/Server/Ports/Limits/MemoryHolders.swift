@@ -1,0 +1,111 @@
+// The holders of one memory budget, and the choice of the connection that is closed when the budget is full.
+//
+// The choice weighs bytes by the time for which they are held. A client that reads replaces its bytes all the time, so they
+// are always young. First the address with the largest sum is chosen, then its heaviest connection: many connections of one
+// peer do not displace the single connection of another one.
+//
+// Invariant: `bytes` is the sum of the bytes of all holders that are not closed.
+
+import NIOCore
+
+/// The holders of a budget.
+struct MemoryHolders {
+  private struct Entry {
+    var bytes = 0
+    /// Bytes reserved and released since `since`.
+    var replacedBytes = 0
+    /// The time since which the holder has held its bytes: it is renewed when a quarter of them was replaced.
+    var since: NIODeadline
+    /// Whether the connection is being closed for its memory.
+    var isClosed = false
+    /// The address of the holder.
+    var address: String
+    /// Closes the holder's connection; nil if it must not be closed.
+    var closing: (@Sendable () -> Void)?
+
+    mutating func replace(_ changed: Int, at now: NIODeadline) {
+      replacedBytes += changed
+      guard replacedBytes >= bytes / 4 else { return }
+      replacedBytes = 0
+      since = now
+    }
+
+    /// The bytes, weighted by the time for which they are held. Longer than `maximumAge` changes nothing: an idle client
+    /// with many listens holds its few bytes for hours.
+    func weight(at now: NIODeadline, with more: Int = 0) -> Double {
+      let age = min(max(now - since, Self.minimumAge), Self.maximumAge)
+      return Double(bytes + more) * Double(age.nanoseconds)
+    }
+
+    private static let minimumAge = TimeAmount.milliseconds(50)
+    private static let maximumAge = TimeAmount.seconds(5)
+  }
+
+  private(set) var bytes = 0
+  private var entries: [ObjectIdentifier: Entry] = [:]
+
+  /// Whether a holder's connection is being closed for its memory.
+  func isClosed(_ holder: MemoryHolder) -> Bool { entries[ObjectIdentifier(holder)]?.isClosed ?? false }
+
+  mutating func add(_ added: Int, to holder: MemoryHolder) {
+    let id = ObjectIdentifier(holder)
+    let now = NIODeadline.now()
+    var entry = entries[id] ?? Entry(since: now, address: holder.address, closing: holder.closing)
+    guard !entry.isClosed else { return }
+    bytes += added
+    entry.bytes += added
+    entry.replace(added, at: now)
+    entries[id] = entry
+  }
+
+  mutating func remove(_ removed: Int, from holder: MemoryHolder) {
+    let id = ObjectIdentifier(holder)
+    guard var entry = entries[id], !entry.isClosed else { return }
+    precondition(removed <= entry.bytes, "invariant: a holder releases no more than it reserved")
+    bytes -= removed
+    entry.bytes -= removed
+    entry.replace(removed, at: .now())
+    entries[id] = entry.bytes == 0 ? nil : entry
+  }
+
+  /// Removes a holder at its end.
+  mutating func end(_ id: ObjectIdentifier) {
+    guard let entry = entries.removeValue(forKey: id), !entry.isClosed else { return }
+    bytes -= entry.bytes
+  }
+
+  /// Chooses connections to close for a request, until `missing` bytes are free, and releases their bytes. Returns the
+  /// functions that close them. Returns nil, and changes nothing, if the requesting connection itself is the next choice, or
+  /// if the next choice holds its bytes for too short a time.
+  mutating func close(
+    toFree missing: Int, for requester: MemoryHolder, _ requested: Int, minimumAge: TimeAmount
+  ) -> [@Sendable () -> Void]? {
+    let now = NIODeadline.now()
+    let own = ObjectIdentifier(requester)
+    let empty = Entry(since: now, address: requester.address)
+    let ownWeight = (entries[own] ?? empty).weight(at: now, with: requested)
+    var addresses: [String: Double] = [:]
+    for (id, entry) in entries where !entry.isClosed && id != own {
+      addresses[entry.address, default: 0] += entry.weight(at: now)
+    }
+    addresses[requester.address, default: 0] += ownWeight
+    var chosen: [ObjectIdentifier: Entry] = [:]
+    var freed = 0
+    while freed < missing {
+      guard let worst = addresses.max(by: { $0.value < $1.value })?.key else { return nil }
+      var heaviest: (id: ObjectIdentifier, entry: Entry, weight: Double)?
+      for (id, entry) in entries where !entry.isClosed && id != own && chosen[id] == nil {
+        guard entry.closing != nil, entry.address == worst, now - entry.since >= minimumAge else { continue }
+        let weight = entry.weight(at: now)
+        if weight > heaviest?.weight ?? 0 { heaviest = (id, entry, weight) }
+      }
+      guard let heaviest, worst != requester.address || heaviest.weight >= ownWeight else { return nil }
+      chosen[heaviest.id] = heaviest.entry
+      freed += heaviest.entry.bytes
+      addresses[worst, default: 0] -= heaviest.weight
+    }
+    for id in chosen.keys { entries[id]?.isClosed = true }
+    bytes -= freed
+    return chosen.values.compactMap(\.closing)
+  }
+}

@@ -1,0 +1,88 @@
+// The bytes of the memory budget that one connection holds, reserved in steps.
+//
+// Invariant: a reservation reserves nothing in the budget for bytes within its allowance, and reserves more in steps of 64
+// KiB. So small requests on many threads do not contend for the budget's lock.
+
+package import NIOCore
+
+/// The bytes of the budget that one connection holds. Confined to its event loop.
+package final class MemoryReservation {
+  package let memory: MemoryBudget
+  /// The connection in the budget. Other accounts of the connection use it too.
+  package let holder: MemoryHolder
+  private let allowance: Int
+  /// The bytes that the connection holds, its allowance included.
+  private(set) var held = 0
+  /// The bytes reserved in the budget: `held` beyond the allowance, rounded up to complete steps.
+  private var reserved = 0
+
+  /// Bytes that are reserved and released together.
+  private static let step = 64 << 10
+
+  /// - Parameters:
+  ///   - holder: the connection in the budget; nil for one that is not closed for its memory.
+  ///   - allowance: maximum bytes held without a reservation; limited to `PortLimits.allowanceBytes`.
+  package init(_ limits: PortLimits, _ holder: MemoryHolder? = nil, allowance: Int = .max) {
+    memory = limits.memory
+    self.holder = holder ?? MemoryHolder(limits.memory, address: "", closing: nil)
+    self.allowance = min(allowance, limits.allowanceBytes)
+  }
+
+  /// Creates the reservation of a connection.
+  package convenience init(_ limits: PortLimits, of channel: any Channel) {
+    self.init(limits, MemoryHolder(limits.memory, channel))
+  }
+
+  deinit {
+    if reserved > 0 { holder.release(reserved) }
+  }
+
+  /// Holds `bytes` more. Returns false, and holds nothing, if the budget has no capacity.
+  package func reserve(_ bytes: Int) -> Bool {
+    let more = needed(for: held + bytes) - reserved
+    if more > 0 {
+      guard holder.reserve(more) else { return false }
+      reserved += more
+    }
+    held += bytes
+    return true
+  }
+
+  /// Whether `reserve` would succeed now. Makes the room if it closes other connections.
+  func hasRoom(for bytes: Int) -> Bool {
+    let more = needed(for: held + bytes) - reserved
+    return more <= 0 || holder.makeRoom(for: more)
+  }
+
+  /// Holds `bytes` more even beyond the limit: for responses that report completed work.
+  package func reserveUnchecked(_ bytes: Int) {
+    held += bytes
+    let more = needed(for: held) - reserved
+    guard more > 0 else { return }
+    holder.reserveUnchecked(more)
+    reserved += more
+  }
+
+  /// Holds `bytes` less.
+  package func release(_ bytes: Int) {
+    precondition(bytes <= held, "invariant: a connection releases no more memory than it holds")
+    held -= bytes
+    let needed = needed(for: held)
+    // Keeps one spare step while any is in use: the next request is likely to need it.
+    guard reserved - needed > Self.step || (needed == 0 && reserved > 0) else { return }
+    holder.release(reserved - needed)
+    reserved = needed
+  }
+
+  /// Changes one part of the held bytes from `old` to `new`. Returns false, and changes nothing, if the budget has no
+  /// capacity for the growth.
+  package func resize(from old: Int, to new: Int) -> Bool {
+    if new > old { return reserve(new - old) }
+    if new < old { release(old - new) }
+    return true
+  }
+
+  private func needed(for bytes: Int) -> Int {
+    bytes <= allowance ? 0 : (bytes - allowance + Self.step - 1) / Self.step * Self.step
+  }
+}

@@ -1,0 +1,236 @@
+// Clients that do not read: what the server holds for them stays within its budget, and other clients are served meanwhile.
+
+import FirestoreProtobuf
+import Foundation
+import GRPCFraming
+import NIOConcurrencyHelpers
+import NIOCore
+import OrderedStore
+import SwiftProtobuf
+import Testing
+
+@testable import EndpointFixture
+@testable import Ports
+
+@Suite("Results that clients do not read", .timeLimit(.minutes(5)))
+struct UnreadResultTests {
+  private static let limit = 32 << 20
+  private static let text = Proto.Value.text(String(repeating: "x", count: 900_000))
+
+  private func limits(minimumAge: TimeAmount = .zero) -> PortLimits {
+    var limits = PortLimits()
+    limits.memory = MemoryBudget(limit: Self.limit, minimumAge: minimumAge)
+    return limits
+  }
+
+  /// Stores a collection of 2 MB in small documents, one of 3.6 MB in large ones, and a small document.
+  private func fill(_ running: FirestoreTestPort) async throws {
+    let small = Proto.Value.text(String(repeating: "x", count: 20_000))
+    try await running.client.commit((0..<100).map { .set("many/\($0)", ["t": small]) })
+    try await running.client.commit((0..<4).map { .set("large/\($0)", ["t": Self.text]) })
+    try await running.client.commit([.set("c/small", ["n": .int(1)])])
+  }
+
+  /// Makes small and large calls, a query and a listen, which all must succeed.
+  private func expectService(_ running: FirestoreTestPort) async throws {
+    let client = try await GRPCTestClient.connect(port: running.port.port)
+    _ = try await client.get("c/small")
+    _ = try await client.get("large/1")
+    try await client.commit((0..<7).map { .set("written/\($0)", ["t": Self.text]) })
+    #expect(try await client.query(.collection("many")).filter(\.hasDocument).count == 100)
+    #expect(try await client.query(.collection("large")).filter(\.hasDocument).count == 4)
+    let listen = try await client.open("Listen")
+    try await listen.send(Self.listen(to: "many"))
+    var count = 0
+    while true {
+      let response = try await listen.message(as: Proto.Listened.self)
+      if response.documentChange.hasDocument { count += 1 }
+      if response.targetChange.targetChangeType == .current { break }
+    }
+    #expect(count == 100)
+    await client.close()
+  }
+
+  private static func listen(to collection: String) -> Proto.Listen {
+    Proto.Listen.with {
+      $0.database = FirestoreTestServer.database
+      $0.addTarget.targetID = 1
+      $0.addTarget.query.parent = FirestoreTestServer.documents
+      $0.addTarget.query.structuredQuery.from = [.with { $0.collectionID = collection }]
+    }
+  }
+
+  /// Opens calls for a collection on one connection whose windows are closed.
+  private func openUnread(
+    _ running: FirestoreTestPort, _ method: String, _ collection: String, count: Int
+  ) async throws -> GRPCTestClient {
+    let client = try await GRPCTestClient.connect(port: running.port.port, window: 0)
+    for _ in 0..<count {
+      let call = try await client.open(method)
+      if method == "Listen" {
+        try? await call.send(Self.listen(to: collection))
+      } else {
+        try? await call.send(Google_Firestore_V1_RunQueryRequest.collection(collection), endStream: true)
+      }
+    }
+    return client
+  }
+
+  @Test(
+    "One connection that does not read holds its share, and other clients are served",
+    arguments: ["Listen", "RunQuery"])
+  func oneConnection(method: String) async throws {
+    let limits = limits(minimumAge: .hours(1))
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
+      try await fill(running)
+      let unread = try await openUnread(running, method, "large", count: 200)
+      #expect(try await eventually { limits.memory.used > limits.memory.connectionShare / 2 })
+      for _ in 0..<3 { try await expectService(running) }
+      // The streams hold 16 KiB each, and the share of results.
+      let streams = 200 * limits.http2.streamBytes
+      #expect(limits.memory.used < 2 * limits.memory.connectionShare + streams, "\(limits.memory.used)")
+      #expect(unread.channel.isActive)
+      await unread.close()
+      #expect(
+        try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are still reserved")
+    }
+  }
+
+  @Test(
+    "Many connections that do not read: the one that holds most is closed, and other clients are served",
+    arguments: [("Listen", "large"), ("RunQuery", "large"), ("Listen", "many")])
+  func manyConnections(method: String, collection: String) async throws {
+    let limits = limits()
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
+      try await fill(running)
+      var unread: [GRPCTestClient] = []
+      for _ in 0..<16 { unread.append(try await openUnread(running, method, collection, count: 40)) }
+      for _ in 0..<3 {
+        try await expectService(running)
+        #expect(limits.memory.used <= Self.limit)
+      }
+      #expect(unread.contains { !$0.channel.isActive })
+      for client in unread { await client.close() }
+      #expect(
+        try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are still reserved")
+    }
+  }
+
+  @Test("REST queries that are not read: connections that hold most are closed, and other clients are served")
+  func rest() async throws {
+    let limits = limits()
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
+      try await fill(running)
+      let body = #"{"structuredQuery":{"from":[{"collectionId":"large"}]}}"#
+      var unread: [RawClient] = []
+      for _ in 0..<24 {
+        let client = try await RawClient.connect(running.port.port)
+        try await client.channel.setOption(.autoRead, value: false).get()
+        try await client.send(
+          "POST /v1/\(FirestoreTestServer.documents):runQuery HTTP/1.1\r\nHost: h\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        )
+        unread.append(client)
+      }
+      for _ in 0..<3 {
+        try await expectService(running)
+        #expect(limits.memory.used <= Self.limit)
+      }
+      for client in unread { await client.close() }
+      #expect(
+        try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are still reserved")
+    }
+  }
+
+  @Test("Unary responses that are not read do not shut out other clients")
+  func unary() async throws {
+    let limits = limits()
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
+      try await fill(running)
+      var unread: [GRPCTestClient] = []
+      for _ in 0..<40 {
+        let client = try await GRPCTestClient.connect(port: running.port.port, window: 0)
+        for _ in 0..<4 {
+          let call = try await client.open("GetDocument")
+          try? await call.send(
+            Google_Firestore_V1_GetDocumentRequest.with {
+              $0.name = "\(FirestoreTestServer.documents)/large/1"
+            }, endStream: true)
+        }
+        unread.append(client)
+      }
+      for _ in 0..<3 { try await expectService(running) }
+      for client in unread { await client.close() }
+      #expect(
+        try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are still reserved")
+    }
+  }
+
+  @Test("A connection whose client reads nothing is closed after the timeout, although it answers PING")
+  func timeout() async throws {
+    var limits = limits(minimumAge: .hours(1))
+    limits.http2.unreadResponseTimeout = .milliseconds(500)
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { [limits] running in
+      try await fill(running)
+      let unread = try await openUnread(running, "Listen", "many", count: 1)
+      try await unread.channel.closeFuture.get()
+      #expect(try await eventually { limits.memory.used == 0 })
+      let reading = try await GRPCTestClient.connect(port: running.port.port)
+      #expect(try await reading.query(.collection("many")).filter(\.hasDocument).count == 100)
+      #expect(reading.channel.isActive)
+      await reading.close()
+    }
+  }
+
+  /// The address of a holder, and the order in which holders are closed.
+  private final class Closings: Sendable {
+    private let names = NIOLockedValueBox<[String]>([])
+
+    func holder(_ budget: MemoryBudget, _ name: String, at address: String) -> MemoryHolder {
+      MemoryHolder(budget, address: address) { [names] in names.withLockedValue { $0.append(name) } }
+    }
+
+    var all: [String] { names.withLockedValue { $0 } }
+  }
+
+  @Test("The heaviest connection of the heaviest address is closed first; its bytes are free at once")
+  func order() {
+    let budget = MemoryBudget(limit: 100, minimumAge: .zero)
+    let closings = Closings()
+    let single = closings.holder(budget, "single", at: "a")
+    let many = (0..<4).map { closings.holder(budget, "many \($0)", at: "b") }
+    #expect(single.reserve(30))
+    for (index, holder) in many.enumerated() { #expect(holder.reserve(10 + 5 * index)) }
+    let honest = closings.holder(budget, "honest", at: "c")
+    #expect(honest.reserve(10))
+    #expect(closings.all == ["many 3"] && budget.used == 85)
+    #expect(!many[3].reserve(1))
+    many[3].release(25)
+    #expect(budget.used == 85)
+    #expect(honest.reserve(20))
+    #expect(closings.all == ["many 3", "many 2"] && budget.used == 85)
+  }
+
+  @Test("A connection that itself holds most is rejected, and closes no other one")
+  func ownWeight() {
+    let budget = MemoryBudget(limit: 100, minimumAge: .zero)
+    let closings = Closings()
+    let small = closings.holder(budget, "small", at: "a")
+    let large = closings.holder(budget, "large", at: "b")
+    #expect(small.reserve(20) && large.reserve(75))
+    #expect(!large.reserve(10))
+    #expect(closings.all.isEmpty && budget.used == 95)
+    #expect(small.reserve(10))
+    #expect(closings.all == ["large"] && budget.used == 30)
+  }
+
+  @Test("A connection whose bytes are young is not closed")
+  func young() {
+    let budget = MemoryBudget(limit: 100, minimumAge: .hours(1))
+    let closings = Closings()
+    let large = closings.holder(budget, "large", at: "a")
+    let small = closings.holder(budget, "small", at: "b")
+    #expect(large.reserve(90))
+    #expect(!small.reserve(20))
+    #expect(closings.all.isEmpty)
+  }
+}
