@@ -74,6 +74,16 @@ import Testing
     #expect(try await error(["secret/x", "secret/y", "secret/z"]) == Self.denial)
     #expect(try await error(["c/a", "secret/b"]) == Self.denial)
     #expect(try await error(["c/a", "c/b"])?.code == .invalidArgument)
+    // A later write that fails in every state of the database fails whatever the cost of the stored documents is.
+    let future = Precondition.updateTime(Timestamp(microseconds: 253_000_000_000_000_000))
+    for ids in [["a", "b", "c"], ["x", "y", "z"]] {
+      var writes = try ids.map { Write(.delete(try fixture.name(ResourcePath(["secret", $0])))) }
+      writes.append(Write(.update(try fixture.name("secret/last"), fields: [:]), precondition: future))
+      let fault = await failure { [writes] in
+        try await fixture.engine.commit(in: fixture.database, writes, as: .nobody)
+      }
+      #expect(fault?.code == .invalidArgument)
+    }
   }
 
   @Test("an allowed write still gets the error of its precondition and of its merged contents")

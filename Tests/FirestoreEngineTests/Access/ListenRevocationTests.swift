@@ -107,6 +107,29 @@ import Testing
     other.stream.close()
   }
 
+  @Test("a load in progress ends before its next page when its caller is revoked or the policy is replaced")
+  func loadInProgress() async throws {
+    for isRevoked in [true, false] {
+      let fixture = try EngineFixture()
+      let large = Value.bytes([UInt8](repeating: 1, count: 400_000))
+      for number in 0..<16 { try await fixture.set(ResourcePath(["c", "d\(number)"]), ["x": large]) }
+      let client = WatchClient()
+      let stream = try await fixture.watch(client, as: .user("u"))
+      client.block(true)
+      stream.addTarget(WatchTarget(id: 2, fixture.selection(StructuredQuery(from: [.init("c")]))))
+      try await eventually("the first page is sent") { client.view.sendCount > 0 }
+      if isRevoked {
+        fixture.engine.revokeStreams { $0.user?.id == "u" }
+      } else {
+        fixture.engine.policies.publish(TestPolicy.denying("c"), for: fixture.database)
+      }
+      client.block(false)
+      try await eventually("the stream ends") { client.view.failure != nil }
+      #expect(client.view.failure?.code == (isRevoked ? .unauthenticated : .unavailable))
+      #expect(received(client).count < 16)
+    }
+  }
+
   @Test(
     "a resumed target shows no name of a document that the caller could not read at the version of its token")
   func resumeFromDeniedVersion() async throws {

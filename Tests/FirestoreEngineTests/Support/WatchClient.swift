@@ -25,6 +25,8 @@ final class WatchClient: WatchOutput {
     var failure: FirestoreError?
     var violations: [String] = []
     var isBlocked = false
+    /// The calls of `send` that have begun.
+    var sendCount = 0
     /// The most document bytes that one call of `send` has delivered so far.
     var largestBatch = 0
     var resets = 0
@@ -38,6 +40,7 @@ final class WatchClient: WatchOutput {
   func block(_ blocked: Bool) { state.withLock { $0.isBlocked = blocked } }
 
   func send(_ responses: [WatchResponse]) async throws {
+    state.withLock { $0.sendCount += 1 }
     while state.withLock({ $0.isBlocked }) { try await Task.sleep(nanoseconds: 1_000_000) }
     var bytes = 0
     for case .documentChange(let document, _, _) in responses { bytes += document.encoded.count }

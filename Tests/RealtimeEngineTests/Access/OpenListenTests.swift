@@ -200,4 +200,25 @@ struct OpenListenTests {
     #expect(connection.session.listens.isEmpty)
     #expect(executor.openListens.count == 0)
   }
+
+  @Test("A session ends although its credentials expire in the same batch")
+  func closeAfterExpiry() async throws {
+    let executor = OperationExecutor(
+      policies: PolicySlot(OpenPolicy()), limits: .standard, cacheBytes: 1 << 20)
+    let rows = try await MemoryStore().database(named: "x", history: .activeReadersOnly)
+    let connection = ConnectionState(name: "c", caller: .nobody, sink: RecordingSink(RecordingGroup()))
+    let listen = RealtimeOperation.Listen(path: "a", query: .default, tag: nil, hash: "", compoundHash: nil)
+    for actions in [[.listen(listen)], [.authenticate(user("u", expiring: 1)), .close]]
+      as [[RealtimeOperation.Action]]
+    {
+      let operations = actions.enumerated().map {
+        RealtimeOperation($0.element, from: .connection(connection, request: Int64($0.offset)))
+      }
+      _ = try await rows.execute(validating: nil) { writer in
+        try executor.run(operations, in: writer, SessionJournal(), mayDefer: false).steps
+      }
+    }
+    #expect(connection.session.listens.isEmpty)
+    #expect(executor.openListens.count == 0)
+  }
 }

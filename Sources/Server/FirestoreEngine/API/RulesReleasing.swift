@@ -79,7 +79,7 @@ extension FirestoreEngine {
           try self.storeReleasedRules(of: name, id: id, in: view)
         }
       }
-      policies.publish(state.withLock { $0.rules.rules(of: name) }?.policy ?? released.policy, for: name)
+      policies.publish(for: name) { state.withLock { $0.rules.rules(of: name) }?.policy ?? released.policy }
       return
     }
     do {

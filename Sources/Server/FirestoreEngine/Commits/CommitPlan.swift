@@ -101,6 +101,9 @@ struct CommitPlan {
   /// - Throws: INVALID_ARGUMENT for writes that fail in every state of the database; without a decision, the first
   ///   failure.
   mutating func apply(_ writes: [Write]) throws {
+    // Stored data may end the loop early. A fault of a later write then would be missing, and its absence would show the
+    // data to a caller whom the policy denies.
+    if needsDecisions { try throwRequestFault(writes) }
     for write in writes {
       do { try apply(write) } catch let fault as RequestFault {
         if !needsDecisions { try validate() }
@@ -120,6 +123,51 @@ struct CommitPlan {
   /// An error of a write that fails in every state of the database.
   private struct RequestFault: Error {
     let error: FirestoreError
+  }
+
+  /// Throws the first fault of writes that fail in every state of the database. Reads nothing.
+  private func throwRequestFault(_ writes: [Write]) throws {
+    var transforms: [ResourcePath: Int] = [:]
+    var deleted: Set<ResourcePath> = []
+    for write in writes {
+      let path = write.document.path
+      if let precondition = write.precondition {
+        if precondition == .exists(true), deleted.contains(path) {
+          throw deletedEarlier(write.document).error
+        }
+        if case .updateTime(let required) = precondition, required > commitTime {
+          throw futureTime(required, of: write.document).error
+        }
+      }
+      if !write.allTransforms.isEmpty {
+        transforms[path, default: 0] += write.allTransforms.count
+        if transforms[path, default: 0] > limits.data.transformsPerDocument { throw tooManyTransforms.error }
+      }
+      switch write.operation {
+      case .delete: deleted.insert(path)
+      case .update, .transform: deleted.remove(path)
+      case .verify: break
+      }
+    }
+  }
+
+  private func deletedEarlier(_ name: DocumentName) -> RequestFault {
+    RequestFault(
+      error: .invalidArgument("Cannot update \(name): an earlier write of the same commit deletes it."))
+  }
+
+  private func futureTime(_ required: Timestamp, of name: DocumentName) -> RequestFault {
+    RequestFault(
+      error: .invalidArgument(
+        "The precondition's update_time lies in the future: \(name) is asked for as of \(required.microseconds), and it is "
+          + "\(commitTime.microseconds) (microseconds since 1970)."))
+  }
+
+  private var tooManyTransforms: RequestFault {
+    RequestFault(
+      error: .invalidArgument(
+        "Cannot apply more than \(limits.data.transformsPerDocument) field transforms to one document in a commit."
+      ))
   }
 
   private mutating func fail(_ error: any Error) {
@@ -148,15 +196,10 @@ struct CommitPlan {
     var document = documents[position]
     if let precondition = write.precondition {
       if precondition == .exists(true), document.isDeletedHere, document.fields == nil {
-        throw RequestFault(
-          error: .invalidArgument(
-            "Cannot update \(document.name): an earlier write of the same commit deletes it."))
+        throw deletedEarlier(document.name)
       }
       if case .updateTime(let required) = precondition, required > commitTime {
-        throw RequestFault(
-          error: .invalidArgument(
-            "The precondition's update_time lies in the future: \(document.name) is asked for as of \(required.microseconds), and it is "
-              + "\(commitTime.microseconds) (microseconds since 1970)."))
+        throw futureTime(required, of: document.name)
       }
       do { try precondition.check(document.name, updateTime: document.updateTime) } catch {
         fail(error)
@@ -165,10 +208,7 @@ struct CommitPlan {
     }
     document.transforms += write.allTransforms.count
     if document.transforms > limits.data.transformsPerDocument {
-      throw RequestFault(
-        error: .invalidArgument(
-          "Cannot apply more than \(limits.data.transformsPerDocument) field transforms to one document in a commit."
-        ))
+      throw tooManyTransforms
     }
     let outcome = try write.apply(to: document.fields, requestTime: requestTime) { count in
       try costBudget.charge(elements: count)

@@ -119,7 +119,7 @@ extension WatchWorker {
       var rest = requested[...]
       let pages = stream.pages()
       while !rest.isEmpty {
-        try checkOpen(stream)
+        try checkLoad(stream)
         try await pages.reserve()
         let documents = try await database.documents(
           rest, at: version,
@@ -142,8 +142,8 @@ extension WatchWorker {
     case .query(let query):
       if query.isWindow {
         var window = ResultWindow(query)
-        try await database.matches(of: query, &window, at: version, stream.output.memory) { documents in
-          try self.checkOpen(stream)
+        try await database.matches(of: query, &window, at: version, stream.memory) { documents in
+          try self.checkLoad(stream)
           for document in documents {
             tally.add(document.name)
             guard sends else { continue }
@@ -157,8 +157,8 @@ extension WatchWorker {
         // The documents may be sent in any order, since the client sorts them.
         var all = query.unprojected
         all.needsOrder = false
-        try await database.results(of: all, at: version, stream.output.memory) { documents in
-          try self.checkOpen(stream)
+        try await database.results(of: all, at: version, stream.memory) { documents in
+          try self.checkLoad(stream)
           for document in documents {
             tally.add(document.name)
             guard sends else { continue }
@@ -195,9 +195,9 @@ extension WatchWorker {
         var window = ResultWindow(query)
         var count = 0
         try await database.matches(
-          of: query, &window, at: start, stream.output.memory, unlimited: maximumCount
+          of: query, &window, at: start, stream.memory, unlimited: maximumCount
         ) { documents in
-          try self.checkOpen(stream)
+          try self.checkLoad(stream)
           count += documents.count
         }
         target.window = window
@@ -234,7 +234,7 @@ extension WatchWorker {
     var rest = names[...]
     let pages = stream.pages()
     while !rest.isEmpty {
-      try checkOpen(stream)
+      try checkLoad(stream)
       let changes = try await ChangeBatches.read(rest, from: start, to: version, pages, database)
       rest = rest.dropFirst(changes.count)
       for change in changes {
@@ -260,16 +260,11 @@ extension WatchWorker {
     var counted = try query.deriving(structured)
     counted.needsOrder = false
     var count = 0
-    try await stream.database.results(of: counted, at: version, stream.output.memory) { documents in
-      try self.checkOpen(stream)
+    try await stream.database.results(of: counted, at: version, stream.memory) { documents in
+      try self.checkLoad(stream)
       count += documents.count
     }
     return count
-  }
-
-  /// Throws if the stream is closed. Scans that send nothing would otherwise not notice.
-  private nonisolated func checkOpen(_ stream: WatchStream) throws {
-    if stream.isClosed { throw OutputClosed() }
   }
 
   /// The paths of documents in the target's collections that commits have changed since a version; nil if

@@ -2,8 +2,8 @@
 // decisions about their targets have read it. Without a queue, each stream would start its task at once, and the requests
 // of other clients would wait behind all of these tasks.
 //
-// Invariant: at most `concurrency` streams that the queue has woken are working. A stream that waits for its client to read
-// does not count.
+// Invariant: at most `concurrency` streams that the queue has woken are working. A stream that waits for its client to read,
+// or for memory, does not count.
 
 import Locking
 

@@ -151,6 +151,9 @@ public final class WatchStream: Sendable {
   /// Lets the next run decide all targets again, since the access policy was replaced. The caller wakes the stream.
   func replacePolicy() { mailbox.withLock { $0.isPolicyReplaced = true } }
 
+  /// The error with which the stream has to end; nil for none.
+  var failure: FirestoreError? { mailbox.withLock { $0.failure } }
+
   /// Whether the caller's credentials have expired.
   var hasExpired: Bool {
     caller.expiry != nil && caller.hasExpired(at: database.options.clock.wallTime())
@@ -199,9 +202,12 @@ public final class WatchStream: Sendable {
     }
   }
 
+  /// The memory of the results that the stream reads.
+  var memory: (any ResultMemory)? { output.memory.map { SettlingMemory(stream: self, memory: $0) } }
+
   /// The pages of one read of documents for the stream.
   func pages() -> ResultPages {
-    ResultPages(output.memory, documentBytes: database.options.limits.data.documentBytes)
+    ResultPages(memory, documentBytes: database.options.limits.data.documentBytes)
   }
 
   /// The bytes of the buffered changes.
@@ -319,4 +325,20 @@ extension WatchStream: CallerStream {
   }
 
   package func endInvalidated() { wake() }
+}
+
+/// The memory of a stream's results. A stream that waits for memory does not count as working: see ``WakeQueue``.
+private struct SettlingMemory: ResultMemory {
+  let stream: WatchStream
+  let memory: any ResultMemory
+
+  func reserve(_ bytes: Int) async throws {
+    if memory.reserveNow(bytes) { return }
+    stream.settle()
+    try await memory.reserve(bytes)
+  }
+
+  func reserveNow(_ bytes: Int) -> Bool { memory.reserveNow(bytes) }
+
+  func resize(from old: Int, to new: Int) { memory.resize(from: old, to: new) }
 }

@@ -3,7 +3,7 @@
 //
 // Invariant: a client that applies all sent and buffered responses has the targets' results at the version
 // `cursor`. This version never decreases. A global NO_CHANGE is sent only after the CURRENT of every added
-// target. Nothing is sent after the caller's credentials have expired. Changes of a commit are sent only after every
+// target. Nothing is sent after the caller's credentials have expired or were revoked. Changes of a commit are sent only after every
 // target was decided by the access policy in force when the commit was taken.
 
 import Access
@@ -50,9 +50,9 @@ actor WatchWorker {
       } catch let error as OutputClosed {
         _ = error
         return await finish(stream)
-      } catch is Expired {
+      } catch let end as Ended {
         await finish(stream)
-        return await stream.output.fail(CallerStreams.expired)
+        return await stream.output.fail(end.error)
       } catch let error as StoreError where error.code == .versionTooOld {
         // The client read so slowly that the store has deleted the history after `cursor`. The client may
         // listen again.
@@ -68,8 +68,10 @@ actor WatchWorker {
   /// Thrown when the output is closed.
   struct OutputClosed: Error {}
 
-  /// Thrown instead of sending after the caller's credentials have expired.
-  struct Expired: Error {}
+  /// Thrown instead of sending after the caller's credentials have expired or were revoked, or a load cannot continue.
+  struct Ended: Error {
+    let error: FirestoreError
+  }
 
   private func finish(_ stream: WatchStream) async {
     stream.markClosed()
@@ -113,11 +115,27 @@ actor WatchWorker {
     let batch = buffer
     buffer = []
     bufferBytes = 0
-    if stream.isClosed { throw OutputClosed() }
-    if stream.hasExpired { throw Expired() }
+    try checkCaller(stream)
     stream.settle()
     do { try await stream.output.send(batch) } catch { throw OutputClosed() }
     stream.recordSend(hasTargets: !targets.isEmpty)
+  }
+
+  private func checkCaller(_ stream: WatchStream) throws {
+    if stream.isClosed { throw OutputClosed() }
+    if let error = stream.failure { throw Ended(error: error) }
+    if stream.hasExpired { throw Ended(error: CallerStreams.expired) }
+  }
+
+  /// Throws before the next page of a load if nothing more may be sent: the stream is closed, its caller was revoked, or
+  /// the policy that allowed the load was replaced. The client then listens again, and the new policy decides.
+  func checkLoad(_ stream: WatchStream) throws {
+    try checkCaller(stream)
+    let policy = stream.database.policies.current
+    guard policy.version == policyVersion || policy.allowsEverything(stream.caller) else {
+      throw Ended(
+        error: .unavailable("The security rules were replaced while results were sent. Listen again."))
+    }
   }
 
   /// Flushes the responses. If `owesSnapshot` is set, first adds the global NO_CHANGE, at which clients
@@ -213,6 +231,8 @@ actor WatchWorker {
           "At most \(EngineLimits.maximumUnindexedQueries) queries of a collection that ask for no value, element or range "
             + "can be listened to."), stream)
     }
+    // Without other targets, this is the only decision.
+    if targets.isEmpty { policyVersion = stream.database.policies.current.version }
     do {
       try await authorizeTarget(&target, target.selection, at: version, stream)
       if case .query(let query) = target.selection {
@@ -222,7 +242,7 @@ actor WatchWorker {
       try await load(&target, request, from: start, at: version, stream)
     } catch {
       stream.hub.unregister(selection, dependencies: target.dependencies, registration)
-      if error is OutputClosed || error is Expired || error is ResultMemoryExhausted
+      if error is OutputClosed || error is Ended || error is ResultMemoryExhausted
         || error is CancellationError || (error as? StoreError)?.code == .versionTooOld
       {
         throw error

@@ -117,7 +117,7 @@ final class BatchExecution {
 
   private func perform(_ operation: RealtimeOperation) throws {
     let caller = operation.caller
-    if caller.hasExpired(at: clock) { throw RealtimeError.expiredToken }
+    if operation.action.needsCredentials, caller.hasExpired(at: clock) { throw RealtimeError.expiredToken }
     switch operation.action {
     case .write(let write, let hash):
       answer(operation, try writes.perform(write, ifHash: hash, for: operation))

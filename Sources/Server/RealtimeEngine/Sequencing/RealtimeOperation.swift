@@ -61,6 +61,19 @@ struct RealtimeOperation: Sendable {
     case followFullValue(Path)
     /// Does nothing. Its answer confirms that all earlier operations are durable.
     case barrier
+
+    /// Whether the caller's credentials permit the operation. The others end what a caller had, or belong to the server:
+    /// they are performed after the credentials have expired, too.
+    var needsCredentials: Bool {
+      switch self {
+      case .write, .get, .getShallow, .listen, .onDisconnect, .cancelOnDisconnect, .getSetting, .setSetting,
+        .getRules, .estimate, .setRules, .administer, .installImport:
+        true
+      case .unlisten, .authenticate, .decideListens, .revoke, .buildIndexes, .close, .takeOver,
+        .removeEmptyGenerations, .followFullValue, .barrier:
+        false
+      }
+    }
   }
 
   enum Origin: Sendable {
