@@ -26,6 +26,44 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
   return ClientQuery(ModelQuery(parent: ParentName(rootOf: database), structured), isLimitToLast: last)
 }
 
+/// An engine that listens to all documents with the field `v`, of which the server has none.
+private func listeningEngine(at version: Int64) -> SyncEngine {
+  var engine = SyncEngine(persistence: MemoryPersistence(isEager: false), seed: 1)
+  engine.enableNetwork()
+  engine.listen(ListenerID(number: 1), to: query(), options: .init(includeMetadataChanges: true))
+  engine.watchStreamOpened(1)
+  engine.watchReceived(1, .target(.init(kind: .add, targets: [2])))
+  engine.watchReceived(1, .target(.init(kind: .current, targets: [2], resumeToken: [1])))
+  endSnapshot(at: version, of: &engine)
+  return engine
+}
+
+private func endSnapshot(at version: Int64, of engine: inout SyncEngine) {
+  engine.watchReceived(
+    1, .target(.init(kind: .noChange, targets: [], snapshotVersion: .init(microseconds: version))))
+}
+
+private func write(_ fields: MapValue, mask: [ModelFieldPath]? = nil, to engine: inout SyncEngine) {
+  engine.write([Write(.update(name("a"), fields: fields), mask: mask)], at: .epoch, completion: nil)
+}
+
+private func acknowledge(with version: Int64, at commitTime: Int64, to engine: inout SyncEngine) {
+  engine.writeAcknowledged(
+    1, results: [WriteResult(updateTime: .init(microseconds: version))],
+    commitTime: .init(microseconds: commitTime))
+}
+
+/// Answers the search for the limbo document, and expects that the listener shows it no longer.
+private func expectRemoval(at version: Int64, from engine: inout SyncEngine) throws {
+  let limbo = try #require(engine.limboTargets[name("a")])
+  engine.watchReceived(1, .target(.init(kind: .add, targets: [limbo])))
+  engine.watchReceived(1, .target(.init(kind: .current, targets: [limbo], resumeToken: [2])))
+  endSnapshot(at: version, of: &engine)
+  let last = engine.takeActions().compactMap { if case .snapshot(_, let view) = $0 { view } else { nil } }
+    .last
+  #expect(last?.documents.isEmpty == true && last?.hasPendingWrites == false && last?.fromCache == false)
+}
+
 @Suite("Sync engine core", .timeLimit(.minutes(10))) struct CoreTests {
   @Test(
     "two changes of one document merge into one",
@@ -91,34 +129,40 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
 
   @Test("an acknowledged write that another client removed before watch reported it is resolved")
   func acknowledgedWriteIsRemoved() throws {
-    var engine = SyncEngine(persistence: MemoryPersistence(isEager: false), seed: 1)
-    engine.enableNetwork()
-    engine.listen(ListenerID(number: 1), to: query(), options: .init(includeMetadataChanges: true))
-    engine.watchStreamOpened(1)
-    func end(at version: Int64) {
-      engine.watchReceived(
-        1, .target(.init(kind: .noChange, targets: [], snapshotVersion: .init(microseconds: version))))
-    }
-    engine.watchReceived(1, .target(.init(kind: .add, targets: [2])))
-    engine.watchReceived(1, .target(.init(kind: .current, targets: [2], resumeToken: [1])))
-    end(at: 10)
-    engine.write([Write(.update(name("a"), fields: ["v": .integer(1)]))], at: .epoch, completion: nil)
+    var engine = listeningEngine(at: 10)
+    write(["v": .integer(1)], to: &engine)
     engine.writeStreamOpened(1)
     engine.writeHandshakeDone(1)
-    engine.writeAcknowledged(
-      1, results: [WriteResult(updateTime: .init(microseconds: 12))], commitTime: .init(microseconds: 12))
+    acknowledge(with: 12, at: 12, to: &engine)
     #expect(engine.limboTargets.isEmpty, "watch has not come that far")
-    end(at: 11)
+    endSnapshot(at: 11, of: &engine)
     #expect(engine.limboTargets.isEmpty)
     _ = engine.takeActions()
-    end(at: 13)
-    let limbo = try #require(engine.limboTargets[name("a")])
-    engine.watchReceived(1, .target(.init(kind: .add, targets: [limbo])))
-    engine.watchReceived(1, .target(.init(kind: .current, targets: [limbo], resumeToken: [2])))
-    end(at: 14)
-    let last = engine.takeActions().compactMap { if case .snapshot(_, let view) = $0 { view } else { nil } }
-      .last
-    #expect(last?.documents.isEmpty == true && last?.hasPendingWrites == false && last?.fromCache == false)
+    endSnapshot(at: 13, of: &engine)
+    try expectRemoval(at: 14, from: &engine)
+  }
+
+  @Test(
+    "a removed document is resolved though a later write to it was rejected or changed nothing",
+    arguments: [true, false])
+  func laterWriteWithoutEffect(isRejected: Bool) throws {
+    var engine = listeningEngine(at: 10)
+    write(["v": .integer(1)], to: &engine)
+    engine.writeStreamOpened(1)
+    engine.writeHandshakeDone(1)
+    acknowledge(with: 12, at: 12, to: &engine)
+    endSnapshot(at: 14, of: &engine)
+    #expect(engine.limboTargets.count == 1)
+    write(["w": .integer(1)], mask: [.init(field: "w")], to: &engine)
+    #expect(engine.limboTargets.isEmpty, "a document with queued writes is not in limbo")
+    // The server sends no snapshot after this.
+    if isRejected {
+      engine.writeStreamClosed(1, FirestoreError(.notFound, "No document to update."))
+    } else {
+      // Another client had created the document as { w: 1 }, so that the write changed nothing, and removes it again.
+      acknowledge(with: 13, at: 15, to: &engine)
+    }
+    try expectRemoval(at: 16, from: &engine)
   }
 
   @Test("the indexes of document changes rebuild the list", arguments: [nil, 4])

@@ -48,7 +48,11 @@ struct ClientQueryView {
   // MARK: Computing
 
   /// Computes the changes of the view for changed documents, without applying them.
-  func compute(_ changed: DocumentChanges, after previous: PendingViewChanges? = nil) -> PendingViewChanges {
+  ///
+  /// - Parameter isAcknowledgement: whether the documents changed because the server acknowledged writes to them.
+  func compute(
+    _ changed: DocumentChanges, after previous: PendingViewChanges? = nil, isAcknowledgement: Bool = false
+  ) -> PendingViewChanges {
     var result = previous ?? PendingViewChanges(documents: documents)
     result.needsRefill = false
     let old = result.documents
@@ -69,7 +73,7 @@ struct ClientQueryView {
         if before.fields != after.fields {
           // Acknowledged, but watch has yet to say so: the next snapshot does.
           if before.hasLocalChanges, after.hasCommittedChanges {
-            result.acknowledged[name] = confirmation(of: after)
+            result.acknowledged[name] = confirmation(of: after, isAcknowledgement)
             continue
           }
           result.changes.track(.modified, after)
@@ -79,7 +83,7 @@ struct ClientQueryView {
           result.changes.track(.metadata, after)
         } else {
           if before.hasLocalChanges, after.hasCommittedChanges {
-            result.acknowledged[name] = confirmation(of: after)
+            result.acknowledged[name] = confirmation(of: after, isAcknowledgement)
           }
           continue
         }
@@ -105,11 +109,15 @@ struct ClientQueryView {
     return result
   }
 
-  /// The version of the snapshot that has to report an acknowledged write, if the document still has it: that of the
-  /// write. After a version from before the write, the next snapshot decides.
-  private func confirmation(of document: CachedDocument) -> ModelTimestamp {
+  /// The version of the snapshot that has to report the committed contents of a document, if the document still has
+  /// them: their own version. Watch may be past it already, as when a later write to the document was rejected or
+  /// changed nothing. Then no further snapshot is waited for, which a quiet server would not send.
+  ///
+  /// A commit time, which is the read time of the document, that is not after the last snapshot before the write
+  /// cannot be compared with snapshots: the next one decides.
+  private func confirmation(of document: CachedDocument, _ isAcknowledgement: Bool) -> ModelTimestamp {
     let since = documents.shown(document.name)?.since ?? .epoch
-    if document.version > since { return document.version }
+    if !isAcknowledgement || document.readTime > since { return document.version }
     let (next, isLast) = snapshotVersion.microseconds.addingReportingOverflow(1)
     return isLast ? snapshotVersion : ModelTimestamp(microseconds: next)
   }

@@ -102,7 +102,7 @@ extension SyncEngine {
   ) throws(PersistenceFailure) {
     let changes = try store.acknowledge(batch, results: results, commitTime: commitTime)
     finish(batch.id, nil)
-    raise(changes)
+    raise(changes, isAcknowledgement: true)
   }
 
   /// Removes a batch that the server refused, then reports the error.

@@ -207,15 +207,22 @@ struct SyncEngine {
   }
 
   /// Applies changed documents to every view and notifies the listeners.
-  mutating func raise(_ changes: DocumentChanges, event: RemoteEvent? = nil) {
+  ///
+  /// - Parameters:
+  ///   - event: the snapshot of the server that changed them, if one did.
+  ///   - isAcknowledgement: whether they changed because the server acknowledged writes to them.
+  mutating func raise(
+    _ changes: DocumentChanges, event: RemoteEvent? = nil, isAcknowledgement: Bool = false
+  ) {
     var snapshots: [ViewSnapshot] = []
     for query in viewOrder {
       // The view leaves the dictionary, so that its sets are changed in place.
       guard let target = targetOfQuery[query], var view = views.removeValue(forKey: query) else { continue }
-      var pending = view.compute(changes)
+      var pending = view.compute(changes, isAcknowledgement: isAcknowledgement)
       if pending.needsRefill, let documents = refill(query) {
         pending = view.compute(
-          Dictionary(documents.map { ($0.name, $0) }) { first, _ in first }, after: pending)
+          Dictionary(documents.map { ($0.name, $0) }) { first, _ in first }, after: pending,
+          isAcknowledgement: isAcknowledgement)
       }
       let applied = view.apply(
         pending, targetChange: event?.targetChanges[target],
