@@ -84,6 +84,35 @@ import Testing
     }
   }
 
+  @Test("a read that waited for a lock is decided by the policy that is then in force")
+  func policyReplacedDuringWait() async throws {
+    let fixture = try EngineFixture(policy: TestPolicy { _, _, _ in .allowed })
+    let engine = fixture.engine
+    let name = try fixture.name("c/d")
+    try await fixture.set("c/d", [:])
+    let locks = try await engine.database(fixture.database).locks
+    let reads: [@Sendable ([UInt8]) async throws -> Void] = [
+      { _ = try await engine.getDocument(name, consistency: .transaction($0), as: .user("u")) },
+      {
+        try await engine.batchGetDocuments(
+          in: name.database, [name], consistency: .transaction($0), as: .user("u")
+        ) { _ in }
+      },
+    ]
+    for read in reads {
+      engine.policies.publish(TestPolicy { _, _, _ in .allowed }, for: fixture.database)
+      // A retried transaction locks what it reads exclusively.
+      let holder = try await fixture.begin(.readWrite(retrying: try await fixture.begin()))
+      _ = try await engine.getDocument(name, consistency: .transaction(holder), as: .administrator)
+      let token = try await engine.beginTransaction(in: fixture.database, .readWrite(), as: .user("u"))
+      let waiting = Task { await failure { try await read(token) } }
+      try await eventually("the read waits") { locks.waiterCount > 0 }
+      engine.policies.publish(TestPolicy.denying("c"), for: fixture.database)
+      try await engine.rollback(in: fixture.database, transaction: holder, as: .administrator)
+      #expect(await waiting.value?.code == .permissionDenied)
+    }
+  }
+
   @Test("a policy sees the limit, the offset and the orders that the client sent")
   func requestedShape() async throws {
     let policy = TestPolicy { _, _, _ in .allowed }

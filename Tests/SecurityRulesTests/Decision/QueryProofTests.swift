@@ -106,4 +106,15 @@ import Testing
     let decision = try rules.decideQuery(query, context())
     #expect(!decision.isAllowed && decision.deniedOperation == 1)
   }
+
+  @Test("a query for one document depends on the contents of that document")
+  func namedDocument() throws {
+    let name = try #require(DocumentName(database: DatabaseName(project: "demo"), path: "c/d"))
+    let term = FilterTerm.field(FieldFilter(.documentID, .equal, .reference(name)))
+    let decision = try ruleset(allowing: "resource.data.n == 1").decideQuery(
+      RuleQuery(parent: .root, collectionID: "c", alternatives: [[term]]),
+      context(StoredDocuments(documents: ["c/d": ["n": .integer(1)]])))
+    #expect(decision.isAllowed)
+    #expect(decision.dependencies == ["c/d"])
+  }
 }

@@ -19,6 +19,7 @@ extension FirestoreEngine {
       let found: StoredDocument?
       do {
         try await database.lock(&session, keys: [key])
+        let authorised = database.repin(authorised)
         found = try await database.read(&session) { view in
           let documents = database.readView(view)
           if !authorised.isAllowed { try database.decide(authorised) { documents } }
@@ -79,8 +80,9 @@ extension FirestoreEngine {
       }
       var rest = distinct[...]
       var missing: [BatchGetPage.Item] = []
-      if let first = decisions.first, !first.isAllowed {
-        for decision in decisions {
+      let current = decisions.map { database.repin($0) }
+      if let first = current.first, !first.isAllowed {
+        for decision in current {
           try await database.read(&session) { view in _ = try database.authorise(decision, in: view) }
         }
       }

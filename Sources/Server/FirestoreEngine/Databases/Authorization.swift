@@ -4,6 +4,8 @@
 // stored data, and on the state that it reads, under its locks. So a denied read takes no lock, and a read of the past
 // also needs permission now.
 //
+// The policy may be replaced while an operation waits, so the second decision is that of the policy then in force.
+//
 // Invariant: no stored data reaches a caller, and no lock is taken for one, before the policy has allowed the operation.
 
 import Access
@@ -15,8 +17,8 @@ struct AuthorizedOperation: Sendable {
   /// The caller as it acts in the database's project.
   let caller: Principal
   let operation: FirestoreOperation
-  /// The policy that was in force when the operation began.
-  let policy: PinnedPolicy<FirestoreAccess>
+  /// The policy that was in force when the operation began, or when it had its locks.
+  var policy: PinnedPolicy<FirestoreAccess>
 
   /// Whether nothing needs to be decided.
   var isAllowed: Bool { !operation.isAdministrative && policy.allowsEverything(caller) }
@@ -27,6 +29,13 @@ extension FirestoreDatabase {
   func pin(_ caller: Principal, _ operation: FirestoreOperation) -> AuthorizedOperation {
     AuthorizedOperation(
       caller: caller.acting(in: name.project), operation: operation, policy: policies.current)
+  }
+
+  /// An operation that no longer waits, with the policy now in force.
+  func repin(_ authorised: AuthorizedOperation) -> AuthorizedOperation {
+    var authorised = authorised
+    authorised.policy = policies.current
+    return authorised
   }
 
   /// Decides an operation on the state of `view`.

@@ -148,7 +148,7 @@ extension FirestoreDatabase {
   ) async throws -> (QueryRun, QueryRun.Page) {
     let name = name
     let (advanced, page) = try await read(&session) { view in
-      if let authorised { try self.authorise(authorised, in: view) }
+      if let authorised { try self.authorise(self.repin(authorised), in: view) }
       var run = run
       let page = try run.nextPage(view, name)
       return (run, page)

@@ -147,8 +147,11 @@ package final class FirestoreRuleset: Sendable {
   ) -> RuleDecision {
     var decision = RuleDecision(isAllowed: true, readsTime: false, dependencies: [])
     var work = RuleBudget.maximumWork
+    // A query for one document is decided by its contents, so a listen for it is decided again when they change.
+    var named: [ResourcePath] = []
     for (index, step) in steps.enumerated() {
       lookups.beginOperation()
+      if step.request.method == .list, let document = step.request.ownDocument { named.append(document.path) }
       var evaluator = RuleEvaluator(self, request: step.request, lookups: lookups, work: work)
       let isAllowed: Bool
       if recording {
@@ -171,7 +174,7 @@ package final class FirestoreRuleset: Sendable {
         break
       }
     }
-    decision.dependencies = lookups.paths
+    decision.dependencies = lookups.paths + named
     return decision
   }
 
