@@ -185,7 +185,11 @@ struct EngineLimitTests {
     let fixture = try EngineFixture(limits: limits)
     let first = try await fixture.begin()
     let table = try await fixture.engine.database(fixture.database).transactions
-    for _ in 1..<maximum { _ = try table.begin(.readOnly(), snapshot: nil, as: .administrator) }
+    for _ in 1..<maximum / 2 { _ = try table.begin(.readOnly(), snapshot: nil, as: .nobody) }
+    for caller in [Principal.nobody, .user("u")] {
+      #expect(throws: FirestoreError.self) { try table.begin(.readOnly(), snapshot: nil, as: caller) }
+    }
+    for _ in maximum / 2..<maximum { _ = try table.begin(.readOnly(), snapshot: nil, as: .administrator) }
     #expect(
       await failure { try await fixture.begin() }
         == .resourceExhausted("Too many transactions are open: a database may have \(maximum)."))

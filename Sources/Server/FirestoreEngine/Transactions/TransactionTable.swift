@@ -115,10 +115,13 @@ final class TransactionTable: Sendable {
       }
     }
     let now = clock.now()
+    // No policy decides whether a transaction begins, so callers without a role leave half of them to servers.
+    let maximum = caller.role == nil ? maximumOpen / 2 : maximumOpen
     let (id, startSweeper) = try state.withLock { state -> (UInt64, Bool) in
-      guard state.open.count < maximumOpen else {
+      guard state.open.count < maximum else {
         throw FirestoreError.resourceExhausted(
-          "Too many transactions are open: a database may have \(maximumOpen).")
+          "Too many transactions are open: a database may have \(maximum)"
+            + (caller.role == nil ? " before a caller without a role begins another." : "."))
       }
       let id = state.next
       state.next += 1
