@@ -307,6 +307,21 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{closed:true}")
   }
 
+  @Test("After a cancel next to them the operations below a registered value are decided by themselves")
+  func cancelBesideOthers() async throws {
+    let database = try await open(MemoryStore(), SharedFactsPolicy())
+    let phone = Client(database, as: .user("u1"))
+    _ = try await database.set("m/e/old", to: 1, as: .administrator)
+    await phone.call { $0.onDisconnectSet("m", to: ["c": 1, "d": 2, "e": ["x": 1]], request: $1) }
+    await phone.call { $0.onDisconnectSet("m/guarded", to: 5, request: $1) }
+    await phone.call { $0.onDisconnectSet("m/e/guarded", to: 5, request: $1) }
+    await phone.call { $0.onDisconnectSet("m/e/y", to: 6, request: $1) }
+    await phone.call { $0.onDisconnectCancel("m/c", request: $1) }
+    _ = try await database.set("closed", to: true, as: .administrator)
+    phone.connection.close()
+    #expect(try await value(database) == "{closed:true,m:{d:2,e:{x:1,y:6}}}")
+  }
+
   @Test("After a crash onDisconnect operations run with the rights of the caller who registered them")
   func callerInRows() async throws {
     let store = try MemoryStore()

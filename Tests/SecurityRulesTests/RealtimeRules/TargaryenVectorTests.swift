@@ -39,7 +39,7 @@ struct TargaryenVectorTests {
       case "orderByChild": query.ordering = .child(Path(value.string ?? ""))
       case "orderByKey": query.ordering = .key
       case "orderByValue": query.ordering = .value
-      case "orderByPriority": query.ordering = .priority
+      case "orderByPriority": query.namesPriority = true
       case "startAt": query.start = .init(leaf)
       case "endAt": query.end = .init(leaf)
       case "equalTo": (query.start, query.end) = (.init(leaf), .init(leaf))

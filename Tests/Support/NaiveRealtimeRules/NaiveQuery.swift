@@ -22,10 +22,12 @@ package struct NaiveQuery: Sendable {
       json.flatMap(PlainTree.Scalar.init).map { .scalar($0) } ?? .null
     }
     func count(_ count: Int?) -> NaiveValue { count.map { .number(Double($0)) } ?? .null }
+    // Bounds without an order are priorities.
+    let isUnordered = order == nil && start == nil && end == nil && equal == nil
     let child = order.flatMap { $0.hasPrefix("$") ? nil : $0 }
     return [
-      "orderByKey": .bool(order == nil || order == "$key"), "orderByValue": .bool(order == "$value"),
-      "orderByPriority": .bool(order == "$priority"),
+      "orderByKey": .bool(isUnordered || order == "$key"), "orderByValue": .bool(order == "$value"),
+      "orderByPriority": .bool(order == "$priority" || order == nil && !isUnordered),
       "orderByChild": child.map { .string(Units($0.utf16)) } ?? .null, "startAt": scalar(start),
       "endAt": scalar(end), "equalTo": scalar(equal), "limitToFirst": count(first),
       "limitToLast": count(last),
@@ -36,7 +38,7 @@ package struct NaiveQuery: Sendable {
   package var fields: JSONObject {
     var fields = JSONObject()
     switch order {
-    case nil, "$priority"?: break
+    case nil: break
     case let order?: fields["i"] = .string(order.hasPrefix("$") ? "." + order.dropFirst() : order)
     }
     if let start = equal ?? start { fields["sp"] = start }

@@ -20,6 +20,7 @@ enum RESTQuery {
     var query = QuerySpec()
     if let orderBy = target["orderBy"] {
       query.ordering = try ordering(orderBy)
+      query.namesPriority = query.ordering == .priority
     } else if isShallow {
       query.ordering = .key
     } else {

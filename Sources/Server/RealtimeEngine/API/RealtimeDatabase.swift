@@ -70,6 +70,9 @@ package final class RealtimeDatabase: Sendable {
         listensUndecided: { RealtimeDatabase.decideListens(queue) },
         expiryScheduled: { expiryTimer.schedule($0) },
         sessionWaits: { waitingSessions.add() },
+        operationsDropped: {
+          report("\(rows.name): \($0) onDisconnect operations dropped: too many conflicts in their session")
+        },
         rulesChanged: endWaitingSessions,
         canaryDiffers: { report("\(rows.name): \($0)") },
         rowWindowsEnded: { RealtimeDatabase.followFullValue($0, queue) }),

@@ -86,7 +86,7 @@ struct DisconnectHandler: BatchHandler {
   ///
   /// The siblings along the path become separate registered values. They no longer replace the complete
   /// location, so existing values that the registered value did not contain are not removed, as clients
-  /// expect. They belong to the operation of the registered value.
+  /// expect. Each stays a part of the operation that registered it.
   private func cancel(
     _ path: Path, inValueAt place: Path, for connection: ConnectionState
   ) throws {
@@ -102,14 +102,11 @@ struct DisconnectHandler: BatchHandler {
     least.bytes = siblingCounts * (64 + 2 * RowWeight.path(place))
     try check(least, [])
     let known = try DisconnectRows.rows(session: connection.name, at: place, in: tree.view)
-    let operation = known.first?.operation
     let values = known.map { (path: $0.path, value: $0.value) }
     guard let whole = FoldedChanges(values).changes.first, !whole.value.isLeaf else { return }
-    let rows = whole.value.siblings(along: Path(keys: Array(way))).map {
-      (
-        path: place.appending($0.path), value: $0.value,
-        bytes: DisconnectRow.encode($0.value, of: operation)
-      )
+    let siblings = whole.value.siblings(along: Path(keys: Array(way))).map { place.appending($0.path) }
+    let rows = SplitRows(known, at: siblings, along: path).rows.map {
+      (path: $0.path, value: $0.value, bytes: DisconnectRow.encode($0.value, of: $0.operation))
     }
     var registered = connection.session.registered
     for (path, value) in values { registered -= DisconnectCost(path, value) }
@@ -156,42 +153,5 @@ struct DisconnectHandler: BatchHandler {
     var registered = try DisconnectRows(session: session, in: tree.view)
     if executor.revocations.isRevoked(registered.caller) { registered.caller = .nobody }
     return registered
-  }
-
-  /// Maximum number of operations that are decided one after the other because they are denied together.
-  static let maximumJointDecisions = 100
-
-  /// The values of the operations that are still permitted, with their server values.
-  ///
-  /// Operations that are permitted one by one may break a rule together. They are then added one after the other, and
-  /// those that the earlier ones do not admit are dropped.
-  func decided(_ registered: DisconnectRows) throws -> [(path: Path, value: Node)] {
-    var permitted: [[(path: Path, value: Node)]] = []
-    for operation in registered.operations {
-      do {
-        let request = try WriteRequest(
-          .update(.root, operation.map { ($0.path, $0.value) }), limits: limits,
-          bytes: limits.restWriteBytes, mayNameItself: true)
-        permitted.append(
-          try batch.writes.authorized(request, registered.caller) { .onDisconnect($0) }.changes)
-      } catch is RealtimeError {
-        // An operation that is denied at the end of the session is dropped: no client waits for an error.
-        continue
-      }
-    }
-    let values = permitted.flatMap { $0 }
-    guard permitted.count > 1, try !arePermittedTogether(values, registered.caller) else { return values }
-    var kept: [(path: Path, value: Node)] = []
-    for operation in permitted.prefix(Self.maximumJointDecisions)
-    where try arePermittedTogether(kept + operation, registered.caller) { kept += operation }
-    return kept
-  }
-
-  private func arePermittedTogether(
-    _ values: [(path: Path, value: Node)], _ caller: Principal
-  ) throws -> Bool {
-    if try batch.authorization.allowsEverything(caller) { return true }
-    let changes = FoldedChanges(values).changes
-    return try batch.authorization.canWrite(.onDisconnect(changes.map(\.path)), changes, caller)
   }
 }

@@ -14,6 +14,12 @@ struct DisconnectRow {
   /// The number of the operation that registered the value, unique in its session; nil in rows of earlier versions.
   let operation: Int?
 
+  init(path: Path, value: Node, operation: Int?) {
+    self.path = path
+    self.value = value
+    self.operation = operation
+  }
+
   init(_ path: Path, _ decoder: inout NodeDecoder) throws {
     self.path = path
     value = try decoder.node()

@@ -235,6 +235,9 @@ struct ExecutorEvents: Sendable {
   var expiryScheduled: @Sendable (_ seconds: Int64) -> Void = { _ in }
   /// Called when the onDisconnect writes of an ended session have to wait for rules.
   var sessionWaits: @Sendable () -> Void = {}
+  /// Called with the number of onDisconnect operations of an ended session that were dropped without a decision, because
+  /// too many conflicts precede them. The batch may still fail.
+  var operationsDropped: @Sendable (_ count: Int) -> Void = { _ in }
   /// Called when enforced rules were stored. The batch may still fail.
   var rulesChanged: @Sendable () -> Void = {}
   /// Called with a report about a decision that the canary ruleset makes otherwise. Called on any thread.

@@ -126,7 +126,7 @@ struct RealtimeCase {
         switch member.value.string {
         case "$key"?: query.ordering = .key
         case "$value"?: query.ordering = .value
-        case "$priority"?: query.ordering = .priority
+        case "$priority"?: query.namesPriority = true
         case let name?: query.ordering = .child(try path(name, request))
         case nil: throw invalid
         }

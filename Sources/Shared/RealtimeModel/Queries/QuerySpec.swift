@@ -52,6 +52,9 @@ public struct QuerySpec: Sendable, Hashable {
   public var end: Bound?
   /// The maximum number of children; nil for all.
   public var limit: Limit?
+  /// Whether the request names ``Ordering/priority``, which is the ordering without a name, too. Only rules
+  /// distinguish the two.
+  public var namesPriority = false
 
   /// Makes a query; without arguments the default one.
   public init(ordering: Ordering = .priority, start: Bound? = nil, end: Bound? = nil, limit: Limit? = nil) {
@@ -79,7 +82,7 @@ public struct QuerySpec: Sendable, Hashable {
       if let key = end.key { fields.append(("en", .string(key.text))) }
       fields.append(("ep", end.value))
     }
-    if ordering != .priority { fields.append(("i", .string(ordering.wireText))) }
+    if ordering != .priority || namesPriority { fields.append(("i", .string(ordering.wireText))) }
     if let limit { fields.append(("l", .int(Int64(limit.count)))) }
     if let start {
       fields.append(("sin", .bool(start.isInclusive)))
@@ -110,7 +113,9 @@ public struct QuerySpec: Sendable, Hashable {
       guard case .bool(let flag)? = value else { throw Self.invalid(name) }
       return flag
     }
-    ordering = try text("i").map { text throws(RealtimeError) in try Ordering(wire: text) } ?? .priority
+    let named = try text("i").map { text throws(RealtimeError) in try Ordering(wire: text) }
+    ordering = named ?? .priority
+    namesPriority = named == .priority
     start = nil
     end = nil
     limit = nil

@@ -3,12 +3,12 @@
 import RealtimeModel
 
 extension QuerySpec {
-  /// The value of a property of `query`. A request without an order, bounds or a limit counts as ordered by key.
+  /// The value of a property of `query`.
   func value(of field: RealtimeQueryField) -> RealtimeValue {
     switch field {
-    case .orderByKey: .bool(ordering == .key || isDefault)
+    case .orderByKey: .bool(ordering == .key || isUnordered)
     case .orderByValue: .bool(ordering == .value)
-    case .orderByPriority: .bool(ordering == .priority && !isDefault)
+    case .orderByPriority: .bool(ordering == .priority && !isUnordered)
     case .orderByChild:
       if case .child(let path) = ordering { .string(path.description) } else { .null }
     case .equalTo: RealtimeValue(equalBound?.value)
@@ -19,6 +19,14 @@ extension QuerySpec {
     case .limitToLast:
       if case .last(let count)? = limit { .number(Double(count)) } else { .null }
     }
+  }
+
+  /// Whether the request asks for no order, which counts as ordered by key in rules.
+  ///
+  /// Clients omit the order by priority on the WebSocket, so that a request by priority with a limit alone looks like
+  /// one without an order. Bounds without an order are priorities: they must not satisfy a rule about bounds of keys.
+  private var isUnordered: Bool {
+    ordering == .priority && !namesPriority && start == nil && end == nil
   }
 
   /// The bound of a query for one value: the wire has it as two equal inclusive bounds.

@@ -1,0 +1,43 @@
+// Splits registered onDisconnect values along a path, when a location inside them is cancelled.
+//
+// Rows may be nested: a later operation has a row below the row of an earlier one, and is decided by itself. The split
+// keeps that: a part has the number of the operation that its value came from.
+
+import RealtimeModel
+
+/// The rows that remain after a cancel.
+struct SplitRows {
+  private(set) var rows: [DisconnectRow] = []
+
+  /// - Parameters:
+  ///   - known: the rows at and below a location, ancestors before descendants.
+  ///   - siblings: the locations next to the path that remain registered. The last one may be on the path, if the value
+  ///     there is a leaf.
+  ///   - path: the cancelled location.
+  init(_ known: [DisconnectRow], at siblings: [Path], along path: Path) {
+    var onPath: [DisconnectRow] = []
+    var besidePath: [Path: [DisconnectRow]] = [:]
+    for row in known where !path.contains(row.path) {
+      let shared = zip(row.path.keys, path.keys).prefix { $0 == $1 }.count
+      if shared == row.path.count {
+        onPath.append(row)
+      } else {
+        besidePath[Path(keys: Array(row.path.keys.prefix(shared + 1))), default: []].append(row)
+      }
+    }
+    for sibling in siblings {
+      var parts = besidePath[sibling] ?? []
+      if sibling.contains(path) {
+        parts = known.filter { sibling.contains($0.path) && !path.contains($0.path) }
+      }
+      // Unless an operation has registered this location itself, the next row above has its value. It is kept even if
+      // it is empty and only later operations have values here, because it replaces the complete location.
+      if parts.first?.path != sibling, let above = onPath.last(where: { $0.path.contains(sibling) }) {
+        let relative = Path(keys: Array(sibling.keys.dropFirst(above.path.count)))
+        rows.append(
+          DisconnectRow(path: sibling, value: above.value.descendant(relative), operation: above.operation))
+      }
+      rows += parts
+    }
+  }
+}
