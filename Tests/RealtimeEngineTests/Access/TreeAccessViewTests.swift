@@ -105,12 +105,76 @@ struct TreeAccessViewTests {
     #expect(rows < 60)
     await database.shutdown()
   }
+
+  private func child(_ key: String) -> Path { Path(keys: ["large", RealtimeModel.ChildKey(key)]) }
+
+  /// Reads a view of a location with `count` old children and a priority, and counts what it reads of the store.
+  private func reads(
+    _ count: Int, _ changes: [(path: Path, value: Node)],
+    _ body: @escaping @Sendable (TreeAccessView) throws -> Void
+  ) async throws -> (rows: Int, calls: Int) {
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("views")
+    let old = Node.object((0..<count).map { (RealtimeModel.ChildKey("k\($0)"), Node.leaf(.int(1))) })
+    _ = try await database.set("large", to: old, as: .administrator)
+    _ = try await database.set("large/.priority", to: .leaf(.int(1)), as: .administrator)
+    let executor = database.runner.executor
+    let found = try await database.runner.store.read(at: nil) { base in
+      let counting = CountingView(try executor.generations.durable.view(base))
+      try body(
+        TreeAccessView(
+          Tree(view: counting, cache: nil, limits: .standard), changes: changes.sorted { $0.path < $1.path },
+          now: 0))
+      return (counting.rows, counting.calls)
+    }
+    await database.shutdown()
+    return found
+  }
+
+  @Test("The priority above many changes is derived once for each write")
+  func priorityCost() async throws {
+    let count = 500
+    // All old children are removed before the new one is written, so that the priority is lost.
+    var changes: [(path: Path, value: Node)] = (0..<count).map { (path: child("k\($0)"), value: .empty) }
+    changes.append((path: child("z"), value: .leaf(.int(1))))
+    let once = try await reads(count, changes) { view in
+      let priority = try view.priority(at: "large", .after)
+      #expect(priority == nil)
+    }
+    let often = try await reads(count, changes) { view in
+      for _ in 0..<count {
+        let priority = try view.priority(at: "large", .after)
+        #expect(priority == nil)
+      }
+    }
+    #expect(often == once)
+  }
+
+  @Test("Pages of keys among many changes read each old key a few times")
+  func pageCost() async throws {
+    let count = 2_000
+    let changes = (0..<count).map { index -> (path: Path, value: Node) in
+      index % 2 == 0
+        ? (path: child("k\(index)"), value: .empty) : (path: child("n\(index)"), value: .leaf(.int(1)))
+    }
+    let cost = try await reads(count, changes) { view in
+      var keys: [RealtimeModel.ChildKey] = []
+      while true {
+        let page = try view.childKeys(at: "large", after: keys.last, limit: 16, .after)
+        if page.isEmpty { break }
+        keys += page
+      }
+      #expect(keys.count == count)
+      #expect(keys == keys.sorted())
+    }
+    #expect(cost.rows < 10 * count)
+  }
 }
 
-/// A view that counts the rows that it returns.
+/// A view that counts its calls and the rows that it returns.
 private final class CountingView: ReadView {
   private let base: any ReadView
   private(set) var rows = 0
+  private(set) var calls = 0
 
   init(_ base: any ReadView) { self.base = base }
 
@@ -118,6 +182,7 @@ private final class CountingView: ReadView {
 
   func get(_ key: [UInt8]) throws -> VersionedValue? {
     rows += 1
+    calls += 1
     return try base.get(key)
   }
 
@@ -125,6 +190,7 @@ private final class CountingView: ReadView {
     _ range: KeyRange, reverse: Bool,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
   ) throws {
+    calls += 1
     try base.scan(range, reverse: reverse) { key, value, version in
       rows += 1
       return try visit(key, value, version)

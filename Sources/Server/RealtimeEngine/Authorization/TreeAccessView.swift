@@ -4,8 +4,9 @@
 // write. A location at or below a change has the value of the change, which is in memory. A location above changes is
 // derived from these changes and from whether anything else below it has a row. Other locations do not change.
 //
-// Invariant: a call costs a few rows for its location. A location above removals costs in addition one row for each
-// of these removals, once for each write.
+// Invariant: a call costs a few rows for its location. A location above changes costs in addition a few rows for each
+// of them, once for each write: the changes are fixed, and the store does not change during a decision, so that what
+// was derived from all changes below a location is kept.
 
 import Access
 import OrderedStore
@@ -18,11 +19,15 @@ final class TreeAccessView: TreeView {
   private let tree: Tree
   /// The changes in ascending order of paths, none inside another.
   private let changes: [(path: Path, value: Node)]
+  /// The changes without those of priorities, which never create or remove a location.
+  private let valueChanges: [(path: Path, value: Node)]
   let now: Int64
-  /// Whether the write changes priorities by themselves.
-  private let changesPriorities: Bool
   /// The kinds of locations above changes, after the write.
   private var knownAbove: [Path: Node.Content] = [:]
+  /// The priorities of locations above changes, after the write.
+  private var knownPriorities: [Path: Priority?] = [:]
+  /// The children of locations above changes that the write concerns.
+  private var knownChildren: [Path: ChangedChildren] = [:]
   /// The answers that the policy has read so far, for decisions about listens.
   private(set) var observations: [TreeObservation] = []
   private let records: Bool
@@ -38,7 +43,8 @@ final class TreeAccessView: TreeView {
     self.changes = changes
     self.now = now
     self.records = records
-    changesPriorities = changes.contains { $0.path.isPriority }
+    valueChanges =
+      changes.contains { $0.path.isPriority } ? changes.filter { !$0.path.isPriority } : changes
   }
 
   // MARK: TreeView
@@ -92,13 +98,17 @@ final class TreeAccessView: TreeView {
       if case .empty = try contentAfter(path) { return nil }
       return try change.value.leafValue.map { try Priority($0) }
     }
+    if let known = knownPriorities[path] { return known }
     let below = dataChanges(below: path)
     if below.isEmpty { return try tree.priority(at: path) }
-    switch try tree.content(at: path) {
-    case .empty: return nil
-    case .leaf: return try tree.priority(at: path)
-    case .children: return try isEmptied(path, by: below) ? nil : try tree.priority(at: path)
-    }
+    let after: Priority? =
+      switch try tree.content(at: path) {
+      case .empty: nil
+      case .leaf: try tree.priority(at: path)
+      case .children: try isEmptied(path, by: below) ? nil : try tree.priority(at: path)
+      }
+    knownPriorities.updateValue(after, forKey: path)
+    return after
   }
 
   private func childKeysAfter(_ path: Path, _ key: ChildKey?, _ limit: Int) throws -> [ChildKey] {
@@ -106,22 +116,37 @@ final class TreeAccessView: TreeView {
     let below = dataChanges(below: path)
     if below.isEmpty { return try tree.childKeys(at: path, after: key, limit: limit) }
     guard case .children = try contentAfter(path) else { return [] }
-    let depth = path.count
-    var added = Set(below.lazy.filter { !$0.value.isEmpty }.map { $0.path.keys[depth] })
-    let removed = Set(below.lazy.filter { $0.value.isEmpty }.map { $0.path.keys[depth] }).subtracting(added)
-    added = added.filter { found in key.map { $0 < found } ?? true }
-    var found: [ChildKey] = []
+    let changed = changedChildren(path, below)
+    let added = Array(changed.added(after: key, limit: limit))
+    var kept: [ChildKey] = []
     var next = key
-    while found.count < limit {
-      let page = try tree.childKeys(at: path, after: next, limit: limit + removed.count + 1)
-      for child in page where !added.contains(child) {
-        if removed.contains(child), case .empty = try contentAfter(path.child(child)) { continue }
-        found.append(child)
+    // The answer is complete once it has enough keys up to the last stored key that was read.
+    var addedBefore = 0
+    // Removed keys do not count. Pages that grow skip many of them in few reads.
+    var size = limit + 1
+    while kept.count + addedBefore < limit {
+      let page = try tree.childKeys(at: path, after: next, limit: size)
+      for child in page where !changed.isAdded(child) {
+        if changed.removed.contains(child), case .empty = try contentAfter(path.child(child)) { continue }
+        kept.append(child)
       }
-      guard let last = page.last, page.count > limit + removed.count else { break }
+      guard let last = page.last, page.count == size else { break }
       next = last
+      size *= 2
+      while addedBefore < added.count, added[addedBefore] <= last { addedBefore += 1 }
     }
-    return Array((found + added).sorted().prefix(limit))
+    return Array((kept + added).sorted().prefix(limit))
+  }
+
+  /// The children of a location above changes that the write concerns.
+  private func changedChildren(
+    _ path: Path, _ below: ArraySlice<(path: Path, value: Node)>
+  ) -> ChangedChildren {
+    if let known = knownChildren[path] { return known }
+    let changed = ChangedChildren(
+      below.lazy.map { (child: $0.path.keys[path.count], isRemoval: $0.value.isEmpty) })
+    knownChildren[path] = changed
+    return changed
   }
 
   /// Whether a location with children has, at some time during the write, none of them. It then loses its priority.
@@ -147,7 +172,7 @@ final class TreeAccessView: TreeView {
   private func written(at path: Path) -> Node? {
     // The last change that is not after the path is the only one that may contain it, because no change is inside
     // another.
-    let next = changes.count == 1 ? 1 : firstChange { path < $0 }
+    let next = changes.count == 1 ? 1 : changes.partitionPoint { path < $0.path }
     guard next > 0 else { return nil }
     let change = changes[next - 1]
     // The paths of an operation and of its changes share their memory, so that this comparison takes one step.
@@ -157,27 +182,15 @@ final class TreeAccessView: TreeView {
   }
 
   private func change(at path: Path) -> Change? {
-    let index = firstChange { !($0 < path) }
+    let index = changes.partitionPoint { !($0.path < path) }
     return index < changes.count && changes[index].path == path ? changes[index] : nil
   }
 
-  /// The changes of values strictly below a location. Changes of priorities never create or remove a location.
+  /// The changes of values strictly below a location.
   private func dataChanges(below path: Path) -> ArraySlice<(path: Path, value: Node)> {
-    let start = firstChange { path < $0 }
-    guard start < changes.count, path.contains(changes[start].path) else { return [] }
-    let end = firstChange(from: start) { !path.contains($0) }
-    let below = changes[start..<end]
-    return changesPriorities ? below.filter { !$0.path.isPriority }[...] : below
-  }
-
-  /// The index of the first change whose path fulfils a condition that all later paths fulfil too.
-  private func firstChange(from start: Int = 0, where isIncluded: (Path) -> Bool) -> Int {
-    var (low, high) = (start, changes.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if isIncluded(changes[middle].path) { high = middle } else { low = middle + 1 }
-    }
-    return low
+    let start = valueChanges.partitionPoint { path < $0.path }
+    guard start < valueChanges.count, path.contains(valueChanges[start].path) else { return [] }
+    return valueChanges[start..<valueChanges.partitionPoint(from: start) { !path.contains($0.path) }]
   }
 
   /// Whether a location has a value that is not at or below one of these changes.
@@ -204,6 +217,54 @@ final class TreeAccessView: TreeView {
       return !found
     }
     return found
+  }
+}
+
+/// The children of one location that the changes of a write are at or below.
+private struct ChangedChildren {
+  /// The children that have a value after the write because it writes one, in ascending order.
+  private let added: [ChildKey]
+  /// The other children, from which the write only removes values.
+  let removed: Set<ChildKey>
+
+  /// - Parameter changes: The child of each change, in ascending order, and whether the change is a removal.
+  init(_ changes: some Sequence<(child: ChildKey, isRemoval: Bool)>) {
+    var added: [ChildKey] = []
+    var removed: Set<ChildKey> = []
+    for change in changes {
+      if change.isRemoval {
+        if added.last != change.child { removed.insert(change.child) }
+      } else if added.last != change.child {
+        added.append(change.child)
+        removed.remove(change.child)
+      }
+    }
+    self.added = added
+    self.removed = removed
+  }
+
+  /// Whether the write gives a value to a child.
+  func isAdded(_ child: ChildKey) -> Bool {
+    let index = added.partitionPoint { !($0 < child) }
+    return index < added.count && added[index] == child
+  }
+
+  /// The first of the added children after a key.
+  func added(after key: ChildKey?, limit: Int) -> ArraySlice<ChildKey> {
+    let start = key.map { key in added.partitionPoint { key < $0 } } ?? 0
+    return added[start...].prefix(limit)
+  }
+}
+
+extension Array {
+  /// The index of the first element that fulfils a condition which all later elements fulfil too.
+  fileprivate func partitionPoint(from start: Int = 0, where isIncluded: (Element) -> Bool) -> Int {
+    var (low, high) = (start, count)
+    while low < high {
+      let middle = (low + high) / 2
+      if isIncluded(self[middle]) { high = middle } else { low = middle + 1 }
+    }
+    return low
   }
 }
 

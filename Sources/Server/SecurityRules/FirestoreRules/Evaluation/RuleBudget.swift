@@ -156,8 +156,9 @@ enum RuleWeight {
       }
     case .set(let set): for member in set.members { add(member.value, &weight, limit) }
     case .mapDiff(let diff):
-      weight +=
-        RuleCost.item * (diff.added.count + diff.removed.count + diff.changed.count + diff.unchanged.count)
+      for keys in [diff.added, diff.removed, diff.changed, diff.unchanged] {
+        for key in keys { weight += RuleCost.item + key.byteCount }
+      }
     case .vector(let numbers): weight += numbers.count
     default: break
     }

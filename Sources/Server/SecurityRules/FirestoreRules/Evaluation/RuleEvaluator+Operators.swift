@@ -29,7 +29,9 @@ extension RuleEvaluator {
     if let decided = try constrained(op, first, second) { return decided }
     if case .unknownPath = first { throw .unboundWildcard("of the path") }
     if case .unknownPath = second { throw .unboundWildcard("of the path") }
+    // A comparison of maps or sets hashes one operand, whatever the other is.
     try budget.spend(reading: first)
+    try budget.spend(reading: second)
     return RuleEquality.operands.equal(first, second) == (op == .equal)
   }
 
@@ -75,6 +77,12 @@ extension RuleEvaluator {
       if case .constraint = element { return false }
       if case .unknownPath = element { throw .unboundWildcard("of the path") }
       try budget.spend(reading: container)
+      switch element {
+      // Each item may make the comparison read the element completely. Of other values it reads no more than the item
+      // has.
+      case .list, .map, .set: if list.count > 0 { try budget.spend(reading: element, times: list.count) }
+      default: break
+      }
       for index in 0..<list.count where RuleEquality.strict.equal(list[index], element) { return true }
       return false
     case .set(let set):

@@ -203,7 +203,7 @@ extension RuleMethods {
         segments.append(.text(text))
       }
     }
-    guard values.keys.allSatisfy({ bound.contains($0.string) }) else { throw .invalidPath }
+    guard values.keys.allSatisfy({ $0.isValid && bound.contains($0.string) }) else { throw .invalidPath }
     return .path(RulePath(segments: segments))
   }
 

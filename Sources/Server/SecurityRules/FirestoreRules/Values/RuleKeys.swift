@@ -4,16 +4,40 @@
 // and clients choose the values.
 
 /// A value as a member of a set: numbers are equal by value at every depth, NaN equals NaN, and 0.0 equals −0.0.
+///
+/// A value that does not equal itself, such as a path with placeholders, is as a member equal to itself only.
 struct ValueKey: Hashable, Sendable {
+  /// Distinguishes members whose values equal nothing.
+  private final class Identity: Sendable {}
+
   let value: RuleValue
+  private let identity: Identity?
 
-  init(_ value: RuleValue) { self.value = value }
-
-  static func == (left: ValueKey, right: ValueKey) -> Bool {
-    RuleEquality.byValue.equal(left.value, right.value)
+  /// A value to compare with members.
+  init(_ value: RuleValue) {
+    self.value = value
+    identity = nil
   }
 
-  func hash(into hasher: inout Hasher) { value.hash(into: &hasher, .byValue) }
+  /// A value that becomes a member.
+  init(member value: RuleValue) {
+    self.value = value
+    // Values that equal nothing would share one hash.
+    identity = RuleEquality.byValue.equal(value, value) ? nil : Identity()
+  }
+
+  static func == (left: ValueKey, right: ValueKey) -> Bool {
+    guard left.identity == nil, right.identity == nil else { return left.identity === right.identity }
+    return RuleEquality.byValue.equal(left.value, right.value)
+  }
+
+  func hash(into hasher: inout Hasher) {
+    if let identity {
+      hasher.combine(ObjectIdentifier(identity))
+    } else {
+      value.hash(into: &hasher, .byValue)
+    }
+  }
 }
 
 /// A value as an item of a list: 1 differs from 1.0 at every depth, and NaN differs from itself.

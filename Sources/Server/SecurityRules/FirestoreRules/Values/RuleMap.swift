@@ -32,12 +32,12 @@ package enum RuleMap: Sendable {
     }
   }
 
-  /// The value of a key, or nil if the map has none.
+  /// The value of a key, or nil if the map has none. Stored maps and documents have no key that is not valid Unicode.
   subscript(key: RuleText) -> RuleValue? {
     switch self {
-    case .stored(let fields): fields[key.string].map(RuleValue.init)
+    case .stored(let fields): key.isValid ? fields[key.string].map(RuleValue.init) : nil
     case .built(let entries): entries.first { $0.key == key }?.value
-    case .document(let document): document[key.string]
+    case .document(let document): key.isValid ? document[key.string] : nil
     }
   }
 

@@ -52,7 +52,7 @@ package struct RulePath: Hashable, Sendable {
     var ids: [String] = []
     ids.reserveCapacity(segments.count - 3)
     for segment in segments[3...] {
-      guard case .text(let text) = segment, !text.string.isEmpty else { return nil }
+      guard case .text(let text) = segment, text.isValid, !text.string.isEmpty else { return nil }
       ids.append(text.string)
     }
     return ResourcePath(ids)

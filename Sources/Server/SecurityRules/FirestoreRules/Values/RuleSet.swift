@@ -5,7 +5,7 @@ package struct RuleSet: Sendable {
   /// The members.
   let members: Set<ValueKey>
 
-  init(_ items: some Sequence<RuleValue>) { members = Set(items.lazy.map(ValueKey.init)) }
+  init(_ items: some Sequence<RuleValue>) { members = Set(items.lazy.map(ValueKey.init(member:))) }
 
   init(members: Set<ValueKey>) { self.members = members }
 
