@@ -35,8 +35,10 @@ import Testing
 
     func reserveNow(_ bytes: Int) -> Bool {
       state.withLock { state in
-        guard state.grantsAtOnce else { return false }
+        guard state.isOpen, state.grantsAtOnce else { return false }
+        state.reservations.append(bytes)
         state.held += bytes
+        state.highest = max(state.highest, state.held)
         return true
       }
     }
