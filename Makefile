@@ -22,7 +22,7 @@ ARGS ?=
 SEED ?= 1
 SECONDS ?= 60
 
-.PHONY: help serve build test unit clients compatibility example crash differential listeners access realtime-rules serializability \
+.PHONY: help serve build test unit clients compatibility example snippet crash differential listeners access realtime-rules serializability \
   replay kills convergence rules rules-emulator fuzz web-sdk system-tests bench bench-firestore bench-realtime bench-large \
   bench-client bench-firestore-client bench-floods lint format clean setup
 
@@ -57,6 +57,11 @@ example: ## Run the programs in Examples with two clients each against a server 
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
 	@scripts/example.sh
+
+snippet: ## Build the README's Swift program in a new package, run it against a server, and print the times
+	@scripts/setup.sh build
+	@swift build --build-tests $(FLAGS)
+	@scripts/snippet.sh
 
 crash: ## Simulate N power cuts of server and client: make crash N=200 (with SYNC=off the server must lose data)
 	@scripts/setup.sh build

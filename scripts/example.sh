@@ -208,6 +208,8 @@ expect eve bye
 
 ann offline
 expect bob "* ann left"
+# A star waits for the server, but the program does not.
+ann star 1
 ann post written offline
 expect ann "+ ann: written offline"
 kill -9 "$ann_pid"

@@ -160,6 +160,8 @@ struct CacheFileTests {
     }
     #expect(!fixture.storage.load(.default, at: "bad").isComplete)
     #expect(fixture.codes == [CachePersistenceError.damaged.rawValue])
+    #expect(source.retries == [0])
+    fixture.storage.retry()
     #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(5)))
     fixture.storage.close()
     let again = StorageFixture(folder)
@@ -309,11 +311,11 @@ struct CacheFileTests {
     let file = try CacheFile.open(folder.file, migrations: CacheSchema.migrations + [next])
     let (version, writes, notes) = try file.queue.inDatabase { db in
       (
-        try Int.fetchOne(db, sql: "PRAGMA user_version"), try PendingWriteTable(db: db).load(),
+        try Int.fetchOne(db, sql: "PRAGMA user_version"), try PendingWriteTable(db: db).load().writes,
         try Row.fetchAll(db, sql: "SELECT note FROM pending_writes").count
       )
     }
-    #expect(version == 2 && writes.map(\.id) == [3] && notes == 1)
+    #expect(version == CacheSchema.migrations.count + 1 && writes.map(\.id) == [3] && notes == 1)
     file.close()
     #expect(throws: CacheFailure.self) { try CacheFile.open(folder.file) }
   }

@@ -8,9 +8,11 @@ import Testing
 @testable import FirebaseDatabase
 
 /// Syncs nothing, and fails for chosen files.
-private final class FailingDisk: Sendable {
+final class FailingDisk: Sendable {
   struct State {
     var failingSuffixes: [String] = []
+    /// The number of syncs until one fails; nil if none does.
+    var syncsUntilFailure: Int?
     var isWatched = false
     var copies: [DataFolder] = []
   }
@@ -22,6 +24,9 @@ private final class FailingDisk: Sendable {
 
   /// Makes the syncs of files with these suffixes fail.
   func fail(_ suffixes: String...) { state.withLock { $0.failingSuffixes = suffixes } }
+
+  /// Makes one sync fail, after some that succeed.
+  func failOnce(after count: Int) { state.withLock { $0.syncsUntilFailure = count } }
 
   /// Copies the folder at each sync from now on, as a kill at this moment would leave it.
   func watch() { state.withLock { $0.isWatched = true } }
@@ -35,6 +40,12 @@ private final class FailingDisk: Sendable {
         try FileManager.default.copyItem(at: folder.url, to: copy.url)
         state.withLock { $0.copies.append(copy) }
       }
+      let isDue = state.withLock { state in
+        guard let rest = state.syncsUntilFailure else { return false }
+        state.syncsUntilFailure = rest > 0 ? rest - 1 : nil
+        return rest == 0
+      }
+      if isDue { throw CacheFailure.unsynced("simulated") }
       if suffixes.contains(where: { url.path.hasSuffix($0) }) { throw CacheFailure.unsynced("simulated") }
     }
   }

@@ -183,6 +183,34 @@ struct LocalEventTests {
     await client.close()
   }
 
+  @Test("offline transactions of one location share one observer, which the last of them removes")
+  func transactionObserver() async throws {
+    let client = try Client.offline()
+    let ref = client.ref.child("counter")
+    for _ in 0..<500 {
+      ref.startTransaction { data in
+        data.value = (data.value as? Int ?? 0) + 1
+        return .success(withValue: data)
+      }
+    }
+    /// The numbers of the transactions' observers and of the location's listens.
+    func counts() async -> [Int] {
+      await withCheckedContinuation { continuation in
+        client.ref.repository.enqueue { repository in
+          continuation.resume(
+            returning: [repository.transactions.watchers.count, repository.tree.listens(at: "counter").count])
+        }
+      }
+    }
+    #expect(await counts() == [1, 1])
+    #expect(try await ref.recordValues().next() == "500")
+    ref.removeAllObservers()
+    ref.put(0)
+    await client.settle()
+    #expect(await counts() == [0, 0], "the write has cancelled all of them")
+    await client.close()
+  }
+
   @Test("setting a location cancels its unsent transaction")
   func overridden() async throws {
     let client = try Client.offline()

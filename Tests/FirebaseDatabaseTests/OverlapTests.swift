@@ -164,6 +164,6 @@ extension Database {
   /// True while a transaction of this client is pending.
   fileprivate var hasPendingTransactions: Bool {
     let repository = reference().repository
-    return Repository.queue.sync { !repository.transactions.tree.isEmpty }
+    return Repository.queue.sync { !repository.transactions.isEmpty }
   }
 }

@@ -170,6 +170,100 @@ struct PersistenceTests {
     await server.stop([])
   }
 
+  @Test("the result of an acknowledged increment is unknown until the server sends it")
+  func acknowledgedIncrements() async throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let server = try await TestServer.start()
+    let other = try server.clients(1, in: namespace)[0]
+    _ = try await other.ref.setValue(["count": 10, "known": 20])
+    let first = try Client.persistent(in: folder, port: server.port, namespace: namespace)
+    _ = try await first.ref.child("known").getData()
+    _ = try await first.ref.child("count").setValue(ServerValue.increment(5))
+    _ = try await first.ref.child("known").setValue(ServerValue.increment(5))
+    _ = try await first.ref.updateChildValues(["a": ["n": ServerValue.increment(1)], "b": 1])
+    _ = try await first.ref.child("at").setValue(ServerValue.timestamp())
+    await first.settle()
+    await first.close()
+
+    let second = try Client.persistent(in: folder, port: server.port, namespace: namespace)
+    second.database.goOffline()
+    await second.settle()
+    let stored = await withCheckedContinuation { continuation in
+      second.ref.repository.enqueue { repository in
+        let paths: [Path] = ["count", "known", "a", "b", "at"]
+        continuation.resume(
+          returning: paths.map { path in
+            let stored = repository.storage.load(.default, at: path)
+            return stored.isComplete ? canonicalJSON(ValueWriter.value(stored.node)) : "unknown"
+          })
+      }
+    }
+    #expect(stored.prefix(4) == ["unknown", "20", "unknown", "1"])
+    #expect(stored[4] != "unknown", "the time is known as well as the clock")
+    await second.close()
+    await server.stop([other])
+  }
+
+  @Test("an acknowledged write is not sent again after a kill, also while a listen waits for its data")
+  func acknowledgedDuringListen() async throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let server = try await TestServer.start()
+    let first = try Client.persistent(in: folder, port: server.port, namespace: namespace)
+    let completed = Recorder<Bool>()
+    _ = try await first.ref.child("a").setValue(0)
+    await withCheckedContinuation { continuation in
+      first.ref.repository.enqueue { repository in
+        // A listen whose answer never arrives.
+        let listen = Listen(path: "never", query: .default, tag: nil)
+        repository.connection.unansweredListens[listen] = .max
+        continuation.resume()
+      }
+    }
+    first.ref.child("count").setValue(ServerValue.increment(1)) { error, _ in completed.record(error == nil) }
+    try await within {
+      while await first.pendingWriteCount() > 0 { try await Task.sleep(for: .milliseconds(5)) }
+    }
+    let copy = try await first.copyData(from: folder)
+    defer { copy.remove() }
+    #expect(completed.recorded.isEmpty, "the observers' data comes first")
+    await first.close()
+    let second = try Client.persistent(in: copy, port: server.port, namespace: namespace)
+    second.database.goOffline()
+    await second.settle()
+    #expect(await second.pendingWriteCount() == 0)
+    await second.close()
+    await server.stop([])
+  }
+
+  @Test("a child that was removed while a filtered query was observed stays removed offline")
+  func removedChild() async throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let server = try await TestServer.start()
+    let other = try server.clients(1, in: namespace)[0]
+    _ = try await other.ref.child("list").setValue(["a": 1, "b": 2, "c": 3])
+    let first = try Client.persistent(in: folder, port: server.port, namespace: namespace)
+    let list = first.ref.child("list")
+    let handle = list.observe(.value, with: { _ in })
+    _ = try await list.recordValues().first { $0 == #"{"a":1,"b":2,"c":3}"# }
+    list.removeObserver(withHandle: handle)
+    list.removeAllObservers()
+    await first.settle()
+    _ = try await other.ref.child("list/b").removeValue()
+    let window = { (client: Client) in client.ref.child("list").queryOrderedByKey().queryLimited(toLast: 2) }
+    _ = try await window(first).recordValues().first { $0 == #"{"a":1,"c":3}"# }
+    await first.settle()
+    await first.close()
+
+    let second = try Client.persistent(in: folder, port: server.port, namespace: namespace)
+    second.database.goOffline()
+    #expect(try await window(second).recordValues().next() == #"{"a":1,"c":3}"#)
+    await second.close()
+    await server.stop([other])
+  }
+
   @Test("getData without a connection reads the disk after three seconds")
   func offlineGet() async throws {
     let folder = try DataFolder()
@@ -263,7 +357,7 @@ struct PersistenceTests {
     let path = try #require(
       FileManager.default.subpathsOfDirectory(atPath: copy.path).first { $0.hasSuffix(".sqlite") })
     let file = try CacheFile.open(copy.appendingPathComponent(path))
-    let writes = try file.queue.inDatabase { try PendingWriteTable(db: $0).load() }
+    let writes = try file.queue.inDatabase { try PendingWriteTable(db: $0).load().writes }
     #expect(writes.count == 1 && writes.first?.path == "a")
     file.close()
   }

@@ -110,4 +110,36 @@ struct RejectionTests {
     #expect(isDenied(error))
     await server.stop(clients)
   }
+
+  @Test(
+    "a request that the protocol cannot carry fails as if the server had rejected it, and is not sent again")
+  func tooManyFrames() async throws {
+    let server = try await TestServer.start()
+    let client = try server.clients(1)[0]
+    let connected = client.database.reference(withPath: ".info/connected").recordValues()
+    _ = try await connected.first { $0 == "true" }
+    client.ref.repository.enqueue { $0.maximumFrames = 4 }
+    let seen = client.ref.child("large").recordValues()
+    #expect(try await seen.next() == "null")
+    let large = String(repeating: "x", count: 100_000)
+    for attempt in [
+      { try await client.ref.child("large").setValue(large) },
+      { try await client.ref.updateChildValues(["large": large]) },
+      { try await client.ref.child("large").onDisconnectSetValue(large) },
+      {
+        try await client.ref.child("large").runTransactionBlock { data in
+          data.value = large
+          return .success(withValue: data)
+        }
+        return client.ref
+      },
+    ] as [@Sendable () async throws -> DatabaseReference] {
+      let error = await #expect(throws: NSError.self) { _ = try await within { try await attempt() } }
+      #expect(error?.localizedDescription.contains("exceeds the maximum size") == true)
+    }
+    #expect(seen.recorded.last == "null", "the writes are reverted")
+    try await client.ref.child("small").setValue(1)
+    #expect(connected.recorded.filter { $0 == "true" }.count == 1, "the connection has survived")
+    await server.stop([client])
+  }
 }

@@ -182,3 +182,91 @@ struct SignatureTests {
       ])
   }
 }
+
+/// A reference that records calls instead of writing, as tests of apps replace references.
+private final class RecordingReference: DatabaseReference, @unchecked Sendable {
+  private(set) var calls: [String] = []
+
+  override init() { super.init() }
+
+  override func child(_ pathString: String) -> DatabaseReference {
+    calls.append("child \(pathString)")
+    return self
+  }
+
+  override func setValue(_ value: Any?) { calls.append("set") }
+
+  override func setValue(_ value: Any?) async throws -> DatabaseReference {
+    calls.append("set and wait")
+    return self
+  }
+
+  override func updateChildValues(
+    _ values: [AnyHashable: Any],
+    withCompletionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
+  ) {
+    calls.append("update")
+    block(nil, self)
+  }
+
+  override func onDisconnectRemoveValue() { calls.append("onDisconnect") }
+
+  override func queryLimited(toFirst limit: UInt) -> DatabaseQuery {
+    calls.append("limit")
+    return self
+  }
+
+  override func observe(
+    _ eventType: DataEventType, with block: @escaping (DataSnapshot) -> Void,
+    withCancel cancelBlock: ((any Error) -> Void)? = nil
+  ) -> DatabaseHandle {
+    calls.append("observe")
+    block(RecordedSnapshot())
+    return 1
+  }
+
+  override func runTransactionBlock(_ block: @escaping (MutableData) -> TransactionResult) {
+    calls.append("transaction \(block(RecordedData()) is RecordedResult)")
+  }
+}
+
+private final class RecordedSnapshot: DataSnapshot, @unchecked Sendable {
+  override init() { super.init() }
+  override var value: Any? { "recorded" }
+}
+
+private final class RecordedData: MutableData {
+  override var childrenCount: UInt { 7 }
+}
+
+private final class RecordedResult: TransactionResult {}
+
+private final class RecordedQuery: DatabaseQuery, @unchecked Sendable {
+  override func queryOrderedByKey() -> DatabaseQuery { self }
+}
+
+extension SignatureTests {
+  @Test("apps subclass references, queries, snapshots, data and results, and override their methods")
+  func subclasses() async throws {
+    let reference = RecordingReference()
+    func useSynchronously(_ reference: DatabaseReference) {
+      reference.child("a").setValue(1)
+      reference.updateChildValues(["a": 1]) { error, _ in #expect(error == nil) }
+      reference.onDisconnectRemoveValue()
+      reference.queryLimited(toFirst: 1).observe(.value, with: { #expect($0.value as? String == "recorded") })
+      reference.runTransactionBlock { data in
+        #expect(data.childrenCount == 7)
+        return RecordedResult()
+      }
+    }
+    useSynchronously(reference)
+    let base: DatabaseReference = reference
+    try await base.setValue(2)
+    #expect(
+      reference.calls == [
+        "child a", "set", "update", "onDisconnect", "limit", "observe", "transaction true", "set and wait",
+      ])
+    let query = RecordedQuery()
+    #expect(query.queryOrderedByKey() === query)
+  }
+}

@@ -13,6 +13,23 @@ struct ServerMessageTests {
     return try bytes.withUnsafeBytes { raw in try ServerMessage(json: raw) }
   }
 
+  @Test("Paths of more than 128 levels are errors, since code that handles paths recurses")
+  func deepPaths() throws {
+    for levels in [129, 1_000_000] {
+      let path = String(repeating: "a/", count: levels)
+      for text in [
+        #"{"t":"d","d":{"a":"d","b":{"p":"\#(path)","d":1}}}"#,
+        #"{"t":"d","d":{"a":"m","b":{"p":"x","d":{"\#(path)":1}}}}"#,
+        #"{"t":"d","d":{"a":"rm","b":{"p":"x","d":[{"s":"\#(path)","m":1}]}}}"#,
+        #"{"t":"d","d":{"a":"rm","b":{"p":"x","d":[{"e":"\#(path)","m":1}]}}}"#,
+        #"{"t":"d","d":{"a":"c","b":{"p":"\#(path)"}}}"#,
+      ] {
+        #expect(throws: WireError.self) { try read(text) }
+      }
+    }
+    _ = try read(#"{"t":"d","d":{"a":"d","b":{"p":"\#(String(repeating: "a/", count: 128))","d":1}}}"#)
+  }
+
   @Test(
     "Every message survives reading and writing unchanged",
     arguments: [

@@ -4,7 +4,8 @@
 //   SocialBlog ann
 //   SocialBlog bob
 //
-// Posts that are written offline survive the end of the program: they are sent after the next start.
+// Posts that are written offline survive the end of the program: they are sent after the next start. Commands that wait
+// for the server run in the background, so that the program accepts others meanwhile.
 // FIREBASE_DATABASE_EMULATOR_HOST overrides the server's address, 127.0.0.1:9000. `--offline` starts without a
 // connection.
 
@@ -40,11 +41,7 @@ struct SocialBlog {
       let words = line.split(separator: " ", maxSplits: 1).map(String.init)
       guard let command = words.first else { continue }
       if command == "quit" { break }
-      do {
-        try await run(command, words.count > 1 ? words[1] : "", on: blog)
-      } catch {
-        Terminal.say("error: \(error.localizedDescription)")
-      }
+      run(command, words.count > 1 ? words[1] : "", on: blog)
     }
     Terminal.say("bye")
   }
@@ -94,41 +91,46 @@ struct SocialBlog {
     }
   }
 
-  static func run(_ command: String, _ argument: String, on blog: Blog) async throws {
+  static func run(_ command: String, _ argument: String, on blog: Blog) {
     switch command {
     case "post":
       guard !argument.isEmpty else { return Terminal.say("post what?") }
       blog.publish(argument)
     case "posts":
-      for (index, post) in await blog.latestPosts().enumerated() {
-        Terminal.say("\(index + 1). \(post.line)")
+      inBackground {
+        for (index, post) in await blog.latestPosts().enumerated() {
+          Terminal.say("\(index + 1). \(post.line)")
+        }
       }
     case "star":
-      guard let post = await pick(argument, from: blog) else { return }
-      try await blog.toggleStar(of: post)
+      withPost(argument, of: blog) { try await blog.toggleStar(of: $0) }
     case "read":
-      guard let post = await pick(argument, from: blog) else { return }
-      follow(blog.comments(on: post), .childAdded) { comment in
-        let author = comment.childSnapshot(forPath: "author").value as? String ?? "?"
-        return "# \(author): \(comment.childSnapshot(forPath: "text").value as? String ?? "")"
+      withPost(argument, of: blog) { post in
+        follow(blog.comments(on: post), .childAdded) { comment in
+          let author = comment.childSnapshot(forPath: "author").value as? String ?? "?"
+          return "# \(author): \(comment.childSnapshot(forPath: "text").value as? String ?? "")"
+        }
       }
     case "comment":
       let words = argument.split(separator: " ", maxSplits: 1).map(String.init)
-      guard words.count == 2, let post = await pick(words[0], from: blog) else { return Terminal.say(help) }
-      blog.comment(words[1], on: post)
+      guard words.count == 2 else { return Terminal.say(help) }
+      withPost(words[0], of: blog) { blog.comment(words[1], on: $0) }
     case "offline": blog.database.goOffline()
     case "online": blog.database.goOnline()
     default: Terminal.say(help)
     }
   }
 
-  /// Returns the post with the number that the user typed.
-  static func pick(_ number: String, from blog: Blog) async -> Post? {
-    let posts = await blog.latestPosts()
-    guard let index = Int(number), posts.indices.contains(index - 1) else {
-      Terminal.say("there is no number \(number)")
-      return nil
+  /// Finds the post with the number that the user typed, and uses it.
+  static func withPost(
+    _ number: String, of blog: Blog, _ use: @escaping @Sendable (Post) async throws -> Void
+  ) {
+    inBackground {
+      let posts = await blog.latestPosts()
+      guard let index = Int(number), posts.indices.contains(index - 1) else {
+        return Terminal.say("there is no number \(number)")
+      }
+      try await use(posts[index - 1])
     }
-    return posts[index - 1]
   }
 }

@@ -45,6 +45,11 @@ import Testing
     }
   }
 
+  @Test("The Swift program of the README is compiled")
+  func readme() throws {
+    try check("README.md", compiledIn: "Readme") { !$0.contains("import PackageDescription") }
+  }
+
   private func checkPage(_ page: String, of library: String, compiledIn file: String) throws {
     try check("Sources/SDK/\(library)/\(library).docc/\(page).md", compiledIn: file) { _ in true }
   }
@@ -55,6 +60,7 @@ import Testing
     let compiled = try lines("Tests/FirebaseTests/Documentation/\(file)Examples.swift")
     let blocks = try lines(page)
       .split(separator: "```swift").dropFirst().map { $0.prefix { $0 != "```" } }.filter(isExample)
+      .map { $0.filter { $0 != "@main" } }
     #expect(!blocks.isEmpty)
     for block in blocks {
       let isCompiled = compiled.indices.contains { compiled[$0...].starts(with: block) }

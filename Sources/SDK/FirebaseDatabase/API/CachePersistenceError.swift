@@ -5,7 +5,8 @@ public let DatabasePersistenceErrorDomain = "com.firebase.database.persistence"
 
 /// The code of an error of the cache on disk.
 public enum CachePersistenceError: Int, Sendable {
-  /// The file was damaged, was not a cache, or had an unknown version. It was renamed, and an empty cache replaced it.
+  /// The file was damaged, was not a cache, or had an unknown version. It is renamed, and a new cache replaces it, which has
+  /// the pending writes that could be read. The description says whether pending writes are lost.
   case damaged = 1
   /// Another process uses the file. This process keeps everything in memory.
   case inUse = 2

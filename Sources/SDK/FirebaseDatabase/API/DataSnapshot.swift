@@ -21,9 +21,13 @@ open class DataSnapshot: NSObject, @unchecked Sendable {
     super.init()
   }
 
-  /// Makes a snapshot of nothing.
-  public override convenience init() {
-    self.init(node: .empty, path: .root, ordering: .priority, repository: nil)
+  /// Makes a snapshot of nothing, for subclasses.
+  public override init() {
+    node = .empty
+    path = .root
+    ordering = .priority
+    repository = nil
+    super.init()
   }
 
   /// The snapshot of a location below; of nothing if there is none.

@@ -1,6 +1,9 @@
-// A query: a location, an ordering, bounds and a limit. Extensions add constraints and observe.
+// A query: a location, an ordering, bounds and a limit; constrains, observes and reads.
 //
-// Invariant: a query never changes; methods that add constraints return a new query.
+// Apps may override what they may override in Google's class, so that these methods are not in extensions.
+//
+// Invariant: a query never changes; methods that add constraints return a new query, and stop the program for a combination
+// that the product rejects.
 
 import FirebaseCore
 public import Foundation
@@ -27,9 +30,12 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     super.init()
   }
 
-  /// Makes a query of no database; using it stops the program.
-  public override convenience init() {
-    self.init(repository: nil, path: .root, parameters: QueryParameters())
+  /// Makes a query of no database, for subclasses; using it stops the program.
+  public override init() {
+    optionalRepository = nil
+    path = .root
+    parameters = QueryParameters()
+    super.init()
   }
 
   var repository: Repository {
@@ -64,7 +70,178 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     }
   }
 
+  // MARK: Constraints
+
+  private func with(_ parameters: QueryParameters) -> DatabaseQuery {
+    DatabaseQuery(repository: optionalRepository, path: path, parameters: parameters)
+  }
+
+  /// The first children, at most `limit` of them.
+  @discardableResult
+  open func queryLimited(toFirst limit: UInt) -> DatabaseQuery {
+    with(parameters.limited(to: limit, fromStart: true, method: "queryLimitedToFirst:"))
+  }
+
+  /// The last children, at most `limit` of them.
+  @discardableResult
+  open func queryLimited(toLast limit: UInt) -> DatabaseQuery {
+    with(parameters.limited(to: limit, fromStart: false, method: "queryLimitedToLast:"))
+  }
+
+  /// Ordered by what lies at a path below each child.
+  @discardableResult
+  open func queryOrdered(byChild key: String) -> DatabaseQuery {
+    with(parameters.ordered(byChild: key))
+  }
+
+  /// Ordered by key.
+  @discardableResult
+  open func queryOrderedByKey() -> DatabaseQuery {
+    with(parameters.ordered(by: .key, method: "queryOrderedByKey"))
+  }
+
+  /// Ordered by the children's own values.
+  @discardableResult
+  open func queryOrderedByValue() -> DatabaseQuery {
+    with(parameters.ordered(by: .value, method: "queryOrderedByValue"))
+  }
+
+  /// Ordered by priority, which is the order without any call.
+  @discardableResult
+  open func queryOrderedByPriority() -> DatabaseQuery {
+    with(parameters.ordered(by: .priority, method: "queryOrderedByPriority"))
+  }
+
+  /// From a value on.
+  @discardableResult
+  open func queryStarting(atValue startValue: Any?) -> DatabaseQuery {
+    with(parameters.starting(startValue, nil, isInclusive: true, method: "queryStartingAtValue:"))
+  }
+
+  /// From a value on, and within that value from a key on.
+  @discardableResult
+  open func queryStarting(atValue startValue: Any?, childKey: String?) -> DatabaseQuery {
+    with(
+      parameters.starting(startValue, childKey, isInclusive: true, method: "queryStartingAtValue:childKey:"))
+  }
+
+  /// Beyond a value.
+  @discardableResult
+  open func queryStarting(afterValue startAfterValue: Any?) -> DatabaseQuery {
+    with(parameters.starting(startAfterValue, nil, isInclusive: false, method: "queryStartingAfterValue:"))
+  }
+
+  /// Beyond a key within a value.
+  @discardableResult
+  open func queryStarting(afterValue startAfterValue: Any?, childKey: String?) -> DatabaseQuery {
+    with(
+      parameters.starting(
+        startAfterValue, childKey, isInclusive: false, method: "queryStartingAfterValue:childKey:"))
+  }
+
+  /// Up to a value.
+  @discardableResult
+  open func queryEnding(atValue endValue: Any?) -> DatabaseQuery {
+    with(parameters.ending(endValue, nil, isInclusive: true, method: "queryEndingAtValue:"))
+  }
+
+  /// Up to a value, and within that value up to a key.
+  @discardableResult
+  open func queryEnding(atValue endValue: Any?, childKey: String?) -> DatabaseQuery {
+    with(parameters.ending(endValue, childKey, isInclusive: true, method: "queryEndingAtValue:childKey:"))
+  }
+
+  /// Short of a value.
+  @discardableResult
+  open func queryEnding(beforeValue endValue: Any?) -> DatabaseQuery {
+    with(parameters.ending(endValue, nil, isInclusive: false, method: "queryEndingBeforeValue:"))
+  }
+
+  /// Short of a key within a value.
+  @discardableResult
+  open func queryEnding(beforeValue endValue: Any?, childKey: String?) -> DatabaseQuery {
+    with(
+      parameters.ending(endValue, childKey, isInclusive: false, method: "queryEndingBeforeValue:childKey:"))
+  }
+
+  /// The children with exactly this value.
+  @discardableResult
+  open func queryEqual(toValue value: Any?) -> DatabaseQuery {
+    with(parameters.equal(value, nil, method: "queryEqualToValue:"))
+  }
+
+  /// The child with exactly this value and key.
+  @discardableResult
+  open func queryEqual(toValue value: Any?, childKey: String?) -> DatabaseQuery {
+    with(parameters.equal(value, childKey, method: "queryEqualToValue:childKey:"))
+  }
+
   // MARK: Observing
+
+  /// Observes until removed.
+  ///
+  /// - Parameters:
+  ///   - eventType: the kind of events to observe.
+  ///   - block: called on the callback queue with a snapshot of the value, or of the child.
+  ///   - cancelBlock: called once if the server ends the observation, for instance because the rules
+  ///     do not allow it.
+  /// - Returns: the handle for `removeObserver(withHandle:)`.
+  @discardableResult
+  open func observe(
+    _ eventType: DataEventType, with block: @escaping (DataSnapshot) -> Void,
+    withCancel cancelBlock: ((any Error) -> Void)? = nil
+  ) -> DatabaseHandle {
+    register(eventType, isSingle: false, { snapshot, _ in block(snapshot) }, cancelBlock)
+  }
+
+  /// Observes until removed. Each event has the key of the preceding sibling in the query's order.
+  ///
+  /// - Returns: the handle for `removeObserver(withHandle:)`.
+  @discardableResult
+  open func observe(
+    _ eventType: DataEventType, andPreviousSiblingKeyWith block: @escaping (DataSnapshot, String?) -> Void,
+    withCancel cancelBlock: ((any Error) -> Void)? = nil
+  ) -> DatabaseHandle {
+    register(eventType, isSingle: false, block, cancelBlock)
+  }
+
+  /// Observes one event, the first.
+  open func observeSingleEvent(
+    of eventType: DataEventType, with block: @escaping (DataSnapshot) -> Void,
+    withCancel cancelBlock: ((any Error) -> Void)? = nil
+  ) {
+    _ = register(eventType, isSingle: true, { snapshot, _ in block(snapshot) }, cancelBlock)
+  }
+
+  /// Observes one event, the first, with the key of the sibling before.
+  open func observeSingleEvent(
+    of eventType: DataEventType,
+    andPreviousSiblingKeyWith block: @escaping (DataSnapshot, String?) -> Void,
+    withCancel cancelBlock: ((any Error) -> Void)? = nil
+  ) {
+    _ = register(eventType, isSingle: true, block, cancelBlock)
+  }
+
+  /// Waits for one event, the first, with the key of the sibling before.
+  ///
+  /// If the server does not allow the observation, or the app is deleted before there is an event, the
+  /// snapshot is one of nothing.
+  @discardableResult
+  open func observeSingleEventAndPreviousSiblingKey(
+    of eventType: DataEventType
+  ) async -> (DataSnapshot, String?) {
+    let nothing = SnapshotEvent(
+      snapshot: DataSnapshot(
+        node: .empty, path: path, ordering: spec.ordering, repository: optionalRepository),
+      previousKey: nil)
+    let event = await OneShotContinuation.wait(fallback: nothing) { continuation in
+      _ = register(
+        eventType, isSingle: true,
+        { continuation.resume(returning: SnapshotEvent(snapshot: $0, previousKey: $1)) },
+        { _ in continuation.resume(returning: nothing) })
+    }
+    return (event.snapshot, event.previousKey)
+  }
 
   /// Begins to observe; the shared part of every `observe` form.
   func register(

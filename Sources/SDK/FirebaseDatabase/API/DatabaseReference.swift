@@ -1,10 +1,16 @@
-// A reference to a location in a database: navigation and names. Extensions write, run transactions and register
-// onDisconnect operations.
+// A reference to a location in a database: navigates, writes, runs transactions and registers onDisconnect operations.
+//
+// Apps may override what they may override in Google's class, so that these methods are not in extensions. Every form of
+// a write applies locally at once and completes when the server has responded. A value that cannot be stored stops the
+// program; errors of the server or the network are errors of the completion.
 
 import FirebaseCore
 import Foundation
 import Locking
 import RealtimeModel
+
+/// Called when a write was answered: an error or nil, and the location that was written.
+public typealias DatabaseCompletion = @Sendable ((any Error)?, DatabaseReference) -> Void
 
 /// A location in a database.
 ///
@@ -18,9 +24,9 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     super.init(repository: repository, path: path, parameters: QueryParameters())
   }
 
-  /// Makes a reference of no database; using it stops the program.
-  public convenience init() {
-    self.init(repository: nil, path: .root)
+  /// Makes a reference of no database, for subclasses; using it stops the program.
+  public override init() {
+    super.init(repository: nil, path: .root, parameters: QueryParameters())
   }
 
   /// The location of a child or, with slashes, of a deeper descendant.
@@ -75,5 +81,313 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// Opens the default database's connection again.
   open class func goOnline() {
     Database.database().goOnline()
+  }
+
+  // MARK: Writing
+
+  /// Replaces the value and drops the priority. Nil and `NSNull` remove the location.
+  open func setValue(_ value: Any?) {
+    write(value, priority: nil, "setValue:", nil)
+  }
+
+  /// Replaces the value and drops the priority.
+  ///
+  /// - Parameter block: called on the callback queue when the server has answered.
+  @preconcurrency
+  open func setValue(
+    _ value: Any?, withCompletionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
+  ) {
+    write(value, priority: nil, "setValue:withCompletionBlock:", block)
+  }
+
+  /// Replaces the value, drops the priority, and waits for the server's answer.
+  ///
+  /// - Throws: the server's refusal.
+  @discardableResult
+  open func setValue(_ value: Any?) async throws -> DatabaseReference {
+    try await answer { write(value, priority: nil, "setValue:", $0) }
+  }
+
+  /// Replaces value and priority.
+  open func setValue(_ value: Any?, andPriority priority: Any?) {
+    write(value, priority: priority, "setValue:andPriority:", nil)
+  }
+
+  /// Replaces value and priority.
+  ///
+  /// - Parameter block: called on the callback queue when the server has answered.
+  @preconcurrency
+  open func setValue(
+    _ value: Any?, andPriority priority: Any?,
+    withCompletionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
+  ) {
+    write(value, priority: priority, "setValue:andPriority:withCompletionBlock:", block)
+  }
+
+  /// Replaces value and priority, and waits for the server's answer.
+  ///
+  /// - Throws: the server's refusal.
+  @discardableResult
+  open func setValue(_ value: Any?, andPriority priority: Any?) async throws -> DatabaseReference {
+    try await answer { write(value, priority: priority, "setValue:andPriority:", $0) }
+  }
+
+  /// Removes the location and everything below it.
+  open func removeValue() {
+    write(nil, priority: nil, "removeValue", nil)
+  }
+
+  /// Removes the location and everything below it.
+  ///
+  /// - Parameter block: called on the callback queue when the server has answered.
+  @preconcurrency
+  open func removeValue(
+    completionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
+  ) {
+    write(nil, priority: nil, "removeValueWithCompletionBlock:", block)
+  }
+
+  /// Removes the location and everything below it, and waits for the server's answer.
+  ///
+  /// - Throws: the server's refusal.
+  @discardableResult
+  open func removeValue() async throws -> DatabaseReference {
+    try await answer { write(nil, priority: nil, "removeValue", $0) }
+  }
+
+  /// Replaces the priority alone: nil, a number, a string or a server value.
+  open func setPriority(_ priority: Any?) {
+    writePriority(priority, "setPriority:", nil)
+  }
+
+  /// Replaces the priority alone.
+  ///
+  /// - Parameter block: called on the callback queue when the server has answered.
+  @preconcurrency
+  open func setPriority(
+    _ priority: Any?, withCompletionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
+  ) {
+    writePriority(priority, "setPriority:withCompletionBlock:", block)
+  }
+
+  /// Replaces the priority alone, and waits for the server's answer.
+  ///
+  /// - Throws: the server's refusal.
+  @discardableResult
+  open func setPriority(_ priority: Any?) async throws -> DatabaseReference {
+    try await answer { writePriority(priority, "setPriority:", $0) }
+  }
+
+  /// Replaces the values at several paths below, all or none. Nil and `NSNull` remove.
+  ///
+  /// - Parameter values: by relative path; no path may be an ancestor of another.
+  open func updateChildValues(_ values: [AnyHashable: Any]) {
+    update(values, "updateChildValues:", nil)
+  }
+
+  /// Replaces the values at several paths below, all or none.
+  ///
+  /// - Parameter block: called on the callback queue when the server has answered.
+  @preconcurrency
+  open func updateChildValues(
+    _ values: [AnyHashable: Any],
+    withCompletionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
+  ) {
+    update(values, "updateChildValues:withCompletionBlock:", block)
+  }
+
+  /// Replaces the values at several paths below, all or none, and waits for the server's answer.
+  ///
+  /// - Throws: the server's refusal.
+  @discardableResult
+  open func updateChildValues(_ values: [AnyHashable: Any]) async throws -> DatabaseReference {
+    try await answer { update(values, "updateChildValues:", $0) }
+  }
+
+  // MARK: Transactions
+
+  /// Changes the value by a function of the current one, without losing anybody's change.
+  ///
+  /// - Parameter block: gets the value known so far, often nil at first, and may run several times; on
+  ///   the SDK's own queue, never inside this call.
+  open func runTransactionBlock(_ block: @escaping (MutableData) -> TransactionResult) {
+    run(block, withLocalEvents: true) { _, _, _ in }
+  }
+
+  /// Changes the value by a function of the current one, without losing anybody's change.
+  ///
+  /// - Parameters:
+  ///   - block: gets the value known so far, and may run several times.
+  ///   - completionBlock: called on the callback queue with an error, whether the result was stored,
+  ///     and the value. An aborted transaction has no error and was not stored.
+  @preconcurrency
+  open func runTransactionBlock(
+    _ block: @escaping (MutableData) -> TransactionResult,
+    andCompletionBlock completionBlock: @escaping @Sendable ((any Error)?, Bool, DataSnapshot?) -> Void
+  ) {
+    run(block, withLocalEvents: true, completionBlock)
+  }
+
+  /// Changes the value by a function of the current one, and waits until it is stored or given up.
+  ///
+  /// - Returns: whether the result was stored, and the value.
+  /// - Throws: the server's refusal, or that 25 attempts were in vain.
+  @discardableResult
+  open func runTransactionBlock(
+    _ block: @escaping (MutableData) -> TransactionResult
+  ) async throws -> (Bool, DataSnapshot) {
+    let outcome: (isCommitted: Bool, snapshot: DataSnapshot) = try await withCheckedThrowingContinuation {
+      continuation in
+      run(block, withLocalEvents: true) { error, isCommitted, snapshot in
+        if let snapshot, error == nil {
+          continuation.resume(returning: (isCommitted, snapshot))
+        } else {
+          continuation.resume(throwing: error ?? RealtimeError(.failure, "no data").asNSError())
+        }
+      }
+    }
+    return (outcome.isCommitted, outcome.snapshot)
+  }
+
+  /// Changes the value by a function of the current one.
+  ///
+  /// - Parameters:
+  ///   - localEvents: whether observers see results that are not stored yet.
+  open func runTransactionBlock(
+    _ block: @escaping (MutableData) -> TransactionResult,
+    andCompletionBlock completionBlock: (((any Error)?, Bool, DataSnapshot?) -> Void)?,
+    withLocalEvents localEvents: Bool
+  ) {
+    // Called on the callback queue alone, which the app has chosen.
+    nonisolated(unsafe) let completionBlock = completionBlock
+    run(block, withLocalEvents: localEvents) { completionBlock?($0, $1, $2) }
+  }
+
+  // MARK: Writing at the end of the connection
+
+  // The server carries these operations out when it loses this client. They belong to the current connection. After a
+  // reconnect the app registers them again, usually from an observer of `.info/connected`.
+
+  /// Replaces the value when the server loses this client.
+  open func onDisconnectSetValue(_ value: Any?) {
+    onDisconnectSet(value, nil, "onDisconnectSetValue:", nil)
+  }
+
+  /// Replaces the value when the server loses this client.
+  ///
+  /// - Parameter block: called on the callback queue when the server has taken the operation.
+  @preconcurrency
+  open func onDisconnectSetValue(
+    _ value: Any?, withCompletionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
+  ) {
+    onDisconnectSet(value, nil, "onDisconnectSetValue:withCompletionBlock:", block)
+  }
+
+  /// Replaces the value when the server loses this client; waits until the server has taken the
+  /// operation.
+  ///
+  /// - Throws: the server's refusal.
+  @discardableResult
+  open func onDisconnectSetValue(_ value: Any?) async throws -> DatabaseReference {
+    try await answer { onDisconnectSet(value, nil, "onDisconnectSetValue:", $0) }
+  }
+
+  /// Replaces value and priority when the server loses this client.
+  open func onDisconnectSetValue(_ value: Any?, andPriority priority: Any) {
+    onDisconnectSet(value, priority, "onDisconnectSetValue:andPriority:", nil)
+  }
+
+  /// Replaces value and priority when the server loses this client.
+  ///
+  /// - Parameter block: called on the callback queue when the server has taken the operation.
+  @preconcurrency
+  open func onDisconnectSetValue(
+    _ value: Any?, andPriority priority: Any?,
+    withCompletionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
+  ) {
+    onDisconnectSet(value, priority, "onDisconnectSetValue:andPriority:withCompletionBlock:", block)
+  }
+
+  /// Replaces value and priority when the server loses this client; waits until the server has taken
+  /// the operation.
+  ///
+  /// - Throws: the server's refusal.
+  @discardableResult
+  open func onDisconnectSetValue(_ value: Any?, andPriority priority: Any?) async throws
+    -> DatabaseReference
+  {
+    try await answer { onDisconnectSet(value, priority, "onDisconnectSetValue:andPriority:", $0) }
+  }
+
+  /// Removes the location when the server loses this client.
+  open func onDisconnectRemoveValue() {
+    onDisconnectSet(nil, nil, "onDisconnectRemoveValue", nil)
+  }
+
+  /// Removes the location when the server loses this client.
+  ///
+  /// - Parameter block: called on the callback queue when the server has taken the operation.
+  @preconcurrency
+  open func onDisconnectRemoveValue(
+    completionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
+  ) {
+    onDisconnectSet(nil, nil, "onDisconnectRemoveValueWithCompletionBlock:", block)
+  }
+
+  /// Removes the location when the server loses this client; waits until the server has taken the
+  /// operation.
+  ///
+  /// - Throws: the server's refusal.
+  @discardableResult
+  open func onDisconnectRemoveValue() async throws -> DatabaseReference {
+    try await answer { onDisconnectSet(nil, nil, "onDisconnectRemoveValue", $0) }
+  }
+
+  /// Replaces the values at several paths below when the server loses this client.
+  open func onDisconnectUpdateChildValues(_ values: [AnyHashable: Any]) {
+    onDisconnectUpdate(values, "onDisconnectUpdateChildValues:", nil)
+  }
+
+  /// Replaces the values at several paths below when the server loses this client.
+  ///
+  /// - Parameter block: called on the callback queue when the server has taken the operation.
+  @preconcurrency
+  open func onDisconnectUpdateChildValues(
+    _ values: [AnyHashable: Any],
+    withCompletionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
+  ) {
+    onDisconnectUpdate(values, "onDisconnectUpdateChildValues:withCompletionBlock:", block)
+  }
+
+  /// Replaces the values at several paths below when the server loses this client; waits until the
+  /// server has taken the operation.
+  ///
+  /// - Throws: the server's refusal.
+  @discardableResult
+  open func onDisconnectUpdateChildValues(_ values: [AnyHashable: Any]) async throws -> DatabaseReference {
+    try await answer { onDisconnectUpdate(values, "onDisconnectUpdateChildValues:", $0) }
+  }
+
+  /// Cancels the operations of this location and below.
+  open func cancelDisconnectOperations() {
+    perform(.cancel, "cancelDisconnectOperations", nil)
+  }
+
+  /// Cancels the operations of this location and below.
+  ///
+  /// - Parameter block: called on the callback queue when the server has answered.
+  @preconcurrency
+  open func cancelDisconnectOperations(
+    completionBlock block: (@Sendable ((any Error)?, DatabaseReference) -> Void)?
+  ) {
+    perform(.cancel, "cancelDisconnectOperationsWithCompletionBlock:", block)
+  }
+
+  /// Cancels the operations of this location and below; waits for the server's answer.
+  ///
+  /// - Throws: the server's refusal.
+  @discardableResult
+  open func cancelDisconnectOperations() async throws -> DatabaseReference {
+    try await answer { perform(.cancel, "cancelDisconnectOperations", $0) }
   }
 }

@@ -34,8 +34,11 @@ open class MutableData: NSObject {
   }
 
   /// Makes data without a value.
-  public override convenience init() {
-    self.init(node: .empty, key: nil)
+  public override init() {
+    tree = Tree(.empty)
+    path = .root
+    rootKey = nil
+    super.init()
   }
 
   var node: Node { tree.node.descendant(path) }
@@ -56,7 +59,13 @@ open class MutableData: NSObject {
   /// more than 768 bytes, makes the server refuse the transaction, whose completion gets that error.
   @discardableResult
   open func childData(byAppendingPath path: String) -> MutableData {
-    MutableData(tree: tree, path: self.path.appending(Path(path)), rootKey: rootKey)
+    let path = self.path.appending(Path(path))
+    guard path.count <= ValueReader.deepest else {
+      usageException(
+        "InvalidPathValidation",
+        "(childDataByAppendingPath:) Max object depth exceeded: \(ValueReader.deepest)")
+    }
+    return MutableData(tree: tree, path: path, rootKey: rootKey)
   }
 
   /// The value, as in `DataSnapshot.value`. Both nil and `NSNull` mean no value.
@@ -116,8 +125,9 @@ open class TransactionResult: NSObject {
   }
 
   /// Makes a result that ends the transaction.
-  public override convenience init() {
-    self.init(node: nil)
+  public override init() {
+    node = nil
+    super.init()
   }
 
   /// The value is to be stored.

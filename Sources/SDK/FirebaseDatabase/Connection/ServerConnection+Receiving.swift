@@ -59,6 +59,11 @@ extension ServerConnection {
     }
   }
 
+  /// Ends a request that cannot be sent with an error.
+  mutating func failRequest(_ number: Int64, _ error: RealtimeError) {
+    received(ServerResponse(number, error), at: 0)
+  }
+
   private mutating func received(_ response: ServerResponse, at now: Int64) {
     guard let pending = requests.removeValue(forKey: response.number) else { return }
     let error = response.error
@@ -76,8 +81,7 @@ extension ServerConnection {
       guard writes.remove(id) != nil else { return }
       actions.append(.report(.writeAnswered(id, error)))
     case .get(let id):
-      guard let index = gets.firstIndex(where: { $0.id == id }) else { return }
-      gets.remove(at: index)
+      guard gets.remove(id) != nil else { return }
       actions.append(.report(.getAnswered(id, error.map { .failure($0) } ?? .success(response.payload))))
     case .disconnectOperation(let id):
       guard let index = disconnectOperations.firstIndex(where: { $0.value.id == id }) else { return }

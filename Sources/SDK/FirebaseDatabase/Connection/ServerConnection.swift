@@ -80,7 +80,7 @@ struct ServerConnection {
   /// Every listen without an answer, given up ones too, in the order in which the server answers them.
   var sentListens: [ListenTarget: [SentListen]] = [:]
   var writes = PendingQueue<Outstanding<OutgoingWrite>>()
-  var gets: [(id: Int, path: Path, query: QuerySpec)] = []
+  var gets = PendingQueue<(path: Path, query: QuerySpec)>()
   var disconnectOperations: [Outstanding<DisconnectOperation>] = []
   var actions: [ConnectionAction] = []
   /// The tokens; nil if the connection never sends any.
@@ -238,13 +238,13 @@ struct ServerConnection {
   var storedWrites: [OutgoingWrite] { writes.values.map(\.value).filter { !$0.isTransaction } }
 
   mutating func get(_ id: Int, at path: Path, query: QuerySpec) {
-    gets.append((id, path, query))
+    gets.append(id, (path, query))
     if isConnected { request(.get(path: path, query: query), .get(id)) }
   }
 
   /// Gives a read up; an answer that comes later is ignored.
   mutating func abandonGet(_ id: Int) {
-    gets.removeAll { $0.id == id }
+    _ = gets.remove(id)
   }
 
   mutating func perform(_ operation: DisconnectOperation) {
@@ -274,7 +274,7 @@ struct ServerConnection {
     for (listen, _) in listens.sorted(by: { $0.value < $1.value }) { send(listen) }
     writes.update { Outstanding(value: $0.value, isSent: true) }
     writes.forEach { send($1.value) }
-    for get in gets { request(.get(path: get.path, query: get.query), .get(get.id)) }
+    gets.forEach { request(.get(path: $1.path, query: $1.query), .get($0)) }
     for index in disconnectOperations.indices { sendDisconnectOperation(at: index) }
   }
 

@@ -34,16 +34,14 @@ enum CacheFailure: Error, Equatable {
   }
 
   /// The error for the app.
-  ///
-  /// - Parameter quarantine: the name under which a damaged file was kept.
-  func asNSError(file: URL, quarantine: URL? = nil) -> NSError {
+  func asNSError(file: URL) -> NSError {
     let (code, text): (CachePersistenceError, String) =
       switch self {
       case .damaged(let reason):
         (
           .damaged,
-          "The cache \(file.path) was damaged (\(reason)) and was replaced by an empty one."
-            + (quarantine.map { " The damaged file is \($0.path)." } ?? "")
+          "The cache \(file.path) was damaged (\(reason)). It is renamed to \(CacheFile.quarantined(file).path). A new file "
+            + "has the pending writes that could be read."
         )
       case .inUse:
         (

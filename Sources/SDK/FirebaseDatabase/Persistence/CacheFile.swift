@@ -60,8 +60,6 @@ final class CacheFile {
         log: URL(fileURLWithPath: url.path + "-wal"), sync: sync, failed: syncFailed)
       return CacheFile(url: url, queue: queue, sync: log)
     } catch {
-      // Only an open file can be written again.
-      if case .unsynced(let reason) = CacheFailure(error) { throw CacheFailure.unusable(reason) }
       throw CacheFailure(error)
     }
   }
@@ -105,20 +103,20 @@ final class CacheFile {
     for folder in created { try sync(folder.deletingLastPathComponent()) }
   }
 
-  /// Renames a damaged file with its log, and replaces an earlier damaged file.
-  ///
-  /// - Returns: the new name; nil if the file could not be renamed, and was removed instead.
-  static func quarantine(_ url: URL) -> URL? {
+  /// Renames a damaged file with its log to `….damaged`, in place of an earlier damaged file. Removes it if that fails.
+  static func quarantine(_ url: URL) {
     let manager = FileManager.default
-    let target = URL(fileURLWithPath: url.path + ".damaged")
+    let target = quarantined(url)
     for suffix in ["", "-wal", "-shm"] {
       try? manager.removeItem(atPath: target.path + suffix)
       if (try? manager.moveItem(atPath: url.path + suffix, toPath: target.path + suffix)) == nil {
         try? manager.removeItem(atPath: url.path + suffix)
       }
     }
-    return manager.fileExists(atPath: target.path) ? target : nil
   }
+
+  /// The name that a damaged file receives.
+  static func quarantined(_ url: URL) -> URL { URL(fileURLWithPath: url.path + ".damaged") }
 
   func close() {
     sync.close()

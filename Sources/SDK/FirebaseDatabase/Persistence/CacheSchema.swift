@@ -14,7 +14,7 @@ enum CacheSchema {
   static let applicationID = 0x4872_6462
 
   /// All migrations, in their order.
-  static let migrations: [Migration] = [version1]
+  static let migrations: [Migration] = [version1, version2]
 
   private static let version1: Migration = { db in
     try db.execute(
@@ -45,6 +45,15 @@ enum CacheSchema {
           key BLOB NOT NULL,
           PRIMARY KEY (query, key)
         ) WITHOUT ROWID;
+        """)
+  }
+
+  /// Earlier versions completed filtered queries with the default queries above them, without their windows.
+  private static let version2: Migration = { db in
+    try db.execute(
+      sql: """
+        UPDATE tracked_queries SET is_complete = 0 WHERE query <> x'7B7D';
+        CREATE INDEX tracked_windows ON tracked_queries (path) WHERE is_complete = 1 AND query <> x'7B7D';
         """)
   }
 

@@ -3,13 +3,15 @@
 // All changes of one step of the core form one transaction. Events of the step reach the app after its commit, so that
 // the app has seen nothing that the end of the process can undo.
 //
-// A damaged file is renamed, and a new file receives the pending writes and the data of the active queries. After any
-// other failure, for instance of a full disk, the file's contents are replaced in the same way. The core schedules the
-// attempts, also for an idle app, with growing delays: each attempt writes everything.
+// After a failure, the pending writes and the data of the active queries are written again from memory: to a new file if
+// the old one is damaged or could not be synced, else, for instance after a full disk, to the same file. The core schedules
+// the attempts as separate steps, also for an idle app, with growing delays: each attempt writes everything.
 //
-// docs/decisions/0024-cache-of-the-database-sdk.md has the reasons.
+// docs/decisions/0024-cache-of-the-database-sdk.md and 0033-recovery-of-the-cache.md have the reasons.
 //
-// Invariant: the file has the state after some step of the core, or is marked for replacement.
+// Invariants
+//   1. The file has the state after some step of the core, or is marked for repair.
+//   2. A damaged file stays in its place until a new file has everything.
 
 import FirebaseCore
 import Foundation
@@ -30,22 +32,32 @@ final class DiskStorage: ClientStorage {
   private let sync: LogSync.Sync
   /// The open file; nil if none can be used.
   private(set) var file: CacheFile?
+  /// Whether the storage uses a file, or will when its repair succeeds.
+  private var isEnabled = false
   private var isInTransaction = false
   /// Whether the transaction changes pending writes, which a sync must follow.
   private var changesWrites = false
-  /// Whether the contents of the file must be replaced, since a transaction failed.
-  private var isStale = false
-  /// Whether a stale file must be replaced by a new one, since a sync failed.
-  private var isUnsynced = false
+  /// How the state of the core must be written again; nil if the file has it.
+  private var repair: Repair?
   /// Whether nothing uses the file until the next call of `retry`.
   private var isWaiting = false
-  /// Whether the app knows of the failure that made the file stale.
-  private var isReported = false
+  /// The codes of the failures that the app knows of, since the file last worked.
+  private var reported: Set<Int> = []
   /// Whether the transaction replaces the contents.
   private var isRefill = false
   /// The delays of attempts to replace the contents: 0, 1 s, then twice as long each time up to 60 s.
   private var backoff = Backoff(initial: 1_000, maximum: 60_000, factor: 2, jitter: 1...1, seed: 0)
   private var updates = 0
+
+  /// The repair of a file that does not have the state of the core.
+  private enum Repair {
+    /// Its contents are replaced.
+    case refill
+    /// A new file takes its place.
+    case rewrite
+    /// A new file takes its place, and the old one is renamed.
+    case replace
+  }
 
   /// Makes a storage; `restore` opens the file.
   ///
@@ -68,27 +80,39 @@ final class DiskStorage: ClientStorage {
 
   func restore() -> [OutgoingWrite] {
     guard open() else { return [] }
-    let writes: [OutgoingWrite] = perform([]) { db in
+    isEnabled = true
+    var restored = RestoredWrites()
+    perform(()) { db in
+      restored = try PendingWriteTable(db: db).load()
+      if let failure = restored.failure { throw failure }
       try TrackedQueryTable(db: db, now: now()).deactivateAll()
-      return try PendingWriteTable(db: db).load()
     }
-    // The file could not be read, so its writes are unknown: filling it again would delete them.
-    if isStale {
-      file?.close()
-      file = nil
+    switch repair {
+    case nil: break
+    case .replace: rewrite(StorageContents(writes: restored.writes))
+    case .refill, .rewrite:
+      // The file could not be read, so its writes are unknown: filling it again would delete them.
+      disable()
+      return []
     }
-    return writes
+    return restored.writes
   }
 
-  /// Opens the file, and replaces a damaged one.
-  @discardableResult
+  /// Opens the file at the start, and replaces one of which nothing can be read.
   private func open() -> Bool {
     do {
-      file = try openFile()
-    } catch CacheFailure.damaged(let reason) {
-      replace(CacheFailure.damaged(reason))
+      do {
+        file = try openFile()
+      } catch CacheFailure.damaged(let reason) {
+        report(CacheFailure.damaged(reason).asNSError(file: url))
+        CacheFile.quarantine(url)
+        file = try openFile()
+      }
     } catch {
-      report(CacheFailure(error).asNSError(file: url))
+      var failure = CacheFailure(error)
+      // Only a file that was open can be written again.
+      if case .unsynced(let reason) = failure { failure = .unusable(reason) }
+      report(failure.asNSError(file: url))
     }
     return file != nil
   }
@@ -97,15 +121,11 @@ final class DiskStorage: ClientStorage {
     try CacheFile.open(url, sync: sync, syncFailed: { [weak source] in source?.retryStorage(after: 0) })
   }
 
-  /// Renames the file and opens a new one.
-  private func replace(_ failure: CacheFailure) {
-    let quarantine = CacheFile.quarantine(url)
-    report(failure.asNSError(file: url, quarantine: quarantine))
-    do {
-      file = try openFile()
-    } catch {
-      report(CacheFailure(error).asNSError(file: url))
-    }
+  /// Ends the use of the file. Later calls have no effect.
+  private func disable() {
+    file?.close()
+    file = nil
+    isEnabled = false
   }
 
   func commit() {
@@ -115,7 +135,7 @@ final class DiskStorage: ClientStorage {
       isInTransaction = false
       // The contents may have fitted although the next change does not, and the next sync may fail.
       if !isRefill, file.sync.isWorking {
-        isReported = false
+        reported = []
         backoff.reset()
       }
       isRefill = false
@@ -130,9 +150,8 @@ final class DiskStorage: ClientStorage {
     commit()
     file?.sync.close()
     takeFailedSync()
-    if isStale { retry() }
-    file?.close()
-    file = nil
+    retry()
+    disable()
   }
 
   // MARK: Transactions
@@ -145,7 +164,7 @@ final class DiskStorage: ClientStorage {
         if !isInTransaction {
           try db.beginTransaction(.immediate)
           isInTransaction = true
-          if isStale { try refill(db) }
+          if repair != nil { try refill(db) }
         }
         return try work(db)
       }
@@ -155,66 +174,61 @@ final class DiskStorage: ClientStorage {
     }
   }
 
+  /// Marks the file for repair. The call that failed is not repeated: the repair is a later step, when the core has the
+  /// effects of all calls.
   private func failed(_ error: any Error) {
     isInTransaction = false
     isRefill = false
     let failure = CacheFailure(error)
-    if case .unsynced = failure { isUnsynced = true }
-    guard case .damaged = failure else {
-      if !isReported { report(failure.asNSError(file: url)) }
-      isReported = true
-      isStale = true
-      isWaiting = true
-      file?.queue.inDatabase { db in
-        if db.isInsideTransaction { try? db.rollback() }
-      }
-      source?.retryStorage(after: Int64(backoff.next()))
-      return
+    switch failure {
+    case .damaged: repair = .replace
+    case .unsynced: repair = repair == .replace ? .replace : .rewrite
+    case .inUse, .unusable: repair = repair ?? .refill
     }
-    file?.close()
-    file = nil
-    isUnsynced = false
-    // A file that is damaged while it is being filled would be replaced for ever.
-    let wasStale = isStale
-    isStale = true
-    replace(failure)
-    if wasStale {
-      file?.close()
-      file = nil
-    } else {
-      perform(()) { _ in }
+    let cause = failure.asNSError(file: url)
+    if reported.insert(cause.code).inserted { report(cause) }
+    isWaiting = true
+    file?.queue.inDatabase { db in
+      if db.isInsideTransaction { try? db.rollback() }
     }
+    source?.retryStorage(after: Int64(backoff.next()))
   }
 
   func retry() {
-    guard !takeFailedSync(), isStale, let file else { return }
+    guard isEnabled, !takeFailedSync(), let repair else { return }
+    guard repair == .refill, file != nil else {
+      return rewrite(source?.storageContents ?? StorageContents())
+    }
     isWaiting = false
-    if isUnsynced { return rewrite(file) }
     perform(()) { _ in }
     commit()
   }
 
-  /// Makes the file stale if a sync of its log failed.
+  /// Marks the file for repair if a sync of its log failed.
   @discardableResult
   private func takeFailedSync() -> Bool {
     guard let failure = file?.sync.takeFailure() else { return false }
-    isUnsynced = true
     failed(failure)
     return true
   }
 
-  /// Writes the current state of the core to a new file, which takes the place of the old one.
-  private func rewrite(_ old: CacheFile) {
+  /// Writes contents to a new file, which takes the place of the old one.
+  private func rewrite(_ contents: StorageContents) {
     do {
-      try CacheFile.writeReplacement(of: url, sync: sync) { try fill($0) }
+      try CacheFile.writeReplacement(of: url, sync: sync) { try fill($0, contents) }
+      file?.close()
+      file = nil
+      // A start that finds the replacement completes it.
+      if repair == .replace { CacheFile.quarantine(url) }
+      repair = .rewrite
+      file = try openFile()
+      repair = nil
+      isWaiting = false
     } catch {
-      return failed(error)
+      failed(error)
+      // The other process has the pending writes, and sends them.
+      if case .inUse = CacheFailure(error) { disable() }
     }
-    old.close()
-    file = nil
-    isStale = false
-    isUnsynced = false
-    open()
   }
 
   /// Replaces everything in the file by the current state of the core.
@@ -222,15 +236,14 @@ final class DiskStorage: ClientStorage {
     for table in ["pending_writes", "server_values", "tracked_queries", "tracked_keys"] {
       try db.execute(sql: "DELETE FROM \(table)")
     }
-    try fill(db)
-    isStale = false
+    try fill(db, source?.storageContents ?? StorageContents())
+    repair = nil
     isRefill = true
     changesWrites = true
   }
 
-  /// Writes the current state of the core to empty tables.
-  private func fill(_ db: GRDB.Database) throws {
-    let contents = source?.storageContents ?? StorageContents()
+  /// Writes contents to empty tables.
+  private func fill(_ db: GRDB.Database, _ contents: StorageContents) throws {
     let writes = PendingWriteTable(db: db)
     for write in contents.writes { try writes.append(write) }
     for (path, query, server) in contents.queries {
@@ -266,11 +279,12 @@ final class DiskStorage: ClientStorage {
     perform(.nothing) { db in
       let tracked = TrackedQueryTable(db: db, now: now())
       let values = ServerValueTable(db: db)
-      if try tracked.isCovered(path) {
-        return CacheNode(node: try values.node(at: path), isComplete: true, isFiltered: false)
-      }
+      // A complete window is newer than the default queries that cover it.
       if !query.showsAll, let keys = try tracked.window(of: query, at: path) {
         return CacheNode(node: try values.children(of: path, keys: keys), isComplete: true, isFiltered: true)
+      }
+      if try tracked.isCovered(path) {
+        return CacheNode(node: try values.node(at: path), isComplete: true, isFiltered: false)
       }
       let known = try tracked.knownChildren(of: path)
       return CacheNode(

@@ -28,6 +28,9 @@ struct NodeBuilder {
     }
     guard path.last == 0 else { throw CacheFailure.damaged("a row has an incomplete path") }
     let keys = path.dropLast().split(separator: 0, omittingEmptySubsequences: false)
+    guard keys.count <= RowPath.maximumLevels else {
+      throw CacheFailure.damaged("a row has a path of \(keys.count) levels")
+    }
     var depth = 0
     while depth + 1 < frames.count, depth < keys.count - 1, frames[depth + 1].key == keys[depth] {
       depth += 1
@@ -63,12 +66,16 @@ struct NodeBuilder {
     return keys[0]
   }
 
+  /// The limits of stored JSON: the standard depth, which exceeds that of every accepted write, and any size, since a row
+  /// is in memory already.
+  static let limits = JSONLimits(bytes: .max)
+
   /// Reads a stored value.
   ///
   /// - Throws: `CacheFailure` if the bytes are not the JSON of a value.
   static func node(_ bytes: UnsafeRawBufferPointer) throws -> Node {
     do {
-      var reader = try JSONReader(unsafeBytes: bytes)
+      var reader = try JSONReader(unsafeBytes: bytes, limits: limits)
       let node = try reader.readNode(.read)
       try reader.finish()
       return node

@@ -6,6 +6,14 @@ import GRDB
 import JSON
 import RealtimeModel
 
+/// The pending writes that were read from a file.
+struct RestoredWrites {
+  /// The readable writes in their order.
+  var writes: [OutgoingWrite] = []
+  /// Why others are missing; nil if every write was read.
+  var failure: CacheFailure?
+}
+
 /// The stored pending writes.
 struct PendingWriteTable {
   private enum Kind: Int64 {
@@ -40,21 +48,75 @@ struct PendingWriteTable {
     try db.run("DELETE FROM pending_writes")
   }
 
-  /// All writes in their order.
+  /// Reads all writes. A damaged row costs its own write only, and damaged pages cost the writes in them.
   ///
-  /// - Throws: `CacheFailure` if a row is damaged.
-  func load() throws -> [OutgoingWrite] {
-    var writes: [OutgoingWrite] = []
-    try db.visit("SELECT id, kind, path, value FROM pending_writes ORDER BY id", []) { row in
-      let id = try row.integer(0)
-      guard id > writes.last.map({ Int64($0.id) }) ?? -1, id <= PendingWriteTable.maximumID else {
-        throw CacheFailure.damaged("the identifiers of pending writes do not ascend")
+  /// - Throws: an error that is not damage.
+  func load() throws -> RestoredWrites {
+    let columns = "SELECT id, kind, path, value FROM pending_writes"
+    var scan = Scan()
+    if let damage = try scan.run(db, "\(columns) ORDER BY id") {
+      // The scan ends at a damaged page. A scan from the other end finds the writes behind the last one, and single reads
+      // those between damaged pages.
+      let lower = scan.writes.keys.max() ?? -1
+      _ = try scan.run(db, "\(columns) WHERE id > ? ORDER BY id DESC", Int64(lower))
+      let upper = scan.writes.keys.filter { $0 > lower }.min() ?? lower
+      for id in (lower + 1..<max(lower + 1, upper)).prefix(PendingWriteTable.maximumSingleReads) {
+        _ = try scan.run(db, "\(columns) WHERE id = ?", Int64(id))
       }
-      let path = Path(keys: try RowPath.decode(row.bytes(2)))
-      let change = try row.bytes(3).withUnsafeBytes { try PendingWriteTable.change(row.integer(1), $0) }
-      writes.append(OutgoingWrite(id: Int(id), path: path, change: change))
+      return scan.result("pending writes may be lost: \(damage)")
     }
-    return writes
+    guard scan.unreadable > 0 else { return scan.result(nil) }
+    return scan.result("\(scan.unreadable) pending writes are lost: \(scan.reason)")
+  }
+
+  /// The maximum number of reads between damaged pages, so that a damaged identifier does not delay the start.
+  private static let maximumSingleReads = 100_000
+
+  /// The writes that scans of the table have found.
+  private struct Scan {
+    var writes: [Int: OutgoingWrite] = [:]
+    /// The number of damaged rows.
+    var unreadable = 0
+    /// Why the first of them is damaged.
+    var reason = ""
+
+    func result(_ damage: String?) -> RestoredWrites {
+      RestoredWrites(
+        writes: writes.values.sorted { $0.id < $1.id }, failure: damage.map { CacheFailure.damaged($0) })
+    }
+
+    /// Reads rows until the end or a damaged page.
+    ///
+    /// - Returns: why the scan ended early; nil at the end.
+    mutating func run(
+      _ db: GRDB.Database, _ sql: String, _ arguments: any DatabaseValueConvertible...
+    ) throws -> String? {
+      do {
+        try db.visit(sql, arguments) { row in
+          do {
+            let write = try PendingWriteTable.write(row)
+            writes[write.id] = write
+          } catch CacheFailure.damaged(let text) {
+            unreadable += 1
+            if reason.isEmpty { reason = text }
+          }
+        }
+        return nil
+      } catch {
+        guard case .damaged(let text) = CacheFailure(error) else { throw error }
+        return text
+      }
+    }
+  }
+
+  private static func write(_ row: Row) throws -> OutgoingWrite {
+    let id = try row.integer(0)
+    guard (0...maximumID).contains(id) else {
+      throw CacheFailure.damaged("a pending write has an invalid identifier")
+    }
+    let path = Path(keys: try RowPath.decode(row.bytes(2)))
+    let change = try row.bytes(3).withUnsafeBytes { try PendingWriteTable.change(row.integer(1), $0) }
+    return OutgoingWrite(id: Int(id), path: path, change: change)
   }
 
   private static func json(_ changes: [(Path, Node)]) -> [UInt8] {
@@ -74,12 +136,17 @@ struct PendingWriteTable {
     case .merge:
       var changes: [(Path, Node)] = []
       do {
-        var reader = try JSONReader(unsafeBytes: bytes)
+        var reader = try JSONReader(unsafeBytes: bytes, limits: NodeBuilder.limits)
         try reader.beginObject()
-        while let name = try reader.nextKey() { changes.append((Path(name), try reader.readNode(.read))) }
+        while let name = try reader.nextKey() {
+          changes.append((Path(name), try reader.readNode(.read)))
+        }
         try reader.finish()
       } catch {
         throw CacheFailure.damaged("a pending write is not JSON")
+      }
+      guard changes.allSatisfy({ $0.0.count <= RowPath.maximumLevels }) else {
+        throw CacheFailure.damaged("a pending write has a path of more than \(RowPath.maximumLevels) levels")
       }
       return .merge(changes)
     case nil: throw CacheFailure.damaged("a pending write has the unknown kind \(kind)")

@@ -14,6 +14,10 @@ enum RowPath {
   private static let end: UInt8 = 0
   private static let escape: UInt8 = 1
 
+  /// The maximum levels of a stored path, for code that recurses. It exceeds a server's path, with a path in a merge and
+  /// a value below both.
+  static let maximumLevels = 512
+
   /// The bytes of a path.
   static func encode(_ path: Path) -> [UInt8] {
     var bytes: [UInt8] = []
@@ -56,6 +60,9 @@ enum RowPath {
       } else if byte == end {
         guard let key = String(validating: text, as: UTF8.self) else {
           throw CacheFailure.damaged("a path is not UTF-8")
+        }
+        guard keys.count < maximumLevels else {
+          throw CacheFailure.damaged("a row has a path of more than \(maximumLevels) levels")
         }
         keys.append(ChildKey(key))
         text.removeAll(keepingCapacity: true)

@@ -3,7 +3,9 @@
 // A query that only orders is tracked as the default query, since both load the same data. The children in the window of
 // a filtered query are stored as keys, since the table of server values has other children of the location as well.
 //
-// Invariant: keys exist only for tracked queries.
+// Invariants
+//   1. Keys exist only for tracked queries.
+//   2. A complete filtered query is at least as new as the complete default queries that cover it.
 
 import Foundation
 import GRDB
@@ -16,10 +18,11 @@ struct TrackedQueryTable {
   /// Milliseconds since 1970.
   let now: Int64
 
-  private static let all = QuerySpec.default.json()
+  /// The default query's form. The index of windows has the same bytes.
+  static let defaultForm = QuerySpec.default.json()
 
   /// The form under which a query is tracked.
-  private static func form(of query: QuerySpec) -> [UInt8] { query.showsAll ? all : query.json() }
+  private static func form(of query: QuerySpec) -> [UInt8] { query.showsAll ? defaultForm : query.json() }
 
   // MARK: Use
 
@@ -46,19 +49,31 @@ struct TrackedQueryTable {
 
   // MARK: Completeness
 
-  /// Records that a query's data is known. The default query also completes the queries below it.
+  /// Records that a query's data is known. The default query also completes the default queries below it.
   func complete(_ query: QuerySpec, at path: Path) throws {
     let key = RowPath.encode(path)
     if query.showsAll {
       try db.run(
-        "UPDATE tracked_queries SET is_complete = 1 WHERE is_complete = 0 AND path >= ? AND path < ?",
-        key.data,
-        RowPath.upperBound(key).data)
+        "UPDATE tracked_queries SET is_complete = 1 WHERE is_complete = 0 AND path >= ? AND path < ? AND query = ?",
+        key.data, RowPath.upperBound(key).data, TrackedQueryTable.defaultForm.data)
+      try endWindows(below: path)
     } else {
       try db.run(
         "UPDATE tracked_queries SET is_complete = 1 WHERE path = ? AND query = ?", key.data,
         TrackedQueryTable.form(of: query).data)
     }
+  }
+
+  /// Makes the filtered queries at a path and below incomplete if a default query covers the path, whose data is newer
+  /// now.
+  private func endWindows(below path: Path) throws {
+    let key = RowPath.encode(path)
+    let range = "is_complete = 1 AND query <> x'7B7D' AND path >= ? AND path < ?"
+    let bounds = [key.data, RowPath.upperBound(key).data]
+    guard try db.integer("SELECT 1 FROM tracked_queries WHERE \(range) LIMIT 1", bounds) != nil,
+      try isCovered(path)
+    else { return }
+    try db.run("UPDATE tracked_queries SET is_complete = 0 WHERE \(range)", bounds[0], bounds[1])
   }
 
   /// Tracks a query whose data is known, without an observer.
@@ -68,6 +83,7 @@ struct TrackedQueryTable {
       INSERT INTO tracked_queries (path, query, last_use, is_active, is_complete) VALUES (?, ?, ?, 0, 1)
       ON CONFLICT (path, query) DO UPDATE SET is_complete = 1, last_use = excluded.last_use
       """, RowPath.encode(path).data, TrackedQueryTable.form(of: query).data, now)
+    if query.showsAll { try endWindows(below: path) }
   }
 
   /// Whether a default query at a location or above it is complete.
@@ -76,7 +92,7 @@ struct TrackedQueryTable {
       let key = RowPath.encode(Path(keys: Array(path.keys[..<depth])))
       let isComplete = try db.integer(
         "SELECT is_complete FROM tracked_queries WHERE path = ? AND query = ?",
-        [key.data, TrackedQueryTable.all.data])
+        [key.data, TrackedQueryTable.defaultForm.data])
       if isComplete == 1 { return true }
     }
     return false
@@ -139,7 +155,7 @@ struct TrackedQueryTable {
     ) { row in keys.formUnion(try RowPath.decode(row.bytes(0))) }
     try db.visit(
       "SELECT path FROM tracked_queries WHERE path > ? AND path < ? AND query = ? AND is_complete = 1",
-      [key.data, RowPath.upperBound(key).data, TrackedQueryTable.all.data]
+      [key.data, RowPath.upperBound(key).data, TrackedQueryTable.defaultForm.data]
     ) { row in
       let below = try RowPath.decode(row.bytes(0).dropFirst(key.count))
       if below.count == 1 { keys.formUnion(below) }

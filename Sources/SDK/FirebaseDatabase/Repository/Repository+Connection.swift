@@ -17,10 +17,12 @@ extension Repository {
     case .disconnected:
       updateInformation("connected", .leaf(.bool(false)))
       runDisconnectOperations()
-      failOverdueGets()
+      for (id, get) in gets.sorted(by: { $0.key < $1.key }) where get.isOverdue { failGet(id) }
     case .push(let push): handle(push)
     case .listenAnswered(let listen, let warnings, let error): listenAnswered(listen, warnings, error)
     case .writeAnswered(let id, let error):
+      // At once: after a kill the write must not be sent again.
+      if !transactions.isSent(id) { storage.remove(id) }
       if connection.hasUnansweredListens {
         // The server's data that includes the write may arrive later; dropping the write now would show the old value.
         delayedAnswers.append((id, error))

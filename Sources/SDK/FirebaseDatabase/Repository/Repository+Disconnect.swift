@@ -7,6 +7,13 @@ import RealtimeModel
 
 extension Repository {
   func perform(_ change: DisconnectOperation.Change, at path: Path, completion: @escaping WriteCompletion) {
+    let changes: [(path: Path, node: Node)] =
+      switch change {
+      case .put(let node): [(path, node)]
+      case .merge(let changes): changes.map { (path.appending($0), $1) }
+      case .cancel: []
+      }
+    if let error = Repository.rejection(of: changes) { return completion(error) }
     let operation = DisconnectOperation(id: makeIdentifier(), path: path, change: change)
     disconnectCompletions[operation.id] = completion
     connection.perform(operation)

@@ -61,21 +61,20 @@ extension Repository {
     Repository.queue.asyncAfter(deadline: .now() + Repository.getPatience) { [weak self] in
       guard let self, self.gets[id] != nil else { return }
       self.gets[id]?.isOverdue = true
-      if !self.connection.isConnected { self.failOverdueGets() }
+      if !self.connection.isConnected { self.failGet(id) }
       self.flush()
     }
   }
 
-  func failOverdueGets() {
-    for (id, get) in gets.sorted(by: { $0.key < $1.key }) where get.isOverdue {
-      gets[id] = nil
-      connection.abandonGet(id)
-      let cached = storage.load(get.query, at: get.path)
-      if cached.isComplete || !cached.node.isEmpty {
-        get.completion(.success(tree.view(over: cached.node, at: get.path, query: get.query)))
-      } else {
-        get.completion(.failure(RealtimeError(.init(rawValue: "offline"), "Client is offline.")))
-      }
+  /// Ends a read that no server answers: with the stored data if there is any, else with an error.
+  func failGet(_ id: Int) {
+    guard let get = gets.removeValue(forKey: id) else { return }
+    connection.abandonGet(id)
+    let cached = storage.load(get.query, at: get.path)
+    if cached.isComplete || !cached.node.isEmpty {
+      get.completion(.success(tree.view(over: cached.node, at: get.path, query: get.query)))
+    } else {
+      get.completion(.failure(RealtimeError(.init(rawValue: "offline"), "Client is offline.")))
     }
   }
 

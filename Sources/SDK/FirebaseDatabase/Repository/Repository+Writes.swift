@@ -4,12 +4,14 @@
 import Dispatch
 import FirebaseCore
 import RealtimeModel
+import RealtimeWire
 
 extension Repository {
   /// Replaces a value; the path may end in `.priority`.
   func set(_ node: Node, at path: Path, completion: @escaping WriteCompletion) {
+    if let error = Repository.rejection(of: [(path, node)]) { return completion(error) }
     let id = makeIdentifier()
-    raise(tree.applyUserOverwrite(at: path, estimate(of: node, at: path), id: id))
+    apply(OutgoingWrite(id: id, path: path, change: .put(node, hash: nil)))
     send(OutgoingWrite(id: id, path: path, change: .put(node, hash: nil)), completion)
     raise(abortTransactions(at: path))
     rerunTransactions(at: path)
@@ -18,14 +20,46 @@ extension Repository {
   /// Replaces values at several paths below one, all at once.
   func update(_ changes: [(Path, Node)], at path: Path, completion: @escaping WriteCompletion) {
     guard !changes.isEmpty else { return completion(nil) }
+    if let error = Repository.rejection(of: changes.map { (path.appending($0), $1) }) {
+      return completion(error)
+    }
     let id = makeIdentifier()
-    let estimates = changes.map { ($0, estimate(of: $1, at: path.appending($0))) }
-    raise(tree.applyUserMerge(at: path, estimates, id: id))
+    apply(OutgoingWrite(id: id, path: path, change: .merge(changes)))
     send(OutgoingWrite(id: id, path: path, change: .merge(changes)), completion)
     for (relative, _) in changes {
       raise(abortTransactions(at: path.appending(relative)))
     }
     for (relative, _) in changes { rerunTransactions(at: path.appending(relative)) }
+  }
+
+  /// The maximum levels of a write below the root: the maximum that a server may be configured to accept. The JSON reader
+  /// accepts 128 levels.
+  static let maximumDepth = 100
+
+  /// The error of a write that no server accepts. It fails at once, because the client could not read it from its cache
+  /// file again, nor send it.
+  static func rejection(of changes: [(path: Path, node: Node)]) -> RealtimeError? {
+    let depth = changes.map { $0.path.dataDepth + $0.node.depth }.max() ?? 0
+    guard depth <= maximumDepth else {
+      return .invalidData("it lies \(depth) levels deep, and the maximum is \(maximumDepth)")
+    }
+    let size = changes.reduce(0) { $0 + $1.node.estimatedSize }
+    return size > MessageSplitter.maximumFrames * MessageSplitter.maximumFrameLength ? .writeTooBig : nil
+  }
+
+  /// Applies a write to the local tree with estimated server values.
+  private func apply(_ write: OutgoingWrite) {
+    switch write.change {
+    case .put(let node, _):
+      raise(
+        tree.applyUserOverwrite(
+          at: write.path, estimate(of: node, at: write.path), id: write.id,
+          isGuess: node.containsIncrement))
+    case .merge(let changes):
+      let estimates = changes.map { ($0, estimate(of: $1, at: write.path.appending($0))) }
+      let guesses = changes.indices.filter { changes[$0].1.containsIncrement }
+      raise(tree.applyUserMerge(at: write.path, estimates, id: write.id, guesses: Set(guesses)))
+    }
   }
 
   /// A value with estimates in place of its server values.
@@ -45,26 +79,21 @@ extension Repository {
   func restoreWrites() {
     for write in storage.restore() {
       skipIdentifiers(upTo: write.id)
-      switch write.change {
-      case .put(let node, _):
-        raise(tree.applyUserOverwrite(at: write.path, estimate(of: node, at: write.path), id: write.id))
-      case .merge(let changes):
-        let estimates = changes.map { ($0, estimate(of: $1, at: write.path.appending($0))) }
-        raise(tree.applyUserMerge(at: write.path, estimates, id: write.id))
-      }
+      apply(write)
       connection.write(write)
       writeCompletions[write.id] = { _ in }
     }
   }
 
+  /// Handles the server's answer to a write, which the storage does not have any more.
   func writeAnswered(_ id: Int, _ error: RealtimeError?) {
     if transactions.isSent(id) { return transactionAnswered(id, error) }
-    storage.remove(id)
     guard let completion = writeCompletions.removeValue(forKey: id) else { return }
     if let error { log(.warning, "A write failed: \(error.status.rawValue) \(error.message)") }
+    let path = tree.writes.path(of: id) ?? .root
     let events = tree.acknowledgeWrite(id, isRevert: error != nil)
     raise(events)
-    if !events.isEmpty { rerunTransactions(at: .root) }
+    if !events.isEmpty { rerunTransactions(at: path) }
     completion(error)
   }
 

@@ -47,6 +47,8 @@ final class Repository: @unchecked Sendable {
   /// The value of `.info`.
   var informationNode = Node.empty
   var transport: Transport?
+  /// The maximum number of frames of a message; tests lower it.
+  var maximumFrames = MessageSplitter.maximumFrames
   /// The sources of the tokens that the connection sends.
   var tokenSources: TokenSources?
   var tokenObservations: [TokenObservation] = []
@@ -245,7 +247,7 @@ final class Repository: @unchecked Sendable {
     case .refreshAppCheck: refreshAppCheck()
     case .open(let generation, let lastSession, let host):
       open(generation, lastSession, host)
-    case .send(let message): transport?.send(message.json())
+    case .send(let message): send(message)
     case .sendListen(let listen, let number): send(listen, number)
     case .close:
       transport?.close()
@@ -283,6 +285,17 @@ final class Repository: @unchecked Sendable {
             self.flush()
           }
         }))
+  }
+
+  /// Sends a message. A request that the protocol cannot carry fails as if the server had rejected it: sent again after a
+  /// reconnection, it would fail again.
+  private func send(_ message: ClientMessage) {
+    let bytes = message.json()
+    if bytes.withUnsafeBytes({ MessageSplitter.fits($0, maximum: maximumFrames) }) {
+      transport?.send(bytes)
+    } else if case .request(let request) = message {
+      connection.failRequest(request.number, .writeTooBig)
+    }
   }
 
   /// The JSON size in bytes above which a listen sends a compound hash, so that the server sends only differing ranges.
@@ -330,7 +343,6 @@ final class Repository: @unchecked Sendable {
   private func refuse() {
     observers = [:]
     purgeOutstandingWrites()
-    for id in gets.keys { gets[id]?.isOverdue = true }
-    failOverdueGets()
+    for id in gets.keys.sorted() { failGet(id) }
   }
 }

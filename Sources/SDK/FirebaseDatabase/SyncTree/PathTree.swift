@@ -88,6 +88,20 @@ struct PathTree<Value> {
     for child in children.values { child.forEachUnordered(visit) }
   }
 
+  /// Whether every value satisfies a condition. Ends at the first that does not.
+  func allSatisfy(_ condition: (Value) -> Bool) -> Bool {
+    if let value, !condition(value) { return false }
+    return children.values.allSatisfy { $0.allSatisfy(condition) }
+  }
+
+  /// Visits the paths of the values that no other value lies above, in key order.
+  ///
+  /// - Parameter path: the path of this tree.
+  func forEachRootmost(at path: Path, _ visit: (Path) -> Void) {
+    if value != nil { return visit(path) }
+    for (key, child) in sortedChildren { child.forEachRootmost(at: path.child(key), visit) }
+  }
+
   /// Visits every value, parents before children, children in key order.
   func forEach(_ visit: (Path, Value) -> Void) {
     forEach(at: .root, visit)

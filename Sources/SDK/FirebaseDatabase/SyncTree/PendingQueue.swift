@@ -65,6 +65,11 @@ struct PendingQueue<Value> {
     }
   }
 
+  /// Whether every value satisfies a condition. Ends at the first that does not.
+  func allSatisfy(_ condition: (Value) -> Bool) -> Bool {
+    slots[head...].allSatisfy { $0.value.map(condition) ?? true }
+  }
+
   /// Visits the identifiers in descending order until `visit` returns false.
   func forEachIDReversed(_ visit: (Int) -> Bool) {
     for slot in slots[head...].reversed() where slot.value != nil {

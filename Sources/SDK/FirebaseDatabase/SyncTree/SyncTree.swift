@@ -55,14 +55,25 @@ final class SyncTree {
   // MARK: Writes of the app
 
   /// Replaces a value ahead of the server's answer.
-  func applyUserOverwrite(at path: Path, _ node: Node, id: Int, isVisible: Bool = true) -> [DataEvent] {
-    writes.add(WriteRecord(id: id, path: path, change: .overwrite(node), isVisible: isVisible))
+  ///
+  /// - Parameter isGuess: whether the value depends on the server's.
+  func applyUserOverwrite(
+    at path: Path, _ node: Node, id: Int, isVisible: Bool = true, isGuess: Bool = false
+  ) -> [DataEvent] {
+    writes.add(
+      WriteRecord(
+        id: id, path: path, change: .overwrite(node), isVisible: isVisible, guesses: isGuess ? [0] : []))
     return isVisible ? apply(SyncOperation(source: .user, path: path, change: .overwrite(node))) : []
   }
 
   /// Replaces values at several paths ahead of the server's answer.
-  func applyUserMerge(at path: Path, _ changes: [(Path, Node)], id: Int) -> [DataEvent] {
-    writes.add(WriteRecord(id: id, path: path, change: .merge(changes), isVisible: true))
+  ///
+  /// - Parameter guesses: the positions of the changes whose values depend on the server's.
+  func applyUserMerge(
+    at path: Path, _ changes: [(Path, Node)], id: Int, guesses: Set<Int> = []
+  ) -> [DataEvent] {
+    writes.add(
+      WriteRecord(id: id, path: path, change: .merge(changes), isVisible: true, guesses: guesses))
     return apply(SyncOperation(source: .user, path: path, change: .merge(SyncOperation.tree(changes))))
   }
 
@@ -80,10 +91,12 @@ final class SyncTree {
   }
 
   /// Stores the parts of an acknowledged write that no listen covers, so that a later run finds them. For other parts,
-  /// the server has sent the result.
+  /// the server has sent the result. A part with an increment keeps the last known value: the sum may be another one.
   private func storeUnobserved(_ record: WriteRecord) {
-    for (path, node) in record.replacements
-    where !isCovered(path) && completeServerNode(at: path.dataPath) == nil {
+    for (position, (path, node)) in record.replacements.enumerated()
+    where !record.guesses.contains(position) && !isCovered(path)
+      && completeServerNode(at: path.dataPath) == nil
+    {
       storage.storeUnobserved(node, at: path, query: .default)
     }
   }

@@ -14,6 +14,8 @@ struct WriteRecord {
   let change: Change
   /// Whether observers see it before the server answers; false for transactions without local events.
   let isVisible: Bool
+  /// The positions of the changes whose values depend on the server's: they have increments.
+  var guesses: Set<Int> = []
 
   /// The number of locations that the write replaces.
   var changeCount: Int {

@@ -20,6 +20,9 @@ struct WriteTree {
   /// The writes in their order.
   var records: [WriteRecord] { queue.values }
 
+  /// The location of a write.
+  func path(of id: Int) -> Path? { queue[id]?.path }
+
   /// Adds a write made after all others.
   mutating func add(_ record: WriteRecord) {
     queue.append(record.id, record)

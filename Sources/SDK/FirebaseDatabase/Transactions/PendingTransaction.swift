@@ -35,8 +35,6 @@ final class PendingTransaction {
   let isVisible: Bool
   let update: @Sendable (Node) -> TransactionDecision
   let completion: @Sendable (TransactionOutcome) -> Void
-  /// Keeps the location listened to while the transaction lasts.
-  let watcher: ObserverRegistration
 
   var status = Status.run
   var tries = 0
@@ -48,15 +46,13 @@ final class PendingTransaction {
   var estimate: Node
 
   init(
-    order: Int, path: Path, isVisible: Bool, watcher: ObserverRegistration, writeID: Int, input: Node,
-    output: Node,
-    estimate: Node, update: @escaping @Sendable (Node) -> TransactionDecision,
+    order: Int, path: Path, isVisible: Bool, writeID: Int, input: Node, output: Node, estimate: Node,
+    update: @escaping @Sendable (Node) -> TransactionDecision,
     completion: @escaping @Sendable (TransactionOutcome) -> Void
   ) {
     self.order = order
     self.path = path
     self.isVisible = isVisible
-    self.watcher = watcher
     self.writeID = writeID
     self.input = input
     self.output = output
@@ -67,28 +63,42 @@ final class PendingTransaction {
 }
 
 /// The unfinished transactions by path, and the batches in flight.
+///
+/// Adding and removing a transaction costs its path, whatever the number of other transactions.
 struct TransactionQueue {
-  private(set) var tree = PathTree<[PendingTransaction]>()
+  private var tree = PathTree<PendingQueue<PendingTransaction>>()
   private var batches: [Int: (path: Path, transactions: [PendingTransaction])] = [:]
+  /// The observers that keep locations listened to while transactions on them last.
+  var watchers: [Path: ObserverRegistration] = [:]
 
   mutating func append(_ transaction: PendingTransaction) {
-    tree[transaction.path, default: []].append(transaction)
+    change(transaction.path) { $0.append(transaction.order, transaction) }
   }
 
-  /// Removes completed transactions.
-  mutating func prune() {
-    var rest = PathTree<[PendingTransaction]>()
-    tree.forEach { path, queue in
-      let open = queue.filter { $0.status != .completed }
-      if !open.isEmpty { rest[path] = open }
-    }
-    tree = rest
+  /// Removes a completed transaction.
+  mutating func remove(_ transaction: PendingTransaction) {
+    change(transaction.path) { _ = $0.remove(transaction.order) }
   }
+
+  private mutating func change(_ path: Path, _ change: (inout PendingQueue<PendingTransaction>) -> Void) {
+    tree.update(path) { subtree in
+      var queue = subtree.value ?? PendingQueue()
+      // Empties the tree's copy, so that the queue changes in place.
+      subtree.value = nil
+      change(&queue)
+      subtree.value = queue.isEmpty ? nil : queue
+    }
+  }
+
+  var isEmpty: Bool { tree.isEmpty }
+
+  /// Whether transactions wait at exactly this path.
+  func isEmpty(at path: Path) -> Bool { tree[path] == nil }
 
   /// The transactions at a path and below, in the order of their making.
   func transactions(at path: Path) -> [PendingTransaction] {
     var found: [PendingTransaction] = []
-    tree.subtree(path).forEach { _, queue in found += queue }
+    tree.subtree(path).forEachUnordered { found += $0.values }
     return found.sorted { $0.order < $1.order }
   }
 
@@ -97,19 +107,22 @@ struct TransactionQueue {
     tree.rootmostValue(on: path).map { Path(keys: Array(path.keys.dropLast($0.rest.count))) } ?? path
   }
 
-  /// The rootmost paths at which transactions wait.
-  var rootmostPaths: [Path] {
+  /// The rootmost paths at which transactions wait, among those on the way to a path and below it.
+  func rootmostPaths(near path: Path) -> [Path] {
+    let root = rootmost(path)
     var paths: [Path] = []
-    tree.forEach { path, _ in
-      // Parents come before children, so that only the last root found can lie above.
-      if paths.last?.contains(path) != true { paths.append(path) }
-    }
+    tree.subtree(root).forEachRootmost(at: root) { paths.append($0) }
     return paths
+  }
+
+  /// Whether all transactions at a path and below have run and are not sent.
+  func isReady(_ path: Path) -> Bool {
+    tree.subtree(path).allSatisfy { $0.allSatisfy { $0.status == .run } }
   }
 
   /// The transactions at, above and below a path.
   func affected(by path: Path) -> [PendingTransaction] {
-    let above = tree.values(on: path).filter { $0.depth < path.count }.flatMap(\.value)
+    let above = tree.values(on: path).filter { $0.depth < path.count }.flatMap { $0.value.values }
     return (above + transactions(at: path)).sorted { $0.order < $1.order }
   }
 
@@ -124,12 +137,5 @@ struct TransactionQueue {
 
   mutating func takeBatch(_ id: Int) -> (path: Path, transactions: [PendingTransaction])? {
     batches.removeValue(forKey: id)
-  }
-}
-
-extension PathTree {
-  subscript(path: Path, default fallback: @autoclosure () -> Value) -> Value {
-    get { self[path] ?? fallback() }
-    set { self[path] = newValue }
   }
 }

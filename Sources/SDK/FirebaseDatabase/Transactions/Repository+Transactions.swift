@@ -4,6 +4,7 @@
 //   1. A batch is sent only if every transaction at and below its path has run, with the hash of their input.
 //   2. A transaction ends exactly once.
 //   3. Completions are called after the queue is consistent again.
+//   4. A location is listened to while transactions wait on it, by one observer for all of them.
 
 import FirebaseCore
 import RealtimeModel
@@ -14,35 +15,49 @@ extension Repository {
     update: @escaping @Sendable (Node) -> TransactionDecision,
     completion: @escaping @Sendable (TransactionOutcome) -> Void
   ) {
-    let watcher = ObserverRegistration(id: id, interest: [])
-    raise(tree.add(watcher, at: path, query: .default))
+    watch(path, id)
     let input = tree.latestNode(at: path)
     switch update(input) {
     case .abort:
-      raise(tree.remove(watcher, at: path, query: .default))
+      raise(unwatch(path))
       completion(TransactionOutcome(error: nil, isCommitted: false, node: input))
     case .commit(let output):
+      if let error = Repository.rejection(of: [(path, output)]) {
+        raise(unwatch(path))
+        return completion(TransactionOutcome(error: error, isCommitted: false, node: nil))
+      }
       let estimate = output.resolved(existing: input, timestamp: serverTime)
       let transaction = PendingTransaction(
-        order: makeIdentifier(), path: path, isVisible: isVisible, watcher: watcher,
-        writeID: makeIdentifier(), input: input, output: output, estimate: estimate, update: update,
-        completion: completion)
+        order: makeIdentifier(), path: path, isVisible: isVisible, writeID: makeIdentifier(), input: input,
+        output: output, estimate: estimate, update: update, completion: completion)
       transactions.append(transaction)
       raise(tree.applyUserOverwrite(at: path, estimate, id: transaction.writeID, isVisible: isVisible))
-      sendReadyTransactions()
+      sendReadyTransactions(near: path)
     }
+  }
+
+  private func watch(_ path: Path, _ id: UInt) {
+    guard transactions.watchers[path] == nil else { return }
+    let watcher = ObserverRegistration(id: id, interest: [])
+    transactions.watchers[path] = watcher
+    raise(tree.add(watcher, at: path, query: .default))
+  }
+
+  /// Removes the observer of a location on which no transactions wait.
+  private func unwatch(_ path: Path) -> [DataEvent] {
+    guard transactions.isEmpty(at: path), let watcher = transactions.watchers.removeValue(forKey: path)
+    else { return [] }
+    return tree.remove(watcher, at: path, query: .default)
   }
 
   // MARK: Sending
 
-  /// Sends every batch that is ready. Without a connection transactions wait, so that they can still be
-  /// overridden and run again on newer data.
-  func sendReadyTransactions() {
-    transactions.prune()
+  /// Sends every batch that is ready, at, above and below a path. Without a connection transactions wait, so that they can
+  /// still be overridden and run again on newer data.
+  func sendReadyTransactions(near path: Path = .root) {
     guard connection.isConnected else { return }
-    for path in transactions.rootmostPaths {
-      let queue = transactions.transactions(at: path)
-      if queue.allSatisfy({ $0.status == .run }) { send(queue, at: path) }
+    for path in transactions.rootmostPaths(near: path) where transactions.isReady(path) {
+      send(transactions.transactions(at: path), at: path)
     }
   }
 
@@ -62,7 +77,7 @@ extension Repository {
 
   func transactionAnswered(_ id: Int, _ error: RealtimeError?) {
     guard let (path, queue) = transactions.takeBatch(id) else { return }
-    guard let error else { return committed(queue) }
+    guard let error else { return committed(queue, at: path) }
     if error.status == .dataStale {
       for transaction in queue {
         if case .sentNeedsAbort(let reason) = transaction.status {
@@ -80,17 +95,22 @@ extension Repository {
     rerunTransactions(at: path)
   }
 
-  private func committed(_ queue: [PendingTransaction]) {
+  private func committed(_ queue: [PendingTransaction], at path: Path) {
     let open = queue.filter { $0.status != .completed }
     for transaction in open {
-      transaction.status = .completed
+      complete(transaction)
       raise(tree.acknowledgeWrite(transaction.writeID))
     }
-    for transaction in open { raise(tree.remove(transaction.watcher, at: transaction.path, query: .default)) }
-    sendReadyTransactions()
+    for transaction in open { raise(unwatch(transaction.path)) }
+    sendReadyTransactions(near: path)
     for transaction in open {
       transaction.completion(TransactionOutcome(error: nil, isCommitted: true, node: transaction.estimate))
     }
+  }
+
+  private func complete(_ transaction: PendingTransaction) {
+    transaction.status = .completed
+    transactions.remove(transaction)
   }
 
   // MARK: Reruns
@@ -112,12 +132,9 @@ extension Repository {
       case .sent, .sentNeedsAbort, .completed: break
       }
     }
-    for (transaction, _) in ended { transaction.status = .completed }
-    transactions.prune()
-    for (transaction, _) in ended {
-      raise(tree.remove(transaction.watcher, at: transaction.path, query: .default))
-    }
-    sendReadyTransactions()
+    for (transaction, _) in ended { complete(transaction) }
+    for (transaction, _) in ended { raise(unwatch(transaction.path)) }
+    sendReadyTransactions(near: root)
     for (transaction, outcome) in ended { transaction.completion(outcome) }
   }
 
@@ -138,6 +155,10 @@ extension Repository {
     guard case .commit(let output) = transaction.update(input) else {
       raise(tree.acknowledgeWrite(old, isRevert: true))
       return TransactionOutcome(error: nil, isCommitted: false, node: input)
+    }
+    if let error = Repository.rejection(of: [(transaction.path, output)]) {
+      raise(tree.acknowledgeWrite(old, isRevert: true))
+      return TransactionOutcome(error: error, isCommitted: false, node: nil)
     }
     transaction.output = output
     transaction.estimate = output.resolved(existing: input, timestamp: serverTime)
@@ -167,15 +188,15 @@ extension Repository {
       case .sent where !includingSent: transaction.status = .sentNeedsAbort(reason)
       case .sentNeedsAbort where !includingSent, .completed: break
       case .sent, .sentNeedsAbort, .run, .needsAbort:
-        transaction.status = .completed
+        complete(transaction)
         events += tree.acknowledgeWrite(transaction.writeID, isRevert: true)
         ended.append(transaction)
       }
     }
-    guard !ended.isEmpty else { return events }
-    transactions.prune()
     for transaction in ended {
-      events += tree.remove(transaction.watcher, at: transaction.path, query: .default)
+      events += unwatch(transaction.path)
+      // Transactions below waited for this one.
+      sendReadyTransactions(near: transaction.path)
       transaction.completion(TransactionOutcome(error: reason, isCommitted: false, node: nil))
     }
     return events

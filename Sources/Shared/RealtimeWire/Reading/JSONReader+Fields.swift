@@ -15,6 +15,21 @@ extension JSONReader {
     try skippingNull() ? nil : try readString()
   }
 
+  /// Splits a path of a server without validating its keys.
+  ///
+  /// - Throws: `JSONError` if it has more levels than the reader permits for JSON, since code that handles paths recurses
+  ///   as well.
+  func path(_ text: String) throws(JSONError) -> Path {
+    let path = Path(text)
+    guard path.count <= JSONLimits.standard.depth else { throw JSONError(.tooDeep, at: offset) }
+    return path
+  }
+
+  mutating func optionalPath() throws(JSONError) -> Path? {
+    guard let text = try optionalString() else { return nil }
+    return try path(text)
+  }
+
   mutating func optionalInt() throws(JSONError) -> Int64? {
     if try skippingNull() { return nil }
     let start = offset
@@ -44,17 +59,21 @@ extension JSONReader {
     var children: [(Path, Node)] = []
     try beginObject()
     while let key = try nextKey() {
+      if rules == .read {
+        children.append((try self.path(key), try readNode(rules, limits: limits)))
+        continue
+      }
       let place = offset
       let path: Path
       do throws(RealtimeError) {
-        path = rules == .write ? try Path(validating: key, allowingPriority: true, limits: limits) : Path(key)
+        path = try Path(validating: key, allowingPriority: true, limits: limits)
       } catch {
         throw JSONError(.invalidData, at: place, detail: "\(error.message) \(key)")
       }
       // An empty path would replace the location itself.
-      if rules == .write, path.isRoot { throw JSONError(.invalidKey, at: keyStart(before: place)) }
+      if path.isRoot { throw JSONError(.invalidKey, at: keyStart(before: place)) }
       let node = try readNode(rules, limits: limits)
-      if rules == .write, path.isPriority { try check(priority: node, at: place) }
+      if path.isPriority { try check(priority: node, at: place) }
       children.append((path, node))
     }
     return children

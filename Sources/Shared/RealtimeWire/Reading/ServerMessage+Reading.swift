@@ -126,7 +126,9 @@ extension ServerMessage {
     try reader.beginObject()
     while let key = try reader.nextKey() {
       switch (key, action) {
-      case ("p", _): path = Path(try reader.readString())
+      case ("p", _):
+        let text = try reader.readString()
+        path = try reader.path(text)
       case ("t", _): tag = try reader.optionalInt()
       case ("d", "d"): data = try reader.readNode(.read)
       case ("d", "m"): children = try reader.children(.read)
@@ -157,8 +159,8 @@ extension ServerMessage {
       try reader.beginObject()
       while let key = try reader.nextKey() {
         switch key {
-        case "s": range.start = try reader.optionalString().map { Path($0) }
-        case "e": range.end = try reader.optionalString().map { Path($0) }
+        case "s": range.start = try reader.optionalPath()
+        case "e": range.end = try reader.optionalPath()
         case "m": range.data = try reader.readNode(.read)
         default: try reader.skipValue()
         }

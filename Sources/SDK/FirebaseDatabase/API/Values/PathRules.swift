@@ -33,7 +33,11 @@ enum PathRules {
     }
     do throws(InvalidValue) {
       guard !text.isEmpty else { throw InvalidValue(PathRules.rule, at: []) }
-      return base.appending(try path(text))
+      let whole = base.appending(try path(text))
+      guard whole.count <= ValueReader.deepest else {
+        throw InvalidValue("Max object depth exceeded: \(ValueReader.deepest)", at: [])
+      }
+      return whole
     } catch {
       usageException("InvalidPathValidation", "(\(method)) \(error.message)")
     }

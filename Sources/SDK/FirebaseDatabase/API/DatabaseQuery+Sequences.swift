@@ -1,0 +1,44 @@
+// The events of a query as a sequence.
+
+import FirebaseCore
+import Foundation
+import RealtimeModel
+
+extension DatabaseQuery {
+  /// The snapshots of the query's events as a sequence. It ends with an error if the server ends the observation, and
+  /// without one when the app is deleted.
+  ///
+  /// ```swift
+  /// for try await snapshot in ref.values() { print(snapshot.value ?? "") }
+  /// for try await comment in ref.values(of: .childAdded) { print(comment.key) }
+  /// ```
+  ///
+  /// Observing begins with the call and ends with the iteration. For a slow consumer, only the newest value is
+  /// buffered, but all events of children.
+  ///
+  /// - Parameter eventType: the kind of events to observe.
+  public func values(
+    of eventType: DataEventType = .value
+  ) -> AsyncThrowingStream<DataSnapshot, any Error> {
+    let policy: AsyncThrowingStream<DataSnapshot, any Error>.Continuation.BufferingPolicy =
+      eventType == .value ? .bufferingNewest(1) : .unbounded
+    return AsyncThrowingStream(bufferingPolicy: policy) { continuation in
+      let feed = Feed(continuation)
+      let handle = register(
+        eventType, isSingle: false, { snapshot, _ in feed.continuation.yield(snapshot) },
+        { feed.continuation.finish(throwing: $0) })
+      continuation.onTermination = { [self] _ in removeObserver(withHandle: handle) }
+    }
+  }
+}
+
+/// Ends a sequence when nobody can feed it any more: the observer's blocks alone hold it.
+private final class Feed: Sendable {
+  let continuation: AsyncThrowingStream<DataSnapshot, any Error>.Continuation
+
+  init(_ continuation: AsyncThrowingStream<DataSnapshot, any Error>.Continuation) {
+    self.continuation = continuation
+  }
+
+  deinit { continuation.finish() }
+}

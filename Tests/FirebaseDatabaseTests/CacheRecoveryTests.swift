@@ -1,0 +1,304 @@
+// Tests that failures of the cache file cost no pending write that can be read, and that the cache works again afterwards.
+
+import FirebaseCore
+import Foundation
+import GRDB
+import Locking
+import RealtimeModel
+import Testing
+
+@testable import FirebaseDatabase
+
+@Suite("Recovery of the cache", .timeLimit(.minutes(10)))
+struct CacheRecoveryTests {
+  private static func write(_ id: Int, bytes: Int = 1) -> OutgoingWrite {
+    let text = "w\(id)-" + String(repeating: "x", count: bytes)
+    return OutgoingWrite(id: id, path: Path("list/\(id)"), change: .put(.leaf(.string(text)), hash: nil))
+  }
+
+  /// A closed file with pending writes.
+  private static func fill(_ folder: DataFolder, _ writes: [OutgoingWrite]) {
+    let fixture = StorageFixture(folder)
+    _ = fixture.storage.restore()
+    for write in writes { fixture.storage.append(write) }
+    fixture.storage.close()
+  }
+
+  /// Damages values of pending writes in a closed file.
+  private static func damageRows(_ folder: DataFolder, _ ids: [Int]) throws {
+    let file = try CacheFile.open(folder.file)
+    try file.queue.inDatabase { db in
+      for id in ids {
+        try db.execute(
+          sql: "UPDATE pending_writes SET value = ? WHERE id = ?", arguments: [Data("{".utf8), id])
+      }
+    }
+    file.close()
+  }
+
+  // MARK: Reading at the start
+
+  @Test("a pending write that cannot be read costs itself only, and the app receives an error")
+  func unreadableRow() throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    CacheRecoveryTests.fill(folder, (1...5).map { CacheRecoveryTests.write($0) })
+    try CacheRecoveryTests.damageRows(folder, [3])
+    let fixture = StorageFixture(folder)
+    #expect(fixture.storage.restore().map(\.id) == [1, 2, 4, 5])
+    #expect(fixture.codes == [CachePersistenceError.damaged.rawValue])
+    let text = try #require(fixture.errors.withLock { $0.first?.localizedDescription })
+    #expect(text.contains("1 pending writes are lost"), "\(text)")
+    #expect(FileManager.default.fileExists(atPath: folder.file.path + ".damaged"))
+    fixture.storage.close()
+    let again = StorageFixture(folder)
+    #expect(again.storage.restore().map(\.id) == [1, 2, 4, 5])
+    #expect(again.codes.isEmpty)
+    again.storage.close()
+  }
+
+  @Test("damaged pages cost the pending writes in them only", arguments: [1, 2])
+  func damagedPages(count: Int) throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let ids = Array(1...60)
+    CacheRecoveryTests.fill(folder, ids.map { CacheRecoveryTests.write($0, bytes: 1_000) })
+    var bytes = try Data(contentsOf: folder.file)
+    // The pages with the first bytes of these values.
+    for id in [20, 40].prefix(count) {
+      let place = try #require(bytes.range(of: Data("w\(id)-x".utf8))?.lowerBound)
+      let page = place / 4_096 * 4_096
+      bytes.replaceSubrange(page..<(page + 16), with: Data(repeating: 0xEE, count: 16))
+    }
+    try bytes.write(to: folder.file)
+    let fixture = StorageFixture(folder)
+    let restored = fixture.storage.restore().map(\.id)
+    #expect(restored == restored.sorted() && restored.first == 1 && restored.last == 60)
+    #expect(restored.count >= 60 - 5 * count && restored.count < 60, "\(restored)")
+    #expect(fixture.codes == [CachePersistenceError.damaged.rawValue])
+    fixture.storage.close()
+    let again = StorageFixture(folder)
+    #expect(again.storage.restore().map(\.id) == restored)
+    #expect(again.codes.isEmpty)
+    again.storage.close()
+  }
+
+  @Test("a process that ends while a damaged file is replaced finds the readable writes at the next start")
+  func interruptedReplacement() throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    CacheRecoveryTests.fill(folder, (1...5).map { CacheRecoveryTests.write($0) })
+    try CacheRecoveryTests.damageRows(folder, [2])
+    let disk = FailingDisk(folder)
+    disk.watch()
+    let fixture = StorageFixture(folder, sync: disk.sync)
+    #expect(fixture.storage.restore().map(\.id) == [1, 3, 4, 5])
+    let copies = disk.state.withLock { $0.copies }
+    fixture.storage.close()
+    #expect(copies.count >= 4)
+    for (moment, copy) in copies.enumerated() {
+      defer { copy.remove() }
+      let again = StorageFixture(copy)
+      #expect(again.storage.restore().map(\.id) == [1, 3, 4, 5], "moment \(moment)")
+      again.storage.close()
+    }
+  }
+
+  @Test("a write that no server accepts fails at once, and every accepted one is found by the next run")
+  func depths() async throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let client = try Client.persistent(in: folder, namespace: "depths")
+    client.database.goOffline()
+    client.ref.child("first").put(1)
+    let failed = Recorder<Int>()
+    let depths = [1, 31, 32, 99, 100, 128, 600]
+    for depth in depths {
+      var value: Any = 1
+      for _ in 0..<depth { value = ["x": value] }
+      client.ref.child("d").setValue(value) { error, _ in
+        if error?.localizedDescription.contains("levels deep") == true { failed.record(depth) }
+      }
+      client.ref.updateChildValues(["u": value]) { error, _ in
+        if error != nil { failed.record(depth) }
+      }
+      client.ref.child("o").onDisconnectSetValue(value) { error, _ in
+        if error != nil { failed.record(depth) }
+      }
+    }
+    client.ref.child("last").put(1)
+    await client.settle()
+    client.queue.sync {}
+    #expect(failed.recorded == [100, 100, 100, 128, 128, 128, 600, 600, 600])
+    let copy = try await client.copyData(from: folder)
+    defer { copy.remove() }
+    await client.close()
+    let second = try Client.persistent(in: copy, namespace: "depths")
+    second.database.goOffline()
+    await second.settle()
+    #expect(await second.pendingWriteCount() == 2 + 2 * 4)
+    #expect(second.database.persistenceError == nil)
+    await second.close()
+  }
+
+  @Test("a transaction whose result is too deep for every server fails")
+  func deepTransaction() async throws {
+    let client = try Client.offline()
+    var value: Any = 1
+    for _ in 0..<100 { value = ["x": value] }
+    nonisolated(unsafe) let deep = value
+    await #expect(throws: (any Error).self) {
+      try await within {
+        _ = try await client.ref.child("t").runTransactionBlock { data in
+          data.value = deep
+          return .success(withValue: data)
+        }
+      }
+    }
+    await client.close()
+  }
+
+  // MARK: Repairs
+
+  private static func contents(_ list: Int64, _ writes: [OutgoingWrite]) -> StorageContents {
+    StorageContents(
+      writes: writes,
+      queries: [
+        ("list", .default, CacheNode(node: .leaf(.int(list)), isComplete: true, isFiltered: false))
+      ])
+  }
+
+  @Test("when any one sync of a repair fails, the next attempt stores everything", arguments: 0..<6)
+  func failingSync(position: Int) throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let disk = FailingDisk(folder)
+    let fixture = StorageFixture(folder, sync: disk.sync)
+    let source = TestSource()
+    let put = CacheRecoveryTests.write(3)
+    source.storageContents = CacheRecoveryTests.contents(5, [put])
+    fixture.storage.source = source
+    _ = fixture.storage.restore()
+    fixture.storage.activate(.default, at: "list")
+    disk.fail("-wal")
+    fixture.storage.append(put)
+    fixture.storage.commit()
+    fixture.storage.file?.sync.close()
+    fixture.storage.retry()
+    disk.fail()
+    disk.failOnce(after: position)
+    fixture.storage.retry()
+    fixture.storage.retry()
+    #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(5)), "the file is used again")
+    let later = CacheRecoveryTests.write(4)
+    source.storageContents.writes.append(later)
+    fixture.storage.append(later)
+    fixture.storage.commit()
+    fixture.storage.close()
+    #expect(fixture.codes == [CachePersistenceError.unsynced.rawValue])
+    let again = StorageFixture(folder)
+    #expect(again.storage.restore().map(\.id) == [3, 4])
+    again.storage.close()
+  }
+
+  @Test("a file that is found damaged on a full disk stays until a new one has everything")
+  func damageOnFullDisk() throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let disk = FailingDisk(folder)
+    let fixture = StorageFixture(folder, sync: disk.sync)
+    let source = TestSource()
+    let put = CacheRecoveryTests.write(3)
+    source.storageContents = CacheRecoveryTests.contents(5, [put])
+    fixture.storage.source = source
+    _ = fixture.storage.restore()
+    fixture.storage.append(put)
+    fixture.storage.activate(.default, at: "list")
+    // Emptying the table will find damage.
+    fixture.storage.withDatabase { db in
+      try db.execute(
+        sql: "CREATE TRIGGER t BEFORE DELETE ON tracked_queries BEGIN SELECT RAISE(ABORT, 'damage'); END")
+    }
+    fixture.storage.commit()
+    fixture.storage.withDatabase { try $0.execute(sql: "PRAGMA max_page_count = 20") }
+    fixture.storage.commit()
+    let large = CacheRecoveryTests.write(4, bytes: 400_000)
+    source.storageContents.writes.append(large)
+    fixture.storage.append(large)
+    fixture.storage.commit()
+    #expect(fixture.codes == [CachePersistenceError.unusable.rawValue])
+    disk.fail(".new")
+    for _ in 0..<3 { fixture.storage.retry() }
+    #expect(fixture.codes.contains(CachePersistenceError.damaged.rawValue))
+    #expect(!FileManager.default.fileExists(atPath: folder.file.path + ".damaged"))
+    disk.fail()
+    fixture.storage.retry()
+    #expect(FileManager.default.fileExists(atPath: folder.file.path + ".damaged"))
+    #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(5)))
+    fixture.storage.close()
+    let again = StorageFixture(folder)
+    #expect(again.storage.restore().map(\.id) == [3, 4])
+    again.storage.close()
+  }
+
+  @Test("the change whose storing failed is in the repaired file")
+  func failedCall() throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let fixture = StorageFixture(folder)
+    let source = TestSource()
+    source.storageContents = CacheRecoveryTests.contents(5, [])
+    fixture.storage.source = source
+    _ = fixture.storage.restore()
+    fixture.storage.activate(.default, at: "list")
+    fixture.storage.store(.leaf(.int(5)), at: "list", query: .default, replacing: nil)
+    fixture.storage.commit()
+    fixture.storage.withDatabase { db in
+      try db.execute(
+        sql: "CREATE TRIGGER t BEFORE INSERT ON server_values BEGIN SELECT RAISE(ABORT, 'damage'); END")
+    }
+    fixture.storage.commit()
+    // As the sync tree does: first the storage, then the views.
+    fixture.storage.store(.leaf(.int(6)), at: "list", query: .default, replacing: .leaf(.int(5)))
+    source.storageContents = CacheRecoveryTests.contents(6, [])
+    fixture.storage.commit()
+    fixture.storage.retry()
+    #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(6)))
+    fixture.storage.close()
+    let again = StorageFixture(folder)
+    _ = again.storage.restore()
+    #expect(again.storage.load(.default, at: "list").node == .leaf(.int(6)))
+    again.storage.close()
+  }
+
+  // MARK: Newer and older data
+
+  @Test("of a filtered query's window and the default query's data, the newer is loaded")
+  func newerData() throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let fixture = StorageFixture(folder)
+    let storage = fixture.storage
+    let query = QuerySpec(ordering: .key, limit: .last(2))
+    func list(_ keys: String...) -> Node { .object(keys.map { (ChildKey($0), .leaf(.int(1))) }) }
+    _ = storage.restore()
+    storage.activate(.default, at: "list")
+    storage.store(list("a", "b", "c"), at: "list", query: .default, replacing: nil)
+    storage.deactivate(.default, at: "list")
+    // Another client removes "b" before the filtered query is observed.
+    storage.activate(query, at: "list")
+    storage.setWindow(["b", "c"], of: query, at: "list")
+    storage.store(list("a", "c"), at: "list", query: query, replacing: nil)
+    storage.updateWindow(adding: ["a"], removing: ["b"], of: query, at: "list")
+    #expect(storage.load(query, at: "list").node == list("a", "c"))
+    storage.deactivate(query, at: "list")
+    // Then "d" is added while the default query is observed.
+    storage.activate(.default, at: "list")
+    storage.store(list("a", "c", "d"), at: "list", query: .default, replacing: nil)
+    storage.deactivate(.default, at: "list")
+    let loaded = storage.load(query, at: "list")
+    #expect(loaded.isComplete && loaded.node.window(query) == list("c", "d"))
+    storage.close()
+    #expect(String(decoding: TrackedQueryTable.defaultForm, as: UTF8.self) == "{}")
+  }
+}
