@@ -62,6 +62,7 @@ let package = Package(
   products: [
     .executable(name: "hearth", targets: ["hearth"]),
     .library(name: "FirebaseAuth", targets: ["FirebaseAuth"]),
+    .library(name: "FirebaseAuthCombine-Community", targets: ["FirebaseAuthCombineSwift"]),
     .library(name: "FirebaseCore", targets: ["FirebaseCore"]),
     .library(name: "FirebaseDatabase", targets: ["FirebaseDatabase"]),
     .library(name: "FirebaseFirestore", targets: ["FirebaseFirestore"]),
@@ -191,9 +192,11 @@ let package = Package(
       [
         "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel", "FirestoreProtobuf",
         "FirestoreWire", "GRPCFraming", "Locking", nio("NIOCore"), nio("NIOPosix"), http2, hpack, tls,
-        protobuf, grdb,
+        protobuf, grdb, sqlite,
       ]),
-    module("FirebaseFirestoreCombineSwift", in: "SDK", ["FirebaseFirestore", combine]),
+    module("PublisherSupport", in: "SDK", [combine]),
+    module("FirebaseAuthCombineSwift", in: "SDK", ["FirebaseAuth", "PublisherSupport", combine]),
+    module("FirebaseFirestoreCombineSwift", in: "SDK", ["FirebaseFirestore", "PublisherSupport", combine]),
     module(
       "Firebase", in: "SDK",
       ["FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "FirebaseSharedSwift"]),
@@ -305,8 +308,9 @@ let package = Package(
     tests(
       of: "FirebaseAuth",
       [
-        "FirebaseAuth", "FirebaseCore", "HearthServer", "Locking", "ServerFixture", nio("NIOCore"),
-        nio("NIOPosix"), nio("NIOHTTP1"), crypto,
+        "FirebaseAuth", "FirebaseAuthCombineSwift", "FirebaseCore", "HearthServer", "Locking",
+        "ServerFixture",
+        nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), crypto, combine,
       ]),
     tests(of: "FirebaseSharedSwift", ["FirebaseSharedSwift"]),
     tests(
@@ -327,7 +331,8 @@ let package = Package(
       of: "Firebase",
       [
         "Firebase", "FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore",
-        "FirebaseSharedSwift", "FirebaseFirestoreCombineSwift", "HearthServer", combine,
+        "FirebaseSharedSwift", "FirebaseAuthCombineSwift", "FirebaseFirestoreCombineSwift", "HearthServer",
+        combine,
       ]),
   ]
 )
@@ -340,7 +345,8 @@ let package = Package(
       path: "Tests/PowerCut", exclude: ["shim.c", "Client"],
       swiftSettings: strict),
     .executableTarget(
-      name: "hearth-crash-client", dependencies: ["FirebaseCore", "FirebaseDatabase", "Locking"],
+      name: "hearth-crash-client",
+      dependencies: ["FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "Locking"],
       path: "Tests/PowerCut/Client", swiftSettings: strict),
   ]
 #endif

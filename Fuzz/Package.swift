@@ -116,7 +116,7 @@ let package = Package(
       [
         "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
         "GRPCFraming", "Locking", nio("NIOCore"), nio("NIOPosix"), http2, hpack, tls, protobuf,
-        grdb,
+        grdb, sqlite,
       ], testable),
     module(
       "FirebaseDatabase",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Simulates N power cuts of the store on disk and N of accounts in it, and N kills and power cuts of clients of the Database
-# SDK, from SEED. With SYNC=off the test of the store must find losses, and fails.
+# Simulates N power cuts of the store on disk and N of accounts in it, and N kills and power cuts of clients of each SDK, from
+# SEED. With SYNC=off the test of the store must find losses, and fails.
 # FAULTS=200 also fails each of the first 200 writes and syncs; FULL=1 fills a disk.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -13,6 +13,7 @@ fi
 "$crash" cuts "${N:-50}" --seed "${SEED:-1}" || status=1
 "$crash" accounts "${N:-50}" --seed "${SEED:-1}" || status=1
 "$crash" client "${N:-50}" --seed "${SEED:-1}" || status=1
+"$crash" firestore-client "${N:-50}" --seed "${SEED:-1}" || status=1
 if [ -n "${FAULTS:-}" ]; then
   "$crash" faults write 1 "$FAULTS" || status=1
   "$crash" faults sync 1 "$FAULTS" || status=1

@@ -169,12 +169,25 @@ async function cachedQuery(count) {
   }
 }
 
+async function decodeRate(count) {
+  const client = open('decode');
+  await firestore.disableNetwork(client);
+  firestore.setDoc(firestore.doc(client, 'decode', 'a'), sample(1));
+  const document = await firestore.getDocFromCache(firestore.doc(client, 'decode', 'a'));
+  let total = 0;
+  const seconds = await time(async () => {
+    for (let number = 0; number < count; number += 1) total += document.data().number;
+  });
+  row('decoding a document of 200 bytes', `${short(seconds / count * 1e6)} µs as an object`);
+}
+
 async function main() {
   console.log('| measurement | result |\n|---|---|');
   for (const count of [1000, 10000]) await initialSnapshot(count);
   await localEvent(1000);
   await slowLink(200);
   for (const count of [1000, 10000, 100000]) if (count <= documents) await cachedQuery(count);
+  await decodeRate(10000);
   await queuedWrites(writes);
   process.exit(0);
 }

@@ -1,4 +1,4 @@
-// The client-cuts run ends clients of the Realtime Database SDK at random changes of their disk. In one of three the
+// The client-cuts run ends clients of an SDK at random changes of their disk. In one of three the
 // process is killed, and the disk keeps everything. In the others the power is cut (PowerCuts.swift). In half of all
 // clients a random sync fails before.
 //
@@ -10,20 +10,32 @@ import Glibc
 
 /// A run of kills and power cuts of clients.
 struct ClientCuts {
+  /// The SDK of the clients.
+  enum Product: String {
+    case database, firestore
+
+    /// The directory of the cache below the client's data directory.
+    var cache: String {
+      switch self {
+      case .database: "/firebase/1%3A1%3Aios%3Aab/crash.database"
+      case .firestore: "/firestore/crash-1%3A1%3Aios%3Aab/demo-crash.(default)"
+      }
+    }
+  }
+
+  let product: Product
   let count: Int
   let seed: UInt64
   /// The number of clients that continue with one cache before the run starts with an empty one.
   private static let clientsPerCache = 4
   private static let writes = 300
-  /// The directory of the cache below the client's data directory.
-  private static let cache = "/firebase/1%3A1%3Aios%3Aab/crash.database"
 
   private enum Cut: String, CaseIterable {
     case kill, drop, tear
   }
 
   func run() throws -> Report {
-    let disk = try SimulatedDisk(below: ClientCuts.cache)
+    let disk = try SimulatedDisk(below: product.cache)
     var dice = SeededRandom(seed: seed)
     var (cuts, clients, shown, durable, failures) = (0, 0, 0, 0, 0)
     // The writes that the next client starts with. They are on the disk.
@@ -42,7 +54,8 @@ struct ClientCuts {
       let failingSync = clients % 8 < 4 ? 0 : Int.random(in: 1...30, using: &dice)
       unlink(disk.childLogPath)
       let status = try disk.run(
-        Child.sibling("hearth-crash-client"), ["write", disk.childLogPath, "\(ClientCuts.writes)"],
+        Child.sibling("hearth-crash-client"),
+        [product.rawValue, "write", disk.childLogPath, "\(ClientCuts.writes)"],
         [
           "XDG_DATA_HOME": disk.root, "POWERCUT_AT": "\(at)", "POWERCUT_MODE": cut.rawValue,
           "POWERCUT_SEED": "\(dice.next() >> 8)", "POWERCUT_FAIL_SYNC": "\(failingSync)",
@@ -68,7 +81,7 @@ struct ClientCuts {
     if durable == 0 { problems.append("no write was synced before its client ended") }
     if failures == 0, count >= 50 { problems.append("no app received an error of a failed sync") }
     let summary =
-      "\(count) kills and power cuts of clients, seed \(seed): \(shown) writes seen by the app, \(durable) synced, "
+      "\(count) kills and power cuts of \(product) clients, seed \(seed): \(shown) writes seen by the app, \(durable) synced, "
       + "\(failures) failed syncs reported, \(problems.count) problems"
     return Report(text: (problems.prefix(20) + [summary]).joined(separator: "\n"), passed: problems.isEmpty)
   }
@@ -79,7 +92,7 @@ struct ClientCuts {
     let path = disk.scratch.path + "/read"
     unlink(path)
     let status = try Child.run(
-      Child.sibling("hearth-crash-client"), ["read", path], ["XDG_DATA_HOME": root])
+      Child.sibling("hearth-crash-client"), [product.rawValue, "read", path], ["XDG_DATA_HOME": root])
     guard status == .exited(0) else { throw CrashError("the reading client ended as \(status)") }
     return try ClientLog(path)
   }

@@ -31,7 +31,9 @@ struct Command {
       case "full" where arguments.count == 1:
         try await finish(FullDisk(seed: seed).run())
       case "client" where arguments.count == 2:
-        try finish(ClientCuts(count: Int(arguments[1]) ?? 0, seed: seed).run())
+        try finish(ClientCuts(product: .database, count: Int(arguments[1]) ?? 0, seed: seed).run())
+      case "firestore-client" where arguments.count == 2:
+        try finish(ClientCuts(product: .firestore, count: Int(arguments[1]) ?? 0, seed: seed).run())
       case "write":
         try await Workload(arguments: Array(arguments.dropFirst())).run()
         // The process ends without closing the store, like a killed process.
@@ -54,7 +56,7 @@ struct Command {
 
   private static func usage() -> Never {
     print(
-      "usage: hearth-crash cuts|accounts N [--seed S] [--no-sync] | client N [--seed S] | faults write|sync FROM TO | full"
+      "usage: hearth-crash cuts|accounts N [--seed S] [--no-sync] | client|firestore-client N [--seed S] | faults write|sync FROM TO | full"
     )
     exit(64)
   }

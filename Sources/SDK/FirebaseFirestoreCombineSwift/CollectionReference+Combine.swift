@@ -1,6 +1,7 @@
 // Adds documents to a collection by futures.
 
 public import FirebaseFirestore
+import PublisherSupport
 
 #if canImport(Combine)
   public import Combine

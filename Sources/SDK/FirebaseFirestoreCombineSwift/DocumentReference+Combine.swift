@@ -1,6 +1,7 @@
 // Writes, reads and listens to a document by futures and publishers.
 
 public import FirebaseFirestore
+import PublisherSupport
 
 #if canImport(Combine)
   public import Combine
@@ -115,8 +116,12 @@ extension DocumentReference {
   public func snapshotPublisher(
     includeMetadataChanges: Bool = false
   ) -> AnyPublisher<DocumentSnapshot, any Error> {
-    SnapshotPublisher<DocumentSnapshot> {
-      self.addSnapshotListener(includeMetadataChanges: includeMetadataChanges, listener: $0)
+    ListenerPublisher<DocumentSnapshot, any Error> { receive in
+      let listener = self.addSnapshotListener(includeMetadataChanges: includeMetadataChanges) {
+        snapshot, error in
+        receive(snapshot.map { .success($0) } ?? .failure(error ?? FirestoreErrorCode(.unknown)))
+      }
+      return { listener.remove() }
     }.eraseToAnyPublisher()
   }
 

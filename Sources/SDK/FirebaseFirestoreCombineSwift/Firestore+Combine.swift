@@ -2,6 +2,7 @@
 
 public import FirebaseFirestore
 import Foundation
+import PublisherSupport
 
 #if canImport(Combine)
   public import Combine

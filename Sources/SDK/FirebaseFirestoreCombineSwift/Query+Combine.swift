@@ -1,6 +1,7 @@
 // Reads and listens to a query by futures and publishers.
 
 public import FirebaseFirestore
+import PublisherSupport
 
 #if canImport(Combine)
   public import Combine
@@ -31,8 +32,12 @@ extension Query {
   public func snapshotPublisher(
     includeMetadataChanges: Bool = false
   ) -> AnyPublisher<QuerySnapshot, any Error> {
-    SnapshotPublisher<QuerySnapshot> {
-      self.addSnapshotListener(includeMetadataChanges: includeMetadataChanges, listener: $0)
+    ListenerPublisher<QuerySnapshot, any Error> { receive in
+      let listener = self.addSnapshotListener(includeMetadataChanges: includeMetadataChanges) {
+        snapshot, error in
+        receive(snapshot.map { .success($0) } ?? .failure(error ?? FirestoreErrorCode(.unknown)))
+      }
+      return { listener.remove() }
     }.eraseToAnyPublisher()
   }
 }

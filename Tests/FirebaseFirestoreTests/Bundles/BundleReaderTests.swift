@@ -132,7 +132,23 @@ import Testing
       file { $0.addQuery("q", query.merging(more) { $1 }, limitType: limitType, at: 1) }
     }
     let deep = String(repeating: "[", count: 100_000)
+    var nested: BundleFile.JSON = ["nullValue": NSNull()]
+    for _ in 0..<100 { nested = ["arrayValue": ["values": [nested]]] }
+    func metadata(_ change: BundleFile.JSON) -> Data {
+      let valid: BundleFile.JSON = [
+        "id": "b", "version": 1, "createTime": ["seconds": 1, "nanos": 0], "totalDocuments": 0,
+        "totalBytes": 0,
+      ]
+      return BundleFile.bytes(["metadata": valid.merging(change) { $1 }])
+    }
     return [
+      (file { $0.add("books/a", ["x": nested], at: 1) }, .dataLoss, "cannot be read"),
+      (metadata(["totalDocuments": -1]), .dataLoss, "no count"),
+      (metadata(["totalBytes": "-9223372036854775809"]), .dataLoss, "no count"),
+      (metadata(["version": 1e300]), .dataLoss, "no count"),
+      (metadata(["createTime": ["seconds": "31556952000000000", "nanos": 0]]), .dataLoss, "no time"),
+      (metadata(["createTime": ["seconds": 0, "nanos": -1]]), .dataLoss, "no time"),
+      (metadata(["createTime": "99999-01-01T00:00:00Z"]), .dataLoss, "no time"),
       (Data(), .unknown, "empty"),
       (Data("x".utf8), .dataLoss, "length"),
       (Data("12345678901{".utf8), .dataLoss, "length"),

@@ -24,6 +24,8 @@ private let rules = """
   """
 
 @Suite("Convergence", .serialized, .timeLimit(.minutes(60))) struct ConvergenceTests {
+  private static let concurrentPrograms = 4
+
   private static func number(_ name: String, _ fallback: Int) -> Int {
     ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? fallback
   }
@@ -34,9 +36,16 @@ private let rules = """
     let errors = Locked<[FirestoreErrorCode.Code: Int]>([:])
     try await withServer(rules: rules) { _, port in
       let observer = TestClient.make(port: port)
-      for seed in first..<(first + runs) {
-        var program = Program(seed: UInt64(seed), port: port, observer: observer, errors: errors)
-        try await program.run()
+      // Programs spend most of their time waiting, for instance until a client connects again.
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for (number, seed) in (first..<(first + runs)).enumerated() {
+          if number >= ConvergenceTests.concurrentPrograms { try await group.next() }
+          group.addTask {
+            var program = Program(seed: UInt64(seed), port: port, observer: observer, errors: errors)
+            try await program.run()
+          }
+        }
+        try await group.waitForAll()
       }
       try await observer.terminate()
     }

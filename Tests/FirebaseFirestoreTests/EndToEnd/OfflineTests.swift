@@ -97,6 +97,9 @@ import Testing
       put(client.document("c/a"), ["n": 1])
       #expect(try await client.document("c/a").getDocument(source: .cache).exists)
       #expect(place.path.hasPrefix(folder.path))
+      let error = try #require(client.persistenceError) as NSError
+      #expect(error.domain == FirestorePersistenceErrorDomain)
+      #expect(error.code == FirestorePersistenceErrorCode.inUse.rawValue)
       try await client.terminate()
     }
     let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)

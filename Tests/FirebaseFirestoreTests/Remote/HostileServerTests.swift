@@ -2,8 +2,10 @@
 
 import FirebaseCore
 import FirestoreModel
+import FirestoreProtobuf
 import Foundation
 import GRPCFraming
+import SwiftProtobuf
 import Testing
 
 @testable import FirebaseFirestore
@@ -35,5 +37,149 @@ import Testing
     let value = writer.value(.timestamp(ModelTimestamp(seconds: sent, nanoseconds: sentNanoseconds)))
     #expect(
       value as? FirebaseCore.Timestamp == FirebaseCore.Timestamp(seconds: seconds, nanoseconds: nanoseconds))
+  }
+
+  // MARK: Messages
+
+  private static let database = DatabaseName(project: "test")
+  private static let collection = ParentName(rootOf: database).collection("c")
+
+  /// An engine with a target that has a document, and the number of the target.
+  private func listeningEngine() throws -> (SyncEngine, TargetID) {
+    var engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 1)
+    engine.enableNetwork()
+    let query = ModelQuery(
+      parent: ParentName(rootOf: Self.database), StructuredQuery(from: [.init("c")]))
+    engine.listen(ListenerID(number: 1), to: ClientQuery(query), options: .init())
+    engine.watchStreamOpened(1)
+    let target = try #require(engine.listenTargets.keys.first)
+    engine.watchReceived(1, .target(.init(kind: .add, targets: [target])))
+    let document = CachedDocument(
+      found: Self.collection.document("a"), fields: [:], version: .init(microseconds: 1), createTime: .epoch)
+    engine.watchReceived(1, .document(document.name, document, updated: [target], removed: []))
+    engine.watchReceived(1, .target(.init(kind: .current, targets: [target], resumeToken: [1])))
+    engine.watchReceived(
+      1,
+      .target(.init(kind: .noChange, targets: [], resumeToken: [1], snapshotVersion: .init(microseconds: 1))))
+    return (engine, target)
+  }
+
+  /// One field of a message: number, then bytes with their length.
+  private static func field(_ number: UInt64, _ body: [UInt8]) -> [UInt8] {
+    varint(number << 3 | 2) + varint(UInt64(body.count)) + body
+  }
+
+  private static func varint(_ value: UInt64) -> [UInt8] {
+    var (rest, bytes) = (value, [UInt8]())
+    while rest >= 0x80 {
+      bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+      rest >>= 7
+    }
+    return bytes + [UInt8(rest)]
+  }
+
+  /// A document with a field of lists in lists, or of maps in maps.
+  private static func nestedDocument(of kind: UInt64, levels: Int) -> [UInt8] {
+    let key = field(1, [97])
+    var prefixes: [[UInt8]] = []
+    var length = 0
+    func wrap(_ number: UInt64, after start: [UInt8] = []) {
+      prefixes.append(start + varint(number << 3 | 2) + varint(UInt64(length)))
+      length += prefixes[prefixes.count - 1].count
+    }
+    for _ in 0..<levels {
+      if kind == 9 {
+        wrap(1)
+      } else {
+        wrap(2, after: key)
+        wrap(1)
+      }
+      wrap(kind)
+    }
+    wrap(2, after: key)
+    wrap(2, after: field(1, Array(collection.document("a").description.utf8)))
+    return prefixes.reversed().flatMap { $0 }
+  }
+
+  @Test("a document that is nested 100,000 levels deep is an error", arguments: [UInt64(9), 6])
+  func nestedDocument(kind: UInt64) throws {
+    func change(levels: Int) throws -> WatchChange? {
+      let response = Self.field(3, Self.field(1, Self.nestedDocument(of: kind, levels: levels)))
+      return try WatchChange(Google_Firestore_V1_ListenResponse(serializedBytes: response))
+    }
+    #expect(try change(levels: 15) != nil)
+    #expect(throws: (any Error).self) { try change(levels: 100_000) }
+  }
+
+  @Test("names of 100,000 segments, and names that are none, are errors or names of no document")
+  func longNames() {
+    let root = ParentName(rootOf: Self.database).description
+    for name in [
+      root + String(repeating: "/c/d", count: 50_000), root + "/c", root, "", "/", root + "//",
+      root + "/c/" + String(repeating: "x", count: 1 << 20),
+      "projects/other/databases/(default)/documents/c/d",
+    ] {
+      let responses: [Google_Firestore_V1_ListenResponse] = [
+        .with { $0.documentDelete.document = name }, .with { $0.documentRemove.document = name },
+        .with { $0.documentChange.document.name = name },
+      ]
+      for response in responses { _ = try? WatchChange(response) }
+    }
+  }
+
+  @Test("counts, targets and times out of range stop nothing")
+  func extremeNumbers() throws {
+    for number in [Int32.min, -1, 0, 1, Int32.max] {
+      var (engine, target) = try listeningEngine()
+      let responses: [Google_Firestore_V1_ListenResponse] = [
+        .with {
+          $0.filter.targetID = target
+          $0.filter.count = number
+        },
+        .with {
+          $0.filter.targetID = number
+          $0.filter.count = .max
+        },
+        .with {
+          $0.targetChange.targetIds = [number, number, target]
+          $0.targetChange.targetChangeType = .reset
+        },
+        .with {
+          $0.targetChange.targetIds = [number]
+          $0.targetChange.targetChangeType = .current
+        },
+        .with {
+          $0.documentDelete.document = Self.collection.document("a").description
+          $0.documentDelete.removedTargetIds = [number, target]
+          $0.documentDelete.readTime = .init(seconds: .max, nanos: number)
+        },
+        .with { $0.targetChange.readTime = .init(seconds: 31_556_952_000_000_000, nanos: number) },
+        .with { $0.targetChange.readTime = .init(seconds: .min, nanos: number) },
+        .with {
+          $0.targetChange.targetIds = [target]
+          $0.targetChange.targetChangeType = .remove
+          $0.targetChange.cause.code = number
+        },
+      ]
+      for response in responses {
+        if let change = try WatchChange(response) { engine.watchReceived(1, change) }
+        _ = engine.takeActions()
+      }
+    }
+  }
+
+  @Test("a filter of names with 2,147,483,647 hashes for each name counts as none", .timeLimit(.minutes(1)))
+  func expensiveBloomFilter() throws {
+    var (engine, target) = try listeningEngine()
+    let response = Google_Firestore_V1_ListenResponse.with {
+      $0.filter.targetID = target
+      $0.filter.count = 2
+      $0.filter.unchangedNames.bits.bitmap = Data(repeating: 0xFF, count: 1_000)
+      $0.filter.unchangedNames.hashCount = .max
+    }
+    engine.watchReceived(1, try #require(try WatchChange(response)))
+    engine.watchReceived(
+      1, .target(.init(kind: .noChange, targets: [], snapshotVersion: .init(microseconds: 2))))
+    #expect(engine.listenTargets[target]?.purpose == .existenceFilterMismatch)
   }
 }

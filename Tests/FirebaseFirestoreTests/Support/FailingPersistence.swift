@@ -20,6 +20,7 @@ struct FailingPersistence: Persistence {
   mutating func commit(isPinned: (DocumentName) -> Bool) throws(PersistenceFailure) {
     try inner.commit(isPinned: isPinned)
   }
+  mutating func repair() throws(PersistenceFailure) { try inner.repair() }
   mutating func close() { inner.close() }
 
   mutating func become(user: UserID) { inner.become(user: user) }

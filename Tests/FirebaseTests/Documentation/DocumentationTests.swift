@@ -15,7 +15,8 @@ import Testing
   @Test(
     "Every example in a documentation catalogue is compiled",
     arguments: [
-      ("FirebaseAuth", "Auth"), ("FirebaseCore", "Core"), ("FirebaseDatabase", "Database"),
+      ("FirebaseAuth", "Auth"), ("FirebaseAuthCombineSwift", "AuthCombine"), ("FirebaseCore", "Core"),
+      ("FirebaseDatabase", "Database"),
       ("FirebaseFirestore", "Firestore"), ("FirebaseFirestoreCombineSwift", "Combine"),
       ("Firebase", "Umbrella"),
     ])

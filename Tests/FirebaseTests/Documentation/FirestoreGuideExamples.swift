@@ -72,6 +72,12 @@ private func writeOffline(_ firestore: Firestore, _ lists: CollectionReference) 
   try await firestore.waitForPendingWrites()
 }
 
+private func observeCache(_ firestore: Firestore) {
+  firestore.persistenceErrorHandler = { error in
+    print("The cache failed:", error.localizedDescription)
+  }
+}
+
 private func chooseCache(_ firestore: Firestore) async throws {
   let settings = firestore.settings
   settings.cacheSettings = PersistentCacheSettings(sizeBytes: 20_971_520)

@@ -300,6 +300,33 @@ import Testing
     #expect(client.view.violations.isEmpty)
   }
 
+  // The client that wrote the document shows it until a snapshot without it arrives.
+  @Test(
+    "a document that matched only between two snapshots is followed by a snapshot", arguments: [false, true])
+  func briefMatch(onlyNamesAreKept: Bool) async throws {
+    let fixture = try EngineFixture()
+    let client = WatchClient()
+    let stream = try await Self.listen(fixture, client)
+    stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
+    stream.addTarget(WatchTarget(id: 4, .documents([try fixture.name("c/x")])))
+    try await eventually("both targets are current") {
+      client.view.current == [2, 4] && !client.view.snapshots.isEmpty
+    }
+    client.block(true)
+    let calls = client.view.sendCount
+    _ = try await fixture.set("c/y", [:])
+    try await eventually("the stream sends") { client.view.sendCount > calls }
+    let size = onlyNamesAreKept ? 900_000 : 1
+    for _ in 0..<20 {
+      _ = try await fixture.set("c/x", ["x": .bytes([UInt8](repeating: 1, count: size))])
+    }
+    let last = try #require(try await fixture.delete("c/x").commitTime)
+    client.block(false)
+    let documents = try await client.snapshot(at: last)
+    #expect(documents[2]?.keys.map { $0 } == ["c/y"] && documents[4]?.isEmpty == true)
+    #expect(client.view.violations.isEmpty)
+  }
+
   @Test("shutdown ends streams with UNAVAILABLE")
   func shutDown() async throws {
     let fixture = try EngineFixture()

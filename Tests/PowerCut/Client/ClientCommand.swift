@@ -1,8 +1,9 @@
-// The command `hearth-crash-client` is the child of `hearth-crash client`: a program with the Realtime Database SDK and
-// its cache on disk, which is never online. XDG_DATA_HOME names the directory of the cache.
+// The command `hearth-crash-client` is the child of `hearth-crash client`: a program with an SDK and its cache on disk,
+// which is never online. XDG_DATA_HOME names the directory of the cache.
 //
-//   hearth-crash-client write NOTES COUNT    makes writes, and records which ones the app saw and which are durable
-//   hearth-crash-client read NOTES           records the writes that the cache has
+//   hearth-crash-client database|firestore write NOTES COUNT    makes writes, and records which ones the app saw and
+//                                                               which are durable
+//   hearth-crash-client database|firestore read NOTES           records the writes that the cache has
 
 import Glibc
 
@@ -10,12 +11,13 @@ import Glibc
 struct ClientCommand {
   static func main() async {
     let arguments = Array(CommandLine.arguments.dropFirst())
-    guard arguments.count >= 2, let notes = Notes(arguments[1]), let client = ClientWorkload(notes) else {
-      exit(2)
-    }
-    switch arguments.first {
-    case "write" where arguments.count == 3: await client.write(Int(arguments[2]) ?? 0)
-    case "read" where arguments.count == 2: await client.read()
+    guard arguments.count >= 3, let notes = Notes(arguments[2]) else { exit(2) }
+    let count = arguments.count == 4 ? Int(arguments[3]) ?? 0 : 0
+    switch (arguments[0], arguments[1]) {
+    case ("database", "write"): await ClientWorkload(notes)?.write(count)
+    case ("database", "read"): await ClientWorkload(notes)?.read()
+    case ("firestore", "write"): await FirestoreWorkload(notes)?.write(count)
+    case ("firestore", "read"): await FirestoreWorkload(notes)?.read()
     default: exit(64)
     }
     // The process ends without closing the cache, like a killed process.

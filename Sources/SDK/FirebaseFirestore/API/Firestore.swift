@@ -32,6 +32,8 @@ public final class Firestore: NSObject, Sendable {
 
   let databaseName: DatabaseName
   private let state = Guarded(State())
+  /// The failures of the cache; see ``persistenceErrorHandler``.
+  let observedCache = Guarded(ObservedCache())
 
   /// The app that the instance belongs to.
   public let app: FirebaseApp
@@ -131,7 +133,9 @@ public final class Firestore: NSObject, Sendable {
       let client = FirestoreClient(
         database: databaseName, appID: app.options.googleAppID, address: address,
         callbackQueue: settings.dispatchQueue, cache: cache(for: settings),
-        credentials: CallCredentials(auth: app.authTokens, appCheck: app.appCheckTokens))
+        credentials: CallCredentials(auth: app.authTokens, appCheck: app.appCheckTokens),
+        cacheFailed: { [weak self, queue = settings.dispatchQueue] in self?.report($0, on: queue) ?? $0.log()
+        })
       state.client = client
       return client
     }

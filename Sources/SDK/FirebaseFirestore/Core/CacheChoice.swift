@@ -18,16 +18,14 @@ enum CacheChoice: Sendable {
     }
   }
 
-  /// Opens the cache. A cache on disk that cannot be opened is replaced by one in memory, with an error in the log.
-  func open(_ database: DatabaseName) -> any Persistence {
+  /// Opens the cache. A cache on disk that cannot be opened is replaced by one in memory, and the observer receives the
+  /// failure.
+  func open(_ database: DatabaseName, observer: CacheObserver) -> any Persistence {
     guard case .disk(let url, _) = self else { return MemoryPersistence(isEager: size == nil) }
     do {
-      return try DiskPersistence(try CacheFolder(url), database: database)
+      return try DiskPersistence(try CacheFolder(url), database: database, observer: observer)
     } catch {
-      FirestoreLog.error(
-        "I-FST000008",
-        "The cache on disk cannot be opened: \(error). This instance keeps its cache in memory: its documents and the"
-          + " writes that the server has not acknowledged are lost when the program ends.")
+      observer.failed(CacheFailure(opening: error))
       return MemoryPersistence(isEager: false)
     }
   }

@@ -22,6 +22,8 @@ enum EngineTimer: Hashable, Sendable {
   case recovery
   /// Removes the writes from the views that a damaged cache has lost.
   case lostWrites
+  /// Moves the cache to a new file after a failed sync.
+  case repair
 }
 
 /// Names a completion that waits for the engine.

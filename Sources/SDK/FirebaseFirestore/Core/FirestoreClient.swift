@@ -44,7 +44,8 @@ final class FirestoreClient: @unchecked Sendable {
 
   init(
     database: DatabaseName, appID: String, address: ServerAddress, callbackQueue: DispatchQueue,
-    cache: CacheChoice, credentials: CallCredentials = CallCredentials()
+    cache: CacheChoice, credentials: CallCredentials = CallCredentials(),
+    cacheFailed: @escaping @Sendable (CacheFailure) -> Void = { $0.log() }
   ) {
     self.database = database
     self.callbackQueue = callbackQueue
@@ -52,9 +53,11 @@ final class FirestoreClient: @unchecked Sendable {
       database: database, appID: appID, connection: ClientGRPCConnection(address), credentials: credentials)
     // Until the first event, which opens the cache.
     engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 0)
+    let observer = CacheObserver(
+      failed: cacheFailed, syncFailed: { [weak self] in self?.event { $0.engine.cacheSyncFailed() } })
     event { client in
       client.engine = SyncEngine(
-        persistence: cache.open(client.database), seed: UInt64.random(in: 0...UInt64.max))
+        persistence: cache.open(client.database, observer: observer), seed: UInt64.random(in: 0...UInt64.max))
       client.follow(credentials)
       client.engine.enableNetwork()
       if let size = cache.size, size != FirestoreCacheSizeUnlimited {

@@ -104,6 +104,7 @@ extension SyncEngine {
       act(.startTimer(.garbage, seconds: SyncEngine.laterCollections))
     case .recovery: repeatOutstanding()
     case .lostWrites: hideLostWrites()
+    case .repair: repairCache()
     case .onlineState:
       online.timedOut()
       if online.state == .offline, !hasWarnedOffline {

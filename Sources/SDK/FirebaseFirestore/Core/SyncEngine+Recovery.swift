@@ -78,6 +78,19 @@ extension SyncEngine {
     }
   }
 
+  /// A sync of the cache failed: moves the cache to a new file soon.
+  mutating func cacheSyncFailed() { act(.startTimer(.repair, seconds: repairBackoff.next())) }
+
+  /// Moves the cache to a new file after a failed sync, and tries again after a delay if that fails.
+  mutating func repairCache() {
+    do throws(PersistenceFailure) {
+      try store.persistence.repair()
+    } catch {
+      report(error)
+      if !error.isDamage { cacheSyncFailed() }
+    }
+  }
+
   /// Logs a failure. A damaged cache is empty now: every target starts again, and the queued writes are lost.
   mutating func report(_ failure: PersistenceFailure) {
     act(.warn("\(failure.error.message)"))

@@ -48,6 +48,8 @@ struct SyncEngine {
   /// The operations that the cache refused, oldest first.
   var outstanding: [OutstandingOperation] = []
   var recoveryBackoff: Backoff
+  /// The delays of moves of the cache to a new file. Only a restart resets them, because each move writes everything.
+  var repairBackoff: Backoff
   var listenTargets: [TargetID: TargetData] = [:]
   var aggregator: WatchChangeAggregator?
   var watch: StreamState
@@ -65,6 +67,7 @@ struct SyncEngine {
     watch = StreamState(.watch, seed: seed)
     writing = StreamState(.write, seed: seed &+ 1)
     recoveryBackoff = .firestore(seed: seed &+ 2)
+    repairBackoff = .firestore(seed: seed &+ 3)
   }
 
   mutating func act(_ action: EngineAction) { actions.append(action) }

@@ -16,6 +16,8 @@ protocol Persistence: Sendable {
   mutating func begin(_ operation: StoreOperation) throws(PersistenceFailure)
   /// Ends a group of changes. `isPinned` says which documents a view or limbo resolution shows.
   mutating func commit(isPinned: (DocumentName) -> Bool) throws(PersistenceFailure)
+  /// Restores the durability that a failed sync has ended, outside of a group. Without such a failure it does nothing.
+  mutating func repair() throws(PersistenceFailure)
   /// Releases the storage; no other call follows.
   mutating func close()
 

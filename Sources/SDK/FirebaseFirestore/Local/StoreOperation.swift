@@ -22,6 +22,7 @@ enum StoreOperation: String, Sendable {
   case useBundle = "Use bundle"
   case configureIndexes = "Configure indexes"
   case collectGarbage = "Collect garbage"
+  case repair = "Move the cache to a new file"
 }
 
 /// Why an operation of the local store changed nothing.

@@ -57,6 +57,9 @@ struct WatchChangeAggregator {
 
   typealias Keys = (TargetID) -> Set<DocumentName>
 
+  /// The best filter with 64 hashes already has only one false positive in 2 to the power of 64.
+  private static let maximumHashCount = 100
+
   /// A request about a target was sent.
   mutating func recordRequest(_ id: TargetID) { states[id, default: TargetState()].outstanding += 1 }
 
@@ -174,8 +177,9 @@ struct WatchChangeAggregator {
     let present = currentCount(of: id, keys)
     guard present != count else { return }
     var purpose = TargetPurpose.existenceFilterMismatch
-    // A filter without bits excludes every name, and counts as none.
-    if let names, names.bitCount > 0 {
+    // A filter without bits excludes every name, and counts as none. So does one with so many hashes that testing the names
+    // would take long.
+    if let names, names.bitCount > 0, names.hashCount <= WatchChangeAggregator.maximumHashCount {
       let gone = keys(id).filter { !names.mightContain($0.description) }
       for name in gone { remove(name, from: id, nil, targets, keys) }
       if present - gone.count == count { return }

@@ -13,7 +13,10 @@ extension WatchWorker {
   /// `EngineLimits.maximumWindowChanges`.
   struct TooManyWindowChanges: Error {}
 
-  /// Sends changes to targets, which are keyed by registration. Returns whether there was anything to send.
+  /// Sends changes to targets, which are keyed by registration. Returns whether a snapshot must follow.
+  ///
+  /// A document that matched a target only in between needs a snapshot too: the client that wrote it shows it until a
+  /// snapshot without it arrives.
   func deliver(
     _ changes: PendingChanges, to targets: inout [Int: ActiveTarget], _ version: Version,
     _ stream: WatchStream
@@ -21,7 +24,9 @@ extension WatchWorker {
     let windows = try await windows(after: changes, of: targets, version, stream)
     for (registration, update) in windows { targets[registration]?.window = update.window }
     var crossed = windows.mapValues(\.crossed)
-    var hasSent = false
+    var needsSnapshot = false
+    // Names do not show the state in between.
+    if case .names = changes { needsSnapshot = true }
     let pages = stream.pages()
     var batches = ChangeBatches(changes, for: Array(targets.values), to: version, pages, stream.database)
     while let batch = try await batches.next() {
@@ -31,6 +36,7 @@ extension WatchWorker {
           guard let target = targets[effect.registration] else { continue }
           var wasIn = effect.wasIn
           var isIn = effect.isIn
+          if !wasIn, !isIn { needsSnapshot = true }
           if let update = windows[effect.registration] {
             (wasIn, isIn) = update.membership(of: entry.name.path)
             crossed[effect.registration]?[entry.name.path] = nil
@@ -42,12 +48,12 @@ extension WatchWorker {
           }
         }
       }
-      if try await send(snapshot, version, stream) { hasSent = true }
+      if try await send(snapshot, version, stream) { needsSnapshot = true }
       try await flushPage(stream)
       pages.accepted()
     }
-    if try await send(crossed: crossed, targets, version, stream) { hasSent = true }
-    return hasSent
+    if try await send(crossed: crossed, targets, version, stream) { needsSnapshot = true }
+    return needsSnapshot
   }
 
   /// Computes how the changes move the windows of targets with limit or offset.

@@ -27,9 +27,9 @@ let defaultCacheSize: Int64 = 100 << 20
 /// and of queued writes. On Linux the files lie in `$XDG_DATA_HOME/firestore`, or `~/.local/share/firestore`, in a
 /// folder for each app and database that only its owner can read.
 ///
-/// One process at a time can use a cache. If another process uses it, or if the file cannot be opened, the SDK logs the
-/// error `I-FST000008` and keeps the cache in memory. A damaged file is moved to `damaged.sqlite`, with the error
-/// `I-FST000009`, and the cache begins empty.
+/// One process at a time can use a cache. If another process uses it, or if the file cannot be opened, the SDK keeps the
+/// cache in memory. A damaged file is moved to `damaged.sqlite`, and the cache begins empty. After a failed sync the cache
+/// moves to a new file. The SDK logs each of these failures, and ``Firestore/persistenceErrorHandler`` receives it.
 open class PersistentCacheSettings: NSObject, NSCopying, LocalCacheSettings, @unchecked Sendable {
   // SAFETY: constants only.
   let size: Int64

@@ -80,9 +80,8 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
     set { guarded.withLock { $0.dispatchQueue = newValue } }
   }
 
-  /// How the local cache is kept. The default asks for a cache on disk, which this version keeps in
-  /// memory instead, with a warning: see ``PersistentCacheSettings``. An instance refuses settings
-  /// that change ``isPersistenceEnabled`` or ``cacheSizeBytes`` too, by stopping the program.
+  /// How the local cache is kept; on disk by default, see ``PersistentCacheSettings``. An instance stops the program for
+  /// settings that change ``isPersistenceEnabled`` or ``cacheSizeBytes`` too.
   open var cacheSettings: any LocalCacheSettings & NSObjectProtocol {
     get { values.cache.object }
     set {

@@ -90,8 +90,7 @@ final class CacheFolder: Sendable {
 
   private static func lock(_ url: URL) throws -> Int32 {
     do {
-      try FileManager.default.createDirectory(
-        at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      try create(url)
       try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: url.path)
     } catch {
       throw CacheFolderError.unusable(url, "\(error.localizedDescription)")
@@ -107,6 +106,20 @@ final class CacheFolder: Sendable {
       throw CacheFolderError.unusable(url, String(cString: strerror(code)))
     }
     return descriptor
+  }
+
+  /// Creates a folder with its parents, and writes their entries to the disk.
+  private static func create(_ url: URL) throws {
+    var created: [URL] = []
+    var at = url.standardizedFileURL
+    while at.path != "/", !FileManager.default.fileExists(atPath: at.path) {
+      created.append(at)
+      at = at.deletingLastPathComponent()
+    }
+    guard !created.isEmpty else { return }
+    try FileManager.default.createDirectory(
+      at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    for folder in created { try LogSync.sync(folder.deletingLastPathComponent()) }
   }
 
   private static func forget(_ path: String) {

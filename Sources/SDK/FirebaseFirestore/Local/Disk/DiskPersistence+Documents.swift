@@ -52,7 +52,7 @@ extension DiskPersistence {
       let fields = document.isFound ? Data(DocumentCodec.encode(fields: document.fields)) : Data()
       let values: StatementArguments = [
         kind, document.changes != .none, document.version.column, document.createTime.column,
-        document.readTime.column, fields, sequence,
+        document.readTime.column, fields, useOfGroup(),
       ]
       let number: Int64
       if let old {
@@ -86,7 +86,7 @@ extension DiskPersistence {
     use { db in
       guard let collection = try number(of: name.collectionPath, in: db) else { return }
       try db.cachedStatement(sql: "UPDATE documents SET used = ? WHERE collection = ? AND id = ?").execute(
-        arguments: [sequence, collection, name.id.column])
+        arguments: [useOfGroup(), collection, name.id.column])
     }
   }
 

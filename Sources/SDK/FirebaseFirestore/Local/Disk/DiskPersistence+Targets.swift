@@ -24,7 +24,7 @@ extension DiskPersistence {
 
   func allocateTarget(_ target: Target) -> TargetData {
     lastTarget += 2
-    let data = TargetData(target: target, id: lastTarget, sequence: sequence)
+    let data = TargetData(target: target, id: lastTarget, sequence: useOfGroup())
     setTarget(data)
     return data
   }
@@ -41,7 +41,7 @@ extension DiskPersistence {
 
   func releaseTarget(_ data: TargetData) {
     var data = data
-    data.sequence = sequence
+    data.sequence = useOfGroup()
     setTarget(data)
   }
 

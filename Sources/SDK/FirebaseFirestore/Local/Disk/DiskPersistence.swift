@@ -2,6 +2,7 @@
 //
 // A group of changes is one transaction in a write-ahead log. A committed group survives the end of the program. After a
 // power cut the file is as it was after some earlier group; a group that queued a write is synced in the background.
+// After a failed sync the cache moves to a new file (CacheReplacement.swift).
 //
 // Invariant: after the first failure of a group nothing more is read or written until it is rolled back, and the state
 // in memory is that of the last committed group.
@@ -9,6 +10,7 @@
 import FirestoreModel
 import Foundation
 import GRDB
+import GRDBSQLite
 import SwiftProtobuf
 
 // SAFETY: the sync engine uses the persistence on its queue only.
@@ -28,8 +30,14 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
 
   let database: DatabaseName
   let folder: CacheFolder
+  private let observer: CacheObserver
+  private let sync: LogSync.Sync
   private var queue: DatabaseQueue?
-  private let log: LogSync
+  /// The syncs of the open file's log; a new one for each file.
+  private var log: LogSync
+  /// Whether the observer knows of the failed sync of `log`.
+  private var isReported = false
+  private var isClosed = false
   /// Whether the open group queues a write, which must survive a power cut.
   var queuesWrite = false
   private var failure: (any Error)?
@@ -43,11 +51,19 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
 
   /// Opens the cache of a folder. A damaged file is renamed, and an empty one takes its place.
   ///
+  /// - Parameters:
+  ///   - observer: receives the failures of the file.
+  ///   - sync: writes a file's data to the disk.
   /// - Throws: the error of the file system or of SQLite if no cache can be opened.
-  init(_ folder: CacheFolder, database: DatabaseName) throws {
+  init(
+    _ folder: CacheFolder, database: DatabaseName, observer: CacheObserver = CacheObserver(),
+    sync: @escaping LogSync.Sync = LogSync.sync
+  ) throws {
     self.folder = folder
     self.database = database
-    log = LogSync(of: folder.file)
+    self.observer = observer
+    self.sync = sync
+    log = LogSync(of: folder.file, sync: sync, failed: observer.syncFailed)
     do {
       try open()
     } catch let error where DiskPersistence.isDamage(error) {
@@ -58,6 +74,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   // MARK: Opening
 
   private func open() throws {
+    try CacheReplacement(file: folder.file, sync: sync).finish()
     if !FileManager.default.fileExists(atPath: folder.file.path) {
       // SQLite gives the log the permissions of the file.
       guard
@@ -75,13 +92,39 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
       _ = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL")
       try db.execute(sql: "PRAGMA synchronous = NORMAL")
     }
+    log = LogSync(of: folder.file, sync: sync, failed: observer.syncFailed)
+    isReported = false
     let queue = try DatabaseQueue(path: folder.file.path, configuration: configuration)
     try queue.unsafeReentrantWrite { db in
       try DiskSchema.migrate(db)
       try load(db)
+      reportFailedCheckpoints(of: db)
     }
     self.queue = queue
     saved = state
+  }
+
+  /// The number of pages in the log above which a commit copies them to the file, as SQLite does.
+  private static let pagesBetweenCheckpoints = 1_000
+
+  /// Replaces SQLite's automatic checkpoint by one that notes a failed sync. SQLite ignores it, and the next sync may
+  /// succeed although data is lost.
+  private func reportFailedCheckpoints(of db: Database) {
+    // SAFETY: `log` lives as long as the hook: `closeFile` removes the hook, and `open` replaces `log` only after it.
+    sqlite3_wal_hook(
+      db.sqliteConnection,
+      { log, connection, name, pages in
+        guard pages >= DiskPersistence.pagesBetweenCheckpoints, let log else { return SQLITE_OK }
+        DiskPersistence.checkpoint(connection, name, Unmanaged<LogSync>.fromOpaque(log).takeUnretainedValue())
+        return SQLITE_OK
+      }, Unmanaged.passUnretained(log).toOpaque())
+  }
+
+  /// Copies the log to the file; notes a failed sync.
+  private static func checkpoint(_ connection: OpaquePointer?, _ name: UnsafePointer<CChar>?, _ log: LogSync)
+  {
+    let code = sqlite3_wal_checkpoint_v2(connection, name, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+    if ResultCode(rawValue: code) == .SQLITE_IOERR_FSYNC { log.fail("a checkpoint: error \(code)") }
   }
 
   private func load(_ db: Database) throws {
@@ -124,14 +167,30 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
 
   /// Renames the damaged file and opens an empty one.
   private func replace(_ error: any Error) throws {
-    try? queue?.close()
-    queue = nil
+    closeFile()
     let place = try folder.quarantine()
-    FirestoreLog.error(
-      "I-FST000009",
-      "The cache is damaged (\(error)). It was moved to \(place.path), and an empty cache takes its place. Cached"
-        + " documents are read again; writes that were not acknowledged are lost.")
+    observer.failed(.damaged(reason: "\(error)", place: place))
     try open()
+  }
+
+  // MARK: Failed syncs
+
+  func repair() throws(PersistenceFailure) {
+    guard !isClosed, queue == nil || log.failure != nil else { return }
+    if let failure = log.failure, !isReported { observer.failed(.unsynced(failure)) }
+    isReported = true
+    do {
+      if let queue {
+        try CacheReplacement(file: folder.file, sync: sync).write(from: queue)
+        // From here on the copy is valid, so that the old file must not change any more.
+        closeFile()
+      }
+      try open()
+    } catch {
+      operation = .repair
+      self.failure = error
+      try fail()
+    }
   }
 
   static func isDamage(_ error: any Error) -> Bool {
@@ -149,10 +208,23 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   }
 
   func close() {
+    // SQLite would ignore a failed sync of its checkpoint at the end.
+    queue?.unsafeReentrantWrite { [log] in DiskPersistence.checkpoint($0.sqliteConnection, nil, log) }
     log.finish()
+    // One more attempt.
+    do throws(PersistenceFailure) { try repair() } catch { FirestoreLog.error("I-FST000010", error.reason) }
+    isClosed = true
+    closeFile()
+    folder.release()
+  }
+
+  /// Waits for the requested syncs, for tests.
+  func waitForSyncs() { log.finish() }
+
+  private func closeFile() {
+    queue?.unsafeReentrantWrite { _ = sqlite3_wal_hook($0.sqliteConnection, nil, nil) }
     try? queue?.close()
     queue = nil
-    folder.release()
   }
 
   // MARK: Groups
@@ -162,15 +234,20 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     failure = nil
     queuesWrite = false
     sequence += 1
-    use { db in
-      try db.execute(sql: "BEGIN")
-      if sequence >= state.reservedSequence {
-        state.reservedSequence = sequence + 1_000
-        try db.cachedStatement(sql: "INSERT OR REPLACE INTO counters VALUES ('sequence', ?)").execute(
-          arguments: [state.reservedSequence])
-      }
-    }
+    use { try $0.execute(sql: "BEGIN") }
     if failure != nil { try fail() }
+  }
+
+  /// The number of this group, by which rows note their last use. A group that notes none writes nothing: the first
+  /// write to the log after a start waits for the disk.
+  func useOfGroup() -> Int {
+    use { db in
+      guard sequence >= state.reservedSequence else { return }
+      state.reservedSequence = sequence + 1_000
+      try db.cachedStatement(sql: "INSERT OR REPLACE INTO counters VALUES ('sequence', ?)").execute(
+        arguments: [state.reservedSequence])
+    }
+    return sequence
   }
 
   func commit(isPinned: (DocumentName) -> Bool) throws(PersistenceFailure) {
@@ -183,6 +260,11 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   private func fail() throws(PersistenceFailure) {
     let error: any Error = failure ?? DamagedRow(description: "unknown")
     failure = nil
+    if let code = (error as? DatabaseError)?.extendedResultCode,
+      code == .SQLITE_IOERR_FSYNC || code == .SQLITE_IOERR_DIR_FSYNC
+    {
+      log.fail("\(code)")
+    }
     state = saved
     let operation = operation ?? .readDocument
     _ = try? queue?.unsafeReentrantWrite { db in if db.isInsideTransaction { try db.execute(sql: "ROLLBACK") }

@@ -3,34 +3,107 @@
 // A sync takes milliseconds, too long for each write of a burst; requests during a sync share the next one. SQLite
 // locks the cache file and not its log, so that opening and closing the log here releases no lock.
 //
-// Invariant: groups that were committed before a request are on the disk when the sync after the request ends.
+// After a failed sync the system may drop the data that it could not write, and report success for the next sync. So a
+// failure ends the syncs of this log, and the cache moves to a new file.
+//
+// Invariant: groups that were committed before a request are on the disk when the sync after the request ends without
+// a failure.
 
 import Dispatch
 import Foundation
 import Locking
 
-final class LogSync: Sendable {
-  private let log: URL
-  private let queue = DispatchQueue(label: "firestore.cache.sync", qos: .utility)
-  private let isRequested = Guarded(false)
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
 
-  init(of file: URL) { log = URL(fileURLWithPath: file.path + "-wal") }
+/// Data that could not be synced to the disk.
+struct FailedSync: Error, CustomStringConvertible {
+  let description: String
+}
+
+/// Syncs one log.
+final class LogSync: Sendable {
+  /// Writes a file's data, or a folder's entries, to the disk.
+  typealias Sync = @Sendable (URL) throws -> Void
+
+  private struct State {
+    var isRequested = false
+    /// The first failure.
+    var failure: FailedSync?
+  }
+
+  private let log: URL
+  private let sync: Sync
+  private let failed: @Sendable () -> Void
+  private let queue = DispatchQueue(label: "firestore.cache.sync", qos: .utility)
+  private let state = Guarded(State())
+
+  /// - Parameters:
+  ///   - file: the cache file.
+  ///   - sync: writes data to the disk.
+  ///   - failed: called once when a sync has failed, on any thread.
+  init(of file: URL, sync: @escaping Sync, failed: @escaping @Sendable () -> Void) {
+    log = URL(fileURLWithPath: file.path + "-wal")
+    self.sync = sync
+    self.failed = failed
+  }
+
+  /// The failure that ended the syncs of this log.
+  var failure: FailedSync? { state.withLock { $0.failure } }
 
   /// Syncs the log soon.
   func request() {
-    let isFirst = isRequested.withLock { isRequested in
-      defer { isRequested = true }
-      return !isRequested
+    let isFirst = state.withLock { state in
+      defer { state.isRequested = true }
+      return !state.isRequested && state.failure == nil
     }
     guard isFirst else { return }
     queue.async { [self] in
-      isRequested.withLock { $0 = false }
-      guard let handle = try? FileHandle(forUpdating: log) else { return }
-      try? handle.synchronize()
-      try? handle.close()
+      let mustSync = state.withLock { state in
+        state.isRequested = false
+        return state.failure == nil
+      }
+      guard mustSync else { return }
+      do {
+        try sync(log)
+        // The folder too: a new file is not on the disk before its entry is.
+        try sync(log.deletingLastPathComponent())
+      } catch {
+        fail("\(error)")
+      }
     }
+  }
+
+  /// Ends the syncs of this log after a failure, for instance of SQLite's syncs.
+  func fail(_ reason: String) {
+    let isFirst = state.withLock { state in
+      defer { state.failure = state.failure ?? FailedSync(description: reason) }
+      return state.failure == nil
+    }
+    if isFirst { failed() }
   }
 
   /// Waits for the requested syncs.
   func finish() { queue.sync {} }
+
+  /// Writes a file's data, or a folder's entries, to the disk.
+  ///
+  /// - Throws: `FailedSync`.
+  static let sync: Sync = { url in
+    let descriptor = open(url.path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw FailedSync(description: "opening \(url.path): error \(errno)") }
+    defer { close(descriptor) }
+    #if canImport(Darwin)
+      // Only this reaches the medium on Apple's platforms. Some file systems do not have it.
+      if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
+    #endif
+    guard fsync(descriptor) == 0 else {
+      throw FailedSync(description: "syncing \(url.path): error \(errno)")
+    }
+  }
 }

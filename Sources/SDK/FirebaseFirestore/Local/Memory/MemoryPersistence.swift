@@ -44,6 +44,7 @@ struct MemoryPersistence: Persistence {
     sequence += 1
   }
 
+  func repair() {}
   mutating func close() {}
 
   mutating func commit(isPinned: (DocumentName) -> Bool) {

@@ -1,38 +1,39 @@
 // Completes a future from a completion handler of the SDK.
 
-import FirebaseFirestore
-
 #if canImport(Combine)
-  import Combine
+  package import Combine
 #else
-  import OpenCombine
+  package import OpenCombine
 #endif
 
+/// A call that ended with neither a result nor an error.
+struct MissingResult: Error {}
+
 /// Completes one future, from any thread.
-struct FutureCompletion<Output>: @unchecked Sendable {
+package struct FutureCompletion<Output>: @unchecked Sendable {
   // SAFETY: a future takes its first result under its own lock and ignores later ones.
   private let promise: Future<Output, any Error>.Promise
 
   init(_ promise: @escaping Future<Output, any Error>.Promise) { self.promise = promise }
 
-  func succeed(_ output: Output) { promise(.success(output)) }
-  func fail(_ error: any Error) { promise(.failure(error)) }
+  package func succeed(_ output: Output) { promise(.success(output)) }
+  package func fail(_ error: any Error) { promise(.failure(error)) }
 
   /// Completes with the value, or with the error where there is none.
-  func complete(_ output: Output?, _ error: (any Error)?) {
-    if let output { succeed(output) } else { fail(error ?? FirestoreErrorCode(.unknown)) }
+  package func complete(_ output: Output?, _ error: (any Error)?) {
+    if let output { succeed(output) } else { fail(error ?? MissingResult()) }
   }
 }
 
 extension FutureCompletion where Output == Void {
-  func complete(_ error: (any Error)?) {
+  package func complete(_ error: (any Error)?) {
     if let error { fail(error) } else { succeed(()) }
   }
 }
 
 extension Future where Failure == any Error {
   /// Starts work that completes the future; an error that it throws fails the future.
-  static func starting(_ work: (FutureCompletion<Output>) throws -> Void) -> Future {
+  package static func starting(_ work: (FutureCompletion<Output>) throws -> Void) -> Future {
     var completion: FutureCompletion<Output>?
     let future = Future { completion = FutureCompletion($0) }
     guard let completion else {

@@ -1,0 +1,77 @@
+// A failure of the cache on disk as a whole, which is logged and which the app receives.
+//
+// Failures of one operation are `PersistenceFailure`; these concern the file.
+
+import Foundation
+
+/// Why the cache on disk is not what the app expects.
+enum CacheFailure: Sendable {
+  /// Another process uses the cache.
+  case inUse(CacheFolderError)
+  /// The file cannot be opened.
+  case unusable(String)
+  /// The file was damaged, and was moved.
+  case damaged(reason: String, place: URL)
+  /// The file could not be synced to the disk.
+  case unsynced(FailedSync)
+
+  /// A failure to open the cache.
+  init(opening error: any Error) {
+    if let error = error as? CacheFolderError, case .inUse = error {
+      self = .inUse(error)
+    } else {
+      self = .unusable("\(error)")
+    }
+  }
+
+  private static let inMemory =
+    "This instance keeps its cache in memory: its documents and the writes that the server has not acknowledged are lost"
+    + " when the program ends."
+
+  private var text: String {
+    switch self {
+    case .inUse(let error): "The cache on disk cannot be opened: \(error). \(CacheFailure.inMemory)"
+    case .unusable(let reason): "The cache on disk cannot be opened: \(reason). \(CacheFailure.inMemory)"
+    case .damaged(let reason, let place):
+      "The cache is damaged (\(reason)). It was moved to \(place.path), and an empty cache takes its place. Cached"
+        + " documents are read again; writes that were not acknowledged are lost."
+    case .unsynced(let failure):
+      "The cache could not be synced to the disk (\(failure)). It moves to a new file. Until that succeeds, a power cut"
+        + " loses the writes that were not acknowledged."
+    }
+  }
+
+  /// The code in the log.
+  private var logCode: String {
+    switch self {
+    case .inUse, .unusable: "I-FST000008"
+    case .damaged: "I-FST000009"
+    case .unsynced: "I-FST000010"
+    }
+  }
+
+  /// Writes the failure to the log.
+  func log() { FirestoreLog.error(logCode, text) }
+
+  /// The failure as the app receives it.
+  var error: NSError {
+    let code: FirestorePersistenceErrorCode =
+      switch self {
+      case .damaged: .damaged
+      case .inUse: .inUse
+      case .unusable: .unusable
+      case .unsynced: .unsynced
+      }
+    return NSError(
+      domain: FirestorePersistenceErrorDomain, code: code.rawValue,
+      userInfo: [NSLocalizedDescriptionKey: text])
+  }
+}
+
+/// Receives the events of a cache on disk.
+struct CacheObserver: Sendable {
+  /// Called with each failure, on the queue of the client.
+  var failed: @Sendable (CacheFailure) -> Void = { $0.log() }
+  /// Called when the cache must be repaired after a failed sync, on any thread.
+  var syncFailed: @Sendable () -> Void = {}
+}

@@ -1,0 +1,252 @@
+// Tests a cache whose file cannot be synced to the disk: the app receives an error, and a copy takes the file's place.
+
+import FirestoreModel
+import Foundation
+import GRDB
+import Testing
+
+@testable import FirebaseFirestore
+
+/// Syncs nothing, and fails for chosen files.
+private final class FailingDisk: Sendable {
+  struct State {
+    var failingSuffixes: [String] = []
+    var isWatched = false
+    var copies: [URL] = []
+    var failures: [Int] = []
+    var failedSyncs = 0
+    /// Counts down the syncs of the folder; the last one fails.
+    var failingFolderSync = 0
+  }
+
+  let folder: URL
+  let state = Locked(State())
+
+  init(_ folder: URL) { self.folder = folder }
+
+  /// Makes the syncs of files with these suffixes fail.
+  func fail(_ suffixes: String...) { state.change { $0.failingSuffixes = suffixes } }
+
+  /// Copies the folder at each sync from now on, as a kill at this moment would leave it.
+  func watch() { state.change { $0.isWatched = true } }
+
+  var sync: LogSync.Sync {
+    { [self] url in
+      let (suffixes, isWatched) = state.change { ($0.failingSuffixes, $0.isWatched) }
+      if isWatched {
+        let copy = FileManager.default.temporaryDirectory.appendingPathComponent("copy-\(UUID().uuidString)")
+        try FileManager.default.copyItem(at: folder, to: copy)
+        state.change { $0.copies.append(copy) }
+      }
+      let failsFolder = state.change { state in
+        guard url.lastPathComponent == folder.lastPathComponent, state.failingFolderSync > 0 else {
+          return false
+        }
+        state.failingFolderSync -= 1
+        return state.failingFolderSync == 0
+      }
+      if failsFolder || suffixes.contains(where: { url.path.hasSuffix($0) }) {
+        throw FailedSync(description: "simulated")
+      }
+    }
+  }
+
+  var observer: CacheObserver {
+    CacheObserver(
+      failed: { [state] failure in state.change { $0.failures.append(failure.error.code) } },
+      syncFailed: { [state] in state.change { $0.failedSyncs += 1 } })
+  }
+
+  func open() throws -> DiskPersistence {
+    try DiskPersistence(
+      try CacheFolder(folder), database: DatabaseName(project: "test"), observer: observer, sync: sync)
+  }
+}
+
+private let unsynced = FirestorePersistenceErrorCode.unsynced.rawValue
+
+private func name(_ id: String) -> DocumentName {
+  ParentName(rootOf: DatabaseName(project: "test")).collection("c").document(id)
+}
+
+private func write(_ id: String) -> [Write] { [Write(.update(name(id), fields: ["n": .integer(1)]))] }
+
+/// The documents of the queued writes.
+private func queued(_ persistence: any Persistence) -> [String] {
+  persistence.allBatches.flatMap(\.writes).map(\.document.id)
+}
+
+/// The names of the files of a cache, without the lock.
+private func files(_ folder: URL) throws -> [String] {
+  try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0 != "lock" }.sorted()
+}
+
+@Suite("Failed syncs of the Firestore cache", .timeLimit(.minutes(5))) struct UnsyncedCacheTests {
+  private let cache = CacheFixture(.disk)
+
+  /// An engine with a document from the server and a queued write, whose log could not be synced.
+  private func failed(_ disk: FailingDisk) throws -> SyncEngine {
+    var engine = SyncEngine(persistence: try disk.open(), seed: 1)
+    let document = CachedDocument(
+      found: name("server"), fields: ["n": .integer(7)], version: .init(microseconds: 1), createTime: .epoch)
+    var event = RemoteEvent(version: .init(microseconds: 1))
+    event.documents[document.name] = document
+    try engine.apply(event)
+    disk.fail("-wal")
+    engine.write(write("first"), at: .epoch, completion: nil)
+    (engine.store.persistence as? DiskPersistence)?.waitForSyncs()
+    return engine
+  }
+
+  /// The delay until the engine repairs the cache.
+  private func delay(_ engine: inout SyncEngine) -> Double? {
+    engine.takeActions().compactMap {
+      if case .startTimer(.repair, let seconds) = $0 { seconds } else { nil }
+    }
+    .last
+  }
+
+  @Test("after a failed sync the app gets an error, and a new file has the queued writes and the documents")
+  func newFile() throws {
+    let disk = FailingDisk(cache.folder)
+    var engine = try failed(disk)
+    #expect(disk.state.change { $0.failedSyncs } == 1, "an idle app's client is notified too")
+    let number = try FileManager.default.attributesOfItem(atPath: cache.file.path)[.systemFileNumber] as? Int
+    engine.cacheSyncFailed()
+    let first = delay(&engine)
+    #expect(first == 0)
+    disk.fail()
+    engine.timerFired(.repair)
+    #expect(disk.state.change { $0.failures } == [unsynced])
+    let new = try FileManager.default.attributesOfItem(atPath: cache.file.path)[.systemFileNumber] as? Int
+    #expect(number != new)
+    let rights = try FileManager.default.attributesOfItem(atPath: cache.file.path)[.posixPermissions] as? Int
+    #expect(rights == 0o600)
+    #expect(queued(engine.store.persistence) == ["first"])
+    engine.write(write("second"), at: .epoch, completion: nil)
+    engine.store.persistence.close()
+    #expect(disk.state.change { $0.failedSyncs } == 1)
+    #expect(try files(cache.folder) == ["cache.sqlite"])
+    var again = LocalStore(persistence: try disk.open())
+    #expect(queued(again.persistence) == ["first", "second"])
+    #expect(try again.read(name("server")).fields == ["n": .integer(7)])
+    again.persistence.close()
+  }
+
+  @Test(
+    "while no sync succeeds the app gets one error, attempts have growing delays, and writes are accepted")
+  func failingDisk() throws {
+    let disk = FailingDisk(cache.folder)
+    var engine = try failed(disk)
+    disk.fail("-wal", ".new")
+    engine.cacheSyncFailed()
+    var delays: [Double] = []
+    for attempt in 0..<6 {
+      let next = delay(&engine)
+      delays.append(try #require(next))
+      engine.timerFired(.repair)
+      engine.write(write("later\(attempt)"), at: .epoch, completion: CompletionID(number: attempt))
+    }
+    let actions = engine.takeActions()
+    #expect(!actions.contains { if case .completed = $0 { true } else { false } })
+    #expect(delays[0] == 0 && delays.dropFirst().allSatisfy { $0 >= 0.5 } && delays[5] > 2)
+    #expect(disk.state.change { $0.failures } == [unsynced])
+    disk.fail()
+    engine.store.persistence.close()
+    let again = try disk.open()
+    #expect(queued(again) == ["first"] + (0..<6).map { "later\($0)" }, "closing is one more attempt")
+    again.close()
+    #expect(try files(cache.folder) == ["cache.sqlite"])
+  }
+
+  @Test("a folder whose entries cannot be synced leaves the old file in use, and no write is lost")
+  func unsyncedFolder() throws {
+    let disk = FailingDisk(cache.folder)
+    var engine = try failed(disk)
+    disk.fail("-wal", cache.folder.lastPathComponent)
+    engine.timerFired(.repair)
+    #expect(try files(cache.folder).allSatisfy { !$0.hasSuffix(".next") })
+    engine.write(write("second"), at: .epoch, completion: nil)
+    #expect(queued(engine.store.persistence) == ["first", "second"])
+    disk.fail()
+    engine.timerFired(.repair)
+    #expect(queued(engine.store.persistence) == ["first", "second"])
+    engine.store.persistence.close()
+    let again = try disk.open()
+    #expect(queued(again) == ["first", "second"])
+    again.close()
+  }
+
+  @Test("a process that ends while the cache moves finds every queued write at the next start")
+  func interrupted() throws {
+    let disk = FailingDisk(cache.folder)
+    var engine = try failed(disk)
+    disk.fail()
+    disk.watch()
+    engine.timerFired(.repair)
+    let copies = disk.state.change { $0.copies }
+    #expect(copies.count == 4, "the copy, its name, the removal of the log, the final name")
+    engine.store.persistence.close()
+    for (moment, copy) in copies.enumerated() {
+      defer { try? FileManager.default.removeItem(at: copy) }
+      let other = FailingDisk(copy)
+      var store = LocalStore(persistence: try other.open())
+      #expect(queued(store.persistence) == ["first"], "moment \(moment)")
+      #expect(try store.read(name("server")).isFound, "moment \(moment)")
+      _ = try store.write(write("second"), at: .epoch)
+      store.persistence.close()
+      #expect(try files(copy) == ["cache.sqlite"], "moment \(moment)")
+      let third = try other.open()
+      #expect(queued(third) == ["first", "second"], "moment \(moment)")
+      third.close()
+    }
+  }
+
+  @Test("a copy whose place cannot be synced yet is used at a later attempt, and writes fail until then")
+  func unfinishedMove() throws {
+    let disk = FailingDisk(cache.folder)
+    var engine = try failed(disk)
+    disk.fail()
+    // The second sync of the folder follows the removal of the log.
+    disk.state.change { $0.failingFolderSync = 2 }
+    engine.timerFired(.repair)
+    let next = delay(&engine)
+    #expect(next != nil)
+    engine.write(write("refused"), at: .epoch, completion: CompletionID(number: 1))
+    let refused = engine.takeActions().contains { action in
+      if case .completed(CompletionID(number: 1), let error) = action {
+        error?.code == .unavailable
+      } else {
+        false
+      }
+    }
+    #expect(refused)
+    engine.timerFired(.repair)
+    engine.write(write("second"), at: .epoch, completion: nil)
+    #expect(queued(engine.store.persistence) == ["first", "second"])
+    engine.store.persistence.close()
+    let again = try disk.open()
+    #expect(queued(again) == ["first", "second"])
+    again.close()
+  }
+
+  @Test("a running client whose log was removed reports the failed sync to the app and loses no write")
+  func removedLog() async throws {
+    let client = TestClient.make(port: 1)
+    let errors = Recorder<Int>()
+    client.persistenceErrorHandler = { errors.add(($0 as NSError).code) }
+    put(client.document("c/a"), ["n": 1])
+    #expect(try await client.document("c/a").getDocument(source: .cache).exists)
+    try FileManager.default.removeItem(atPath: client.cacheFolder.path + "/cache.sqlite-wal")
+    put(client.document("c/b"), ["n": 2])
+    #expect(try await errors.first { _ in true } == unsynced)
+    #expect((client.persistenceError as? NSError)?.domain == FirestorePersistenceErrorDomain)
+    put(client.document("c/d"), ["n": 3])
+    #expect(try await client.collection("c").getDocuments(source: .cache).count == 3)
+    try await client.terminate()
+    #expect(errors.all == [unsynced])
+    let again = TestClient.again(client)
+    #expect(try await again.collection("c").getDocuments(source: .cache).count == 3)
+    try await again.terminate()
+  }
+}
