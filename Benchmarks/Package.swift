@@ -53,7 +53,7 @@ let package = Package(
       name: "Benchmarks",
       dependencies: [
         "FirestoreWire", "FirestoreProtobuf", "RealtimeWire", "CRocksDB", "Access", "Identity", "JSON",
-        "OrderedStore", "SecurityRules", "FirestoreModel",
+        "OrderedStore", "SecurityRules", "FirestoreModel", "RealtimeModel",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),

@@ -5,15 +5,15 @@ import NIOHTTP1
 import NIOPosix
 
 enum HTTPTransfer {
-  /// Sends a PUT with a body.
+  /// Sends a PUT or PATCH with a body.
   /// - Parameter isOwner: whether the emulator's owner sends it.
   /// - Returns: the status.
   static func put(
     _ uri: String, port: Int, on group: any EventLoopGroup, pieces: some Sequence<ByteBuffer>,
-    isOwner: Bool = true
+    isOwner: Bool = true, isPatch: Bool = false
   ) async throws -> Int {
     let (channel, answer) = try await connect(port, group)
-    var head = head(.PUT, uri, port)
+    var head = head(isPatch ? .PATCH : .PUT, uri, port)
     if !isOwner { head.headers.remove(name: "Authorization") }
     head.headers.add(name: "Transfer-Encoding", value: "chunked")
     channel.write(HTTPClientRequestPart.head(head), promise: nil)

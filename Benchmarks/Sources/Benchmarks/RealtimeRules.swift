@@ -1,9 +1,12 @@
 // The cost of Realtime Database rules: for writes, for rules that read over a large tree, and for open listens when the
 // rules change.
 
+import Access
 import Foundation
 import NIOConcurrencyHelpers
 import NIOCore
+import RealtimeModel
+import SecurityRules
 
 /// Rules of a typical app: a role that is looked up, a location of the user, and the form of the values.
 private let typicalRules = #"""
@@ -44,6 +47,57 @@ func writesUnderRules(_ setting: Setting, isOpen: Bool, isEmulator: Bool = false
     pieces: [ByteBuffer(string: "true")], isOwner: false)
   guard status == 200 else { throw BenchmarkFailure("the user cannot be stored: \(status)") }
   return try await userWrites(server, setting, namespace: productionNamespace, token: user.token)
+}
+
+/// Decisions per second on one thread under typical rules, each about the write of a text.
+func realtimeDecisions(areCounted: Bool, _ setting: Setting) throws -> Double {
+  let policy = RealtimeRulesPolicy(try RealtimeRuleset(Array(typicalRules.utf8)))
+  let user = Principal.user("u1")
+  let before = Node.empty.setting("members/u1", to: .leaf(.bool(true)))
+  let paths = (0..<1_000).map { Path("bench/c\($0 % 100)/k\($0)") }
+  let views = paths.map {
+    WrittenTree(before: before, path: $0, value: .leaf(.string("a text of some thirty characters")))
+  }
+  var count = 0
+  let start = ContinuousClock.now
+  while (ContinuousClock.now - start).seconds < setting.seconds {
+    for (path, view) in zip(paths, views) {
+      let decision =
+        try areCounted
+        ? policy.decideRecorded(user, .write(path), view: view)
+        : policy.decide(user, .write(path), view: view)
+      guard decision.denial == nil else { throw BenchmarkFailure("the rules deny the write") }
+      count += 1
+    }
+  }
+  return Double(count) / (ContinuousClock.now - start).seconds
+}
+
+/// A tree in memory before and after a write.
+private struct WrittenTree: TreeView {
+  let before: Node
+  let after: Node
+  let now: Int64 = 1_700_000_000_000
+
+  init(before: Node, path: Path, value: Node) {
+    self.before = before
+    after = before.setting(path, to: value)
+  }
+
+  private func node(_ path: Path, _ state: TreeState) -> Node {
+    (state == .before ? before : after).descendant(path)
+  }
+
+  func content(at path: Path, _ state: TreeState) -> Node.Content { node(path, state).content }
+  func priority(at path: Path, _ state: TreeState) -> Priority? { node(path, state).priority }
+  func childKeys(at path: Path, after key: ChildKey?, limit: Int, _ state: TreeState) -> [ChildKey] {
+    var keys: [ChildKey] = []
+    node(path, state).forEachChild(from: key) { found, _ in
+      if found != key { keys.append(found) }
+      return keys.count < limit
+    }
+    return keys
+  }
 }
 
 /// Creates an anonymous user.
@@ -112,6 +166,62 @@ func longestWriteDuringRules(_ setting: Setting, listens: Int, changes: Bool) as
     }
   }
   await close(held)
+  return times.max() ?? 0
+}
+
+/// A large write that rules decide.
+enum LargeWrite {
+  /// An update of 20,000 new paths.
+  case paths
+  /// A text of 2 MB that a regular expression matches.
+  case text
+
+  var rules: String {
+    switch self {
+    case .paths:
+      #"""
+      "$k": {
+        ".write": "root.child('members').child('u1').val() == true && !data.exists() && $k.beginsWith('k')",
+        ".validate": "newData.isString() && newData.val().length < 200 && newData.val().beginsWith('a text')"}
+      """#
+    case .text: #"".write": true, ".validate": "newData.val().matches(/^[a-y]+(z|zz)?$/)""#
+    }
+  }
+
+  var body: String {
+    switch self {
+    case .paths:
+      "{" + (0..<20_000).map { #""k\#($0)":"a text of some thirty characters""# }.joined(separator: ",") + "}"
+    case .text: "\"" + String(repeating: "abcdefgh", count: 256 << 10) + "\""
+    }
+  }
+}
+
+/// The longest time of a write in milliseconds, at 500 writes per second, while another client makes five large writes.
+/// - Parameter isOpen: whether no rule decides the large writes.
+func longestWriteDuring(_ large: LargeWrite, isOpen: Bool, _ setting: Setting) async throws -> Double {
+  let directory = try setting.temporaryDirectory()
+  defer { try? FileManager.default.removeItem(atPath: directory) }
+  let server = try setting.startHearth(["--data", directory], database: true)
+  defer { server.stop() }
+  try await put("/members/u1", "true", server, setting)
+  let places = (1...5).map {
+    #""large\#($0)": {\#(isOpen ? #"".write": true"# : large.rules)}"#
+  }
+  try await put(
+    "/.settings/rules", #"{"rules": {"bench": {".write": true}, \#(places.joined(separator: ", "))}}"#,
+    server,
+    setting)
+  let body = ByteBuffer(string: large.body)
+  let times = try await writeTimes(server, setting) {
+    for round in 1...5 {
+      let status = try await HTTPTransfer.put(
+        "/large\(round).json?ns=bench&print=silent", port: server.port, on: setting.group, pieces: [body],
+        isOwner: false, isPatch: large == .paths)
+      guard status == 204 else { throw BenchmarkFailure("the large write answered \(status)") }
+      try await Task.sleep(for: .seconds(setting.seconds / 5))
+    }
+  }
   return times.max() ?? 0
 }
 

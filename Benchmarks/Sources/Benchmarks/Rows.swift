@@ -113,6 +113,10 @@ private let realtimeRows = [
     unit: "writes/s", measure: { try await writesUnderRules($0, isOpen: false, isEmulator: true) },
     reference: { try await writesUnderRules($0, isOpen: true, isEmulator: true) }),
   Row(
+    "decisions about Realtime Database writes on one thread, counted for coverage / not counted", goal: "",
+    unit: "decisions/s", measure: { try realtimeDecisions(areCounted: true, $0) },
+    reference: { try realtimeDecisions(areCounted: false, $0) }),
+  Row(
     "Realtime Database fan-out, 1,000 listeners / bare broadcast", goal: "0.80", unit: "messages/s",
     measure: { try await fanOut($0, listeners: 1000) },
     reference: { try await bareFanOut($0, listeners: 1000) }),
@@ -231,6 +235,16 @@ private let longRealtimeRows = [
     unit: "ms", in: .realtime,
     measure: { try await longestWriteDuringRules($0, listens: 10_000, changes: true) },
     reference: { try await longestWriteDuringRules($0, listens: 10_000, changes: false) }),
+  Row(
+    "longest write while 20,000 paths are updated under rules / under open rules", goal: "50 ms more",
+    unit: "ms", in: .realtime,
+    measure: { try await longestWriteDuring(.paths, isOpen: false, $0) },
+    reference: { try await longestWriteDuring(.paths, isOpen: true, $0) }),
+  Row(
+    "longest write while a regular expression decides texts of 2 MB / under open rules", goal: "50 ms more",
+    unit: "ms", in: .realtime,
+    measure: { try await longestWriteDuring(.text, isOpen: false, $0) },
+    reference: { try await longestWriteDuring(.text, isOpen: true, $0) }),
   Row(
     "writes under a rule over a root of 100 MB / of 10 MB", goal: "0.83", unit: "writes/s", in: .realtime,
     measure: { try await writesUnderRulesOverRoot($0, megabytes: 100) },

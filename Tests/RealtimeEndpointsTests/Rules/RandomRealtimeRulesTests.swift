@@ -1,4 +1,5 @@
-// Runs random programs of clients under random rules files, on all transports. The naive evaluator of rules predicts the
+// Runs random programs of clients under random rules files, on all transports. In every second program the writes are
+// decided in the background. The naive evaluator of rules predicts the
 // verdict of every request, and which values each client may receive.
 //
 // `make realtime-rules N=20000 SEED=7` runs more programs.
@@ -7,6 +8,7 @@ import Foundation
 import Testing
 
 @testable import EndpointFixture
+@testable import RealtimeEngine
 
 @Suite("Random Realtime Database rules on every transport", .timeLimit(.minutes(60)), .serialized)
 struct RandomRealtimeRulesTests {
@@ -20,7 +22,8 @@ struct RandomRealtimeRulesTests {
     let first = Self.number("HEARTH_REALTIME_RULES_SEED") ?? 0
     var sum = RealtimeRulesProgram.Counts()
     for seed in first..<(first + programs) {
-      try await RealtimeTestServer.run { server in
+      let staging = seed % 2 == 0 ? StagingLimits.standard : .backgroundDecisions
+      try await RealtimeTestServer.run(staging: staging) { server in
         var program = try await RealtimeRulesProgram(seed: UInt64(seed), server)
         for _ in 0..<250 { try await program.step() }
         try await program.finish()

@@ -22,6 +22,7 @@ extension StagingLimits {
     (limits.readRows, limits.chunkRows, limits.preparedBytes) = (2, 1, 16)
     limits.batchQuantum = .zero
     limits.minimumGapChanges = 2
+    (limits.decisionSteps, limits.minimumDecisionSteps, limits.decidedPaths) = (0, 0, 0)
     return limits
   }
 

@@ -8,9 +8,11 @@ final class NodeTreeView: TreeView {
   let before: Node
   let after: Node
   let now: Int64
+  let work: DecisionWork?
   private(set) var reads = 0
 
-  init(before: Node, after: Node? = nil, now: Int64 = 1_700_000_000_000) {
+  init(before: Node, after: Node? = nil, now: Int64 = 1_700_000_000_000, work: DecisionWork? = nil) {
+    self.work = work
     self.before = before
     self.after = after ?? before
     self.now = now

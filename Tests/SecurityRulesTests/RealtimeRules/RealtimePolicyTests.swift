@@ -103,6 +103,55 @@ struct RealtimePolicyTests {
     #expect(try policy.decide(.nobody, .write(.root), view: view).denial == nil)
   }
 
+  @Test(
+    "A decision about a write is interrupted beyond its work, is never denied by it, and spends what it uses",
+    arguments: [0, 1, 50, 1_000, 10_000, 1_000_000])
+  func interruption(steps: Int) throws {
+    let policy = try policy(#"{".write":true,"$k":{".validate":"newData.val() + 1 > 0 && now > 0"}}"#)
+    let work = DecisionWork(steps: steps)
+    let view = NodeTreeView(before: .empty, after: leaves(1_000), work: work)
+    do {
+      #expect(try policy.decide(.nobody, .write(.root), view: view).denial == nil)
+      #expect(steps > 1_000 && work.steps > 0 && work.steps < steps - 1_000)
+    } catch is DecisionInterrupted { #expect(steps <= 10_000 && work.steps == 0) }
+  }
+
+  @Test("A regular expression decides a written text of 10 MB")
+  func largeText() throws {
+    let policy = try policy(#"{".write":true,"t":{".validate":"newData.val().matches(/^a+b?$/)"}}"#)
+    for (end, isAllowed) in [("b", true), ("c", false)] {
+      let text = String(repeating: "a", count: (10 << 20) - 1) + end
+      let view = NodeTreeView(before: .empty, after: Node.empty.setting("t", to: .leaf(.string(text))))
+      #expect(try (policy.decide(.nobody, .write("t"), view: view).denial == nil) == isAllowed)
+    }
+  }
+
+  @Test(
+    "A priority that is written to a missing location validates nothing, one above children validates them")
+  func missingPriority() throws {
+    let policy = try policy(
+      #"{".write":true,".validate":"newData.hasChild('b')","a":{"$k":{".validate":"newData.val() == 1"}}}"#)
+    func isAllowed(_ values: [(Path, Int64)]) throws -> Bool {
+      let tree = values.reduce(Node.empty) { $0.setting($1.0, to: .leaf(.int($1.1))) }
+      let after = tree.descendant("a").isEmpty ? tree : tree.setting("a/.priority", to: .leaf(.int(1)))
+      let view = NodeTreeView(before: tree, after: after)
+      return try policy.decide(.nobody, .write("a/.priority"), view: view).denial == nil
+    }
+    #expect(try isAllowed([("c", 1)]))
+    #expect(try isAllowed([("a/x", 1), ("b", 1)]))
+    #expect(try !isAllowed([("a/x", 1)]))
+    #expect(try !isAllowed([("a/x", 1), ("a/y", 2), ("b", 1)]))
+  }
+
+  @Test("An override without members is an object, not null")
+  func emptyOverride() throws {
+    let policy = try policy(#"{".read":"auth != null && auth.uid == null"}"#)
+    let caller = Principal(.user(User(id: "", claims: .none, isOverride: true)))
+    let view = NodeTreeView(before: .empty)
+    #expect(try policy.decide(caller, .read("a", .default), view: view).denial == nil)
+    #expect(try policy.decide(.nobody, .read("a", .default), view: view).denial != nil)
+  }
+
   @Test("The compiled size of a file's regular expressions is limited")
   func patternSize() {
     let rule = #"".read":"auth.uid.matches(/a{900}b{900}c{900}/)""#

@@ -61,4 +61,15 @@ struct RealtimeTextTests {
       (1234.5678, "1234.5678"),
     ] as [(Double, String)])
   func numbers(number: Double, text: String) { #expect(RealtimeText.text(of: number) == text) }
+
+  @Test(
+    "Lower case is that of JavaScript, with the final form of sigma",
+    arguments: [
+      ("", ""), ("AÉ ß", "aé ß"), ("Σ", "σ"), ("ΑΣ", "ας"), ("ΑΣ ΣΑΣ.", "ας σας."), ("ΑΣΑ", "ασα"),
+      ("ΑΣ.Α", "ασ.α"), ("Α.Σ", "α.ς"), ("1Σ", "1σ"), ("ΑΣ1", "ας1"), ("ΑΣ\u{301}", "ας\u{301}"),
+      ("ΑΣ\u{301}Α", "ασ\u{301}α"), ("ΑΣΣ", "ασς"), ("İ", "i\u{307}"),
+    ])
+  func lowerCase(text: String, lower: String) {
+    #expect(RealtimeText.lowercased(text).utf8.elementsEqual(lower.utf8))
+  }
 }

@@ -8,9 +8,10 @@ import NIOPosix
 import OrderedStore
 import Ports
 import RealtimeEndpoints
-import RealtimeEngine
 import RealtimeModel
 import SecurityRules
+
+@testable import RealtimeEngine
 
 /// The server of one test.
 struct RealtimeTestServer {
@@ -21,16 +22,22 @@ struct RealtimeTestServer {
   var host: String { "127.0.0.1:\(port.port)" }
 
   /// Starts a server, runs the test and stops the server.
+  ///
+  /// - Parameters:
+  ///   - staging: the limits of the engine for large operations.
+  ///   - observer: receives the decisions of all databases.
   static func run(
     limits: RealtimeEndpointLimits = .standard, port portLimits: PortLimits = PortLimits(),
     policy: any AccessPolicy<RealtimeAccess> = OpenPolicy(),
     authentication: RealtimeAuthentication = .emulator,
     now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds,
+    staging: StagingLimits = .standard, observer: (any DecisionObserver<RealtimeAccess>)? = nil,
     _ test: (RealtimeTestServer) async throws -> Void
   ) async throws {
     let store = try MemoryStore(StoreOptions())
     let engine = RealtimeEngine(
-      store: store, policy: policy, rules: { RealtimeRulesPolicy.policy(of: $0) }, now: now)
+      store: store, policies: PolicyDirectory(default: policy, observer: { _ in observer }),
+      rules: { RealtimeRulesPolicy.policy(of: $0) }, staging: staging, now: now)
     var log = Logger(label: "test")
     log.logLevel = .critical
     let endpoint = RealtimeEndpoint(

@@ -147,7 +147,18 @@ struct NaiveExpression {
       }
       return .string(result + text[start...])
     case "toLowerCase":
-      return .string(Units(String(decoding: text, as: UTF16.self).lowercased().utf16))
+      // The final sigma of JavaScript, for words of Greek letters.
+      let lower = Units(String(decoding: text, as: UTF16.self).lowercased().utf16)
+      let greek: ClosedRange<UInt16> = 0x0391...0x03C9
+      return .string(
+        Units(
+          lower.indices.map { index in
+            let isFinal =
+              text.indices.contains(index) && text[index] == 0x03A3 && index > 0
+              && greek.contains(lower[index - 1])
+              && !(index + 1 < lower.count && greek.contains(lower[index + 1]))
+            return isFinal ? 0x03C2 : lower[index]
+          }))
     case "toUpperCase":
       return .string(Units(String(decoding: text, as: UTF16.self).uppercased().utf16))
     default: throw NaiveFailure()

@@ -75,12 +75,15 @@ package struct NaiveRealtimeRuleset {
     _ paths: [[Units]], _ caller: Caller, from before: PlainTree, to after: PlainTree
   ) -> Bool {
     let state = State(caller: caller, before: before, after: after, query: [:])
+    // A priority that is written to a missing location changes nothing.
+    let validated = paths.filter { Self.dataPath($0) == $0 || !after.descendant(Self.dataPath($0)).isEmpty }
+      .map(Self.dataPath)
     let paths = paths.map(Self.dataPath)
     let isPermitted = paths.allSatisfy { path in
       onTheWay(to: path).contains { state.isTrue(".write", $0) }
     }
     return isPermitted
-      && paths.allSatisfy { path in
+      && validated.allSatisfy { path in
         let way = onTheWay(to: path)
         guard way.allSatisfy(state.isValid) else { return false }
         guard let last = way.last, last.path.count == path.count else { return true }

@@ -32,10 +32,12 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
   /// - Parameters:
   ///   - principal: the principal as it acts in the database's project: see ``Principal/acting(in:)``.
   ///   - isObserved: whether the observer receives the decision. False for a question that no client has asked.
+  ///   - isRepeated: whether the observer has received a decision about the same request already. It receives this one
+  ///     only if it is a denial, and the evaluation is not counted for the coverage of rules.
   ///   - view: the state of the operation. It is made only if the policy itself decides.
   /// - Throws: the errors of `view`.
   package func decide(
-    _ principal: Principal, _ operation: Product.Operation, isObserved: Bool = true,
+    _ principal: Principal, _ operation: Product.Operation, isObserved: Bool = true, isRepeated: Bool = false,
     view: () throws -> Product.View
   ) throws -> AccessDecision<Product> {
     if case .service(let role) = principal.identity {
@@ -51,7 +53,7 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
     if policy.allowsEverything(principal) { return .allowed }
     let view = try view()
     guard let observer, isObserved else { return try policy.decide(principal, operation, view: view) }
-    let observesAllowed = observer.observesAllowed
+    let observesAllowed = observer.observesAllowed && !isRepeated
     let decision =
       observesAllowed
       ? try policy.decideRecorded(principal, operation, view: view)

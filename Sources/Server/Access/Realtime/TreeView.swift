@@ -33,9 +33,15 @@ package protocol TreeView {
   /// The time of the operation in milliseconds since 1970: for writes that of their server values, for reads the
   /// clock's.
   var now: Int64 { get }
+
+  /// The work that the decision may spend while other operations wait; nil if none wait for it.
+  var work: DecisionWork? { get }
 }
 
 extension TreeView {
+  /// By default no operation waits for the decision.
+  package var work: DecisionWork? { nil }
+
   /// Whether a location has a value.
   /// - Throws: the store's errors.
   package func exists(at path: Path, _ state: TreeState) throws -> Bool {

@@ -63,13 +63,18 @@ struct AuthorizationHandler: BatchHandler {
 
   /// Checks that a caller may perform a write.
   ///
-  /// - Parameter changes: in ascending order of paths, none inside another, with resolved server values.
-  /// - Throws: ``RealtimeError`` with status `permission_denied`; errors of the store.
+  /// - Parameters:
+  ///   - changes: in ascending order of paths, none inside another, with resolved server values.
+  ///   - work: the work that the decision may spend; nil for as much as it needs.
+  /// - Throws: ``RealtimeError`` with status `permission_denied`; ``Access/DecisionInterrupted``; errors of the store.
   func mayWrite(
-    _ operation: RealtimeAccess.Operation, _ changes: [(path: Path, value: Node)], _ caller: Principal
+    _ operation: RealtimeAccess.Operation, _ changes: [(path: Path, value: Node)], _ caller: Principal,
+    work: DecisionWork? = nil
   ) throws {
-    let decision = try allow(operation, caller) { TreeAccessView(tree, changes: changes, now: now) }
-    try compare(decision, operation, caller, changes)
+    let decision = try allow(operation, caller) {
+      TreeAccessView(tree, changes: changes, now: now, work: work)
+    }
+    try compare(decision, operation, caller, changes, work: work)
     try permit(decision)
   }
 
@@ -110,7 +115,12 @@ struct AuthorizationHandler: BatchHandler {
     _ operation: RealtimeAccess.Operation, _ caller: Principal, isObserved: Bool = true,
     _ view: () throws -> any TreeView
   ) throws -> RealtimeDecision {
-    try batch.policy().policy.decide(caller, operation, isObserved: isObserved, view: view)
+    let policy = try batch.policy().policy
+    guard isObserved else { return try policy.decide(caller, operation, isObserved: false, view: view) }
+    let isRepeated = batch.decisionCount.now < batch.decisionCount.before
+    let decision = try policy.decide(caller, operation, isRepeated: isRepeated, view: view)
+    batch.decisionCount.now += 1
+    return decision
   }
 
   private func permit(_ decision: RealtimeDecision) throws {
@@ -120,13 +130,51 @@ struct AuthorizationHandler: BatchHandler {
   /// Reports whether the canary ruleset decides otherwise. The verdict is that of `decision` in any case.
   private func compare(
     _ decision: RealtimeDecision, _ operation: RealtimeAccess.Operation, _ caller: Principal,
-    _ changes: [(path: Path, value: Node)] = []
+    _ changes: [(path: Path, value: Node)] = [], work: DecisionWork? = nil
   ) throws {
     guard caller.role == nil, let canary = try batch.canary() else { return }
     // A separate view: the dependencies of an open listen are those of the decision in force alone.
     canary.compare(decision, operation, caller, at: batch.clock, reportingTo: executor.canaryLog) {
-      TreeAccessView(tree, changes: changes, now: now)
+      TreeAccessView(tree, changes: changes, now: now, work: work)
     }
+  }
+
+  // MARK: Decisions in the background
+
+  /// Decides a write, and records what the decision depends on.
+  ///
+  /// - Parameters:
+  ///   - changes: receives the changes that are sequenced later.
+  ///   - checkWanted: its error ends the decision.
+  func decided(
+    _ write: WriteDecision, _ changes: SequencedChanges, checkWanted: @escaping () throws -> Void
+  ) throws -> DecidedWrite {
+    var request = write.request
+    let failure = try request.resolve(in: tree, now: now)
+    let answers = RecordedAnswers(
+      of: request, dependsOnReplacedData: write.request.dependsOnStoredData, checkWanted: checkWanted)
+    let decision = try allow(write.operation, write.caller) {
+      TreeAccessView(tree, changes: request.changes, now: now, answers: answers)
+    }
+    try compare(decision, write.operation, write.caller, request.changes)
+    return DecidedWrite(
+      request: request, error: decision.denial?.error ?? failure, caller: write.caller,
+      policy: try batch.policy().version, dependencies: answers.dependencies, changes: changes,
+      decisionCount: batch.decisionCount.now)
+  }
+
+  /// Whether a decision in the background still holds: the policy, the caller and all that the decision read are the
+  /// same as when it was made.
+  func isCurrent(_ decided: DecidedWrite, _ caller: Principal) throws -> Bool {
+    guard try decided.policy == batch.policy().version, decided.caller == caller,
+      let questions = decided.changedQuestions
+    else { return false }
+    guard !questions.isEmpty else { return true }
+    let view = TreeAccessView(tree, changes: decided.request.changes, now: now)
+    for question in questions {
+      guard try view.answer(to: question) == decided.dependencies.answers[question] else { return false }
+    }
+    return true
   }
 
   // MARK: Open listens
@@ -179,7 +227,12 @@ struct AuthorizationHandler: BatchHandler {
     guard listens.undecidedCount > 0 else { return }
     let maximum = batch.mayDefer ? AuthorizationHandler.maximumDecisions : .max
     let matching = listens.undecided(matching: changes.map(\.path), atMost: maximum)
-    for listen in matching { try decide(listen) }
+    let start = ContinuousClock.now
+    for (position, listen) in matching.enumerated() {
+      try decide(listen)
+      guard batch.mayDefer, position + 1 < matching.count else { continue }
+      if ContinuousClock.now - start >= staging.batchQuantum { throw Deferral.nextBatch }
+    }
     if matching.count == maximum { throw Deferral.nextBatch }
   }
 
@@ -206,14 +259,20 @@ struct AuthorizationHandler: BatchHandler {
   /// Decides some undecided listens.
   func decideSome() throws {
     executor.hasRequestedDecisions = false
+    let start = ContinuousClock.now
     for _ in 0..<AuthorizationHandler.maximumDecisions {
       guard let listen = listens.nextUndecided() else { return }
       try decide(listen)
+      if ContinuousClock.now - start >= staging.batchQuantum { return }
     }
   }
 
   /// Decides about a listen, and ends it if it is denied.
   func decide(_ listen: OpenListen) throws {
+    // The decision does not concern the current operation.
+    let count = batch.decisionCount
+    batch.decisionCount = (0, 0)
+    defer { batch.decisionCount = count }
     do {
       let permission = try mayListen(listen.name.path, listen.query, listen.connection.session.caller)
       listens.permit(listen, permission)

@@ -31,18 +31,26 @@ final class TreeAccessView: TreeView {
   /// The answers that the policy has read so far, for decisions about listens.
   private(set) var observations: [TreeObservation] = []
   private let records: Bool
+  /// The work that the decision may spend; nil for as much as it needs.
+  let work: DecisionWork?
+  /// Records the answers for a decision in the background.
+  private let answers: RecordedAnswers?
 
   /// - Parameters:
   ///   - changes: the changes of a write, in ascending order of paths, none inside another; empty for a read.
   ///   - records: whether to record what the policy reads.
+  ///   - work: the work that the decision may spend; nil for as much as it needs.
+  ///   - answers: records the answers for a decision in the background.
   init(
     _ tree: Tree, changes: [(path: Path, value: Node)] = [], now: Int64,
-    recordsObservations records: Bool = false
+    recordsObservations records: Bool = false, work: DecisionWork? = nil, answers: RecordedAnswers? = nil
   ) {
     self.tree = tree
     self.changes = changes
     self.now = now
     self.records = records
+    self.work = work
+    self.answers = answers
     valueChanges =
       changes.contains { $0.path.isPriority } ? changes.filter { !$0.path.isPriority } : changes
   }
@@ -50,28 +58,72 @@ final class TreeAccessView: TreeView {
   // MARK: TreeView
 
   func content(at path: Path, _ state: TreeState) throws -> Node.Content {
-    if state == .after, !changes.isEmpty { return try contentAfter(path) }
-    return record(.content, path, try tree.content(at: path)) { .init($0) }
+    try spend()
+    if state == .after, !changes.isEmpty {
+      return try record(.content, path, after: try contentAfter(path)) { .init($0) }
+    }
+    return try record(.content, path, try tree.content(at: path)) { .init($0) }
   }
 
   func priority(at path: Path, _ state: TreeState) throws -> Priority? {
-    if state == .after, !changes.isEmpty { return try priorityAfter(path) }
-    return record(.priority, path, try tree.priority(at: path)) { .priority($0) }
+    try spend()
+    if state == .after, !changes.isEmpty {
+      return try record(.priority, path, after: try priorityAfter(path)) { .priority($0) }
+    }
+    return try record(.priority, path, try tree.priority(at: path)) { .priority($0) }
   }
 
   func childKeys(at path: Path, after key: ChildKey?, limit: Int, _ state: TreeState) throws -> [ChildKey] {
     guard limit > 0 else { return [] }
-    if state == .after, !changes.isEmpty { return try childKeysAfter(path, key, limit) }
-    return record(
-      .childKeys(after: key, limit: limit), path, try tree.childKeys(at: path, after: key, limit: limit)
-    ) { .keys($0) }
+    try spend()
+    let fact = TreeFact.childKeys(after: key, limit: limit)
+    if state == .after, !changes.isEmpty {
+      return try record(fact, path, after: try childKeysAfter(path, key, limit)) { .keys($0) }
+    }
+    return try record(fact, path, try tree.childKeys(at: path, after: key, limit: limit)) { .keys($0) }
   }
 
   private func record<Value>(
     _ fact: TreeFact, _ path: Path, _ value: Value, _ answer: (Value) -> TreeFact.Answer
-  ) -> Value {
+  ) throws -> Value {
     if records { observations.append(TreeObservation(path: path, fact: fact, answer: answer(value))) }
+    if let answers {
+      try answers.record(
+        TreeQuestion(path: path, state: .before, fact: fact), answer(value),
+        isReplaced: written(at: path) != nil)
+    }
     return value
+  }
+
+  private func record<Value>(
+    _ fact: TreeFact, _ path: Path, after value: Value, _ answer: (Value) -> TreeFact.Answer
+  ) throws -> Value {
+    // The state after at and below a change is that of the change.
+    if let answers, path.isPriority || written(at: path) == nil {
+      try answers.record(
+        TreeQuestion(path: path, state: .after, fact: fact), answer(value), isReplaced: false)
+    }
+    return value
+  }
+
+  /// The answer to a question of an earlier decision about the same write.
+  func answer(to question: TreeQuestion) throws -> TreeFact.Answer {
+    switch question.fact {
+    case .content: .init(try content(at: question.path, question.state))
+    case .priority: .priority(try priority(at: question.path, question.state))
+    case .childKeys(let key, let limit):
+      .keys(try childKeys(at: question.path, after: key, limit: limit, question.state))
+    }
+  }
+
+  /// The cost of reading one location, in steps of an evaluation.
+  private static let stepsPerRead = 20
+
+  /// Spends the work of reading one location.
+  private func spend() throws {
+    guard let work else { return }
+    guard work.steps >= Self.stepsPerRead else { throw DecisionInterrupted() }
+    work.spend(Self.stepsPerRead)
   }
 
   // MARK: After the write
@@ -211,6 +263,7 @@ final class TreeAccessView: TreeView {
 
   /// Whether a range has a row that is not a priority. A priority row exists only together with a row of a value.
   private func hasValue(_ range: KeyRange) throws -> Bool {
+    try spend()
     var found = false
     try tree.view.scan(range, reverse: false) { key, _, _ in
       found = key.last != RowKeys.priority

@@ -13,6 +13,8 @@ import RealtimeModel
 enum Deferral: Error, Sendable {
   /// A conditional write has to compare the hash of a large value.
   case hash(HashComparison)
+  /// The access policy has to decide a write that takes it long.
+  case decision(WriteDecision)
   /// The large values of a heavy write have to be staged first.
   case staging(WriteStaging)
   /// The parts of an imported value that clients listen to have to be read.
@@ -30,6 +32,7 @@ enum Deferral: Error, Sendable {
   var work: (any DeferredWork)? {
     switch self {
     case .hash(let work): work
+    case .decision(let work): work
     case .staging(let work): work
     case .importedValues(let work): work
     case .location(let work): work
@@ -44,6 +47,12 @@ enum Deferral: Error, Sendable {
 /// One operation may be deferred several times, and keeps every result. A conditional write of a large value
 /// may be staged, then read its location, then compare a hash.
 struct DeferralResults: Sendable {
+  /// The number of decisions about the operation that were made, and counted for the coverage of rules.
+  var decisionCount = 0
+  /// The result of ``WriteDecision``, or the error of deciding.
+  var decision: Result<DecidedWrite, RealtimeError>?
+  /// Number of decisions in the background so far.
+  var backgroundDecisionCount = 0
   /// The result of ``HashComparison``.
   var hash: HashComparison.Result?
   /// The staged part of a heavy write, or the error of staging.
@@ -64,6 +73,7 @@ struct DeferralResults: Sendable {
 /// The kinds of background work that have separate concurrency limits.
 enum DeferralLane: Int, CaseIterable, Sendable {
   case hashing
+  case decisions
   case staging
   case importedValues
   case locations
@@ -75,6 +85,8 @@ enum DeferralLane: Int, CaseIterable, Sendable {
     // All namespaces share two threads. With one hashing job for each namespace, none can occupy both
     // threads.
     case .hashing: 1
+    // Each job occupies one of the store's reader threads, which all namespaces share.
+    case .decisions: 1
     // Each job has at most `StagingLimits.maximumCommitsInFlight` commits in flight.
     case .staging, .importedValues: 16
     // Each job holds a complete value or window in memory.

@@ -43,6 +43,11 @@ final class DeferralJob: Sendable {
     if context.isStopped || !isWanted { throw RealtimeError.abandoned }
   }
 
+  /// - Throws: ``RealtimeError/abandoned`` once the server shuts down.
+  func checkRunning() throws {
+    if context.isStopped { throw RealtimeError.abandoned }
+  }
+
   /// Counts a location whose children were sorted, for tests of the cost.
   func countSortedOrder() { context.countSortedOrder() }
 }

@@ -33,7 +33,7 @@ struct LocationRead: DeferredWork {
   func start(_ job: DeferralJob) async -> Result<BackgroundRead, RealtimeError> {
     // A read for an earlier operation may have ended since the deferral. It may already have the children in
     // the required order.
-    let reads = [job.runner.executor.backgroundReads.idle(at: path), known]
+    let reads = [job.runner.executor.observers.idle(at: path), known]
     if let read = reads.compactMap({ $0 }).first(where: { $0.reserve() }) { return .success(read) }
     do { return .success(try await readRows(job)) } catch {
       return .failure(RealtimeError(storeError: error))
@@ -45,7 +45,7 @@ struct LocationRead: DeferredWork {
     let executor = job.runner.executor
     let read = BackgroundRead(path)
     _ = read.reserve()
-    executor.backgroundReads.add(read)
+    executor.observers.add(read)
     // Earlier batches may still be in flight. Without the barrier a snapshot of durable rows would miss their
     // writes.
     try await job.queue.barrier()

@@ -28,6 +28,13 @@ struct StagingLimits: Sendable {
   var minimumGapChanges = 32
   /// Maximum number of generation numbers that one commit assigns. The format allows 4,095.
   var maximumNumbersPerCommit: UInt64 = 4_095
+  /// Maximum steps of decisions about the writes of one batch: about 10 ms. Writes that need more are decided in the
+  /// background.
+  var decisionSteps = 1_000_000
+  /// Minimum steps of each decision about a write, also once the batch has spent its maximum: about 20 µs.
+  var minimumDecisionSteps = 2_000
+  /// The number of paths above which a write that needs a decision is decided in the background.
+  var decidedPaths = 1_000
   /// The weight in bytes above which writes are staged.
   var minimumStagedBytes = 512 << 10
   /// The weight in bytes above which a single value gets a generation.

@@ -6,7 +6,7 @@
 //
 // Invariants
 //   1. `record` receives every change at, above and below the location that is sequenced after the read was
-//      added to ``BackgroundReads``. Every earlier change is durable when the rows are read.
+//      added to ``ChangeObservers``. Every earlier change is durable when the rows are read.
 //   2. A read is spoiled once it may have missed a change, or applied a change that was rolled back. A
 //      spoiled read has no value.
 //   3. Only one job at a time reserves a read and prepares answers from it. Batches use the value without
@@ -19,7 +19,7 @@ import OrderedStore
 import RealtimeModel
 
 /// One background read.
-final class BackgroundRead: Sendable {
+final class BackgroundRead: ChangeObserver {
   private struct Change {
     let version: Version
     /// The changed path, relative to the location.
@@ -184,32 +184,46 @@ final class BackgroundRead: Sendable {
   }
 }
 
-/// The background reads of one database that receive changes.
-final class BackgroundReads: Sendable {
+/// Work in the background that receives the changes which are sequenced meanwhile.
+protocol ChangeObserver: AnyObject, Sendable {
+  /// Records a change. The batch that makes the change calls this.
+  func record(_ changed: Path, _ value: Node, at version: Version)
+  /// Records that a location has changed to an unknown value.
+  func invalidate(_ changed: Path)
+  /// Records that changes may have been missed, or rolled back.
+  func spoil()
+}
+
+/// The background work of one database that receives changes.
+final class ChangeObservers: Sendable {
   private struct Entry {
-    weak var read: BackgroundRead?
+    weak var observer: (any ChangeObserver)?
   }
 
   private let entries = Guarded<[Entry]>([])
 
-  /// Adds a read. It receives every change from now on, as long as an operation or a job retains it.
-  func add(_ read: BackgroundRead) {
+  /// Adds an observer. It receives every change from now on, as long as an operation or a job retains it.
+  func add(_ observer: any ChangeObserver) {
     entries.withLock { entries in
-      entries.removeAll { $0.read == nil }
-      entries.append(Entry(read: read))
+      entries.removeAll { $0.observer == nil }
+      entries.append(Entry(observer: observer))
     }
   }
 
   /// A read of a location that has a value and that no job has reserved.
-  func idle(at path: Path) -> BackgroundRead? { all.first { $0.path == path && $0.isIdle } }
-
-  func record(_ path: Path, _ value: Node, at version: Version) {
-    for read in all { read.record(path, value, at: version) }
+  func idle(at path: Path) -> BackgroundRead? {
+    all.lazy.compactMap { $0 as? BackgroundRead }.first { $0.path == path && $0.isIdle }
   }
 
-  func invalidate(_ path: Path) { for read in all { read.invalidate(path) } }
+  func record(_ path: Path, _ value: Node, at version: Version) {
+    for observer in all { observer.record(path, value, at: version) }
+  }
 
-  func spoilAll() { for read in all { read.spoil() } }
+  func invalidate(_ path: Path) { for observer in all { observer.invalidate(path) } }
 
-  private var all: [BackgroundRead] { entries.withLock { $0.isEmpty ? [] : $0.compactMap(\.read) } }
+  func spoilAll() { for observer in all { observer.spoil() } }
+
+  private var all: [any ChangeObserver] {
+    entries.withLock { $0.isEmpty ? [] : $0.compactMap(\.observer) }
+  }
 }

@@ -37,14 +37,16 @@ struct ReadHandler: BatchHandler {
   /// perform the write. The count shows the stored values to a caller whose condition then fails, so a conditional
   /// write needs permission to read before.
   func estimate(
-    _ write: RealtimeWrite, isConditional: Bool, atMost maximum: Int, for caller: Principal
+    _ write: RealtimeWrite, isConditional: Bool, atMost maximum: Int, for operation: RealtimeOperation
   ) throws -> Int {
     let submitted = try WriteRequest(
       write, limits: limits, bytes: limits.restWriteBytes, mayNameItself: true)
     if isConditional {
-      for change in submitted.changes { try batch.authorization.mayRead(change.path, .default, caller) }
+      for change in submitted.changes {
+        try batch.authorization.mayRead(change.path, .default, operation.caller)
+      }
     }
-    let request = try batch.writes.authorized(submitted, caller) { write.accessOperation($0) }
+    let request = try batch.writes.authorized(submitted, of: operation, write.accessOperation)
     var count = 0
     for change in request.changes where count < maximum {
       count += change.value.leafCount
@@ -90,11 +92,11 @@ struct ReadHandler: BatchHandler {
       throw Deferral.location(LocationRead(path: path, known: nil))
     }
     guard isCostly(node, query, isHashed), let cache = tree.cache else { return OrderedLocation(node) }
-    if let read = cache.backgroundReads.idle(at: path) {
+    if let read = cache.observers.idle(at: path) {
       throw Deferral.location(LocationRead(path: path, known: read))
     }
     let read = BackgroundRead(path, node)
-    cache.backgroundReads.add(read)
+    cache.observers.add(read)
     throw Deferral.location(LocationRead(path: path, known: read))
   }
 

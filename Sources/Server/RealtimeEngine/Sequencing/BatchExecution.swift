@@ -40,6 +40,12 @@ final class BatchExecution {
   private var throttledTime = Duration.zero
   /// The largest `timesSkipped` of the batch's throttled operations, until one of these executes.
   var maximumTimesSkipped = 0
+  /// The work that the access policy may spend on the writes of the batch. Writes that need more are decided in the
+  /// background.
+  let decisionWork: DecisionWork
+  /// The number of decisions that earlier batches have made about the current operation, and of those that this batch
+  /// has made. Only a further one is counted for the coverage of rules.
+  var decisionCount = (before: 0, now: 0)
   /// Number of listens that were authorized again for changed callers.
   private(set) var reauthorizedListens = 0
   private var logged: [(Path, Node?)] = []
@@ -66,6 +72,7 @@ final class BatchExecution {
     defaultPolicy = executor.policies.current
     self.journal = journal
     self.mayDefer = mayDefer
+    decisionWork = DecisionWork(steps: executor.generations.limits.decisionSteps)
     self.failure = failure ?? RealtimeError(.unavailable, "the database cannot write now")
   }
 
@@ -84,10 +91,13 @@ final class BatchExecution {
       if executor.register(connection, journal) { try authorization.revoke(connection) }
     }
     let answersBefore = answerCount
+    decisionCount = (operation.results.decisionCount, 0)
     do {
       try performInTime(operation)
     } catch let deferral as Deferral {
       precondition(answerCount == answersBefore, "invariant: a deferred operation is not answered")
+      var operation = operation
+      operation.results.decisionCount = max(decisionCount.before, decisionCount.now)
       deferred.append(operation.deferred(deferral))
       if let connection = operation.connection { deferredConnections.insert(ObjectIdentifier(connection)) }
       return
@@ -131,7 +141,7 @@ final class BatchExecution {
       for connection in connections { try authorization.revoke(connection) }
       answer(operation, .done)
     case .estimate(let write, let isConditional, let maximum):
-      let count = try reads.estimate(write, isConditional: isConditional, atMost: maximum, for: caller)
+      let count = try reads.estimate(write, isConditional: isConditional, atMost: maximum, for: operation)
       answer(operation, .count(count))
     case .listen(let listen):
       let (connection, request) = operation.connectionAndRequest

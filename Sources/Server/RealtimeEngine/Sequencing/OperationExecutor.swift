@@ -148,6 +148,18 @@ final class OperationExecutor: @unchecked Sendable {
     try batch.authorization.mayRead(path, query, caller)
   }
 
+  /// Decides a write on durable rows. Of the executor it uses only what ``read(_:in:)`` uses.
+  ///
+  /// - Parameter checkWanted: its error ends the decision.
+  func decide(
+    _ write: WriteDecision, in view: any ReadView, _ changes: SequencedChanges,
+    checkWanted: @escaping () throws -> Void
+  ) throws -> DecidedWrite {
+    let batch = try readOnly(view)
+    batch.decisionCount = write.decisionCount
+    return try batch.authorization.decided(write, changes, checkWanted: checkWanted)
+  }
+
   // MARK: Without a writer
 
   /// Executes operations while the store cannot write: reads succeed, writes fail with the store's error.
@@ -204,8 +216,8 @@ final class OperationExecutor: @unchecked Sendable {
     events.listensUndecided()
   }
 
-  /// The background reads in progress, which every write has to notify.
-  var backgroundReads: BackgroundReads { cache.backgroundReads }
+  /// The background work in progress that every write has to notify.
+  var observers: ChangeObservers { cache.observers }
 
   /// Adds the session of a connection. Returns false if it is known already.
   func register(_ connection: ConnectionState, _ journal: SessionJournal) -> Bool {

@@ -22,7 +22,7 @@ struct WriteHandler: BatchHandler {
       // The result of the comparison reveals the stored value.
       try batch.authorization.mayRead(target.path, .default, operation.caller)
     }
-    let request = try authorized(submitted, operation.caller) {
+    let request = try authorized(submitted, of: operation) {
       hash == nil ? write.accessOperation($0) : .conditionalWrite($0.first ?? .root)
     }
     try batch.authorization.prepare(for: request.changes)
@@ -42,17 +42,59 @@ struct WriteHandler: BatchHandler {
     return .written(written.value)
   }
 
+  /// The request of an operation with its server values resolved, once access is allowed.
+  ///
+  /// A write that takes the policy long is decided in the background. The result holds if nothing that it depends on has
+  /// changed since; otherwise the write is decided again.
+  /// - Throws: ``Deferral`` if the write has to be decided in the background; the errors of
+  ///   ``authorized(_:_:work:_:)``.
+  func authorized(
+    _ request: WriteRequest, of operation: RealtimeOperation,
+    _ accessOperation: ([Path]) -> RealtimeAccess.Operation
+  ) throws -> WriteRequest {
+    let caller = operation.caller
+    if try batch.authorization.allowsEverything(caller) {
+      return try authorized(request, caller, accessOperation)
+    }
+    if let decided = try operation.results.decision?.get(),
+      try batch.authorization.isCurrent(decided, caller)
+    {
+      return try decided.verdict()
+    }
+    guard batch.mayDefer || batch.writer == nil,
+      operation.results.backgroundDecisionCount < WriteDecision.maximumAttempts
+    else { return try authorized(request, caller, accessOperation) }
+    let isLong =
+      request.changes.count > staging.decidedPaths || operation.weight > staging.minimumStagedBytes
+      || operation.results.backgroundDecisionCount > 0
+    do {
+      if isLong, batch.mayDefer { throw DecisionInterrupted() }
+      batch.decisionWork.refill(to: staging.minimumDecisionSteps)
+      return try authorized(request, caller, work: batch.decisionWork, accessOperation)
+    } catch is DecisionInterrupted {
+      _ = try batch.requireWriter()
+      throw Deferral.decision(
+        WriteDecision(
+          request: request, operation: accessOperation(request.changes.map(\.path)), caller: caller,
+          decisionCount: batch.decisionCount))
+    }
+  }
+
   /// The request with its server values resolved, once access is allowed.
   ///
   /// Stored data decides whether an increment has a result. Its error is therefore thrown only after access is allowed.
-  /// - Throws: ``RealtimeError`` with status `permission_denied`, or for an increment whose result is not finite.
+  /// - Parameter work: the work that the decision may spend; nil for as much as it needs.
+  /// - Throws: ``RealtimeError`` with status `permission_denied`, or for an increment whose result is not finite;
+  ///   ``Access/DecisionInterrupted``.
   func authorized(
-    _ request: WriteRequest, _ caller: Principal, _ operation: ([Path]) -> RealtimeAccess.Operation
+    _ request: WriteRequest, _ caller: Principal, work: DecisionWork? = nil,
+    _ operation: ([Path]) -> RealtimeAccess.Operation
   ) throws -> WriteRequest {
     var resolved = request
     let failure = try resolved.resolve(in: tree, now: now)
     if try !batch.authorization.allowsEverything(caller) {
-      try batch.authorization.mayWrite(operation(request.changes.map(\.path)), resolved.changes, caller)
+      try batch.authorization.mayWrite(
+        operation(request.changes.map(\.path)), resolved.changes, caller, work: work)
     }
     if let failure { throw failure }
     return resolved

@@ -21,8 +21,8 @@ final class TreeCache {
   private var root = Location()
   private var clock: UInt64 = 0
   private let budget: Int
-  /// The background reads in progress, which receive the same changes.
-  let backgroundReads = BackgroundReads()
+  /// The background work in progress that receives the same changes.
+  let observers = ChangeObservers()
   /// The estimated memory of the cached subtrees, in bytes.
   private(set) var cost = 0
   private(set) var count = 0
@@ -32,7 +32,7 @@ final class TreeCache {
 
   /// Removes everything.
   func removeAll() {
-    backgroundReads.spoilAll()
+    observers.spoilAll()
     root = Location()
     cost = 0
     count = 0
@@ -80,7 +80,7 @@ final class TreeCache {
 
   /// Applies a write to the cached subtrees.
   func apply(_ path: Path, _ value: Node, at version: Version) {
-    backgroundReads.record(path, value, at: version)
+    observers.record(path, value, at: version)
     var location = root
     for (depth, key) in path.keys.enumerated() {
       if let node = location.node {
@@ -97,7 +97,7 @@ final class TreeCache {
 
   /// Removes every cached subtree that contains a location or is below it.
   func forget(_ path: Path) {
-    backgroundReads.invalidate(path)
+    observers.invalidate(path)
     var location = root
     for key in path.keys {
       if location.node != nil { return drop(location) }

@@ -145,7 +145,7 @@ struct RealtimeChecker {
     }
   }
 
-  /// The known snapshot of `root.child('…')`; nil for other calls. Marked expressions are evaluated one by one.
+  /// The known snapshot of `root.child('…')`; nil for other calls.
   private static func place(of call: RealtimeTerm) -> RealtimeTerm? {
     guard case .snapshotCall(.child, let receiver, let arguments) = call,
       case .constant(.string(let text))? = arguments.first
@@ -155,7 +155,12 @@ struct RealtimeChecker {
     switch receiver {
     case .snapshot(.root):
       return .place(RealtimeSnapshot(path: .root, state: .before).child(text), steps: steps + 1)
-    case .place(let base, let before): return .place(base.child(text), steps: steps + before)
+    case .place(let base, let before, _): return .place(base.child(text), steps: steps + before)
+    case .marked(let mark, .snapshot(.root)):
+      let root = RealtimeSnapshot(path: .root, state: .before)
+      return .place(root.child(text), steps: steps + 1, recorded: [(mark, root)])
+    case .marked(let mark, .place(let base, let before, let recorded)):
+      return .place(base.child(text), steps: steps + before, recorded: recorded + [(mark, base)])
     default: return nil
     }
   }

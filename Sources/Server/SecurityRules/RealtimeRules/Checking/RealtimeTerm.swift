@@ -9,8 +9,10 @@ indirect enum RealtimeTerm: Sendable {
   /// `root`, `data` or `newData`.
   case snapshot(RealtimeSnapshotName)
   /// `root.child('…')`, also several times: the snapshot is known before the evaluation.
-  /// - Parameter steps: the cost of the calls that it stands for.
-  case place(RealtimeSnapshot, steps: Int)
+  /// - Parameters:
+  ///   - steps: the cost of the calls that it stands for.
+  ///   - recorded: the values of the marked expressions inside.
+  case place(RealtimeSnapshot, steps: Int, recorded: [(mark: Int32, value: RealtimeSnapshot)] = [])
   /// The key that a wildcard matched: its index among the wildcards from the root down.
   case capture(Int)
   case query(RealtimeQueryField)

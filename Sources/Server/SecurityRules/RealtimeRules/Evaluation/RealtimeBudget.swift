@@ -1,12 +1,17 @@
-// The budget of the decisions about one operation of the Realtime Database. Rules are evaluated while other operations
-// wait, so that their work must be bounded whatever rules, data and caller contain.
+// The budget of the decisions about one operation of the Realtime Database. It bounds the work whatever rules, data and
+// caller contain.
+//
+// Decisions that other operations wait for must be quick: those about reads, listens and onDisconnect writes have a small
+// budget. A write that takes longer is decided in the background (see `DecisionWork`), and has a large one.
 
 /// The costs of an evaluation, in steps. A step takes about as long as one operator.
 enum RealtimeBudget {
-  /// The steps of every operation.
+  /// The steps of a read, a listen or an onDisconnect write: about 20 ms.
   static let stepsPerOperation = 2_000_000
+  /// The steps of a write: about 10 s. A regular expression may take about 90 steps for each character of the largest text.
+  static let stepsPerWrite = 1_000_000_000
   /// Further steps for each written location that has rules: a large write may cost more than a small one.
-  static let stepsPerValidatedNode = 500
+  static let stepsPerWrittenLocation = 500
   /// The cost of reading one location from the tree.
   static let stepsPerRead = 20
   /// The bytes of text that cost one step.

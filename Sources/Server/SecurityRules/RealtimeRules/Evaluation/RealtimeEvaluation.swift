@@ -14,7 +14,11 @@ struct RealtimeEvaluation {
   let view: any TreeView
   private let auth: RealtimeValue
   private let query: QuerySpec
-  private var budget = PatternBudget(steps: RealtimeBudget.stepsPerOperation)
+  private var budget: PatternBudget
+  /// Whether the decision is interrupted when the budget is spent; otherwise the rule fails.
+  private let isInterruptible: Bool
+  /// The steps that evaluations have been granted so far.
+  private var grantedSteps: Int
 
   /// A path that begins with the location of the rule, and the depth of that location.
   private var path = Path.root
@@ -40,15 +44,29 @@ struct RealtimeEvaluation {
   /// Whether the current rule read the time.
   private(set) var hasReadTime = false
 
-  init(_ principal: Principal, view: any TreeView, query: QuerySpec, recordsReads: Bool) {
+  /// - Parameter maximumSteps: the budget of the operation.
+  init(
+    _ principal: Principal, view: any TreeView, query: QuerySpec, recordsReads: Bool, maximumSteps: Int
+  ) {
+    let work = view.work?.steps ?? .max
+    isInterruptible = work < maximumSteps
+    grantedSteps = min(work, maximumSteps)
+    budget = PatternBudget(steps: grantedSteps)
     self.recordsReads = recordsReads
     auth = RealtimeValue(auth: principal)
     self.view = view
     self.query = query
   }
 
-  /// Adds the allowance of one validated location.
-  mutating func allowNode() { budget.add(RealtimeBudget.stepsPerValidatedNode) }
+  /// The steps that evaluations have spent so far.
+  var spentSteps: Int { grantedSteps - budget.steps }
+
+  /// Adds the allowance of one written location to the budget of the operation.
+  mutating func allowLocation() {
+    guard !isInterruptible else { return }
+    grantedSteps += RealtimeBudget.stepsPerWrittenLocation
+    budget.add(RealtimeBudget.stepsPerWrittenLocation)
+  }
 
   /// Keeps the content of a location, which rules are about to read.
   mutating func remember(_ content: Node.Content, at path: Path, _ state: TreeState) {
@@ -56,7 +74,7 @@ struct RealtimeEvaluation {
   }
 
   /// Reads the content of a location.
-  /// - Throws: ``RealtimeFailure/budget``; errors of the view.
+  /// - Throws: ``RealtimeFailure/budget``; ``Access/DecisionInterrupted``; errors of the view.
   mutating func content(at path: Path, _ state: TreeState) throws -> Node.Content {
     try spend(RealtimeBudget.stepsPerRead)
     recordRead(of: path)
@@ -72,7 +90,7 @@ struct RealtimeEvaluation {
   /// Evaluates a rule of the location that the first keys of a path name.
   ///
   /// - Parameter depth: the number of these keys.
-  /// - Throws: errors of the view.
+  /// - Throws: ``Access/DecisionInterrupted``; errors of the view.
   mutating func evaluate(
     _ rule: RealtimeRule, at path: Path, depth: Int
   ) throws -> RealtimeRuleResult {
@@ -100,9 +118,12 @@ struct RealtimeEvaluation {
 
   // MARK: Terms
 
-  mutating func spend(_ steps: Int = 1) throws(RealtimeFailure) {
-    do throws(PatternBudget.Exhausted) { try budget.take(steps) } catch { throw .budget }
+  mutating func spend(_ steps: Int = 1) throws {
+    do throws(PatternBudget.Exhausted) { try budget.take(steps) } catch { throw exhausted }
   }
+
+  /// The error of a spent budget.
+  private var exhausted: any Error { isInterruptible ? DecisionInterrupted() : RealtimeFailure.budget }
 
   mutating func evaluate(_ term: RealtimeTerm) throws -> RealtimeValue {
     try spend()
@@ -113,8 +134,11 @@ struct RealtimeEvaluation {
       hasReadTime = true
       return .number(Double(view.now))
     case .snapshot(.root): return .snapshot(RealtimeSnapshot(path: .root, state: .before))
-    case .place(let snapshot, let steps):
+    case .place(let snapshot, let steps, let recorded):
       try spend(steps - 1)
+      for (mark, value) in recorded where trace.count < Self.maximumTrace {
+        trace.append((mark, .value(.snapshot(value))))
+      }
       return .snapshot(snapshot)
     case .snapshot(.data): return .snapshot(RealtimeSnapshot(path: location, state: .before))
     case .snapshot(.newData): return .snapshot(RealtimeSnapshot(path: location, state: .after))
@@ -152,7 +176,7 @@ struct RealtimeEvaluation {
       let text = try text(try evaluate(receiver), "matches")
       do {
         return .bool(try pattern.matches(in: text.utf16.lazy.map(UInt32.init), budget: &budget))
-      } catch { throw RealtimeFailure.budget }
+      } catch { throw exhausted }
     case .marked(let mark, let term):
       // A mark costs nothing, so that the explanation of a decision has the budget of the decision.
       budget.add(1)
@@ -280,7 +304,7 @@ struct RealtimeEvaluation {
       }
       try spend((text.utf8.count + growth.partialValue) / RealtimeBudget.bytesPerStep)
       return .string(RealtimeText.replacing(part, in: text, at: offsets, with: replacement))
-    case .toLowerCase: return .string(text.lowercased())
+    case .toLowerCase: return .string(RealtimeText.lowercased(text))
     case .toUpperCase: return .string(text.uppercased())
     case .matches: preconditionFailure("invariant: matches() is a term of its own")
     }

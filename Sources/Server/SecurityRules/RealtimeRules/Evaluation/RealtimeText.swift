@@ -66,6 +66,37 @@ enum RealtimeText {
     return String(decoding: result, as: UTF8.self)
   }
 
+  /// A text in lower case, as JavaScript converts it. Unlike Swift, JavaScript uses the final form of sigma at the end of
+  /// words.
+  static func lowercased(_ text: String) -> String {
+    let sigma: Unicode.Scalar = "Σ"
+    guard text.unicodeScalars.contains(sigma) else { return text.lowercased() }
+    var result = String.UnicodeScalarView()
+    let scalars = text.unicodeScalars
+    // Whether a letter precedes, possibly with ignorable characters in between.
+    var followsLetter = false
+    for index in scalars.indices {
+      let scalar = scalars[index]
+      if scalar == sigma {
+        result.append(followsLetter && !precedesLetter(scalars[index...].dropFirst()) ? "ς" : "σ")
+      } else {
+        result.append(contentsOf: scalar.properties.lowercaseMapping.unicodeScalars)
+      }
+      if scalar.properties.isCased {
+        followsLetter = true
+      } else if !scalar.properties.isCaseIgnorable {
+        followsLetter = false
+      }
+    }
+    return String(result)
+  }
+
+  /// Whether a text begins with a letter, possibly after ignorable characters.
+  private static func precedesLetter(_ scalars: some Sequence<Unicode.Scalar>) -> Bool {
+    let next = scalars.first { $0.properties.isCased || !$0.properties.isCaseIgnorable }
+    return next?.properties.isCased ?? false
+  }
+
   /// A number as JavaScript converts it to text: the shortest digits that give the same double.
   static func text(of number: Double) -> String {
     guard number.isFinite else { return number.isNaN ? "NaN" : number < 0 ? "-Infinity" : "Infinity" }

@@ -46,7 +46,8 @@ package enum RealtimeValue: Sendable {
       self = .null
       return
     }
-    self = user.isOverride ? RealtimeValue(claim: user.claims.node) : .user(user)
+    // An object without members is not null.
+    self = user.isOverride ? .claims(user.claims.node) : .user(user)
   }
 
   /// The name of the value's type, for messages.

@@ -35,11 +35,28 @@ package final class RealtimeInspection: Sendable {
     _ operation: TreeOperation, of principal: Principal, view: any TreeView
   ) throws -> RealtimeDecision? {
     guard let ruleset = markedRuleset() else { return nil }
-    return try ruleset.decide(principal, operation, view: view) { rule, _, result, trace in
-      self.counts.count(
-        trace.lazy.map { (Int($0.mark), $0.outcome) },
-        rule: (SourcePosition(line: rule.line, column: rule.column), result.outcome))
+    var evaluated = EvaluatedRules()
+    let decision = try ruleset.decide(principal, operation, view: view) { rule, _, _, result, trace in
+      evaluated.add(rule, result, trace)
+      // An interrupted decision does not count, since it is made again.
+      if view.work == nil, evaluated.outcomes.count > Self.maximumOutcomes { self.count(&evaluated) }
     }
+    count(&evaluated)
+    return decision
+  }
+
+  /// The number of values of expressions that a decision holds before they are counted.
+  private static let maximumOutcomes = 100_000
+
+  private func count(_ evaluated: inout EvaluatedRules) {
+    var start = 0
+    for rule in evaluated.rules {
+      counts.count(
+        evaluated.outcomes[start..<rule.end].lazy.map { (Int($0.mark), $0.outcome) },
+        rule: (SourcePosition(line: rule.rule.line, column: rule.rule.column), rule.result.outcome))
+      start = rule.end
+    }
+    evaluated = EvaluatedRules()
   }
 
   /// Evaluates an operation again, and explains each evaluated rule.
@@ -52,15 +69,29 @@ package final class RealtimeInspection: Sendable {
     guard let ruleset = markedRuleset() else { return nil }
     var statements: [ExplainedStatement] = []
     let decision = try ruleset.decide(principal, operation, view: view) {
-      rule, location, result, trace in
+      rule, path, depth, result, trace in
       guard result != .granted, statements.count < ExplainedDecision.maximumStatements else { return }
-      statements.append(ruleset.explain(rule, at: location, result, trace))
+      statements.append(ruleset.explain(rule, at: path.prefix(depth), result, trace))
     }
     guard decision.denial != nil else { return nil }
     return ExplainedDecision(
       method: operation.changesData ? "write" : "read",
       path: "/" + (operation.paths.first?.description ?? ""),
       statements: statements)
+  }
+}
+
+/// The rules that a decision has evaluated, with the values of their expressions.
+private struct EvaluatedRules {
+  /// Each rule with the end of its outcomes.
+  private(set) var rules: [(rule: RealtimeRule, result: RealtimeRuleResult, end: Int)] = []
+  private(set) var outcomes: [(mark: Int32, outcome: RealtimeOutcome)] = []
+
+  mutating func add(
+    _ rule: RealtimeRule, _ result: RealtimeRuleResult, _ trace: [(mark: Int32, outcome: RealtimeOutcome)]
+  ) {
+    outcomes += trace
+    rules.append((rule, result, outcomes.count))
   }
 }
 

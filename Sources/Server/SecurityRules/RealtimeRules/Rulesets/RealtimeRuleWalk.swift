@@ -25,14 +25,17 @@ struct RealtimeRuleWalk {
   /// The locations whose `.validate` rule was true.
   private var validated: Set<Path> = []
 
-  /// - Parameter recordsReads: whether the locations that rules read are recorded.
+  /// - Parameters:
+  ///   - recordsReads: whether the locations that rules read are recorded.
+  ///   - maximumSteps: the budget of the operation.
   init(
     _ root: RealtimeRuleNode, _ principal: Principal, view: any TreeView, query: QuerySpec = .default,
-    recordsReads: Bool
+    recordsReads: Bool = false, maximumSteps: Int = RealtimeBudget.stepsPerOperation
   ) {
     self.root = root
     self.view = view
-    evaluation = RealtimeEvaluation(principal, view: view, query: query, recordsReads: recordsReads)
+    evaluation = RealtimeEvaluation(
+      principal, view: view, query: query, recordsReads: recordsReads, maximumSteps: maximumSteps)
   }
 
   // MARK: Permission
@@ -42,6 +45,7 @@ struct RealtimeRuleWalk {
   /// - Returns: nil if a rule grants it; otherwise the reason for the operator's log.
   mutating func permit(_ path: Path, _ kind: RuleSite.Kind) throws -> String? {
     let path = path.dataPath
+    if kind == .write { evaluation.allowLocation() }
     var node = root
     var results: [(rule: RealtimeRule, depth: Int, result: RealtimeRuleResult)] = []
     for depth in 0...path.count {
@@ -62,7 +66,7 @@ struct RealtimeRuleWalk {
     _ rule: RealtimeRule, _ path: Path, _ depth: Int
   ) throws -> RealtimeRuleResult {
     let result = try evaluation.evaluate(rule, at: path, depth: depth)
-    report?(rule, path.prefix(depth), result, evaluation.trace)
+    report?(rule, path, depth, result, evaluation.trace)
     return result
   }
 
@@ -79,8 +83,11 @@ struct RealtimeRuleWalk {
   /// - Returns: nil if all are true; otherwise the reason for the operator's log.
   mutating func validate(_ path: Path) throws -> String? {
     guard root.hasValidation else { return nil }
+    // A priority that is written to a missing location changes nothing.
+    if path.isPriority || !Self.validatesParentsOfDeletions, !(try view.exists(at: path.dataPath, .after)) {
+      return nil
+    }
     let path = path.dataPath
-    if !Self.validatesParentsOfDeletions, !(try view.exists(at: path, .after)) { return nil }
     var node = root
     for (depth, key) in path.keys.enumerated() {
       if node.validate != nil {
@@ -110,7 +117,7 @@ struct RealtimeRuleWalk {
   private mutating func validateAll(_ node: RealtimeRuleNode, _ location: Path) throws -> String? {
     let content = try view.content(at: location, .after)
     if case .empty = content { return nil }
-    evaluation.allowNode()
+    evaluation.allowLocation()
     evaluation.remember(content, at: location, .after)
     if let denial = try validate(node, location, location.count) { return denial }
     guard case .children = content else { return nil }
@@ -130,9 +137,10 @@ struct RealtimeRuleWalk {
   }
 }
 
-/// Receives an evaluated rule, its location, its result, and the values of its marked expressions.
+/// Receives an evaluated rule, a path and the number of its first keys that name the location, the result, and the values
+/// of the marked expressions.
 typealias RealtimeRuleReport = (
-  RealtimeRule, Path, RealtimeRuleResult, [(mark: Int32, outcome: RealtimeOutcome)]
+  RealtimeRule, Path, Int, RealtimeRuleResult, [(mark: Int32, outcome: RealtimeOutcome)]
 ) -> Void
 
 extension Path {

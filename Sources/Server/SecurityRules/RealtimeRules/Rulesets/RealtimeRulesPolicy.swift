@@ -67,17 +67,20 @@ extension RealtimeRuleset {
     switch operation {
     case .read(let path, let query), .listen(let path, let query):
       var walk = RealtimeRuleWalk(root, principal, view: view, query: query, recordsReads: true)
+      defer { view.work?.spend(walk.evaluation.spentSteps) }
       walk.report = report
       if let denial = try walk.permit(path, .read) { return .deny(reason: denial) }
       return .allow(dependingOn: walk.evaluation.readPaths, time: walk.evaluation.hasReadTime)
     case .write(let path), .conditionalWrite(let path):
-      var walk = RealtimeRuleWalk(root, principal, view: view, recordsReads: false)
+      var walk = RealtimeRuleWalk(root, principal, view: view, maximumSteps: operation.maximumSteps)
+      defer { view.work?.spend(walk.evaluation.spentSteps) }
       walk.report = report
       if let denial = try walk.permit(path, .write) { return .deny(reason: denial) }
       if let denial = try walk.validate(path) { return .deny(reason: denial) }
       return .allowed
     case .merge(let paths), .onDisconnect(let paths):
-      var walk = RealtimeRuleWalk(root, principal, view: view, recordsReads: false)
+      var walk = RealtimeRuleWalk(root, principal, view: view, maximumSteps: operation.maximumSteps)
+      defer { view.work?.spend(walk.evaluation.spentSteps) }
       walk.report = report
       for path in paths {
         if let denial = try walk.permit(path, .write) { return .deny(reason: denial) }
@@ -86,6 +89,16 @@ extension RealtimeRuleset {
         if let denial = try walk.validate(path) { return .deny(reason: denial) }
       }
       return .allowed
+    }
+  }
+}
+
+extension TreeOperation {
+  /// The budget of the decisions about the operation, in steps.
+  fileprivate var maximumSteps: Int {
+    switch self {
+    case .read, .listen, .onDisconnect: RealtimeBudget.stepsPerOperation
+    case .write, .conditionalWrite, .merge: RealtimeBudget.stepsPerWrite
     }
   }
 }

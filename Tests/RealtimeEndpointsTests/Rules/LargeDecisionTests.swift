@@ -1,0 +1,184 @@
+// Tests decisions about writes that take rules long: they are made in the background, and hold as if they were made when
+// the write is executed.
+
+import Access
+import Foundation
+import JSON
+import RealtimeModel
+import Testing
+
+@testable import EndpointFixture
+@testable import RealtimeEngine
+@testable import SecurityRules
+
+extension StagingLimits {
+  /// Every write that needs a decision is decided in the background.
+  static var backgroundDecisions: StagingLimits {
+    var limits = StagingLimits()
+    (limits.decisionSteps, limits.minimumDecisionSteps, limits.decidedPaths) = (0, 0, 0)
+    return limits
+  }
+}
+
+@Suite("Long decisions of Realtime Database rules", .timeLimit(.minutes(5)))
+struct LargeDecisionTests {
+  private static let owner = ["Authorization: Bearer owner"]
+
+  private func setRules(_ rules: String, _ server: RealtimeTestServer, data: String? = nil) async throws {
+    if let data {
+      #expect(
+        try await server.rest("PUT", "/.json?ns=demo", body: data, headers: Self.owner).status == 200)
+    }
+    let answer = try await server.rest(
+      "PUT", "/.settings/rules.json?ns=demo", body: #"{"rules":\#(rules)}"#, headers: Self.owner)
+    #expect(answer.status == 200, "\(answer.body)")
+  }
+
+  private func write(
+    _ method: String, _ path: String, _ body: String, _ server: RealtimeTestServer
+  ) async throws -> Int {
+    try await server.rest(method, "/\(path).json?ns=demo&print=silent", body: body).status
+  }
+
+  private func value(_ path: String, _ server: RealtimeTestServer) async throws -> String {
+    try await server.rest("GET", "/\(path).json?ns=demo", headers: Self.owner).body
+  }
+
+  @Test("An update of 20,000 paths is decided by the rules of each path")
+  func paths() async throws {
+    try await RealtimeTestServer.run { server in
+      try await setRules(
+        #"""
+        {"items":{"$k":{
+          ".write":"root.child('open').val() == true && !data.exists() && root.child('users').hasChild('u1')",
+          ".validate":"newData.hasChildren(['n','t']) && newData.parent().child('k0').exists()",
+          "n":{".validate":"newData.isNumber() && newData.val() >= 0"},
+          "t":{".validate":"newData.val().matches(/^text [0-9]+$/)"}}}}
+        """#, server, data: #"{"open":true,"users":{"u1":1}}"#)
+      func body(_ invalid: Int?) -> String {
+        let members = (0..<20_000).map {
+          #""k\#($0)":{"n":\#($0 == invalid ? -1 : $0),"t":"text \#($0)"}"#
+        }
+        return "{\(members.joined(separator: ","))}"
+      }
+      #expect(try await write("PATCH", "items", body(19_999), server) == 401)
+      #expect(try await value("items", server) == "null")
+      #expect(try await write("PATCH", "items", body(nil), server) == 204)
+      #expect(try await value("items/k19999", server) == #"{"n":19999,"t":"text 19999"}"#)
+      #expect(try await write("PATCH", "items", body(nil), server) == 401)
+    }
+  }
+
+  @Test("A regular expression decides texts of 2 MB")
+  func text() async throws {
+    try await RealtimeTestServer.run { server in
+      try await setRules(
+        #"{"a":{".write":true,".validate":"newData.val().matches(/^[a-y]+(z|zz)?$/)"}}"#, server)
+      let text = String(repeating: "abcdefgh", count: 256 << 10)
+      #expect(try await write("PUT", "a", "\"\(text)1\"", server) == 401)
+      #expect(try await write("PUT", "a", "\"\(text)z\"", server) == 204)
+    }
+  }
+
+  @Test("A priority above many children is validated with them")
+  func priority() async throws {
+    try await RealtimeTestServer.run { server in
+      let children = (0..<30_000).map { #""k\#($0)":1"# }.joined(separator: ",")
+      try await setRules(
+        #"{"l":{".write":true,"$k":{".validate":"newData.val() == newData.parent().getPriority()"}}}"#,
+        server,
+        data: #"{"l":{\#(children)}}"#)
+      #expect(try await write("PUT", "l/.priority", "2", server) == 401)
+      #expect(try await write("PUT", "l/.priority", "1", server) == 204)
+    }
+  }
+
+  @Test("Of concurrent writes that may only create a value, one succeeds", arguments: 0..<4)
+  func creation(seed: Int) async throws {
+    try await RealtimeTestServer.run(staging: .backgroundDecisions) { server in
+      try await setRules(#"{"a":{"$k":{".write":"!data.parent().hasChildren()"}}}"#, server)
+      let allowed = try await withThrowingTaskGroup(of: Int.self) { group in
+        for number in 0..<12 {
+          group.addTask { try await write("PUT", "a/k\(number % 5)", "\(number + seed)", server) }
+        }
+        return try await group.reduce(0) { $0 + ($1 == 204 ? 1 : 0) }
+      }
+      #expect(allowed == 1)
+    }
+  }
+
+  @Test("A counter that rules let grow by one counts its writes, under concurrent ones", arguments: [1, 3])
+  func counter(clients: Int) async throws {
+    try await RealtimeTestServer.run(staging: .backgroundDecisions) { server in
+      try await setRules(
+        #"{"n":{".write":"newData.val() == root.child('n').val() + 1"},"other":{".write":true}}"#, server,
+        data: #"{"n":0}"#)
+      let allowed = try await withThrowingTaskGroup(of: Int.self) { group in
+        for client in 0..<clients {
+          group.addTask {
+            var allowed = 0
+            for number in 1...40 {
+              if try await write("PUT", "n", "\(number)", server) == 204 { allowed += 1 }
+              // It changes nothing that the decisions depend on.
+              #expect(try await write("PUT", "other/c\(client)", "\(number)", server) == 204)
+            }
+            return allowed
+          }
+        }
+        return try await group.reduce(0, +)
+      }
+      #expect(try await value("n", server) == "\(allowed)")
+      if clients == 1 { #expect(allowed == 40) }
+    }
+  }
+
+  @Test("Server values have the time of the decision, and increments the stored number")
+  func serverValues() async throws {
+    try await RealtimeTestServer.run(staging: .backgroundDecisions) { server in
+      try await setRules(
+        #"{"t":{".write":"newData.val() == now"},"n":{".write":"newData.val() == data.val() + 2"}}"#, server,
+        data: #"{"n":5}"#)
+      for _ in 0..<3 {
+        #expect(try await write("PUT", "t", #"{".sv":"timestamp"}"#, server) == 204)
+        #expect(try await write("PUT", "n", #"{".sv":{"increment":2}}"#, server) == 204)
+      }
+      #expect(try await value("n", server) == "11")
+    }
+  }
+
+  @Test("The rules and the caller in force at the execution decide, whatever was decided before")
+  func newRules() async throws {
+    try await RealtimeTestServer.run(staging: .backgroundDecisions) { server in
+      let rules = [
+        #"{"a":{".write":"root.child('x').val() == null"}}"#,
+        #"{"a":{".write":"root.child('x').val() == 1"}}"#,
+      ]
+      try await setRules(rules[0], server)
+      for round in 1...20 {
+        async let status = write("PUT", "a", "\(round)", server)
+        async let change: Void = setRules(rules[round % 2], server)
+        _ = try await (status, change)
+        // The last rules decide alone once they are in force.
+        #expect(try await write("PUT", "a", "0", server) == (round % 2 == 0 ? 204 : 401))
+      }
+    }
+  }
+
+  @Test("Coverage counts a write once that is decided twice")
+  func coverage() async throws {
+    let rules = #"{"rules":{"a":{".write":"auth == null",".validate":"newData.val() > 0"}}}"#
+    let policy = RealtimeRulesPolicy(try RealtimeRuleset(Array(rules.utf8)))
+    let observer = RealtimeDecisionObserver(
+      "demo", logs: DenialLogs(), recordsCoverage: true, now: { 1_700_000_000_000_000 })
+    for staging in [StagingLimits.standard, .backgroundDecisions] {
+      try await RealtimeTestServer.run(policy: policy, staging: staging, observer: observer) { server in
+        #expect(try await write("PUT", "a", "1", server) == 204)
+      }
+    }
+    let report = try #require(policy.ruleset.coverage)
+    func totals(_ node: CoverageReport.Node) -> [Int] {
+      [node.values.total] + node.children.flatMap(totals)
+    }
+    #expect(report.roots.flatMap(totals).allSatisfy { $0 == 2 }, "\(report.roots.flatMap(totals))")
+  }
+}
