@@ -212,6 +212,10 @@ let package = Package(
     .executableTarget(
       name: "SocialBlog", dependencies: ["FirebaseCore", "FirebaseDatabase", "Terminal"],
       path: "Examples/SocialBlog/Sources", swiftSettings: strict),
+    .executableTarget(
+      name: "Connect",
+      dependencies: ["FirebaseAuth", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore"],
+      path: "Examples/Connect/Sources", swiftSettings: strict),
 
     // Code that tests share.
     .target(
@@ -299,8 +303,8 @@ let package = Package(
     tests(
       of: "HearthServer",
       [
-        "HearthServer", "FirestoreEngine", "FirestoreModel", "EmbeddedStore", "OrderedStore",
-        "EndpointFixture",
+        "HearthServer", "Access", "FirestoreEndpoints", "FirestoreEngine", "FirestoreModel",
+        "IdentityEndpoints", "RealtimeEngine", "EmbeddedStore", "OrderedStore", "EndpointFixture",
         "FirestoreProtobuf", "GRPCFraming", "Identity", "JSON", nio("NIOCore"), nio("NIOPosix"),
         nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), cryptoExtras, protobuf, log,
       ]),

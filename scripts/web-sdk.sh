@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Runs the official web SDK in Node against a new server: web-sdk.sh FIREBASE_JS_SDK CLOSURE_LIBRARY. The arguments are
 # checkouts of firebase/firebase-js-sdk and google/closure-library, which are not part of this repository.
-#   1. Cloud Firestore over WebChannel (streaming, long polling, automatic detection) and the Realtime Database, through a
+#   1. The web program of docs/production.md against a production server with TLS, if .venv has the Python clients.
+#   2. Cloud Firestore over WebChannel (streaming, long polling, automatic detection) and the Realtime Database, through a
 #      proxy that cuts connections (Tests/Clients/Web).
-#   2. Google's integration tests of the Firestore SDK, without pipelines, accounts and JSON bundles (browser only).
-#   3. Google's tests of both interfaces of the Realtime Database SDK that use a server.
+#   3. Google's integration tests of the Firestore SDK, without pipelines, accounts and JSON bundles (browser only).
+#   4. Google's tests of both interfaces of the Realtime Database SDK that use a server.
 # With BENCH=1 it runs the measurements of Benchmarks/FirestoreClient with that SDK instead.
 # WRITES is the number of writes of the first part, CUTS the milliseconds between two cuts.
 # Needs node 20 and, from Debian's packages, esbuild, mocha, node-chai, node-chai-as-promised, node-faye-websocket and
@@ -32,22 +33,37 @@ for file in "$work"/packages/firestore/src/platform/browser/*.ts; do
   fi
 done
 
+options=(--bundle --platform=node --log-level=error
+  --define:process.env.TEST_PLATFORM='"browser"'
+  --alias:@firebase/app-compat="$work/packages/app-compat/src/index.ts"
+  --alias:@firebase/app="$work/packages/app/src/index.ts"
+  --alias:@firebase/firestore="$work/packages/firestore/src/index.ts"
+  --alias:@firebase/database="$work/packages/database/src/index.node.ts"
+  --alias:@firebase/util="$work/packages/util/index.ts"
+  --alias:@firebase/component="$work/packages/component/index.ts"
+  --alias:@firebase/logger="$work/packages/logger/index.ts"
+  --alias:@firebase/webchannel-wrapper/webchannel-blob="$web/webchannel-blob.js"
+  --alias:@firebase/webchannel-wrapper/bloom-blob="$web/bloom-blob.js"
+  --alias:idb="$web/absent.js" --alias:tslib="$web/absent.js" --alias:re2js="$web/absent.js")
+
 bundle() {
-  esbuild "$1" --bundle --platform=node --format=cjs --outfile="$2" --log-level=error \
-    --define:process.env.TEST_PLATFORM='"browser"' \
-    --alias:@firebase/app-compat="$work/packages/app-compat/src/index.ts" \
-    --alias:@firebase/app="$work/packages/app/src/index.ts" \
-    --alias:@firebase/firestore="$work/packages/firestore/src/index.ts" \
-    --alias:@firebase/database="$work/packages/database/src/index.node.ts" \
-    --alias:@firebase/util="$work/packages/util/index.ts" \
-    --alias:@firebase/component="$work/packages/component/index.ts" \
-    --alias:@firebase/logger="$work/packages/logger/index.ts" \
-    --alias:@firebase/webchannel-wrapper/webchannel-blob="$web/webchannel-blob.js" \
-    --alias:@firebase/webchannel-wrapper/bloom-blob="$web/bloom-blob.js" \
-    --alias:@firebase/auth="$web/absent.js" --alias:idb="$web/absent.js" --alias:tslib="$web/absent.js" \
-    --alias:re2js="$web/absent.js" --external:faye-websocket --external:chai --external:chai-as-promised \
-    --external:sinon --external:chai-exclude --external:indexeddbshim
+  esbuild "$1" "${options[@]}" --format=cjs --outfile="$2" --alias:@firebase/auth="$web/absent.js" \
+    --external:faye-websocket --external:chai --external:chai-as-promised --external:sinon --external:chai-exclude --external:indexeddbshim
 }
+
+# The web program of docs/production.md with all products, against a production server. Its test needs a command that makes
+# a bundle: build PROGRAM BUNDLE.
+printf "export * from '%s';\n" "$work/packages/auth/src" "$work/packages/auth/src/platform_node" >"$work/auth.ts"
+{
+  echo '#!/usr/bin/env bash'
+  declare -p options
+  # shellcheck disable=SC2016
+  printf 'esbuild "$1" "${options[@]}" --format=esm --outfile="$2" --inject:%q' "$web/browser.js"
+  printf ' --alias:firebase/%s=%q' app "$work/packages/app/src/index.ts" auth "$work/auth.ts" \
+    firestore "$work/packages/firestore/src/index.ts" database "$work/packages/database/src/index.node.ts"
+  echo " --banner:js='import { createRequire } from \"node:module\"; const require = createRequire(import.meta.url);'"
+} >"$work/build"
+chmod +x "$work/build"
 
 "$hearth" serve --emulator --ephemeral --firestore-port 0 --database-port 0 --hub-port 0 >"$work/server.log" 2>&1 &
 server=$!
@@ -74,6 +90,10 @@ timeout 600 node "$web/realtime.js" "$realtime" "$writes" "$cuts" 2>"$work/error
   echo "Realtime Database: FAILED"
   tail -5 "$work/errors"
 }
+
+if [ -x .venv/bin/python ]; then
+  HEARTH_BIN=$(realpath "$hearth") HEARTH_WEB_BUILD=$work/build .venv/bin/python -m pytest Tests/Clients/test_production_guide.py -q -k official_sdk || failed=1
+fi
 
 browsers_only='created by (a bundle|fromJSON)|toJSON bundle getDocFromCache'
 export FIRESTORE_EMULATOR_PORT=$firestore FIRESTORE_TARGET_BACKEND=emulator INCLUDE_FIRESTORE_PERSISTENCE=false

@@ -30,9 +30,10 @@ class Hearth:
 
     project = "demo-hearth"
 
-    def __init__(self, directory, options=("--emulator",)):
+    def __init__(self, directory, options=("--emulator",), cwd=None):
         self.directory = directory
         self.options = list(options)
+        self.cwd = cwd
         self.firestore_port = free_port()
         self.database_port = free_port()
         self.auth_port = free_port()
@@ -52,11 +53,12 @@ class Hearth:
         return f"127.0.0.1:{self.auth_port}"
 
     def start(self, timeout=20):
-        command = [BINARY, "serve", *self.options, "--host", "127.0.0.1"]
+        command = [BINARY, "serve", *self.options]
+        command += [] if "--host" in self.options else ["--host", "127.0.0.1"]
         command += ["--firestore-port", str(self.firestore_port), "--database-port", str(self.database_port)]
         command += ["--auth-port", str(self.auth_port)]
         command += ["--data", str(self.directory)] if self.directory else ["--ephemeral"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.cwd)
         ready = threading.Event()
 
         def read(stream, lines):

@@ -106,7 +106,7 @@ def document(server, name):
 
 
 def test_the_ten_minutes_of_production(production):
-    """The steps of docs/production.md."""
+    """A service account, a user and a revocation without TLS, as behind a proxy. test_production_guide.py plays the page."""
     info = create(production, "backend")
     account = service_account.Credentials.from_service_account_info(info, scopes=SCOPES)
     session = google.auth.transport.requests.AuthorizedSession(account)

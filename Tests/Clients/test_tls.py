@@ -28,6 +28,26 @@ def make_certificate(directory, name):
     return certificate, key
 
 
+def make_chain(directory, name):
+    """Makes an authority, a certificate that it issued for this machine, and the certificate's key. The second file also
+    contains the authority's certificate, as servers send it."""
+    authority, authority_key = directory / f"{name}.pem", directory / f"{name}.key"
+    chain, key, request = (directory / f"{name}-leaf.{suffix}" for suffix in ("pem", "key", "csr"))
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+    openssl("req", "-x509", *curve, "-keyout", authority_key, "-out", authority, "-days", "2", "-subj", "/CN=Test authority")
+    openssl("req", *curve, "-keyout", key, "-out", request, "-subj", "/CN=localhost")
+    extensions = directory / f"{name}.ext"
+    extensions.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    openssl("x509", "-req", "-in", request, "-CA", authority, "-CAkey", authority_key, "-CAcreateserial", "-days", "2",
+            "-extfile", extensions, "-out", chain)
+    chain.write_text(chain.read_text() + authority.read_text())
+    return authority, chain, key
+
+
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory):
     directory = tmp_path_factory.mktemp("tls")

@@ -1,7 +1,8 @@
 // What a browser has and Node has not: XMLHttpRequest, as far as closure-library's XhrIo asks.
 
-const http = require('http');
-const agent = new http.Agent({keepAlive: true, maxSockets: 1000});
+const modules = {'http:': require('http'), 'https:': require('https')};
+const agents = {};
+for (const protocol in modules) agents[protocol] = new modules[protocol].Agent({keepAlive: true, maxSockets: 1000});
 
 global.XMLHttpRequest = class XMLHttpRequest {
   readyState = 0;
@@ -36,7 +37,8 @@ global.XMLHttpRequest = class XMLHttpRequest {
   send(body) {
     const bytes = body == null ? null : Buffer.from(String(body));
     if (bytes) this.#headers['Content-Length'] = bytes.length;
-    this.request = http.request(this.url, {method: this.method, headers: this.#headers, agent}, response => {
+    const options = {method: this.method, headers: this.#headers, agent: agents[this.url.protocol]};
+    this.request = modules[this.url.protocol].request(this.url, options, response => {
       this.status = response.statusCode;
       this.statusText = response.statusMessage;
       this.#received = response.headers;
