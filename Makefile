@@ -59,7 +59,7 @@ example: ## Run the programs in Examples with two clients each against a server 
 	@scripts/example.sh
 
 crash: ## Simulate N power cuts of server and client: make crash N=200 (with SYNC=off the server must lose data)
-	@scripts/setup.sh build
+	@scripts/setup.sh test
 	@swift build --build-tests $(FLAGS)
 	@N=$(or $(N),50) scripts/crash.sh
 
