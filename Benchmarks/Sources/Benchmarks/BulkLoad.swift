@@ -46,9 +46,27 @@ private func databaseName(_ documents: Int) -> String { "firestore-\(documents)"
 
 func mebibytes(_ bytes: Int) -> Double { Double(bytes) / Double(1 << 20) }
 
-/// Writes a collection.
-func fill(_ server: ChildProcess, documents: Int, _ setting: Setting) async throws {
-  let requests = try BulkRequests(count: documents)
+/// Documents per second of a bulk load by a server that has loaded as many documents before. The reference is Google's
+/// emulator, which keeps documents in memory.
+func warmBulkLoad(_ setting: Setting, documents: Int, isGoogles: Bool) async throws -> Double {
+  let directory = try setting.temporaryDirectory()
+  defer { try? FileManager.default.removeItem(atPath: directory) }
+  let server =
+    isGoogles
+    ? try GoogleEmulator.start() : try setting.startHearth(["--data", directory], database: false)
+  defer { server.stop() }
+  try await fill(server, documents: documents, setting)
+  let processor = ProcessorTime(server)
+  let start = ContinuousClock.now
+  try await fill(server, documents: documents, setting, first: documents)
+  let rate = Double(documents) / (ContinuousClock.now - start).seconds
+  processor.report(calls: documents, in: setting)
+  return rate
+}
+
+/// Writes a collection, or further documents of it from number `first` on.
+func fill(_ server: ChildProcess, documents: Int, _ setting: Setting, first: Int = 0) async throws {
+  let requests = try BulkRequests(count: documents, first: first)
   let next = NIOLockedValueBox(0)
   var clients: [GRPCConnection] = []
   for _ in 0..<connections {

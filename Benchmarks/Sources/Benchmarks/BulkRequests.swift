@@ -19,6 +19,8 @@ struct BulkRequests: Sendable {
   }
 
   let count: Int
+  /// The number of the first document.
+  private let first: Int
   private let template: ByteBuffer
   private let places: [Places]
 
@@ -28,10 +30,11 @@ struct BulkRequests: Sendable {
   /// The lowest rank; from it on each takes four bytes.
   private static let leastRank = 1 << 21
 
-  /// Makes requests that write `count` documents, a multiple of 500.
-  init(count: Int) throws {
+  /// Makes requests that write `count` documents, a multiple of 500, with numbers from `first` on.
+  init(count: Int, first: Int = 0) throws {
     precondition(count % Self.perRequest == 0)
     self.count = count
+    self.first = first
     let id = String(repeating: "0", count: Self.idDigits)
     let title = "document " + String(repeating: "0", count: Self.titleDigits)
     let owner = Self.owner(0)
@@ -91,7 +94,7 @@ struct BulkRequests: Sendable {
     var buffer = template
     let frame = buffer.readerIndex + 5
     for (offset, place) in places.enumerated() {
-      let number = index * Self.perRequest + offset
+      let number = first + index * Self.perRequest + offset
       let scrambled = UInt64(truncatingIfNeeded: number) &* 0x9E37_79B9_7F4A_7C15
       buffer.setDigits(scrambled, at: frame + place.id, count: Self.idDigits)
       buffer.setDigits(UInt64(number), at: frame + place.title, count: Self.titleDigits)

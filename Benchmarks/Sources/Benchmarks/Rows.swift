@@ -3,9 +3,20 @@
 
 /// All rows. Those with this number of documents and listeners of Cloud Firestore take long.
 func rows(documents: Int, listeners: Int) -> [Row] {
-  firestoreRows + parsingRows + identityRows + realtimeRows
+  firestoreRows + emulatorRows + parsingRows + identityRows + realtimeRows
     + longFirestoreRows(documents: documents, listeners: listeners) + longRealtimeRows
 }
+
+/// Rows against Google's emulator, where it is installed.
+private let emulatorRows =
+  GoogleEmulator.isInstalled
+  ? [
+    Row(
+      "durable bulk load, commits of 500 by 4 connections, warm / Google's emulator in memory, warm",
+      goal: "1.50", unit: "documents/s",
+      measure: { try await warmBulkLoad($0, documents: 200_000, isGoogles: false) },
+      reference: { try await warmBulkLoad($0, documents: 200_000, isGoogles: true) })
+  ] : []
 
 private let firestoreRows = [
   Row(

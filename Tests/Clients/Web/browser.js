@@ -11,7 +11,7 @@ global.XMLHttpRequest = class XMLHttpRequest {
   responseText = '';
   responseType = '';
   withCredentials = false;
-  #headers = {Origin: 'http://example.test'};
+  #headers = {Origin: 'http://localhost:3000'};
   #received = {};
   #over = false;
 

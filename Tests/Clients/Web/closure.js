@@ -1,5 +1,6 @@
 // Loads closure-library's own sources in Node, uncompiled, each file after those it requires: `CLOSURE_LIBRARY` names
-// the checkout. The web SDK's published bundle holds the same WebChannel, compiled.
+// the checkout. The web SDK's published bundle holds the same WebChannel, compiled. `scripts` has the loaded files, so that
+// a browser can load the same ones.
 
 const fs = require('fs');
 const path = require('path');
@@ -11,8 +12,12 @@ global.CLOSURE_UNCOMPILED_DEFINES = {'goog.ENABLE_DEBUG_LOADER': false, 'goog.DE
 global.self = global;
 const base = path.join(root, 'base.js');
 const declaration = /^var goog = goog \|\| \{\};/m;
-vm.runInThisContext(
-  fs.readFileSync(base, 'utf8').replace(declaration, 'this.goog = this.goog || {}; var goog = this.goog;'), base);
+const scripts = [];
+function run(text, file) {
+  scripts.push(text);
+  vm.runInThisContext(text, file);
+}
+run(fs.readFileSync(base, 'utf8').replace(declaration, 'this.goog = this.goog || {}; var goog = this.goog;'), base);
 
 const sources = new Map();
 function index(folder) {
@@ -39,13 +44,14 @@ function load(name) {
   const required = /^\s*(?:(?:const|let|var)\s+[^=;]+=\s*)?goog\.require\(\s*['"]([^'"]+)['"]\s*\)/gm;
   for (const found of source.text.matchAll(required)) load(found[1]);
   if (/^goog\.module\(/m.test(source.text)) {
-    const body = `(function(exports) { "use strict"; ${source.text}\n; return exports; })`;
-    global.goog.loadModule(vm.runInThisContext(body, source.file));
+    run(`goog.loadModule(function(exports) { "use strict"; ${source.text}\n; return exports; });`, source.file);
   } else {
-    vm.runInThisContext(source.text, source.file);
+    run(source.text, source.file);
   }
 }
 
+/** The sources that were loaded so far, in order. */
+exports.scripts = scripts;
 /** What closure-library provides under a name. */
 exports.get = name => {
   load(name);

@@ -1,6 +1,6 @@
 // Stands for the web SDK's compiled WebChannel: the same names, from closure-library's sources.
 
-const closure = require(process.env.HEARTH_CLOSURE_LOADER);
+const closure = globalThis.hearthClosure ?? require(process.env.HEARTH_CLOSURE_LOADER);
 const statistics = closure.get('goog.labs.net.webChannel.requestStats');
 
 exports.createWebChannelTransport = closure.get('goog.net.createWebChannelTransport');

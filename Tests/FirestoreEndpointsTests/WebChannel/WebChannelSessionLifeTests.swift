@@ -165,6 +165,21 @@ struct WebChannelSessionLifeTests {
     }
   }
 
+  @Test("Over HTTP/1.1 a back channel releases its connection early, and the stream continues on the next one")
+  func connectionHold() async throws {
+    try await port({ $0.maximumConnectionHold = .milliseconds(300) }) { running in
+      let client = try await opened(running)
+      var last = 0
+      let back = try await client.open(after: 0)
+      while let array = try await back.next() { last = array.id }
+      await back.close()
+      #expect(last > 0)
+      let next = try await client.open(after: last)
+      #expect(try await next.next()?.id == last + 1)
+      await next.close()
+    }
+  }
+
   @Test("Polling receives all arrays, then noops")
   func polling() async throws {
     try await port { running in

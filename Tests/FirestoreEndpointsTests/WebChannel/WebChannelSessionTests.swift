@@ -74,6 +74,19 @@ struct WebChannelSessionTests {
     #expect(session.backChannel == nil)
   }
 
+  @Test("A streaming back channel that occupies its connection ends earlier, also while arrays arrive")
+  func connectionHold() throws {
+    var session = session()
+    var request = streaming(0)
+    request.occupiesConnection = true
+    _ = try session.open(request, now: start)
+    #expect(session.deadline == start + .seconds(20))
+    #expect(!session.send([payload("a")], now: start + .seconds(19)).endsBackChannel)
+    #expect(session.tick(now: start + .seconds(20)).endsBackChannel)
+    request.acknowledged = 2
+    #expect(arrays(try session.open(request, now: start + .seconds(20)).frames) == ["3 [\"noop\"]"])
+  }
+
   @Test("A streaming back channel ends after its byte limit")
   func streamingEndsAfterManyBytes() throws {
     var session = session { $0.maximumBackChannelBytes = 100 }

@@ -27,6 +27,11 @@ package struct WebChannelLimits: Sendable {
   package var maximumBackChannelBytes = 512 << 10
   /// Maximum lifetime of a streaming back channel.
   package var maximumBackChannelLifetime: TimeAmount = .seconds(60)
+  /// Maximum lifetime of a streaming back channel over HTTP/1.1, where it occupies a connection.
+  ///
+  /// Browsers open six connections per host, so a page with six streams gets no other response until a back channel ends. Clients
+  /// report that they are offline after ten seconds.
+  package var maximumConnectionHold: TimeAmount = .seconds(20)
   /// The time without a frame after which a back channel sends a noop. Clients disconnect after 1.5 times this interval.
   package var keepAlive: TimeAmount = .seconds(30)
   /// The time after which a session without a back channel and without requests ends.

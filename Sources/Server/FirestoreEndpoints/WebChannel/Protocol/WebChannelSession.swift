@@ -98,10 +98,14 @@ struct WebChannelSession {
     if hasDeliveredEnd { throw .unknownSession }
     lastRequest = now
     backChannelCount += 1
+    let lifetime =
+      request.occupiesConnection
+      ? min(limits.maximumConnectionHold, limits.maximumBackChannelLifetime)
+      : limits.maximumBackChannelLifetime
     let wait = request.timeout.map { min($0, limits.keepAlive) } ?? limits.keepAlive
     back = BackChannel(
       id: backChannelCount, isStreaming: request.isStreaming,
-      end: now + (request.isStreaming ? limits.maximumBackChannelLifetime : wait),
+      end: now + (request.isStreaming ? lifetime : wait),
       noop: now + limits.keepAlive)
     var frames = outgoing.frames(after: request.acknowledged)
     if frames.readableBytes == 0, request.isStreaming {

@@ -40,10 +40,11 @@ package struct WebChannelService: Sendable {
         read(http.body, request) { body in
           session.onLoop { $0.forward(body, acknowledged: acknowledged, request) }
         }
-      case .back(let id, let backChannel):
+      case .back(let id, var backChannel):
         let session = try session(id, stream)
+        backChannel.occupiesConnection = http.head.version.major < 2
         responder.endWithPeer()
-        session.onLoop { $0.open(backChannel, request) }
+        session.onLoop { [backChannel] in $0.open(backChannel, request) }
       case .terminate(let id):
         sessions.responder(id, stream)?.onLoop { $0.close() }
         request.respond(ByteBuffer())
