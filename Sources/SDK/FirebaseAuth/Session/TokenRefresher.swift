@@ -1,8 +1,8 @@
 // Refreshes the tokens of one user.
 //
 // Requests that arrive while a refresh is in flight share it. A forced refresh does not: the refresh in flight may have
-// begun before the change for which the app forces one, such as new custom claims. All forced requests of that time
-// share one refresh that follows.
+// begun before the change for which the app forces one, such as new custom claims. All forced requests that arrive
+// meanwhile share one further refresh.
 //
 // Invariant: at most one refresh is in flight and at most one is waiting.
 
@@ -32,7 +32,7 @@ final class TokenRefresher: Sendable {
     self.refresh = refresh
   }
 
-  /// Refreshes the tokens, or waits for a refresh that will do.
+  /// Refreshes the tokens, or waits for a refresh that other callers started.
   ///
   /// - Parameter isForced: whether the refresh must begin after this call.
   /// - Returns: the ID token.

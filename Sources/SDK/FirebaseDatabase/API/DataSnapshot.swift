@@ -21,12 +21,12 @@ open class DataSnapshot: NSObject, @unchecked Sendable {
     super.init()
   }
 
-  /// Makes a snapshot of nothing.
+  /// Makes a snapshot without a value.
   public override convenience init() {
     self.init(node: .empty, path: .root, ordering: .priority, repository: nil)
   }
 
-  /// The snapshot of a location below; of nothing if there is none.
+  /// The snapshot of a location below, which may have no value.
   ///
   /// - Parameter childPathString: keys joined by slashes.
   @discardableResult
@@ -86,7 +86,7 @@ open class DataSnapshot: NSObject, @unchecked Sendable {
   open override var description: String { "Snap (\(key)) \(ValueWriter.value(node))" }
 }
 
-/// Goes through children once.
+/// Iterates over the children once.
 final class ChildEnumerator: NSEnumerator {
   private var rest: ArraySlice<Any>
 

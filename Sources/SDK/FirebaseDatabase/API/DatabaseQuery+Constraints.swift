@@ -22,7 +22,7 @@ extension DatabaseQuery {
     with(parameters.limited(to: limit, fromStart: false, method: "queryLimitedToLast:"))
   }
 
-  /// Ordered by what lies at a path below each child.
+  /// Ordered by the value at a path below each child.
   @discardableResult
   public func queryOrdered(byChild key: String) -> DatabaseQuery {
     with(parameters.ordered(byChild: key))
@@ -46,26 +46,26 @@ extension DatabaseQuery {
     with(parameters.ordered(by: .priority, method: "queryOrderedByPriority"))
   }
 
-  /// From a value on.
+  /// Starts at a value.
   @discardableResult
   public func queryStarting(atValue startValue: Any?) -> DatabaseQuery {
     with(parameters.starting(startValue, nil, isInclusive: true, method: "queryStartingAtValue:"))
   }
 
-  /// From a value on, and within that value from a key on.
+  /// Starts at a value, and within that value at a key.
   @discardableResult
   public func queryStarting(atValue startValue: Any?, childKey: String?) -> DatabaseQuery {
     with(
       parameters.starting(startValue, childKey, isInclusive: true, method: "queryStartingAtValue:childKey:"))
   }
 
-  /// Beyond a value.
+  /// Starts after a value.
   @discardableResult
   public func queryStarting(afterValue startAfterValue: Any?) -> DatabaseQuery {
     with(parameters.starting(startAfterValue, nil, isInclusive: false, method: "queryStartingAfterValue:"))
   }
 
-  /// Beyond a key within a value.
+  /// Starts after a key within a value.
   @discardableResult
   public func queryStarting(afterValue startAfterValue: Any?, childKey: String?) -> DatabaseQuery {
     with(
@@ -73,25 +73,25 @@ extension DatabaseQuery {
         startAfterValue, childKey, isInclusive: false, method: "queryStartingAfterValue:childKey:"))
   }
 
-  /// Up to a value.
+  /// Ends at a value.
   @discardableResult
   public func queryEnding(atValue endValue: Any?) -> DatabaseQuery {
     with(parameters.ending(endValue, nil, isInclusive: true, method: "queryEndingAtValue:"))
   }
 
-  /// Up to a value, and within that value up to a key.
+  /// Ends at a value, and within that value at a key.
   @discardableResult
   public func queryEnding(atValue endValue: Any?, childKey: String?) -> DatabaseQuery {
     with(parameters.ending(endValue, childKey, isInclusive: true, method: "queryEndingAtValue:childKey:"))
   }
 
-  /// Short of a value.
+  /// Ends before a value.
   @discardableResult
   public func queryEnding(beforeValue endValue: Any?) -> DatabaseQuery {
     with(parameters.ending(endValue, nil, isInclusive: false, method: "queryEndingBeforeValue:"))
   }
 
-  /// Short of a key within a value.
+  /// Ends before a key within a value.
   @discardableResult
   public func queryEnding(beforeValue endValue: Any?, childKey: String?) -> DatabaseQuery {
     with(

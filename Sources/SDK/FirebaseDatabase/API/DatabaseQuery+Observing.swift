@@ -51,8 +51,7 @@ extension DatabaseQuery {
 
   /// Waits for one event, the first, with the key of the sibling before.
   ///
-  /// If the server does not allow the observation, or the app is deleted before there is an event, the
-  /// snapshot is one of nothing.
+  /// If the server denies the observation, or the app is deleted before the first event, the snapshot has no value.
   @discardableResult
   public func observeSingleEventAndPreviousSiblingKey(
     of eventType: DataEventType
@@ -97,7 +96,7 @@ extension DatabaseQuery {
   }
 }
 
-/// Ends a sequence when nobody can feed it any more: the observer's blocks alone hold it.
+/// Ends a sequence when its observer is released. Only the observer's blocks hold this object.
 private final class Feed: Sendable {
   let continuation: AsyncThrowingStream<DataSnapshot, any Error>.Continuation
 

@@ -112,7 +112,7 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
 
   /// Reads the value once: from an active observer's data where there is one, else from the server.
   ///
-  /// - Parameter block: gets an error (the server's refusal, or no connection within three seconds), or
+  /// - Parameter block: gets an error (the server's rejection, or no connection within three seconds), or
   ///   the snapshot; called on the callback queue.
   @preconcurrency
   open func getData(completion block: @escaping @Sendable ((any Error)?, DataSnapshot?) -> Void) {
@@ -133,7 +133,7 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
 
   /// Reads the value once: from an active observer's data where there is one, else from the server.
   ///
-  /// - Throws: the server's refusal, or that there was no connection within three seconds.
+  /// - Throws: the server's rejection, or that there was no connection within three seconds.
   @discardableResult
   open func getData() async throws -> DataSnapshot {
     try await withCheckedThrowingContinuation { continuation in

@@ -13,7 +13,7 @@ extension DatabaseReference {
 
   /// Replaces the value when the server loses this client.
   ///
-  /// - Parameter block: called on the callback queue when the server has taken the operation.
+  /// - Parameter block: called on the callback queue when the server has accepted the operation.
   @preconcurrency
   public func onDisconnectSetValue(
     _ value: Any?, withCompletionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
@@ -21,10 +21,10 @@ extension DatabaseReference {
     onDisconnectSet(value, nil, "onDisconnectSetValue:withCompletionBlock:", block)
   }
 
-  /// Replaces the value when the server loses this client; waits until the server has taken the
+  /// Replaces the value when the server loses this client; waits until the server has accepted the
   /// operation.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   public func onDisconnectSetValue(_ value: Any?) async throws -> DatabaseReference {
     try await answer { onDisconnectSet(value, nil, "onDisconnectSetValue:", $0) }
@@ -37,7 +37,7 @@ extension DatabaseReference {
 
   /// Replaces value and priority when the server loses this client.
   ///
-  /// - Parameter block: called on the callback queue when the server has taken the operation.
+  /// - Parameter block: called on the callback queue when the server has accepted the operation.
   @preconcurrency
   public func onDisconnectSetValue(
     _ value: Any?, andPriority priority: Any?,
@@ -46,10 +46,10 @@ extension DatabaseReference {
     onDisconnectSet(value, priority, "onDisconnectSetValue:andPriority:withCompletionBlock:", block)
   }
 
-  /// Replaces value and priority when the server loses this client; waits until the server has taken
+  /// Replaces value and priority when the server loses this client; waits until the server has accepted
   /// the operation.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   public func onDisconnectSetValue(_ value: Any?, andPriority priority: Any?) async throws
     -> DatabaseReference
@@ -64,7 +64,7 @@ extension DatabaseReference {
 
   /// Removes the location when the server loses this client.
   ///
-  /// - Parameter block: called on the callback queue when the server has taken the operation.
+  /// - Parameter block: called on the callback queue when the server has accepted the operation.
   @preconcurrency
   public func onDisconnectRemoveValue(
     completionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
@@ -72,10 +72,10 @@ extension DatabaseReference {
     onDisconnectSet(nil, nil, "onDisconnectRemoveValueWithCompletionBlock:", block)
   }
 
-  /// Removes the location when the server loses this client; waits until the server has taken the
+  /// Removes the location when the server loses this client; waits until the server has accepted the
   /// operation.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   public func onDisconnectRemoveValue() async throws -> DatabaseReference {
     try await answer { onDisconnectSet(nil, nil, "onDisconnectRemoveValue", $0) }
@@ -88,7 +88,7 @@ extension DatabaseReference {
 
   /// Replaces the values at several paths below when the server loses this client.
   ///
-  /// - Parameter block: called on the callback queue when the server has taken the operation.
+  /// - Parameter block: called on the callback queue when the server has accepted the operation.
   @preconcurrency
   public func onDisconnectUpdateChildValues(
     _ values: [AnyHashable: Any],
@@ -98,9 +98,9 @@ extension DatabaseReference {
   }
 
   /// Replaces the values at several paths below when the server loses this client; waits until the
-  /// server has taken the operation.
+  /// server has accepted the operation.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   public func onDisconnectUpdateChildValues(_ values: [AnyHashable: Any]) async throws -> DatabaseReference {
     try await answer { onDisconnectUpdate(values, "onDisconnectUpdateChildValues:", $0) }
@@ -123,7 +123,7 @@ extension DatabaseReference {
 
   /// Cancels the operations of this location and below; waits for the server's answer.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   public func cancelDisconnectOperations() async throws -> DatabaseReference {
     try await answer { perform(.cancel, "cancelDisconnectOperations", $0) }

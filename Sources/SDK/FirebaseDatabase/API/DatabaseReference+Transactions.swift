@@ -27,10 +27,10 @@ extension DatabaseReference {
     run(block, withLocalEvents: true, completionBlock)
   }
 
-  /// Changes the value by a function of the current one, and waits until it is stored or given up.
+  /// Changes the value by a function of the current one, and waits until the transaction has ended.
   ///
   /// - Returns: whether the result was stored, and the value.
-  /// - Throws: the server's refusal, or that 25 attempts were in vain.
+  /// - Throws: the server's rejection, or an error after 25 attempts.
   @discardableResult
   public func runTransactionBlock(
     _ block: @escaping (MutableData) -> TransactionResult

@@ -26,7 +26,7 @@ extension DatabaseReference {
 
   /// Replaces the value, drops the priority, and waits for the server's answer.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   public func setValue(_ value: Any?) async throws -> DatabaseReference {
     try await answer { write(value, priority: nil, "setValue:", $0) }
@@ -50,7 +50,7 @@ extension DatabaseReference {
 
   /// Replaces value and priority, and waits for the server's answer.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   public func setValue(_ value: Any?, andPriority priority: Any?) async throws -> DatabaseReference {
     try await answer { write(value, priority: priority, "setValue:andPriority:", $0) }
@@ -73,7 +73,7 @@ extension DatabaseReference {
 
   /// Removes the location and everything below it, and waits for the server's answer.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   public func removeValue() async throws -> DatabaseReference {
     try await answer { write(nil, priority: nil, "removeValue", $0) }
@@ -96,7 +96,7 @@ extension DatabaseReference {
 
   /// Replaces the priority alone, and waits for the server's answer.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   public func setPriority(_ priority: Any?) async throws -> DatabaseReference {
     try await answer { writePriority(priority, "setPriority:", $0) }
@@ -122,7 +122,7 @@ extension DatabaseReference {
 
   /// Replaces the values at several paths below, all or none, and waits for the server's answer.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   public func updateChildValues(_ values: [AnyHashable: Any]) async throws -> DatabaseReference {
     try await answer { update(values, "updateChildValues:", $0) }
@@ -130,7 +130,7 @@ extension DatabaseReference {
 
   // MARK: The shared parts
 
-  /// Reads values of the app; what cannot be stored stops the program.
+  /// Reads values of the app. A value that cannot be stored stops the program.
   func valid<Value>(_ method: String, _ read: () throws(InvalidValue) -> Value) -> Value {
     PathRules.checkWritable(path, method: method)
     do {
@@ -176,7 +176,7 @@ extension DatabaseReference {
     }
   }
 
-  /// Turns a completion into a wait.
+  /// Converts a completion to an async call.
   func answer(_ begin: (@escaping DatabaseCompletion) -> Void) async throws -> DatabaseReference {
     let fallback = RealtimeError.unknownOutcome.asNSError()
     return try await OneShotContinuation<Result<DatabaseReference, any Error>>.wait(

@@ -43,7 +43,7 @@ final class Transport: Sendable {
   /// - Parameters:
   ///   - appCheck: the App Check token for the request's header.
   ///   - resolver: finds the addresses of the server's name; the system's where nil.
-  ///   - patience: how long the server may take to accept, and then to open the WebSocket.
+  ///   - patience: the timeout of the connection, and then of the upgrade to a WebSocket.
   static func open(
     to endpoint: DatabaseEndpoint, host: String?, lastSession: String?, appCheck: String? = nil,
     tls: NIOSSLContext?,
@@ -108,8 +108,8 @@ final class Transport: Sendable {
     try channel.pipeline.syncOperations.addHandler(handler)
   }
 
-  /// The owner's events, cut off once the transport is closed. A name with several addresses makes
-  /// several channels, and only the one that won speaks for the transport.
+  /// The owner's events, which end when the transport closes. A name with several addresses makes several channels,
+  /// and only the channel that connected first reports events.
   private func events(of channel: any Channel) -> TransportEvents {
     TransportEvents(
       received: { [weak channel] message in
@@ -204,7 +204,7 @@ extension ChannelPipeline.SynchronousOperations {
 }
 
 extension String {
-  /// Letters, digits and `-._~` as they are, all else percent-encoded.
+  /// Percent-encodes all characters other than letters, digits and `-._~`.
   var percentEncodedForQuery: String {
     var result = ""
     for byte in utf8 {

@@ -22,7 +22,7 @@ extension Repository {
     case .listenAnswered(let listen, let warnings, let error): listenAnswered(listen, warnings, error)
     case .writeAnswered(let id, let error):
       if connection.hasUnansweredListens {
-        // The server's data that includes the write may arrive later; dropping the write now would show the old value.
+        // The server's data with the write may arrive later. Removing the pending write now would show the old value.
         delayedAnswers.append((id, error))
       } else {
         writeAnswered(id, error)

@@ -56,7 +56,7 @@ final class Repository: @unchecked Sendable {
   private var deliveries: [@Sendable () -> Void] = []
   private var lastIdentifier = 0
   private var hasStarted = false
-  /// Whether the app is gone.
+  /// Whether the app was deleted.
   private var hasEnded = false
 
   /// The completions of writes.
@@ -72,7 +72,7 @@ final class Repository: @unchecked Sendable {
   struct PendingGet {
     let path: Path
     let query: QuerySpec
-    /// Whether the wait without a connection is over.
+    /// Whether the time to wait for a connection has passed.
     var isOverdue = false
     let completion: @Sendable (Result<Node, RealtimeError>) -> Void
   }
@@ -121,7 +121,7 @@ final class Repository: @unchecked Sendable {
     }
   }
 
-  /// Begins to connect; the first use does.
+  /// Connects at the first use.
   private func start() {
     guard !hasStarted else { return }
     hasStarted = true
@@ -149,7 +149,7 @@ final class Repository: @unchecked Sendable {
     lastIdentifier = max(lastIdentifier, last)
   }
 
-  /// Milliseconds since 1970 by the server's clock, as well as it is known.
+  /// The estimated time of the server's clock, in milliseconds since 1970.
   var serverTime: Int64 { clock() + serverTimeOffset }
 
   /// Sets the server's clock.

@@ -34,7 +34,7 @@ final class SyncPoint {
     return views.flatMap { $0.apply(operation, writes: writes, completeServerNode: completeServerNode) }
   }
 
-  /// The server's whole value at a path below, if a view knows it.
+  /// The server's complete value at a path below, if a view knows it.
   func completeServerNode(at relative: Path) -> Node? {
     for view in views {
       if let node = view.completeServerNode(at: relative) { return node }

@@ -44,7 +44,7 @@ final class SyncTree {
     let query: QuerySpec
   }
 
-  /// Listens to start and stop, in order, since this was last asked.
+  /// The listens to start and stop since the last call, in order.
   func takeActions() -> [ListenAction] {
     defer { pendingActions = [] }
     return pendingActions
@@ -54,19 +54,19 @@ final class SyncTree {
 
   // MARK: Writes of the app
 
-  /// Replaces a value ahead of the server's answer.
+  /// Replaces a value before the server's response.
   func applyUserOverwrite(at path: Path, _ node: Node, id: Int, isVisible: Bool = true) -> [DataEvent] {
     writes.add(WriteRecord(id: id, path: path, change: .overwrite(node), isVisible: isVisible))
     return isVisible ? apply(SyncOperation(source: .user, path: path, change: .overwrite(node))) : []
   }
 
-  /// Replaces values at several paths ahead of the server's answer.
+  /// Replaces values at several paths before the server's response.
   func applyUserMerge(at path: Path, _ changes: [(Path, Node)], id: Int) -> [DataEvent] {
     writes.add(WriteRecord(id: id, path: path, change: .merge(changes), isVisible: true))
     return apply(SyncOperation(source: .user, path: path, change: .merge(SyncOperation.tree(changes))))
   }
 
-  /// Drops a pending write: the server has taken it over, or has refused it.
+  /// Removes a pending write that the server has accepted or rejected.
   func acknowledgeWrite(_ id: Int, isRevert: Bool = false) -> [DataEvent] {
     guard let (record, mayBeSeen) = writes.remove(id) else { return [] }
     if !isRevert { storeUnobserved(record) }
@@ -74,7 +74,7 @@ final class SyncTree {
     return apply(acknowledgement(of: record, isRevert: isRevert))
   }
 
-  /// Drops all pending writes as if the server had refused them.
+  /// Removes all pending writes as if the server had rejected them.
   func purgeWrites() -> [DataEvent] {
     writes.removeAll().filter(\.isVisible).flatMap { apply(acknowledgement(of: $0, isRevert: true)) }
   }
@@ -115,7 +115,7 @@ final class SyncTree {
     apply(.merge(SyncOperation.tree(changes)), at: path, tag: tag)
   }
 
-  /// The server has sent all there is for a listen.
+  /// The server has sent all data of a listen.
   func applyListenComplete(_ listen: Listen) -> [DataEvent] {
     apply(.listenComplete, at: listen.path, tag: listen.tag)
   }
@@ -267,7 +267,7 @@ final class SyncTree {
     remove(nil, at: listen.path, query: listen.query, error: error)
   }
 
-  /// The listen of a query that was asked of the server, found by the query's own form.
+  /// The requested listen of a query in the form in which the app stated the query.
   func listen(at path: Path, query: QuerySpec) -> Listen {
     query.showsAll
       ? Listen(path: path, query: .default, tag: nil)
@@ -296,8 +296,8 @@ final class SyncTree {
     return query.showsAll ? node : node.window(query)
   }
 
-  /// The value that transactions and server values work on: all pending writes but some, over what is
-  /// known of the server; empty where nothing is.
+  /// The input of transactions and server values: the known data of the server with all pending writes except some.
+  /// Unknown data counts as empty.
   func latestNode(at path: Path, excluding excluded: Set<Int> = []) -> Node {
     var server = completeServerNode(at: path)
     if server == nil {
@@ -350,7 +350,7 @@ final class SyncTree {
   private func startListen(for view: SyncView) {
     pendingActions.append(.start(listen(for: view)))
     guard view.query.showsAll else { return }
-    // Everything at and below is fed by this listen now.
+    // This listen now provides the data of all views at the location and below.
     let subtree = syncPoints.subtree(view.path)
     let here = subtree.value?.filteredViews ?? []
     let below = subtree.sortedChildren.flatMap { distinctViews(below: $0.tree) }

@@ -26,7 +26,7 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
       return .memory(MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings(sizeBytes: size)))
     }
 
-    /// The older settings that were changed although `cacheSettings` says the same and more.
+    /// The older settings that were changed although `cacheSettings` replaces them.
     var contradictions: [String] {
       guard chosenCache != nil else { return [] }
       return [
@@ -80,9 +80,8 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
     set { guarded.withLock { $0.dispatchQueue = newValue } }
   }
 
-  /// How the local cache is kept. The default asks for a cache on disk, which this version keeps in
-  /// memory instead, with a warning: see ``PersistentCacheSettings``. An instance refuses settings
-  /// that change ``isPersistenceEnabled`` or ``cacheSizeBytes`` too, by stopping the program.
+  /// The kind and the size of the local cache. The default is a cache on disk: see ``PersistentCacheSettings``. An
+  /// instance stops the program for settings that also change ``isPersistenceEnabled`` or ``cacheSizeBytes``.
   open var cacheSettings: any LocalCacheSettings & NSObjectProtocol {
     get { values.cache.object }
     set {
@@ -101,7 +100,7 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
     set { guarded.withLock { $0.isPersistenceEnabled = newValue } }
   }
 
-  /// The size in bytes above which the least recently used documents go, at least 1 MiB, or
+  /// The size in bytes above which the least recently used documents are removed, at least 1 MiB, or
   /// `FirestoreCacheSizeUnlimited`. Deprecated: use ``cacheSettings``.
   open var cacheSizeBytes: Int64 {
     get { values.cacheSizeBytes }
