@@ -36,8 +36,8 @@ package final class PasswordHasher: Sendable {
     return stored
   }
 
-  /// Whether a password matches a stored one. Without a stored one, and with one that takes less work, it does the work
-  /// of the default scheme, so that the time does not show whether an account exists.
+  /// Whether a password matches a stored one. Without a stored one, or with one whose verification takes less work, the rest of
+  /// the default scheme's work is added, so that the time does not show whether an account exists.
   /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER` if too many hashes wait.
   package func verify(_ password: String, _ stored: StoredPassword?) async throws(IdentityError) -> Bool {
     guard let stored else {

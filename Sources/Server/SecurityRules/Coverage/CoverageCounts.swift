@@ -19,7 +19,7 @@ protocol CoveredOutcome: Sendable {
   var isCostly: Bool { get }
   /// An outcome of the same form that takes little memory; nil if there is none.
   var kept: Self? { get }
-  /// Whether another outcome has the same form in reports. False is also correct where that is not known.
+  /// Whether another outcome has the same form in reports. False is also correct if that is not known.
   func hasSameForm(as other: Self) -> Bool
 }
 
@@ -80,7 +80,7 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
   private struct State {
     /// By the index of the expression.
     var expressions: [Counter] = []
-    /// By the place of the rule.
+    /// By the position of the rule.
     var rules: [SourcePosition: Counter] = [:]
   }
 
@@ -92,7 +92,7 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
   /// Counts one evaluation.
   /// - Parameters:
   ///   - outcomes: the outcomes of the evaluated expressions by their indices.
-  ///   - rule: the place of the evaluated rule and its outcome; nil if expressions name it.
+  ///   - rule: the position of the evaluated rule and its outcome; nil if expressions name it.
   func count(
     _ outcomes: some Sequence<(Int, Outcome)>, rule: (place: SourcePosition, outcome: Outcome)? = nil
   ) {
