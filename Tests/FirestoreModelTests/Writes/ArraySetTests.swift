@@ -1,3 +1,5 @@
+// Tests the set operations of array transforms: their results and their cost.
+
 import Testing
 
 @testable import FirestoreModel

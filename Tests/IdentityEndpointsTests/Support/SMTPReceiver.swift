@@ -1,4 +1,4 @@
-// A small SMTP server on loopback that keeps the messages it receives, and misbehaves as a test requests.
+// A small SMTP server on loopback that keeps the messages that it receives. A test configures its faults.
 
 import JSON
 import NIOConcurrencyHelpers

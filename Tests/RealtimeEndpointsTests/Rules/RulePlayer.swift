@@ -44,7 +44,7 @@ struct RulePlayer {
 
   // MARK: Cases
 
-  /// Plays a case. Returns nil if it has the stated result, otherwise what is different.
+  /// Plays a case. Returns nil if it has the stated result, otherwise the difference.
   func play(_ item: RuleCase) async throws -> String? {
     if let rules = item.json["rules"]?.string {
       let status = try await setRules(rules)

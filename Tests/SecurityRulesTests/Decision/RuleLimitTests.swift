@@ -1,3 +1,5 @@
+// Tests the limits of an evaluation: expressions, text, regular expressions and read documents.
+
 import FirestoreModel
 import SecurityRules
 import Testing
@@ -84,7 +86,7 @@ import Testing
     }
   }
 
-  @Test("an error of the store fails the request, whatever the rules make of it")
+  @Test("an error of the store fails the request, even if the rules absorb it")
   func unreadableDocuments() throws {
     let rules = try ruleset(allowing: "exists(/databases/$(database)/documents/d/x) || true")
     let decision = rules.decideGet([("c/x", nil)], context(StoredDocuments(isUnreadable: true)))

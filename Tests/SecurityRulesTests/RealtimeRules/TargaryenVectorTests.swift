@@ -13,7 +13,7 @@ import Testing
 struct TargaryenVectorTests {
   private let vectors = RealtimeVectors()
 
-  /// Whether a read by a rule is granted; nil for a rule that is rejected. The rule lies below its wildcards.
+  /// Whether a rule grants a read; nil for a rule that is rejected. The rule is below the wildcards that it uses.
   private func isGranted(_ rule: String, _ item: JSONObject, _ users: JSONObject) throws -> Bool? {
     var rules: JSONValue = .object([".read": .string(rule)])
     let wildcards = (item["wildchildren"]?.object?.pairs ?? []).sorted { $0.name < $1.name }
