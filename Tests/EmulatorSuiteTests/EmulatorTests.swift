@@ -79,10 +79,10 @@ struct EmulatorTests {
       }
       #expect(found.count == 50)
       #expect(try await server.rest("DELETE", clear).status == 200)
-      let gone = try await Self.snapshot(listen).filter {
+      let deleted = try await Self.snapshot(listen).filter {
         if case .documentDelete? = $0.responseType { true } else { false }
       }
-      #expect(gone.count == 50)
+      #expect(deleted.count == 50)
     }
   }
 

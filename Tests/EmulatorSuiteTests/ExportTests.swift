@@ -159,7 +159,7 @@ struct ExportTests {
   }
 
   @Test("A damaged export is rejected, and nothing of it is imported")
-  func damage() async throws {
+  func corruption() async throws {
     let directory = try directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     try await FirestoreTestServer.serving { server in

@@ -38,7 +38,7 @@ struct RulesVectorTests {
   ]
 
   /// The cases that are no quirks and are answered otherwise all the same.
-  private static let decidedOtherwise = [
+  private static let otherVerdicts = [
     "writes.transaction.lookup-after-of-written": "a transaction belongs to the caller that began it",
     "writes.transaction.lookup-denied": "a transaction belongs to the caller that began it",
   ]
@@ -69,7 +69,7 @@ struct RulesVectorTests {
         guard let difference = try await play(own, transport, server) else { continue }
         different += 1
         let isKnown =
-          Self.decidedOtherwise[id] != nil
+          Self.otherVerdicts[id] != nil
           || own["quirk"].value == .bool(true) && Self.knownDifferences.keys.contains { id.hasPrefix($0) }
         #expect(isKnown, "\(id): \(difference)")
       }

@@ -284,8 +284,8 @@ struct ConfigurationTests {
     let file = "{\n  \"firestore\": {\"rules\": \"a.rules\"},\n  \"firestore\": {}\n}"
     let message = error(file: file)
     #expect(
-      message.contains("firebase.json:3:16") && message.contains("'firestore' stands twice"), "\(message)")
-    #expect(error(file: #"{"emulators": {"hub": {"port": 1, "port": 2}}}"#).contains("'port' stands twice"))
+      message.contains("firebase.json:3:16") && message.contains("'firestore' occurs twice"), "\(message)")
+    #expect(error(file: #"{"emulators": {"hub": {"port": 1, "port": 2}}}"#).contains("'port' occurs twice"))
   }
 
   @Test(

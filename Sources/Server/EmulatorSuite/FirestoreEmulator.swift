@@ -202,7 +202,7 @@ private struct ExportRequest {
     // Requests of web pages are rejected, since they must not cause files to be written or read. Browsers send such a
     // request without a CORS preflight.
     guard request.head.headers.first(name: "origin") == nil else {
-      throw .permissionDenied("Exports and imports cannot be asked for by pages of another origin.")
+      throw .permissionDenied("Exports and imports cannot be requested by pages of another origin.")
     }
     if request.body.readableBytes == 0 { return }
     let json: JSONValue

@@ -146,7 +146,7 @@ import Testing
   }
 
   @Test("damaged rulesets are data loss")
-  func damage() {
+  func corruption() {
     #expect(throws: FirestoreError.self) { try StoredRuleset.Header(id: "r", decoding: [1, 2]) }
     for row: [UInt8] in [[0, 0, 0], [0, 0, 0, 9, 1], [0, 0, 0, 1, 0xFF, 0, 0, 0, 0]] {
       #expect(throws: FirestoreError.self) { try [StoredRuleset.File](decoding: row) }

@@ -15,7 +15,7 @@ import Testing
 @testable import Ports
 @testable import RealtimeEndpoints
 
-/// A policy that blocks writes until the test opens it, so that requests accumulate like behind a slow disk.
+/// A policy that blocks writes until the test opens it, so that requests accumulate as with a slow disk.
 final class GatePolicy: AccessPolicy {
   typealias Product = RealtimeAccess
   private let isOpen = Guarded(false)

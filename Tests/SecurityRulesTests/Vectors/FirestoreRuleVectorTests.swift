@@ -25,7 +25,7 @@ struct FirestoreRuleVectorTests {
   ]
 
   /// The cases that are not quirks but have another verdict than recorded.
-  private static let decidedOtherwise = [
+  private static let otherVerdicts = [
     "maps.order.71f656a8": "stored maps are ordered by key, whatever order the client wrote"
   ]
 
@@ -38,7 +38,7 @@ struct FirestoreRuleVectorTests {
       guard let text = try difference(own) else { continue }
       differenceCount += 1
       let isKnown =
-        Self.decidedOtherwise[own.id] != nil
+        Self.otherVerdicts[own.id] != nil
         || own.isQuirk && Self.knownDifferences.keys.contains { own.id.hasPrefix($0) }
       #expect(isKnown, "\(own.id): \(text)")
     }

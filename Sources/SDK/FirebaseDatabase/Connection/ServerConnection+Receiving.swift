@@ -25,7 +25,7 @@ extension ServerConnection {
   private mutating func received(_ ranges: [RangeMergeFields], at path: Path, _ tag: Int?) {
     let target = ListenTarget(path: path, tag: tag)
     guard let sent = sentListens[target]?.first, let offer = sent.offer else {
-      let text = "Ignored a range merge at \(path.absolute) that nobody had asked for"
+      let text = "Ignored a range merge at \(path.absolute) that nobody had requested"
       return actions.append(.report(.note(isError: false, text)))
     }
     let whole = ranges.reduce(offer) { node, range in

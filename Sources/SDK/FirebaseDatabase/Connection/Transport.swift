@@ -47,7 +47,7 @@ final class Transport: Sendable {
   static func open(
     to endpoint: DatabaseEndpoint, host: String?, lastSession: String?, appCheck: String? = nil,
     tls: NIOSSLContext?,
-    resolver: (any Resolver & Sendable)? = nil, patience: TimeAmount = handshakeTimeout,
+    resolver: (any Resolver & Sendable)? = nil, timeout: TimeAmount = handshakeTimeout,
     events: TransportEvents
   ) -> Transport {
     let transport = Transport(events: events)
@@ -60,7 +60,7 @@ final class Transport: Sendable {
     let request = UpgradeRequest(uri: uri, authority: server.authority, appCheck: appCheck)
     ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .resolver(resolver)
-      .connectTimeout(patience)
+      .connectTimeout(timeout)
       .channelOption(.tcpOption(.tcp_nodelay), value: 1)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
@@ -75,7 +75,7 @@ final class Transport: Sendable {
       .connect(host: server.host, port: server.effectivePort)
       .whenComplete { result in
         switch result {
-        case .success(let channel): transport.opened(channel, patience: patience)
+        case .success(let channel): transport.opened(channel, timeout: timeout)
         case .failure(let error): transport.failed("\(error)")
         }
       }
@@ -141,9 +141,9 @@ final class Transport: Sendable {
     }
   }
 
-  private func opened(_ channel: any Channel, patience: TimeAmount) {
+  private func opened(_ channel: any Channel, timeout: TimeAmount) {
     guard claim(channel) else { return channel.close(promise: nil) }
-    let timer = channel.eventLoop.scheduleTask(in: patience) {
+    let timer = channel.eventLoop.scheduleTask(in: timeout) {
       let handler = try? channel.pipeline.syncOperations.handler(type: MessageHandler.self)
       if handler == nil { self.failed("The server did not open a WebSocket") }
     }

@@ -58,8 +58,8 @@ final class SyncPoint {
     }
     var events: [DataEvent] = []
     for view in concerned { events += view.remove(registration, error: error) }
-    let gone = concerned.filter(\.registrations.isEmpty)
-    views.removeAll { view in gone.contains { $0 === view } }
-    return (gone.map(\.query), events)
+    let unobserved = concerned.filter(\.registrations.isEmpty)
+    views.removeAll { view in unobserved.contains { $0 === view } }
+    return (unobserved.map(\.query), events)
   }
 }

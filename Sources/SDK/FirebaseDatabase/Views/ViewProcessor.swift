@@ -151,8 +151,8 @@ struct ViewProcessor {
     } else if let known = source.completeChild(key) {
       // A priority has no effect on a location without a value. If the location exists on the server, its data
       // follows.
-      let isVain = rest.isPriority && known.descendant(rest.dataPath).isEmpty
-      child = isVain ? known : known.setting(rest, to: node)
+      let hasNoEffect = rest.isPriority && known.descendant(rest.dataPath).isEmpty
+      child = hasNoEffect ? known : known.setting(rest, to: node)
     } else {
       child = .empty
     }

@@ -6,9 +6,9 @@ import FirestoreModel
 
 extension LocalStore {
   /// Minimum number of documents in a collection for which an index is made.
-  static let leastDocumentsToIndex = 100
+  static let minimumDocumentsToIndex = 100
   /// An index is made if a search reads more than this number of documents for each that it finds.
-  static let costRatio = 3.4
+  static let maximumReadsPerResult = 3.4
   /// Maximum number of automatic indexes. Each has an entry for every document of its collections.
   static let automaticIndexLimit = 32
 
@@ -26,10 +26,10 @@ extension LocalStore {
 
   /// Makes the indexes that would have avoided a wasteful search. With an index, reading ends at the limit, so
   /// documents beyond the limit count as avoided.
-  mutating func learn(from query: ClientQuery, searched: Int, found: Int) {
+  mutating func createIndexes(from query: ClientQuery, searched: Int, found: Int) {
     let found = min(found, query.limit ?? .max)
-    guard createsIndexes, searched >= LocalStore.leastDocumentsToIndex,
-      Double(searched) > LocalStore.costRatio * Double(found), let normal = query.normal
+    guard createsIndexes, searched >= LocalStore.minimumDocumentsToIndex,
+      Double(searched) > LocalStore.maximumReadsPerResult * Double(found), let normal = query.normal
     else { return }
     let useful = Set(
       normal.disjunctions.compactMap { terms in

@@ -28,7 +28,7 @@ extension LocalStore {
       return QueryResult(documents: documents, remoteKeys: keys)
     }
     let (documents, searched) = search(query, readAfter: .epoch)
-    if let searched { learn(from: query, searched: searched, found: documents.count) }
+    if let searched { createIndexes(from: query, searched: searched, found: documents.count) }
     return QueryResult(documents: documents, remoteKeys: keys)
   }
 

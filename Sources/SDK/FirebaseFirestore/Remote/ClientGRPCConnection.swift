@@ -164,7 +164,7 @@ final class ConnectionKeeper: ChannelInboundHandler {
   typealias OutboundOut = HTTP2Frame
 
   static let interval = TimeAmount.seconds(30)
-  static let patience = TimeAmount.seconds(20)
+  static let pingTimeout = TimeAmount.seconds(20)
 
   private let onGoAway: @Sendable () -> Void
   private var ping: Scheduled<Void>?
@@ -193,7 +193,9 @@ final class ConnectionKeeper: ChannelInboundHandler {
     let frame = HTTP2Frame(streamID: .rootStream, payload: .ping(HTTP2PingData(withInteger: 1), ack: false))
     context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
     let channel = context.channel
-    deadline = context.eventLoop.scheduleTask(in: ConnectionKeeper.patience) { channel.close(promise: nil) }
+    deadline = context.eventLoop.scheduleTask(in: ConnectionKeeper.pingTimeout) {
+      channel.close(promise: nil)
+    }
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {

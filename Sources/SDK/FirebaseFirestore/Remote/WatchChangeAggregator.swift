@@ -133,7 +133,7 @@ struct WatchChangeAggregator {
     guard isActive(id, targets) else { return }
     let change: TargetState.Change = keys(id).contains(document.name) ? .modified : .added
     states[id, default: TargetState()].record(change, document.name)
-    keepNewest(document)
+    setIfNewer(document)
     targetsOfDocument[document.name, default: []].insert(id)
     statedFor[document.name, default: []].insert(id)
   }
@@ -147,14 +147,14 @@ struct WatchChangeAggregator {
     states[id, default: TargetState()].record(keys(id).contains(name) ? .removed : nil, name)
     targetsOfDocument[name, default: []].insert(id)
     if let document {
-      keepNewest(document)
+      setIfNewer(document)
       statedFor[name, default: []].insert(id)
     }
   }
 
   /// Before the snapshot is complete, targets may be at different times. The newest state counts, and the version
   /// zero, which no document has, always counts.
-  private mutating func keepNewest(_ document: CachedDocument) {
+  private mutating func setIfNewer(_ document: CachedDocument) {
     if let known = documents[document.name], known.version > document.version, document.version != .epoch {
       return
     }
@@ -176,9 +176,9 @@ struct WatchChangeAggregator {
     var purpose = TargetPurpose.existenceFilterMismatch
     // A filter without bits excludes every name, and counts as none.
     if let names, names.bitCount > 0 {
-      let gone = keys(id).filter { !names.mightContain($0.description) }
-      for name in gone { remove(name, from: id, nil, targets, keys) }
-      if present - gone.count == count { return }
+      let missing = keys(id).filter { !names.mightContain($0.description) }
+      for name in missing { remove(name, from: id, nil, targets, keys) }
+      if present - missing.count == count { return }
       purpose = .existenceFilterMismatchBloom
     }
     reset(id, targets, keys)

@@ -18,7 +18,7 @@ protocol CoveredOutcome: Sendable {
   /// Whether comparing takes time, as for a text or a map. Such an outcome is not compared when the list is full.
   var isCostly: Bool { get }
   /// An outcome of the same form that takes little memory; nil if there is none.
-  var kept: Self? { get }
+  var compactForm: Self? { get }
   /// Whether another outcome has the same form in reports. False is also correct if that is not known.
   func hasSameForm(as other: Self) -> Bool
 }
@@ -72,7 +72,7 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
           if boolean { booleans.isTrue = outcomes.count } else { booleans.isFalse = outcomes.count }
         }
         values.distinct.append((form, 1))
-        outcomes.append(outcome.kept)
+        outcomes.append(outcome.compactForm)
       }
     }
   }
