@@ -33,7 +33,9 @@ struct RulesLoadingTests {
     """
   }
 
-  @Test("Loaded rules decide at once, also in databases that are opened later; the owner passes them")
+  @Test(
+    "Loaded rules decide immediately, also in databases that are opened later; they do not apply to the owner"
+  )
   func enforcement() async throws {
     try await FirestoreTestServer.serving { server in
       #expect(try await server.rest("GET", document).status == 404)

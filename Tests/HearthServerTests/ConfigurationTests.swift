@@ -274,8 +274,8 @@ struct ConfigurationTests {
       (#"{"emulators": {"database": [9000]}}"#, "emulators.database must be an object"),
       (#"{"emulators": {"hub": true}}"#, "emulators.hub must be an object"),
     ])
-  func invalidSections(file: String, says: String) {
-    #expect(error(file: file).contains("firebase.json: \(says)"), "\(error(file: file))")
+  func invalidSections(file: String, expected: String) {
+    #expect(error(file: file).contains("firebase.json: \(expected)"), "\(error(file: file))")
   }
 
   @Test(

@@ -13,7 +13,7 @@ import Testing
 
   private func text(_ count: Int) -> Value { .string(String(repeating: "a", count: count)) }
 
-  @Test("a rule cannot double a path without end")
+  @Test("a rule cannot double a path without limit")
   func pathBomb() throws {
     let lets = (1...11).map { "let p\($0) = /$(p\($0 - 1))/$(p\($0 - 1));" }.joined(separator: " ")
     let chain = (1...8).map { level in

@@ -43,7 +43,7 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
   /// The query that observers register under.
   var spec: QuerySpec { parameters.spec }
 
-  /// The location without the query's narrowing.
+  /// The location without the query's order, bounds and limit.
   open var ref: DatabaseReference { DatabaseReference(repository: optionalRepository, path: path) }
 
   /// `(path parameters)`; a reference gives its URL.
@@ -66,7 +66,7 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
 
   // MARK: Observing
 
-  /// Begins to observe; the shared part of every `observe` form.
+  /// Begins to observe: the common implementation of all `observe` methods.
   func register(
     _ eventType: DataEventType, isSingle: Bool,
     _ block: @escaping (DataSnapshot, String?) -> Void, _ cancelBlock: ((any Error) -> Void)?
@@ -110,7 +110,7 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
 
   // MARK: Reading once
 
-  /// Reads the value once: from an active observer's data where there is one, else from the server.
+  /// Reads the value once: from the data of an active observer if there is one, otherwise from the server.
   ///
   /// - Parameter block: gets an error (the server's rejection, or no connection within three seconds), or
   ///   the snapshot; called on the callback queue.
@@ -131,7 +131,7 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Reads the value once: from an active observer's data where there is one, else from the server.
+  /// Reads the value once: from the data of an active observer if there is one, otherwise from the server.
   ///
   /// - Throws: the server's rejection, or that there was no connection within three seconds.
   @discardableResult

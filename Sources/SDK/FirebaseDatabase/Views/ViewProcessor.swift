@@ -9,7 +9,7 @@ import RealtimeModel
 struct ViewProcessor {
   let filter: ViewFilter
   let writes: WriteTreeReference
-  /// The server's whole data at the location from a view above, if known.
+  /// The server's complete data at the location from a view above, if known.
   let completeServerNode: Node?
 
   private(set) var cache: ViewCache
@@ -180,7 +180,7 @@ struct ViewProcessor {
       if (path.isRoot && server.isComplete) || server.isComplete(at: path) {
         applyServerOverwrite(at: path, server.node.descendant(path), filters: filters)
       } else if path.isRoot {
-        // The location was written but never read completely: the known parts apply again.
+        // The location was written but never read completely, so the known parts of the server's data apply again.
         var known = PathTree<Node>()
         server.node.forEachChild { key, child in
           known[Path(keys: [key])] = child
