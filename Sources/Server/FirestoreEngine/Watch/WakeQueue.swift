@@ -42,6 +42,7 @@ final class WakeQueue: Sendable {
   /// The next stream; nil ends a lane.
   private func next() -> WatchStream? {
     state.withLock { state in
+      precondition((1...Self.concurrency).contains(state.laneCount), "invariant: the queue counts its lanes")
       guard state.next < state.waiting.count else {
         state.waiting = []
         state.next = 0

@@ -72,7 +72,10 @@ package final class PasswordHasher: Sendable {
     let result: Result? = await withCheckedContinuation { continuation in
       let isSubmitted = threads.submit {
         let result = work()
-        queued.withLock { $0 -= 1 }
+        queued.withLock { queued in
+          precondition(queued > 0, "invariant: a queued hash ends once")
+          queued -= 1
+        }
         continuation.resume(returning: result)
       }
       if !isSubmitted { continuation.resume(returning: nil) }

@@ -69,6 +69,10 @@ final class OpenListens: @unchecked Sendable {
   func remove(_ listen: OpenListen) {
     guard let location = listen.location else { return }
     forgetDecision(listen)
+    precondition(
+      undecidedCount > 0 && all[listen.position] === listen
+        && location.listens[listen.positionAtLocation] === listen,
+      "invariant: an open listen is at its positions in the index")
     undecidedCount -= 1
     let last = location.listens.count - 1
     location.listens.swapAt(listen.positionAtLocation, last)

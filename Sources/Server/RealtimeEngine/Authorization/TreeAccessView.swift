@@ -39,6 +39,9 @@ final class TreeAccessView: TreeView {
     _ tree: Tree, changes: [(path: Path, value: Node)] = [], now: Int64,
     recordsObservations records: Bool = false
   ) {
+    assert(
+      zip(changes, changes.dropFirst()).allSatisfy { $0.path < $1.path && !$0.path.contains($1.path) },
+      "invariant: the changes of a write ascend, and none is inside another")
     self.tree = tree
     self.changes = changes
     self.now = now

@@ -73,6 +73,9 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
         }
         values.distinct.append((form, 1))
         outcomes.append(outcome.compactForm)
+        precondition(
+          outcomes.count == values.distinct.count && outcomes.count <= CoverageCounts.maximumDistinct,
+          "invariant: an expression keeps a few distinct values")
       }
     }
   }

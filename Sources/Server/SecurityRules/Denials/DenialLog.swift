@@ -90,6 +90,9 @@ package final class DenialLog: Sendable {
         removed += 1
       }
       state.entries.removeFirst(removed)
+      precondition(
+        state.entries.count <= limits.entries && state.bytes >= 0,
+        "invariant: a denial log is within its limits")
     }
   }
 

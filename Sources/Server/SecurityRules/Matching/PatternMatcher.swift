@@ -167,6 +167,7 @@ private struct ThreadList {
   private mutating func insert(_ thread: Int32) -> Bool {
     let index = Int(indices[Int(thread)])
     if index < threads.count, threads[index] == thread { return false }
+    precondition(threads.count < indices.count, "invariant: an instruction has at most one thread")
     indices[Int(thread)] = Int32(threads.count)
     threads.append(thread)
     return true
