@@ -87,10 +87,10 @@ struct EmulatorTests {
   }
 
   /// Returns the responses of a stream up to the next consistent snapshot that is not empty.
-  private static func snapshot(_ call: GRPCTestCall) async throws -> [Proto.Listened] {
-    var seen: [Proto.Listened] = []
+  private static func snapshot(_ call: GRPCTestCall) async throws -> [Proto.ListenResponse] {
+    var seen: [Proto.ListenResponse] = []
     while true {
-      let message: Proto.Listened = try await call.message()
+      let message: Proto.ListenResponse = try await call.message()
       seen.append(message)
       guard case .targetChange(let change)? = message.responseType, change.targetIds.isEmpty,
         change.hasReadTime

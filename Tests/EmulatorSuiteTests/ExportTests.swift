@@ -234,7 +234,7 @@ struct ExportTests {
     }
   }
 
-  @Test("A log is complete if only padding too short for a header follows the last record", arguments: 0...8)
+  @Test("After its last record a log may have only padding, shorter than a header", arguments: 0...8)
   func endOfBlock(room: Int) throws {
     var writer = BlockLogWriter()
     let record = [UInt8](

@@ -57,7 +57,7 @@ struct RulesLoadingTests {
     _ call: GRPCTestCall, where isWanted: (Google_Firestore_V1_TargetChange) -> Bool
   ) async throws -> Google_Firestore_V1_TargetChange {
     while true {
-      let message: Proto.Listened = try await call.message()
+      let message: Proto.ListenResponse = try await call.message()
       if case .targetChange(let change)? = message.responseType, isWanted(change) { return change }
     }
   }

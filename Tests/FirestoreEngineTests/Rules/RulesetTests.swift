@@ -93,7 +93,7 @@ import Testing
     await engine.shutDown()
   }
 
-  @Test("a database without its release is as one without rules, also after a restart")
+  @Test("a database whose release was deleted behaves like one without rules, also after a restart")
   func deletedRelease() async throws {
     let store = try MemoryStore(StoreOptions())
     let engine = self.engine(store)

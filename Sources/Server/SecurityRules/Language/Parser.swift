@@ -85,7 +85,7 @@ struct Parser {
     guard take(symbol) else { throw unexpected("expecting '\(symbol.rawValue)'") }
   }
 
-  /// Records a syntax error at the current token.
+  /// The message of a syntax error at the current token.
   func unexpectedText(_ hint: String?) -> String {
     hint.map { "Unexpected '\(token.text)', \($0)." } ?? "Unexpected '\(token.text)'."
   }
