@@ -64,7 +64,7 @@ private struct NoDocuments: DocumentView {
     #expect(!PolicySlot(locked).current.allowsEverything(Principal(.service(.reader))))
   }
 
-  @Test("the locked policy asks nobody for credentials and denies users")
+  @Test("the locked policy answers callers without credentials with UNAUTHENTICATED, and denies users")
   func locked() throws {
     let name = try #require(DocumentName(database: Self.database, path: "c/d"))
     let locked = LockedPolicy<FirestoreAccess>()
@@ -73,7 +73,7 @@ private struct NoDocuments: DocumentView {
     #expect(try Self.decide(OpenPolicy<FirestoreAccess>(), .nobody, .get([name])) == nil)
   }
 
-  @Test("a published policy has a higher version, and observers see it at once")
+  @Test("a published policy has a higher version, and observers see it immediately")
   func publication() {
     let slot = PolicySlot<RealtimeAccess>(OpenPolicy())
     let pinned = slot.current
@@ -87,7 +87,7 @@ private struct NoDocuments: DocumentView {
     #expect(seen.withLock { $0 } == [2])
   }
 
-  @Test("a directory replaces the default policy except where a database has its own")
+  @Test("a directory replaces the default policy, except for databases with a dedicated policy")
   func directory() {
     let directory = PolicyDirectory<RealtimeAccess>(default: LockedPolicy())
     let own = directory.slot(of: "own")

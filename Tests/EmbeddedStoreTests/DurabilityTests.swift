@@ -1,8 +1,11 @@
+// Tests the durability of the embedded store by simulated power cuts and disk faults.
+//
+// The tests run the program `hearth-crash` (Tests/PowerCut), which simulates the faults in child processes, and check
+// the lines that it prints.
+
 import Foundation
 import Testing
 
-// Durability tests of the embedded store. They run the program `hearth-crash` (Tests/PowerCut), which
-// simulates power cuts and disk faults in child processes, and check the lines that it prints.
 #if os(Linux)
   @Suite("Durability of the embedded store", .serialized)
   struct DurabilityTests {

@@ -52,7 +52,7 @@ struct EmbeddedStoreTests {
     }
     #expect(
       error?.code == .clockAhead && error?.message.contains("399 days ahead") == true, "\(error as Any)")
-    // Earlier versions do not include the refused time.
+    // Earlier versions do not include the rejected time.
     #expect(
       try await write(try await store(atDay: 300, maximumLead: 366 * day)).microseconds < start + 301 * day)
     #expect(try await write(try await store(atDay: 900, maximumLead: nil)).microseconds >= start + 900 * day)

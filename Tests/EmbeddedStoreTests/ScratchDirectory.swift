@@ -1,3 +1,5 @@
+// A directory for one test.
+
 import Foundation
 
 /// The directory of one test, removed with this object.

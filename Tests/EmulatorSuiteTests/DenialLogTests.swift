@@ -102,7 +102,7 @@ struct DenialLogTests {
     }
   }
 
-  @Test("A logged decision is replayed by today's rules and by a draft")
+  @Test("A logged decision is replayed with the current rules and with a draft")
   func replay() async throws {
     try await FirestoreTestServer.serving { server in
       try await load("allow create: if request.resource.data.n < 3;", server)
@@ -133,7 +133,7 @@ struct DenialLogTests {
     }
   }
 
-  @Test("A request that read too much is logged without its documents and says so")
+  @Test("A request that read too much is logged without its documents, and the entry says so")
   func largeRequest() async throws {
     try await FirestoreTestServer.serving { server in
       try await load("allow write: if false;", server)
@@ -167,7 +167,7 @@ struct DenialLogTests {
     }
   }
 
-  @Test("A denied operation of the Realtime Database is logged with rule, place and values, and replayed")
+  @Test("A denied operation of the Realtime Database is logged with rule, location and values, and replayed")
   func tree() async throws {
     try await FirestoreTestServer.servingSuite { _ in
     } _: { server in

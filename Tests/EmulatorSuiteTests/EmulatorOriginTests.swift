@@ -12,7 +12,7 @@ struct EmulatorOriginTests {
   private static let foreign = ["Origin: https://evil.example"]
   private static let document = "/v1/\(FirestoreTestServer.documents)/a/b"
 
-  @Test("Foreign pages can neither read nor write nor clear, and each refusal names --allow-origin")
+  @Test("Foreign pages can neither read nor write nor clear, and each error names --allow-origin")
   func foreignPages() async throws {
     try await FirestoreTestServer.servingSuite { server in
       try await server.client.commit([.set("a/b", [:])])

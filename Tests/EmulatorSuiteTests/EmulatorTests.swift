@@ -79,18 +79,18 @@ struct EmulatorTests {
       }
       #expect(found.count == 50)
       #expect(try await server.rest("DELETE", clear).status == 200)
-      let gone = try await Self.snapshot(listen).filter {
+      let deleted = try await Self.snapshot(listen).filter {
         if case .documentDelete? = $0.responseType { true } else { false }
       }
-      #expect(gone.count == 50)
+      #expect(deleted.count == 50)
     }
   }
 
   /// Returns the responses of a stream up to the next consistent snapshot that is not empty.
-  private static func snapshot(_ call: GRPCTestCall) async throws -> [Proto.Listened] {
-    var seen: [Proto.Listened] = []
+  private static func snapshot(_ call: GRPCTestCall) async throws -> [Proto.ListenResponse] {
+    var seen: [Proto.ListenResponse] = []
     while true {
-      let message: Proto.Listened = try await call.message()
+      let message: Proto.ListenResponse = try await call.message()
       seen.append(message)
       guard case .targetChange(let change)? = message.responseType, change.targetIds.isEmpty,
         change.hasReadTime

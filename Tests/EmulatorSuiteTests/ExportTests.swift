@@ -159,7 +159,7 @@ struct ExportTests {
   }
 
   @Test("A damaged export is rejected, and nothing of it is imported")
-  func damage() async throws {
+  func corruption() async throws {
     let directory = try directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     try await FirestoreTestServer.serving { server in
@@ -234,7 +234,7 @@ struct ExportTests {
     }
   }
 
-  @Test("A log is complete if only padding too short for a header follows the last record", arguments: 0...8)
+  @Test("After its last record a log may have only padding, shorter than a header", arguments: 0...8)
   func endOfBlock(room: Int) throws {
     var writer = BlockLogWriter()
     let record = [UInt8](

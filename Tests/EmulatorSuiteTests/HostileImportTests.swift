@@ -78,7 +78,7 @@ struct HostileImportTests {
         (part("\"\(String(repeating: "x", count: 5000))\""), "File name too long"),
       ]
       for value in ["7", "-9223372036854775809", "1e308", "-1", "{}", "[]", "null", "true", #""""#] {
-        cases.append((part(value), "where it must be a text"))
+        cases.append((part(value), "where it must be a string"))
       }
       cases += [
         (

@@ -38,13 +38,13 @@ struct RuleCoverageTests {
     #expect(reply.status == 200)
   }
 
-  /// The place of an expression, and its values with their counts.
+  /// The position of an expression, and its values with their counts.
   private func row(_ node: JSONTree) -> [Int64] {
     let place = node["sourcePosition"]
     return ["line", "column", "currentOffset", "endOffset"].map { place[$0].value.int ?? -1 }
   }
 
-  @Test("The report has the places of Google's emulator, and counts values, errors and skipped expressions")
+  @Test("The report has the positions of Google's emulator, and counts values, errors and skips")
   func report() async throws {
     try await FirestoreTestServer.serving { server in
       try await load(file, server)

@@ -33,7 +33,9 @@ struct RulesLoadingTests {
     """
   }
 
-  @Test("Loaded rules decide at once, also in databases that are opened later; the owner passes them")
+  @Test(
+    "Loaded rules decide immediately, also in databases that are opened later; they do not apply to the owner"
+  )
   func enforcement() async throws {
     try await FirestoreTestServer.serving { server in
       #expect(try await server.rest("GET", document).status == 404)
@@ -55,7 +57,7 @@ struct RulesLoadingTests {
     _ call: GRPCTestCall, where isWanted: (Google_Firestore_V1_TargetChange) -> Bool
   ) async throws -> Google_Firestore_V1_TargetChange {
     while true {
-      let message: Proto.Listened = try await call.message()
+      let message: Proto.ListenResponse = try await call.message()
       if case .targetChange(let change)? = message.responseType, isWanted(change) { return change }
     }
   }

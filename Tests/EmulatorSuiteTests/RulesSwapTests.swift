@@ -153,7 +153,7 @@ struct RulesSwapTests {
         })
       var removed: Set<Int32> = []
       while removed.count < 2 {
-        let response: Proto.Listened = try await call.message()
+        let response: Proto.ListenResponse = try await call.message()
         switch response.responseType {
         case .targetChange(let change) where change.targetChangeType == .remove:
           #expect(change.cause.code == 7)

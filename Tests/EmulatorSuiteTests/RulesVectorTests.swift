@@ -26,7 +26,8 @@ struct RulesVectorTests {
   private static let folder = ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"]
   static let root = "projects/demo-rules/databases/(default)/documents"
 
-  /// The quirks that are answered otherwise than recorded, by the start of their ids, each with the reason.
+  /// The recorded quirks that this server does not have, each with the reason. A key is the beginning of the cases'
+  /// ids.
   private static let knownDifferences = [
     "lookups.create.6376d7af": "get() of a missing document is null, as in later emulators",
     "lookups.list.6376d7af": "get() of a missing document is null, as in later emulators",
@@ -37,8 +38,8 @@ struct RulesVectorTests {
     "request-resource.create.auto-id": "the server assigns the id before the rules run",
   ]
 
-  /// The cases that are no quirks and are answered otherwise all the same.
-  private static let decidedOtherwise = [
+  /// Other cases with a different answer.
+  private static let otherVerdicts = [
     "writes.transaction.lookup-after-of-written": "a transaction belongs to the caller that began it",
     "writes.transaction.lookup-denied": "a transaction belongs to the caller that began it",
   ]
@@ -69,7 +70,7 @@ struct RulesVectorTests {
         guard let difference = try await play(own, transport, server) else { continue }
         different += 1
         let isKnown =
-          Self.decidedOtherwise[id] != nil
+          Self.otherVerdicts[id] != nil
           || own["quirk"].value == .bool(true) && Self.knownDifferences.keys.contains { id.hasPrefix($0) }
         #expect(isKnown, "\(id): \(difference)")
       }

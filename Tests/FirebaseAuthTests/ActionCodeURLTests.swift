@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(
-    "a text that is not a sign-in link is not one, and does not stop the program",
+    "a text that is not a sign-in link is rejected, and does not stop the program",
     arguments: [
       "", "hello", "http://", "https://example.org/", "https://example.org/?mode=signIn",
       "https://example.org/?mode=signIn&oobCode=", "https://example.org/?mode=verifyEmail&oobCode=c",

@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(
-    "errors that mean that the tokens are dead sign the user out; others do not",
+    "errors that mean that the tokens will never be accepted again sign the user out; others do not",
     arguments: [
       ("USER_DISABLED", AuthErrorCode.userDisabled, true), ("USER_NOT_FOUND", .userNotFound, true),
       ("TOKEN_EXPIRED", .userTokenExpired, true), ("INVALID_REFRESH_TOKEN", .invalidUserToken, true),

@@ -1,4 +1,4 @@
-// The signed-in user: listeners, restarts, and changes from several sides.
+// Tests the signed-in user: listeners, restarts, and concurrent changes.
 
 import FirebaseCore
 import Foundation

@@ -1,4 +1,4 @@
-// The stored user: permissions, damage, and what a failed write leaves.
+// Tests the stored user: permissions, damage, and the state after a failed write.
 
 import FirebaseCore
 import Foundation
@@ -80,7 +80,7 @@ import Testing
     #expect(try store.load() == record())
   }
 
-  @Test("a truncated file is damaged at every length")
+  @Test("a file that is truncated to any length is damaged")
   func truncated() throws {
     let store = store()
     try store.save(try record())

@@ -30,7 +30,9 @@ import Testing
     }
   }
 
-  @Test("a provider is linked and unlinked; one of another account is an error with a way to sign in")
+  @Test(
+    "a provider is linked and unlinked; a provider of another account is an error with a credential to sign in"
+  )
   func linking() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()

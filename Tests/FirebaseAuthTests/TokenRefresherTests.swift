@@ -1,4 +1,4 @@
-// Shared refreshes: who joins which one.
+// Tests which requests share a refresh.
 
 import Foundation
 import Locking
@@ -46,7 +46,7 @@ private final class Gate: Sendable {
     async let joined = refresher.run(isForced: false)
     async let forced = refresher.run(isForced: true)
     async let forcedAgain = refresher.run(isForced: true)
-    // Each needs to have chosen its refresh before the first ends.
+    // Every request must have chosen its refresh before the first refresh ends.
     while refresher.waiterCount < 4 { await Task.yield() }
     gate.open(.success("one"))
     #expect(try await first.value == "one")

@@ -4,22 +4,22 @@ import FirebaseCore
 import Locking
 import Testing
 
-/// A provider whose answers a test sets.
+/// A provider whose results a test sets.
 private final class FixedProvider: TokenProvider {
-  private let answer: Guarded<Result<String?, any Error>>
+  private let result: Guarded<Result<String?, any Error>>
   let forced = Guarded<[Bool]>([])
 
-  init(_ answer: Result<String?, any Error>) {
-    self.answer = Guarded(answer)
+  init(_ result: Result<String?, any Error>) {
+    self.result = Guarded(result)
   }
 
   func token(forcingRefresh: Bool, completion: @escaping @Sendable (Result<String?, any Error>) -> Void) {
     forced.withLock { $0.append(forcingRefresh) }
-    completion(answer.withLock { $0 })
+    completion(result.withLock { $0 })
   }
 }
 
-private struct Refused: Error {}
+private struct ProviderError: Error {}
 
 @Suite("Token sources", .timeLimit(.minutes(1)))
 struct TokenSourceTests {
@@ -80,7 +80,7 @@ struct TokenSourceTests {
     other.cancel()
   }
 
-  @Test("a change was delivered when its publication returns, and an observer may publish")
+  @Test("a publication returns after the delivery of its change, and an observer may publish")
   func publication() {
     let source = TokenSource()
     let received = Guarded<[String?]>([])
@@ -95,7 +95,7 @@ struct TokenSourceTests {
     observation.cancel()
   }
 
-  @Test("the provider answers with its token or its error, and learns whether a refresh is forced")
+  @Test("a request gets the provider's token or its error, and the provider is notified of a forced refresh")
   func answers() async throws {
     let source = TokenSource()
     let provider = FixedProvider(.success("t"))
@@ -103,9 +103,9 @@ struct TokenSourceTests {
     #expect(try await source.token(forcingRefresh: false) == "t")
     #expect(try await source.token(forcingRefresh: true) == "t")
     #expect(provider.forced.withLock { $0 } == [false, true])
-    let failing = FixedProvider(.failure(Refused()))
+    let failing = FixedProvider(.failure(ProviderError()))
     source.register(failing, state: .signedOut)
     source.unregister(provider)
-    await #expect(throws: Refused.self) { try await source.token(forcingRefresh: false) }
+    await #expect(throws: ProviderError.self) { try await source.token(forcingRefresh: false) }
   }
 }

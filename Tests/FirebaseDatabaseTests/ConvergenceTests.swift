@@ -177,7 +177,7 @@ private struct Program {
     participants[number].hasPendingIncrement = false
   }
 
-  /// Ends a client at once, and starts it again from the file that it had at that moment.
+  /// Kills a client, and starts it again from the file that it had at that moment.
   private mutating func kill(_ number: Int) async throws {
     try await awaitIncrements(number)
     let old = participants[number]

@@ -54,7 +54,7 @@ struct GuideTests {
     let transport = Transport.open(
       to: DatabaseEndpoint(
         host: "127.0.0.1", port: channel.localAddress?.port, isSecure: false, namespace: "demo-silent"),
-      host: nil, lastSession: nil, tls: nil, patience: .milliseconds(500),
+      host: nil, lastSession: nil, tls: nil, timeout: .milliseconds(500),
       events: TransportEvents(received: { _ in }, closed: { events.record("closed \($0 ?? "")") }))
     #expect(Transport.handshakeTimeout == .seconds(30), "the default timeout")
     #expect(try await events.next() == "closed The server did not open a WebSocket")

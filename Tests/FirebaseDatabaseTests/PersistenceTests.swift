@@ -85,7 +85,7 @@ struct PersistenceTests {
     await server.stop([other])
   }
 
-  @Test("complete queries, also filtered ones, give their events without a connection after a restart")
+  @Test("after a restart without a connection, complete queries raise their events, also filtered ones")
   func offlineQueries() async throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -125,7 +125,7 @@ struct PersistenceTests {
     await server.stop([other])
   }
 
-  @Test("an incomplete location gives the children that are known completely, and no value")
+  @Test("an incomplete location raises events for the children that are known completely, and no value event")
   func incompleteQueries() async throws {
     let folder = try DataFolder()
     defer { folder.remove() }

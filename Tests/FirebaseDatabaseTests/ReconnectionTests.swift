@@ -53,7 +53,7 @@ struct ReconnectionTests {
       if isSent {
         _ = try await connected.first(within: 8, "a connection") { $0 == "true" }
       } else {
-        print("skipped: only the administrator may send a message of the kernel's protocol")
+        print("skipped: only root may send messages of the kernel's protocol")
       }
       await client.close()
       await relay.stop()
@@ -83,7 +83,7 @@ struct ReconnectionTests {
   import Glibc
 
   extension NetworkAnnouncements {
-    /// Sends a message to this socket, which the kernel permits to the administrator.
+    /// Sends a message to this socket, which the kernel permits only to root.
     ///
     /// - Returns: whether the kernel accepted it.
     fileprivate func simulate(_ type: UInt16) -> Bool {

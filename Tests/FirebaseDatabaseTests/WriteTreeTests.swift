@@ -113,7 +113,7 @@ struct WriteTreeTests {
   }
 
   @Test(
-    "writes of the app lay no earlier write again, with observers of the parent", arguments: [false, true])
+    "with observers of the parent, a new write applies no earlier write again", arguments: [false, true])
   func costOfSets(isObserved: Bool) async throws {
     func steps(_ count: Int) async throws -> Int {
       let client = try Client.offline()

@@ -164,7 +164,7 @@ struct CommitRequestTests {
   }
 
   @Test("Corrupted requests never crash, and the generated code accepts every accepted request")
-  func damage() throws {
+  func corruption() throws {
     var source = RandomValues(seed: 63)
     for _ in 0..<8000 {
       var bytes = try Self.bytes(of: Google_Firestore_V1_Write(source.write()))

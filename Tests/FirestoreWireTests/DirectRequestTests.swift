@@ -157,7 +157,7 @@ struct DirectRequestTests {
   @Test("A read's mask ignores paths that no document can have; a write's mask keeps them")
   func pathsTooDeep() throws {
     // The maps around a field count as levels, the field does not.
-    let deepest = FieldPath(segments: Array(repeating: "a", count: Limits.greatestValueDepth + 1))
+    let deepest = FieldPath(segments: Array(repeating: "a", count: Limits.maximumValueDepth + 1))
     let kept = try #require(deepest)
     let dropped = kept.appending("a")
     for (paths, mask) in [([dropped], []), ([dropped, kept], [kept])] as [([FieldPath], FieldMask)] {

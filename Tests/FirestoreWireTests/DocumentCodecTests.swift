@@ -163,7 +163,7 @@ struct DocumentCodecTests {
   }
 
   @Test("Corrupted messages never crash, and the generated code accepts every message that the codec accepts")
-  func damage() throws {
+  func corruption() throws {
     var source = RandomValues(seed: 43)
     var accepted = 0
     for _ in 0..<30_000 {

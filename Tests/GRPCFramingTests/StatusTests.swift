@@ -11,7 +11,7 @@ import Testing
 struct StatusTests {
   @Test(
     "Every message survives percent-encoding, and the encoded form is printable ASCII", arguments: 0..<200)
-  func messagesSurvive(seed: Int) {
+  func messageRoundTrip(seed: Int) {
     var generator = SeededGenerator(seed: UInt64(seed) &+ 900)
     let alphabet = Array("abc %\"\\\n\r\u{0}\u{7f}~äß😀中\u{301}0A")
     let message = String(
@@ -34,10 +34,10 @@ struct StatusTests {
   @Test("A message over the limit is truncated between characters")
   func longMessages() {
     for (letter, size) in [("x", 1), ("%", 3), ("\u{E9}", 6), ("\u{4E2D}", 9), ("\u{1F600}", 12)] {
-      let most = GRPCStatus.maximumMessageBytes / size
-      let whole = String(repeating: letter, count: most)
-      #expect(GRPCStatus.truncated(whole) == whole)
-      for count in [most + 1, 2 * most, 30_000] {
+      let maximumCount = GRPCStatus.maximumMessageBytes / size
+      let longest = String(repeating: letter, count: maximumCount)
+      #expect(GRPCStatus.truncated(longest) == longest)
+      for count in [maximumCount + 1, 2 * maximumCount, 30_000] {
         let short = GRPCStatus.truncated(String(repeating: letter, count: count))
         #expect(short == String(repeating: letter, count: (4_096 - 9) / size) + "\u{2026}")
         #expect(GRPCStatus.percentEncoded(short).utf8.count <= GRPCStatus.maximumMessageBytes)

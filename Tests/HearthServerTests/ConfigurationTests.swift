@@ -274,8 +274,8 @@ struct ConfigurationTests {
       (#"{"emulators": {"database": [9000]}}"#, "emulators.database must be an object"),
       (#"{"emulators": {"hub": true}}"#, "emulators.hub must be an object"),
     ])
-  func invalidSections(file: String, says: String) {
-    #expect(error(file: file).contains("firebase.json: \(says)"), "\(error(file: file))")
+  func invalidSections(file: String, expected: String) {
+    #expect(error(file: file).contains("firebase.json: \(expected)"), "\(error(file: file))")
   }
 
   @Test(
@@ -284,8 +284,8 @@ struct ConfigurationTests {
     let file = "{\n  \"firestore\": {\"rules\": \"a.rules\"},\n  \"firestore\": {}\n}"
     let message = error(file: file)
     #expect(
-      message.contains("firebase.json:3:16") && message.contains("'firestore' stands twice"), "\(message)")
-    #expect(error(file: #"{"emulators": {"hub": {"port": 1, "port": 2}}}"#).contains("'port' stands twice"))
+      message.contains("firebase.json:3:16") && message.contains("'firestore' occurs twice"), "\(message)")
+    #expect(error(file: #"{"emulators": {"hub": {"port": 1, "port": 2}}}"#).contains("'port' occurs twice"))
   }
 
   @Test(

@@ -93,7 +93,7 @@ struct LimitsJSONTests {
     }
     #expect(
       error(#"{"realtime": {"depth": 40, "depth": 41}}"#)
-        == "limits.json:1:37: the member 'depth' stands twice in its object. Leave one of them.")
+        == "limits.json:1:37: the member 'depth' occurs twice in its object. Remove one of them.")
     #expect(
       error(#"{"firestore": {"resumeSeconds": 7200}}"#)
         == "limits.json: The limit firestore.resumeSeconds is 7200, and firestore.historySeconds 3600: no token is good for "

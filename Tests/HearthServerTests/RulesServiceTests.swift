@@ -88,7 +88,7 @@ struct RulesServiceTests {
     }
   }
 
-  @Test("Errors and warnings of a source have places, and a source with errors is not stored")
+  @Test("Errors and warnings of a source have positions, and a source with errors is not stored")
   func issues() async throws {
     try await run { server in
       let answer = try await server.send("POST /v1/projects/demo:test", source("true &&"))
@@ -215,7 +215,7 @@ struct RulesServiceTests {
     }
   }
 
-  @Test("Callers that are not the owner, and pages of other machines, reach nothing")
+  @Test("Callers other than the owner, and pages of other machines, have no access")
   func access() async throws {
     try await run { server in
       let user = "Authorization: Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1In0."

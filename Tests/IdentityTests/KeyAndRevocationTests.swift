@@ -86,7 +86,7 @@ struct KeyAndRevocationTests {
       #expect(throws: InvalidCredential.self) { try verifier.principal(of: token[...]) }
       if change != .deleteTenant { #expect(try verifier.principal(of: other[...]).user?.id == "u2") }
     }
-    // The store knows it also when the list of revocations has forgotten it.
+    // The store keeps the revocation after the list of revocations has removed it.
     #expect(try await fixture.store.isRevoked(callers[0]))
     #expect(try await fixture.store.isRevoked(callers[1]) == (change == .deleteTenant))
     for caller in [Principal.nobody, .administrator, .user("u1")] {
@@ -132,7 +132,7 @@ struct KeyAndRevocationTests {
     try await IdentityFixture.with { fixture in
       let database = try await fixture.store.project(IdentityFixture.project)
       let order = Guarded<[Int]>([])
-      // As many that an unordered collection does not keep their order by chance.
+      // So many observers that an unordered collection would not keep their order by chance.
       var observations = (0..<32).map { number in
         fixture.store.events.observe { _ in order.withLock { $0.append(number) } }
       }

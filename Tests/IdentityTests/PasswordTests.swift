@@ -77,7 +77,7 @@ struct PasswordTests {
   }
 
   @Test(
-    "A password of an imported hash takes the work of the default scheme, also if the hash cannot be read",
+    "Verifying an imported hash takes the work of the default scheme, also if the hash cannot be read",
     arguments: [
       ("hmac", PasswordScheme.hmac(.sha256, key: [1], saltFirst: true), "AAAA"),
       ("digest", .digest(.sha512, rounds: 8192, saltFirst: true), "AAAA"),

@@ -28,7 +28,7 @@ struct JSONValueTests {
   }
 
   @Test("A corrupted text gives a value, or an error with an offset inside the text")
-  func damage() throws {
+  func corruption() throws {
     var random = RandomJSON(seed: 3)
     for _ in 0..<4000 {
       var bytes = random.value(depth: 2).json()

@@ -38,7 +38,7 @@ struct LongReadTests {
     try await withRows { database, first in
       for version in [nil, first] as [Version?] {
         let loop = SingleThreadExecutor()
-        let isAnswered = Guarded(false)
+        let hasCompleted = Guarded(false)
         let (reached, reaches) = AsyncStream.makeStream(of: Void.self)
         let scan = Task(executorPreference: loop) {
           try await database.read(at: version) { view in
@@ -50,7 +50,7 @@ struct LongReadTests {
                 reaches.finish()
                 // In the middle of the scan, wait until the point read has completed. It could not complete
                 // if this scan occupied the caller's thread.
-                pointReadCompleted = isAnswered.wait(milliseconds: 20_000) { $0 ? true : nil } ?? false
+                pointReadCompleted = hasCompleted.wait(milliseconds: 20_000) { $0 ? true : nil } ?? false
               }
               return true
             }
@@ -60,8 +60,8 @@ struct LongReadTests {
         for await _ in reached {}
         let get = Task(executorPreference: loop) {
           let value = try await database.read(at: nil) { try $0.get([0, 1])?.value }
-          isAnswered.withLock { $0 = true }
-          isAnswered.broadcast()
+          hasCompleted.withLock { $0 = true }
+          hasCompleted.broadcast()
           return value
         }
         #expect(try await get.value == [1])
@@ -104,7 +104,7 @@ struct LongReadTests {
     }
   }
 
-  @Test("A read body that catches the internal error of a too long scan still runs again on a reader thread")
+  @Test("A read body that catches the internal error of a long scan still runs again on a reader thread")
   func caughtMisses() async throws {
     try await withRows { database, _ in
       let seen = try await database.read(at: nil) { view in

@@ -1,3 +1,5 @@
+// Tests that the in-memory store reads a commit from its version on.
+
 import OrderedStore
 import Testing
 

@@ -169,7 +169,7 @@ struct HTTP2FloodTests {
   }
 
   @Test("If a connection is reset right after its calls, none of the calls keeps running")
-  func lost() async throws {
+  func resetConnections() async throws {
     try await withEcho { echo in
       let calls = streams(300) {
         RawFrames.head("/\(EchoPort.service)/Read", stream: $0)

@@ -216,7 +216,7 @@ struct PeerMemoryTests {
       func answered(_ call: GRPCTestCall, _ target: Int32) async throws -> Bool {
         do {
           while true {
-            let change = try await call.message(as: Proto.Listened.self).targetChange
+            let change = try await call.message(as: Proto.ListenResponse.self).targetChange
             if change.targetChangeType == .add, change.targetIds.contains(target) { return true }
           }
         } catch let status as GRPCStatus {

@@ -74,7 +74,7 @@ struct SnifferTests {
       let response = try await late.textUntilClose()
       #expect(response.hasPrefix("HTTP/1.1 408 Request Timeout\r\n"))
       #expect(response.contains("\r\nconnection: close\r\n"))
-      #expect(response.hasSuffix("\r\n\r\nThe request's head did not arrive whole in time.\n"))
+      #expect(response.hasSuffix("\r\n\r\nThe request's head did not arrive completely in time.\n"))
     }
     let idle = try await RawConnection.connect(port: echo.port.port)
     try await idle.send(complete)

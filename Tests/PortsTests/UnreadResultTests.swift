@@ -43,7 +43,7 @@ struct UnreadResultTests {
     try await listen.send(Self.listen(to: "many"))
     var count = 0
     while true {
-      let response = try await listen.message(as: Proto.Listened.self)
+      let response = try await listen.message(as: Proto.ListenResponse.self)
       if response.documentChange.hasDocument { count += 1 }
       if response.targetChange.targetChangeType == .current { break }
     }

@@ -14,7 +14,8 @@ struct AccountWorkload {
   private let log: ChildLogWriter
 
   static let project = "crash"
-  /// One of so many steps creates a key of a service account, because a key takes a hundred times as long as a user.
+  /// Every step whose number is divisible by this creates a key of a service account, because a key takes a hundred
+  /// times as long as a user.
   private static let stepsPerKey = 40
 
   init(arguments: [String]) throws {

@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Draining the Realtime Database's port", .timeLimit(.minutes(10)))
 struct DrainTests {
-  /// The grace period for clients. It is far longer than a drain takes that does not wait for clients.
+  /// The grace period for clients. A drain that does not wait for clients is far shorter.
   private static let grace = TimeAmount.seconds(90)
 
   @Test("an event stream ends when the drain starts, not when the grace period ends")

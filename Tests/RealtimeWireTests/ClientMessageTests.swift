@@ -138,7 +138,7 @@ struct ClientMessageTests {
   }
 
   @Test("Random corruption gives a message or an error, never a crash")
-  func damage() throws {
+  func corruption() throws {
     var random = SeededGenerator(seed: 2)
     let seeds = [
       #"{"t":"d","d":{"r":2,"a":"q","b":{"p":"/mail","q":{"sp":"u1","l":2,"i":"to"},"t":3,"h":"","ch":{"ps":[],"hs":[""]}}}}"#,

@@ -114,7 +114,7 @@ struct ServerMessageTests {
   }
 
   @Test("Random corruption gives a message or an error, never a crash")
-  func damage() {
+  func corruption() {
     var random = SeededGenerator(seed: 3)
     let seed = Array(
       #"{"t":"d","d":{"a":"rm","b":{"p":"doc","d":[{"s":"a/x","e":"b","m":{"b":"r"}},{"s":"b","m":{"c":true}}],"t":2}}}"#

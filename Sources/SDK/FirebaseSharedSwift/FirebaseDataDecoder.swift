@@ -69,7 +69,7 @@ open class FirebaseDataDecoder {
   /// Makes a decoder with the default strategies.
   public init() {}
 
-  /// Decodes a value of the asked type.
+  /// Decodes a value of the requested type.
   ///
   /// - Throws: `DecodingError` with the path of keys to the value that does not fit.
   open func decode<T: Decodable>(_ type: T.Type, from structure: Any) throws -> T {

@@ -12,8 +12,7 @@ public protocol StructureCodingPassthroughTypeResolver {
   static func isPassthroughType<T>(_ t: T) -> Bool
 }
 
-/// Marks a type that a keyed encoder leaves out, and that a keyed decoder asks for even though
-/// its key is absent.
+/// Marks a type that a keyed encoder omits, and that a keyed decoder decodes although its key is absent.
 public protocol StructureCodingUncodedUnkeyed {}
 
 /// A resolver that passes nothing through: every value is encoded by its own `encode(to:)`.
@@ -56,7 +55,7 @@ open class FirebaseDataEncoder {
 
   /// The encoding of NaN and the infinities.
   public enum NonConformingFloatEncodingStrategy {
-    /// They are refused with `EncodingError.invalidValue`.
+    /// They are rejected with `EncodingError.invalidValue`.
     case `throw`
     /// They become the given strings.
     case convertToString(positiveInfinity: String, negativeInfinity: String, nan: String)
@@ -90,8 +89,8 @@ open class FirebaseDataEncoder {
 
   /// Encodes a value.
   ///
-  /// - Throws: `EncodingError.invalidValue` when the value encodes nothing, or holds a number that
-  ///   the strategy refuses; whatever the value's own `encode(to:)` throws.
+  /// - Throws: `EncodingError.invalidValue` when the value encodes nothing, or contains a number that the strategy
+  ///   rejects; whatever the value's own `encode(to:)` throws.
   open func encode<T: Encodable>(_ value: T) throws -> Any {
     let node = StructureNode()
     try StructureEncoder(options: options, codingPath: [], node: node).encode(value)

@@ -1,3 +1,5 @@
+// The options with which an embedded store is opened.
+
 public import OrderedStore
 
 /// The options of an embedded store.

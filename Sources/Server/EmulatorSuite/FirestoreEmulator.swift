@@ -60,7 +60,7 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
       throw .unimplemented("Cloud Functions are not supported, so the emulator registers no triggers.")
     }
     guard let path = EmulatorPath(request.target.rawPath) else {
-      throw .invalidArgument("The path is no valid percent-encoding.")
+      throw .invalidArgument("The path is not valid percent-encoding.")
     }
     switch (request.head.method, path.target, path.verb) {
     case (.POST, .reset, nil): return try await reset()
@@ -127,7 +127,7 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
     of project: String, _ body: ByteBuffer
   ) async throws(FirestoreError) -> HTTPResponse {
     let request = try RulesRequest(body)
-    guard let file = request.files.first else { throw .invalidArgument("The body must hold rules.") }
+    guard let file = request.files.first else { throw .invalidArgument("The body must contain rules.") }
     let ruleset: FirestoreRuleset
     do {
       // Every file must compile; the first one becomes the rules.
@@ -202,7 +202,7 @@ private struct ExportRequest {
     // Requests of web pages are rejected, since they must not cause files to be written or read. Browsers send such a
     // request without a CORS preflight.
     guard request.head.headers.first(name: "origin") == nil else {
-      throw .permissionDenied("Exports and imports cannot be asked for by pages of another origin.")
+      throw .permissionDenied("Exports and imports cannot be requested by pages of another origin.")
     }
     if request.body.readableBytes == 0 { return }
     let json: JSONValue
@@ -210,7 +210,7 @@ private struct ExportRequest {
       json = try JSONValue(
         json: Array(request.body.readableBytesView), limits: JSONLimits(depth: 4, bytes: 64 << 10))
     } catch {
-      throw .invalidArgument("Payload isn't valid for request. It is no valid JSON: \(error).")
+      throw .invalidArgument("Payload isn't valid for request. It is not valid JSON: \(error).")
     }
     guard let object = json.object else { throw .invalidArgument("Payload isn't valid for request.") }
     for member in object.members {

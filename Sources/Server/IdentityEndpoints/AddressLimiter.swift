@@ -53,6 +53,7 @@ package final class AddressLimiter: Sendable {
       if records.count >= maximumRecords, records[address] == nil { Self.shrink(&records, at: now) }
       let latest = max(now, records[address]?.at ?? now)
       records[address] = Record(debt: debt + Self.restorationMilliseconds, at: latest)
+      precondition(records.count <= max(maximumRecords, 1), "invariant: the addresses in memory are bounded")
       return true
     }
     guard isAdmitted else {

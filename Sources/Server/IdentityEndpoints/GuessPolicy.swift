@@ -10,7 +10,7 @@ enum GuessPolicy: Sendable {
   case none
   /// Calls whose response shows that the guess was wrong, or that an account exists or does not.
   case failures
-  /// Every call: the operation sends messages, or succeeds in showing whether an account exists.
+  /// Every call: the operation sends messages, or its success shows whether an account exists.
   case always
 
   /// The codes of errors that a guess causes.

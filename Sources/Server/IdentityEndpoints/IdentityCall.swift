@@ -37,8 +37,8 @@ package struct IdentityCall: Sendable {
   package var nowSeconds: Int64 { now / 1000 }
   /// Whether the server runs as an emulator.
   package var isEmulator: Bool { services.isEmulator }
-  /// The time in milliseconds since the Unix epoch at which codes had to be valid that are not removed: a day ago, so that the
-  /// late use of a code still reports that it has expired. Nil in an emulator, whose codes do not expire.
+  /// Codes that had expired at this time are removed: a day ago, in milliseconds since the Unix epoch. Until then the
+  /// use of an expired code reports that it has expired. Nil in an emulator, whose codes do not expire.
   package var removalTime: Int64? { isEmulator ? nil : now - 86_400_000 }
 
   // MARK: Settings

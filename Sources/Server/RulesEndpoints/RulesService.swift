@@ -203,7 +203,7 @@ package struct RulesService: FirestoreRouteHandler {
     let page = try RulesPage(
       releases, request, key: { "\($0.release.createdAt.microseconds).\($0.name.database)" })
     var object = JSONObject()
-    // Also without releases, since the CLI joins the pages without looking.
+    // The member exists also without releases, because the CLI joins the pages without checking.
     object["releases"] = .array(page.items.map { .object(json($0.release, $0.name)) })
     if let token = page.nextToken { object["nextPageToken"] = .string(token) }
     return .object(object)

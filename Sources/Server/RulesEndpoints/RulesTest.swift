@@ -1,7 +1,7 @@
 // The method `test`: compiles a source, and decides the cases of a test suite.
 //
-// A case has the request and the stored document as the hosted product takes them. Results of `get` and `exists` come
-// from function mocks; every other document is missing.
+// A case has the request and the stored document in the form of the hosted product. Results of `get` and `exists`
+// come from function mocks; every other document is missing.
 
 import Access
 import FirestoreEngine

@@ -17,7 +17,7 @@ public enum Limits {
   /// The length at which an index truncates a text or bytes value, in bytes.
   public static let indexedValueBytes = 1500
   /// The maximum of `FirestoreLimits.valueDepth` that a server may configure.
-  public static let greatestValueDepth = 31
+  public static let maximumValueDepth = 31
 }
 
 /// The limits of documents and queries, which a server may raise. The defaults are Cloud Firestore's.

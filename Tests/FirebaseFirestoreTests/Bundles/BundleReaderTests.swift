@@ -72,8 +72,8 @@ import Testing
     ]
     #expect(dune.fields == fields)
     #expect(dune.version == .init(seconds: 10) && dune.readTime == .init(seconds: 10))
-    let gone = bundle.documents.values.first { $0.isMissing }
-    #expect(gone?.name.id == "gone" && gone?.version == .init(seconds: 11))
+    let missing = bundle.documents.values.first { $0.isMissing }
+    #expect(missing?.name.id == "gone" && missing?.version == .init(seconds: 11))
     let query = try #require(bundle.queries.first)
     #expect(query.name == "best" && query.isLimitToLast && query.query.structured.limit == 2)
     let filter = FieldFilter(.init(field: "at"), .greaterThan, .timestamp(.init(seconds: 5)))

@@ -53,7 +53,7 @@ private func acknowledge(with version: Int64, at commitTime: Int64, to engine: i
     commitTime: .init(microseconds: commitTime))
 }
 
-/// Answers the search for the limbo document, and expects that the listener shows it no longer.
+/// Resolves the limbo document as missing, and expects that the listener no longer shows it.
 private func expectRemoval(at version: Int64, from engine: inout SyncEngine) throws {
   let limbo = try #require(engine.limboTargets[name("a")])
   engine.watchReceived(1, .target(.init(kind: .add, targets: [limbo])))

@@ -1,4 +1,5 @@
-// Recovery of the sync engine: failures of the cache are repeated with back-off, and nothing waits for what was lost.
+// Recovery of the sync engine: operations that failed in the cache are repeated with back-off, and nothing waits for
+// lost writes.
 
 import FirestoreModel
 import Foundation

@@ -15,7 +15,7 @@ private let rules = """
     match /databases/{database}/documents/{collection}/{document} {
       allow read: if true;
       allow create: if request.resource.data.get('by', 0) != 3;
-      // Updates of absent documents are for the server to reject.
+      // The server has to reject updates of absent documents.
       allow update: if resource == null
         || request.resource.data.get('by', 0) != 3 && resource.data.get('by', 0) != 4;
       allow delete: if document != 'd5';

@@ -259,8 +259,8 @@ private func outcome(
       let moved = try await received.first { $0.values["d1"] == 9 }
       #expect(moved.changes == ["modified d1 0>2"])
       try await deadline { try await items.document("d2").delete() }
-      let gone = try await received.first { $0.values["d2"] == nil && $0.values.count == 2 }
-      #expect(gone.changes == ["removed d2 0>-"])
+      let deleted = try await received.first { $0.values["d2"] == nil && $0.values.count == 2 }
+      #expect(deleted.changes == ["removed d2 0>-"])
       listener.remove()
     }
   }

@@ -1,4 +1,4 @@
-// A client process that is killed while it queues writes loses none that its cache had accepted.
+// A client process that is killed while it queues writes loses no write that its cache had accepted.
 
 import FirebaseCore
 import FirestoreModel

@@ -84,7 +84,7 @@ import Testing
     try await second.terminate()
   }
 
-  @Test("a cache that another process uses leaves this one with a cache in memory and an error in the log")
+  @Test("if another process uses the cache, this one has a cache in memory and logs an error")
   func otherProcess() async throws {
     let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
       let folder = TestClient.dataFolder

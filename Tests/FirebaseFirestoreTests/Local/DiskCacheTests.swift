@@ -8,7 +8,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-/// Outside the suite, whose `open` is another.
+/// Outside the suite, which has another function `open`.
 private func openForReadingAndWriting(_ path: String) -> Int32 { open(path, O_RDWR) }
 
 private let database = DatabaseName(project: "test")
@@ -89,7 +89,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     #expect(try reopened.write([Write(.delete(name("c")))], at: .epoch).batch > (batch?.id ?? 0))
   }
 
-  @Test("a write to an invalid name is queued, and one with a reference to an invalid name is refused")
+  @Test("a write to an invalid name is queued, and one with a reference to an invalid name is rejected")
   func invalidNames() throws {
     var store = try open()
     for id in ["__reserved__", ".", "..", String(repeating: "x", count: 2_000), "a\u{0}b"] {
@@ -295,7 +295,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
         atPath: cache.folder.appendingPathComponent(name).path)
       #expect((file[.posixPermissions] as? Int ?? 0) & 0o077 == 0, "\(name)")
     }
-    // Another process has its own table of open folders, and meets the lock.
+    // Another process has a separate table of open folders, so only the lock of the folder rejects it.
     let descriptor = openForReadingAndWriting(cache.folder.appendingPathComponent("lock").path)
     #expect(descriptor >= 0)
     #expect(flock(descriptor, LOCK_EX | LOCK_NB) != 0)
@@ -310,7 +310,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     next.persistence.close()
   }
 
-  @Test("garbage collection keeps to the size, and keeps what is in use")
+  @Test("garbage collection respects the maximum size and keeps documents in use")
   func garbage() throws {
     var store = try open()
     let text = Value.string(String(repeating: "x", count: 2_000))

@@ -24,7 +24,7 @@ private final class FakeProvider: TokenProvider {
       return state.user.map { "\($0)-\(state.number)" }
     }
     let sent = isJWT ? state.change { $0.user.map(FakeProvider.unsigned) } : token
-    // Asynchronous, as a token that has to be fetched.
+    // Completes asynchronously, like the fetch of a token.
     DispatchQueue.global().async { completion(.success(sent)) }
   }
 }

@@ -1,4 +1,4 @@
-// Reads of a client's state that pass by its callback queue.
+// Reads a client's state without its callback queue.
 
 import FirestoreModel
 import Foundation

@@ -1,4 +1,4 @@
-// A persistence that fails on command: operations that are named do not begin.
+// A persistence for tests of failures: the operations that a test chooses throw before they begin.
 
 import FirestoreModel
 

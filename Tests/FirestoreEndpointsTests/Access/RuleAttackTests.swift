@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test("the rules under attack allow what they are meant to")
+  @Test("the rules under attack allow the permitted requests")
   func permitted() async throws {
     try await with { port, _ in
       for request in RuleAttack.permitted {

@@ -141,7 +141,7 @@ struct TransportNoninterferenceTests {
     }
   }
 
-  /// Returns what a listen over WebChannel receives until its target is current or removed.
+  /// Returns the messages of a listen over WebChannel until its target is current or removed.
   private func listened(_ path: String, on port: FirestoreTestPort) async throws -> String {
     let (client, _) = try await WebChannelTestClient.handshake(
       port.port.port, "Listen", [WebChannelTestClient.listen(to: path, 2)], headers: "")
@@ -156,7 +156,7 @@ struct TransportNoninterferenceTests {
     return TransportRequest.normalised(text)
   }
 
-  /// Waits until every listener has received all changes, and compares what they hold.
+  /// Waits until every listener has received all changes, and compares the documents that they hold.
   private func finish(_ listeners: [ListenClient], on ports: [FirestoreTestPort], _ seed: UInt64) async throws
   {
     var states: [String] = []

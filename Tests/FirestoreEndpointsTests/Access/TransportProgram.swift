@@ -78,7 +78,8 @@ struct TransportRequest {
     }
   }
 
-  /// Text without what differs between two servers: times, and the bytes of tokens. The length of a token stays.
+  /// The text without the parts that differ between two servers: times and the bytes of tokens. The length of a token
+  /// stays.
   static func normalised(_ text: String) -> String {
     // Tokens first: 16 of their hexadecimal digits can look like a time.
     let tokens = text.replacing(/"(transaction|nextPageToken|resumeToken|streamToken)":\s*"([^"]*)"/) {
@@ -101,7 +102,7 @@ struct TransportProgram {
     elements[random.below(elements.count)]
   }
 
-  /// The path of a document: half of them denied, half of those missing in each of the two servers.
+  /// The path of a document. Half of the documents are denied, and each server lacks half of these.
   mutating func document() -> String {
     pick([
       "c/a", "c/b", "c/missing", "e/a", "c/a/s/x", "d/d1", "d/d2", "d/zebra0", "d/zebra1", "d/d1/s/zebra0",
@@ -146,7 +147,7 @@ struct TransportProgram {
     }
     if random.below(3) == 0 { query += #","limit":\#(1 + random.below(3))"# }
     if random.below(5) == 0 { query += #","offset":1"# }
-    // A second member of the same name is an error of the request, which must not depend on data either.
+    // The query may contain two members `orderBy`. This error of the request must not depend on data either.
     return query + "}"
   }
 

@@ -77,7 +77,7 @@ struct CompressedMessageTests {
   }
 
   @Test("A stream's messages arrive in order, compressed or not, small or large")
-  func conversation() async throws {
+  func duplexStream() async throws {
     try await withEcho { client in
       let call = try await open(client, "Converse")
       var sent: [[UInt8]] = []
@@ -192,11 +192,11 @@ struct CompressedMessageTests {
         try? await late.send(raw: framed(noise), endStream: true)
         #expect(try await late.status().code == .deadlineExceeded)
         #expect(try await eventually { limits.memory.used < 1 << 20 })
-        let gone = try await GRPCTestClient.connect(port: try #require(client.channel.remoteAddress?.port))
-        let lost = try await open(gone, "Echo")
-        try await lost.send(raw: framed(noise), endStream: true)
+        let closing = try await GRPCTestClient.connect(port: try #require(client.channel.remoteAddress?.port))
+        let abandoned = try await open(closing, "Echo")
+        try await abandoned.send(raw: framed(noise), endStream: true)
         #expect(try await eventually { limits.memory.used > 1_900_000 })
-        await gone.close()
+        await closing.close()
         #expect(try await eventually { limits.memory.used < 1 << 20 })
         busy.free()
         #expect(try await status(client, noise) == .ok)

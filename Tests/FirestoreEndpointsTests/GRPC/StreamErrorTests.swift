@@ -34,13 +34,13 @@ struct StreamErrorTests {
   }
 
   /// Begins a bidirectional stream and waits for its response.
-  private func converse(_ client: FrameConnection, stream: Int) async throws {
+  private func openDuplexStream(_ client: FrameConnection, stream: Int) async throws {
     try await client.request(stream, FrameConnection.call("Converse"), [1], end: false)
     _ = try await client.frames { if case .data(stream, _, _) = $0 { true } else { false } }
   }
 
   /// Expects that the stream continues.
-  private func expectConversation(_ client: FrameConnection, stream: Int) async throws {
+  private func expectOpenStream(_ client: FrameConnection, stream: Int) async throws {
     try await client.send(FrameConnection.message(stream, [7], end: false))
     let frames = try await client.frames { if case .data(stream, _, _) = $0 { true } else { false } }
     guard case .data(_, let bytes, false)? = frames.last else {
@@ -73,7 +73,7 @@ struct StreamErrorTests {
     arguments: Malformed.allCases)
   func malformed(_ kind: Malformed) async throws {
     try await withConnection { _, client in
-      try await converse(client, stream: 1)
+      try await openDuplexStream(client, stream: 1)
       if kind == .noEnd {
         // A second header block without END_STREAM is not a trailer block.
         let heads = try client.head(3, kind.fields) + client.head(3, [("x", "y")])
@@ -83,7 +83,7 @@ struct StreamErrorTests {
       }
       let frames = try await client.frames { if case .reset(3, _) = $0 { true } else { false } }
       #expect(frames.last == .reset(stream: 3, code: Code.protocolError))
-      try await expectConversation(client, stream: 1)
+      try await expectOpenStream(client, stream: 1)
       // Frames in flight after the reset are dropped, and the next call is served.
       try await client.send(FrameConnection.message(3, [2], end: true))
       try await client.request(5, FrameConnection.call("Echo"), [1])
@@ -112,18 +112,18 @@ struct StreamErrorTests {
   @Test("Priorities have no effect, also invalid ones", arguments: Priority.allCases)
   func priorities(_ kind: Priority) async throws {
     try await withConnection { _, client in
-      try await converse(client, stream: 1)
+      try await openDuplexStream(client, stream: 1)
       let head = kind.call(try client.head(3, FrameConnection.call("Echo")))
       try await client.send(head + FrameConnection.message(3, [1], end: true))
       #expect(try await client.status(of: 3) == 0)
-      try await expectConversation(client, stream: 1)
+      try await expectOpenStream(client, stream: 1)
     }
   }
 
   @Test("A body after its stream's reset is dropped, and the connection's window is restored")
   func bodyAfterReset() async throws {
     try await withConnection { _, client in
-      try await converse(client, stream: 1)
+      try await openDuplexStream(client, stream: 1)
       let head = try client.head(3, FrameConnection.call("Converse"))
       let (chunkCount, bytes) = (160, 16 << 10)
       let before = client.windowUpdateBytes
@@ -131,7 +131,7 @@ struct StreamErrorTests {
       // The body is twice the window: without window updates the connection would stall.
       let chunk = FrameConnection.frame(0, 0, 3, [UInt8](repeating: 0, count: bytes))
       for _ in 0..<chunkCount { try await client.send(chunk) }
-      try await expectConversation(client, stream: 1)
+      try await expectOpenStream(client, stream: 1)
       let restored = client.windowUpdateBytes - before
       #expect(restored <= chunkCount * bytes && restored > chunkCount * bytes - (64 << 10), "\(restored)")
       try await client.request(5, FrameConnection.call("Echo"), [1])
@@ -145,8 +145,8 @@ struct StreamErrorTests {
     limits.http2.maximumStreamErrors = 300
     try await withConnection(limits) { _, client in
       let fields = FrameConnection.call("Echo", [("connection", "close")])
-      // 250 errors are below this test's limit of 300. They exceed the number of glitches that NIOHTTP2 permits by
-      // default over the lifetime of a connection, which must not end the connection.
+      // 250 errors are below this test's limit of 300. The connection must not end, although NIOHTTP2 permits fewer
+      // glitches by default.
       for index in 0..<250 { try await client.request(1 + 2 * index, fields) }
       try await client.request(501, FrameConnection.call("Echo"), [1])
       #expect(try await client.status(of: 501) == 0)
@@ -176,8 +176,8 @@ struct StreamErrorTests {
         #expect(frames.last == .reset(stream: stream, code: Code.refusedStream))
         try await client.send(FrameConnection.message(stream, [2], end: true))
       }
-      try await expectConversation(client, stream: 1)
-      try await expectConversation(client, stream: 239)
+      try await expectOpenStream(client, stream: 1)
+      try await expectOpenStream(client, stream: 239)
       // The end of a stream makes room for another.
       try await client.send(FrameConnection.frame(0, 1, 1))
       #expect(try await client.status(of: 1) == 0)
@@ -216,7 +216,7 @@ struct StreamErrorTests {
     arguments: [70_000, 120_000])
   func largeHeaders(bytes: Int) async throws {
     try await withConnection { _, client in
-      try await converse(client, stream: 1)
+      try await openDuplexStream(client, stream: 1)
       let call = FrameConnection.call("Echo", [("x-kept", "in the table")])
       try await client.send(try largeHead(client, 3, call, bytes, end: false))
       #expect(try await client.status(of: 3) == 8)
@@ -236,7 +236,7 @@ struct StreamErrorTests {
       // The incomplete request is reset with its response.
       let frames = try await client.frames { if case .reset(7, _) = $0 { true } else { false } }
       #expect(frames.last == .reset(stream: 7, code: Code.noError))
-      try await expectConversation(client, stream: 1)
+      try await expectOpenStream(client, stream: 1)
       try await client.request(9, call, [1])
       #expect(try await client.status(of: 9) == 0)
     }
@@ -309,7 +309,7 @@ struct StreamErrorTests {
   @Test("A response does not repeat request headers that are too long, and the connection continues")
   func longOrigins() async throws {
     try await withConnection { _, client in
-      try await converse(client, stream: 1)
+      try await openDuplexStream(client, stream: 1)
       let options = [
         (":method", "OPTIONS"), (":path", "/"), (":scheme", "http"), (":authority", "localhost"),
       ]
@@ -329,7 +329,7 @@ struct StreamErrorTests {
         #expect(response.contains(name: "access-control-allow-origin") == isShort)
         #expect(response.contains(name: "access-control-allow-headers") == (isShort && requested <= 2_048))
       }
-      try await expectConversation(client, stream: 1)
+      try await expectOpenStream(client, stream: 1)
     }
   }
 
@@ -358,7 +358,7 @@ struct StreamErrorTests {
       FrameConnection.frame(3, 0, 1, [0, 0, 0, 8]) + FrameConnection.frame(1, 5, 1, [0, 1, 0x78, 1, 0x79]),
     ] {
       try await withConnection { _, client in
-        try await converse(client, stream: 1)
+        try await openDuplexStream(client, stream: 1)
         try await client.send(bytes)
         let frames = try await client.frames { _ in false }
         #expect(

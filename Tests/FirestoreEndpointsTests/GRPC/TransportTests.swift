@@ -239,11 +239,11 @@ struct TransportTests {
       #expect(try await echo.events.next() == .cancelled("Hang"))
       try await expectEcho(client)
 
-      let lost = try await echo.connect()
-      let other = try await open(lost, "Hang")
+      let closing = try await echo.connect()
+      let other = try await open(closing, "Hang")
       try await other.send(raw: framed([]), endStream: true)
       #expect(try await echo.events.next() == .started("Hang"))
-      await lost.close()
+      await closing.close()
       #expect(try await echo.events.next() == .cancelled("Hang"))
     }
   }
@@ -269,7 +269,7 @@ struct TransportTests {
   }
 
   @Test("A bidirectional stream continues until the client half-closes, then ends OK")
-  func conversation() async throws {
+  func duplexStream() async throws {
     try await withEcho { echo, client in
       let call = try await open(client, "Converse")
       for byte in UInt8(1)...5 {
@@ -318,15 +318,15 @@ struct TransportTests {
   func drain() async throws {
     let echo = try await EchoPort.start()
     let client = try await echo.connect()
-    let conversation = try await open(client, "Converse")
-    try await conversation.send(raw: framed([1]))
-    guard case .metadata = try await conversation.next() else { throw DeadlinePassed() }
+    let duplexStream = try await open(client, "Converse")
+    try await duplexStream.send(raw: framed([1]))
+    guard case .metadata = try await duplexStream.next() else { throw DeadlinePassed() }
     let call = try await open(client, "Echo")
     try await call.send(raw: ByteBuffer(bytes: [0, 0, 0]))
     // A response on the same connection shows that the call has arrived.
     try await expectEcho(client)
     async let stopped: Void = echo.port.drain(grace: .seconds(60))
-    #expect(try await conversation.status().code == .unavailable)
+    #expect(try await duplexStream.status().code == .unavailable)
     try await call.send(raw: ByteBuffer(bytes: [0, 1, 7]), endStream: true)
     guard case .metadata = try await call.next() else { throw DeadlinePassed() }
     #expect(try await call.next() == .message(ByteBuffer(bytes: [7])))

@@ -7,8 +7,8 @@
 //     rw  a read a list, and b appended the next value
 //     rt  a was acknowledged before b began
 //
-// No serial execution has a cycle of these edges. A query that did not find a list counts as reading it empty, so
-// phantoms are rw edges.
+// No serial execution has a cycle of these edges. A query that did not find a list counts as a read of an empty list,
+// so phantoms become rw edges.
 
 /// Checks one history.
 struct ListChecker {

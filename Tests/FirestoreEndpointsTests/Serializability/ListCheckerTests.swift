@@ -30,11 +30,11 @@ import Testing
 
   @Test("Lost updates, write skew, phantoms and stale reads are cycles")
   func cycles() {
-    let lost = [
+    let lostAppends = [
       transaction(1, reads: [0: []], appends: [0: 1]), transaction(2, reads: [0: []], appends: [0: 2]),
     ]
-    #expect(kinds(lost, [0: [1, 2]]).contains(.cycle))
-    #expect(kinds(lost, [0: [2]]).contains(.lostAppend))
+    #expect(kinds(lostAppends, [0: [1, 2]]).contains(.cycle))
+    #expect(kinds(lostAppends, [0: [2]]).contains(.lostAppend))
     let skew = [
       transaction(1, reads: [0: [], 1: []], appends: [0: 1]),
       transaction(2, reads: [0: [], 1: []], appends: [1: 2]),

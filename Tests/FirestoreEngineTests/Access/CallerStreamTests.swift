@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Streams that end with their credentials", .timeLimit(.minutes(1)))
 struct CallerStreamTests {
-  /// Records what happens to a stream.
+  /// Records the events of a stream.
   private final class TestStream: CallerStream {
     let caller: Principal
     private let state = Guarded((error: FirestoreError?.none, isEnded: false))

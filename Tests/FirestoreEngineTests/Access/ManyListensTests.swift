@@ -130,7 +130,7 @@ import Testing
     func fail(_ error: FirestoreError) async {}
   }
 
-  @Test("clients that do not read delay the decisions about the listens of others by nothing")
+  @Test("clients that do not read do not delay the decisions about the listens of others")
   func unreadResponses() async throws {
     let fixture = try EngineFixture()
     let selection = fixture.selection(StructuredQuery(from: [.init("c")]))

@@ -74,7 +74,8 @@ struct DifferentialProgram {
 }
 
 extension RandomModel {
-  /// Generates a program. It has fewer questions where Firestore's rules reject the generated query.
+  /// Generates a program. Generated queries that Firestore's rules reject are left out, so it may have fewer
+  /// questions.
   static func program(seed: UInt64, questions: Int) -> DifferentialProgram {
     var model = RandomModel(seed: seed &* 7_919, database: DatabaseName(project: "demo"))
     if model.chance(80) { model.schema = RandomSchema.random(&model.random) }

@@ -44,10 +44,10 @@ struct DifferentialRun {
   }
 
   private mutating func runAll() async throws {
-    let chooses = program.indexes != DatabaseIndexConfiguration()
-    if chooses, program.indexTime == .before { try await fixture.setIndexes(program.indexes) }
+    let hasIndexes = program.indexes != DatabaseIndexConfiguration()
+    if hasIndexes, program.indexTime == .before { try await fixture.setIndexes(program.indexes) }
     var last = try await commit(program.documents.map { ($0.path, $0.fields) })
-    if chooses, program.indexTime != .before {
+    if hasIndexes, program.indexTime != .before {
       try await fixture.setIndexes(program.indexes, untilSettled: program.indexTime == .afterCleanup)
     }
     let first = (time: last, state: state)
@@ -114,19 +114,19 @@ struct DifferentialRun {
     async throws
   {
     let found = try await fixture.query(question.engineQuery, time.map { .readTime($0) } ?? .latest)
-    try same(
+    try expectEqual(
       question.isToLast ? found.reversed() : found, expected(question, past ?? state),
       time == nil ? "the query" : "the query at a past time")
   }
 
-  private func same(
-    _ found: [StoredDocument], _ expected: [(path: ResourcePath, fields: MapValue)], _ what: String
+  private func expectEqual(
+    _ found: [StoredDocument], _ expected: [(path: ResourcePath, fields: MapValue)], _ subject: String
   ) throws {
     guard found.map(\.name.path) == expected.map(\.path) else {
-      throw Difference(message: "\(what) found \(found.map(\.name.path)), not \(expected.map(\.path))")
+      throw Difference(message: "\(subject) found \(found.map(\.name.path)), not \(expected.map(\.path))")
     }
     for (document, (path, fields)) in zip(found, expected) where try document.fields() != fields {
-      throw Difference(message: "\(what) found \(path) as \(try document.fields()), not \(fields)")
+      throw Difference(message: "\(subject) found \(path) as \(try document.fields()), not \(fields)")
     }
   }
 
@@ -145,7 +145,7 @@ struct DifferentialRun {
       guard page.count == size, let last = page.last?.name.path else { break }
       query.structured.startAt = Cursor(reference.cursorValues(last, query.structured), before: false)
     }
-    try same(found, expected, "pages of \(size)")
+    try expectEqual(found, expected, "pages of \(size)")
   }
 
   private func compareAggregates(_ question: DifferentialProgram.Question) async throws {

@@ -268,25 +268,25 @@ import Testing
   }
 
   @Test("a consistency check reports missing and stray rows")
-  func damage() async throws {
+  func corruption() async throws {
     let fixture = try EngineFixture()
     try await fixture.setIndexes(Self.index([("a", .ascending), ("b", .ascending)]))
     let path = ResourcePath(["c", "d"])
     try await fixture.set(path, ["a": 1, "b": 2])
     let rows = try await fixture.engine.database(fixture.database).rows
-    func faults(_ damage: @escaping @Sendable (any SequencedTransaction) throws -> Void) async throws
+    func faults(_ corruption: @escaping @Sendable (any SequencedTransaction) throws -> Void) async throws
       -> [ConsistencyReport.Fault]
     {
-      _ = try await rows.execute(validating: nil) { view in try damage(view) }
+      _ = try await rows.execute(validating: nil) { view in try corruption(view) }
       return try await fixture.check().problems.map(\.fault)
     }
     #expect(try await fixture.check().isConsistent)
     let entry = try #require(try IndexEntries.keys(of: ["a": 1], at: path).first)
     #expect(try await faults { try $0.clear(entry) } == [.missingEntry])
     #expect(try await faults { try $0.set(entry, []) } == [])
-    let stray = try #require(try IndexEntries.keys(of: ["a": 2], at: path).first)
-    #expect(try await faults { try $0.set(stray, []) } == [.strayEntry])
-    #expect(try await faults { try $0.clear(stray) } == [])
+    let unexpectedKey = try #require(try IndexEntries.keys(of: ["a": 2], at: path).first)
+    #expect(try await faults { try $0.set(unexpectedKey, []) } == [.strayEntry])
+    #expect(try await faults { try $0.clear(unexpectedKey) } == [])
     #expect(try await faults { try $0.clear(FirestoreKeyLayout.group(path)) } == [.missingGroupRow])
     #expect(
       try await faults { view in

@@ -106,7 +106,7 @@ import Testing
     try await store.close()
   }
 
-  @Test("a release has a stable form")
+  @Test("the stored form of a release does not change")
   func form() throws {
     let release = RulesRelease(source: "é", rulesetID: "r1", at: 258)
     #expect(release.encoded == [2, 0, 0, 0, 0, 0, 0, 1, 2, 2, 0x72, 0x31, 0xC3, 0xA9])

@@ -93,7 +93,7 @@ import Testing
     await engine.shutDown()
   }
 
-  @Test("a database without its release is as one without rules, also after a restart")
+  @Test("a database whose release was deleted behaves like one without rules, also after a restart")
   func deletedRelease() async throws {
     let store = try MemoryStore(StoreOptions())
     let engine = self.engine(store)
@@ -146,7 +146,7 @@ import Testing
   }
 
   @Test("damaged rulesets are data loss")
-  func damage() {
+  func corruption() {
     #expect(throws: FirestoreError.self) { try StoredRuleset.Header(id: "r", decoding: [1, 2]) }
     for row: [UInt8] in [[0, 0, 0], [0, 0, 0, 9, 1], [0, 0, 0, 1, 0xFF, 0, 0, 0, 0]] {
       #expect(throws: FirestoreError.self) { try [StoredRuleset.File](decoding: row) }

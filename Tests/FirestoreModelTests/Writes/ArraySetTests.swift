@@ -1,8 +1,10 @@
+// Tests the set operations of array transforms: their results and their cost.
+
 import Testing
 
 @testable import FirestoreModel
 
-/// Tests the set operations of the array transforms: their results and their cost.
+/// The set operations of the array transforms, compared with naive loops.
 @Suite(.timeLimit(.minutes(10))) struct ArraySetTests {
   private static let values: [Value] = [
     .null, .integer(1), .double(1), .integer(2), .double(.nan), .double(-0.0), .double(0), .string("1"),

@@ -154,9 +154,9 @@ struct AuthConfigurationTests {
         "mail must have either command or relay"
       ),
       (#"{"mail": {"command": ["x"], "from": "a@b.example"}}"#, "mail.command must be an array"),
-      (#"{"mail": {"command": ["/bin/x"]}}"#, "mail.from must be a text"),
+      (#"{"mail": {"command": ["/bin/x"]}}"#, "mail.from must be a string"),
       (#"{"mail": {"command": ["/bin/x"], "from": "a@b.example\r\nBcc: c@d.example"}}"#, "mail.from must be"),
-      (#"{"mail": {"relay": {"port": 25}, "from": "a@b.example"}}"#, "mail.relay.host must be a text"),
+      (#"{"mail": {"relay": {"port": 25}, "from": "a@b.example"}}"#, "mail.relay.host must be a string"),
       (#"{"mail": {"relay": {"host": "h", "port": 0}, "from": "a@b.example"}}"#, "mail.relay.port"),
       (
         #"{"mail": {"relay": {"host": "h", "tls": "yes"}, "from": "a@b.example"}}"#,
@@ -171,7 +171,7 @@ struct AuthConfigurationTests {
       (#"{"issuers": []}"#, "issuers must be an object"),
       (#"{"issuers": {"i": {"keys": "https://i/k"}}}"#, "issuers.i.audiences must be an array"),
       (#"{"issuers": {"i": {"audiences": [], "keys": "https://i/k"}}}"#, "issuers.i.audiences"),
-      (#"{"issuers": {"i": {"audiences": ["a"]}}}"#, "issuers.i.keys must be a text"),
+      (#"{"issuers": {"i": {"audiences": ["a"]}}}"#, "issuers.i.keys must be a string"),
       (#"{"issuers": {"i": {"audiences": ["a"], "keys": "http://i.example/k"}}}"#, "must be an https URL"),
       (
         #"{"issuers": {"i": {"audiences": ["a"], "keys": "http://127.0.0.1.evil.example/k"}}}"#,

@@ -1,4 +1,5 @@
-// Tests of a production server: every door is shut without credentials, and issued credentials open the right ones.
+// Tests of a production server: no endpoint is accessible without credentials, and issued credentials give the right
+// access.
 
 import Foundation
 import HearthServer
@@ -213,7 +214,7 @@ struct AuthProductionTests {
       let reset = try await server.auth.post(
         Self.toolkit + "/accounts:sendOobCode",
         ["requestType": .string("PASSWORD_RESET"), "email": .string("no@example.com")])
-      // This server cannot send e-mails, and answers so for every address.
+      // This server cannot send e-mails, and gives the same response for every address.
       #expect(reset.status == 501)
       for _ in 0..<9 { _ = try await signIn("ada@example.com", "wrong") }
       let blocked = try await signIn("ada@example.com", "opensesame")

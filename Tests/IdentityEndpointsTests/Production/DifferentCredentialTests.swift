@@ -1,5 +1,5 @@
-// Tests that a request with different credentials is rejected at every door, because a proxy and the server could see
-// different callers, and that the same credential at several places is accepted.
+// Tests that every endpoint rejects a request with different credentials, because a proxy and the server could see
+// different callers. The same credential at several positions is accepted.
 
 import FirestoreProtobuf
 import GRPCFraming
@@ -23,7 +23,7 @@ struct DifferentCredentialTests {
     try await ProductionServer.with { server in
       let first = try await server.accessToken(server.account("first"))
       let second = try await server.accessToken(server.account("second"))
-      // Each door with the parameters that contain a credential; both tokens alone are accepted.
+      // Each endpoint with the parameters that contain a credential. Each of the two tokens alone is accepted.
       let doors: [(name: String, client: AuthClient, method: String, path: String, parameters: [String])] = [
         ("Firestore", server.firestore, "GET", Self.document, ["access_token", "oauth_token"]),
         ("Firestore write", server.firestore, "PATCH", Self.document, ["access_token"]),

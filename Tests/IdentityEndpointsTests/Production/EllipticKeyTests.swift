@@ -117,7 +117,7 @@ struct EllipticKeyTests {
     }
   }
 
-  @Test("A list of audiences needs to contain one of the issuer's, and nothing but texts")
+  @Test("A list of audiences must contain one of the issuer's audiences, and only strings")
   func audiences() async throws {
     try await IssuerFixture.with { fixture in
       await fixture.loader.refresh()

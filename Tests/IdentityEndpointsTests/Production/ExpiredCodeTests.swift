@@ -21,7 +21,9 @@ struct ExpiredCodeTests {
     _ = try await server.sendVerificationCode(["phoneNumber": .string("+1555555010\(number)")])
   }
 
-  @Test("The next code removes the codes that expired more than a day ago; until then their use reports it")
+  @Test(
+    "The next code removes the codes that expired more than a day ago; until then their use reports the expiry"
+  )
   func removal() async throws {
     let server = try await ProductionCalls(delivery: Delivery())
     let database = try await server.store.project(ProductionServer.project)

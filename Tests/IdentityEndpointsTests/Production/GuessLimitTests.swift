@@ -27,7 +27,7 @@ struct GuessLimitTests {
     return true
   }
 
-  @Test("Attempts in progress use the free failures, and a decided one releases its share")
+  @Test("Attempts in progress count as failures until they are decided")
   func inProgress() {
     let limiter = AttemptLimiter(isEnabled: true)
     let ada = key("ada")
@@ -38,7 +38,7 @@ struct GuessLimitTests {
     #expect(begin(limiter, ada))
     for _ in 0..<AttemptLimiter.freeFailures { limiter.end(ada, .wrong, at: 0) }
     #expect(!begin(limiter, ada, at: 999))
-    // After the free failures an account has one attempt at a time.
+    // After ten failures an account has one attempt at a time.
     #expect(begin(limiter, ada, at: 1000))
     #expect(!begin(limiter, ada, at: 1000))
     limiter.end(ada, .wrong, at: 1000)
@@ -58,7 +58,7 @@ struct GuessLimitTests {
     #expect(!begin(limiter, key("ada")))
   }
 
-  @Test("Guesses for many accounts take bounded memory and do not end the wait of a blocked account")
+  @Test("Guesses for many accounts take bounded memory, and a blocked account stays blocked")
   func bound() {
     let limiter = AttemptLimiter(isEnabled: true, maximumRecords: 100)
     for _ in 0..<AttemptLimiter.freeFailures {
@@ -75,7 +75,7 @@ struct GuessLimitTests {
     limiter.end(key("pending"), .wrong, at: 0)
   }
 
-  @Test("Of 64 guesses at the same time no more than the free ones are decided, also for an unknown address")
+  @Test("Of 64 concurrent guesses at most ten are decided, also for an unknown address")
   func parallelPasswords() async throws {
     try await ProductionServer.with { server in
       #expect(try await server.auth.post(Self.toolkit + "/v1/accounts:signUp", Self.ada).status == 200)
@@ -99,7 +99,7 @@ struct GuessLimitTests {
     }
   }
 
-  @Test("Of 64 guesses of a time-based code at the same time no more than the free ones are decided")
+  @Test("Of 64 concurrent guesses of a time-based code at most ten are decided")
   func parallelSecondFactors() async throws {
     try await ProductionServer.with { server in
       let admin = try await server.accessToken(server.account("admin"))

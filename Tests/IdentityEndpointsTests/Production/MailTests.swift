@@ -53,7 +53,7 @@ struct MailTests {
     return received
   }
 
-  /// A submission that failed, and what the relay had received before.
+  /// A submission that failed, and the commands that the relay had received before.
   private struct Rejection: Error {
     var received: SMTPReceiver.State
     var error: any Error
@@ -131,7 +131,7 @@ struct MailTests {
     await receiver.stop()
   }
 
-  @Test("Each refusal of the relay fails the submission, and its reason never contains the password")
+  @Test("Each rejection by the relay fails the submission, and its reason never contains the password")
   func refusals() async throws {
     var replies: [String: String] = [
       "GREETING": "554 no service", "EHLO": "500 unknown", "AUTHENTICATION": "535 wrong",

@@ -18,7 +18,7 @@ struct PrivacyTests {
     return reply
   }
 
-  @Test("A change to a taken address is answered like one to a free address")
+  @Test("A change to an address of another account gets the same response as one to a free address")
   func changeOfAddress() async throws {
     try await ProductionServer.with { server in
       let token = try await signUp(server, "ada@example.com")["idToken"] ?? .null

@@ -1,5 +1,5 @@
-// Tests that every door of a production server rejects forged, changed and foreign tokens with one response, which does not
-// show why.
+// Tests that every endpoint of a production server rejects forged, changed and foreign tokens. The response is the
+// same for all and does not show the reason.
 
 import FirestoreProtobuf
 import GRPCFraming
@@ -10,9 +10,9 @@ import Testing
 
 @testable import EndpointFixture
 
-@Suite("Attacks on tokens at every door", .serialized, .timeLimit(.minutes(5)))
+@Suite("Attacks on tokens at every endpoint", .serialized, .timeLimit(.minutes(5)))
 struct TokenDoorTests {
-  /// The response of a door: whether it accepted the token, and the text.
+  /// The response of an endpoint: whether it accepted the token, and the text.
   private struct Outcome: Hashable {
     var isAccepted: Bool
     var text: String
@@ -28,7 +28,7 @@ struct TokenDoorTests {
   /// The stored text that no response may contain.
   private static let marker = "stored-for-the-administrator"
 
-  @Test("No door accepts an attack, and all attacks get the same response at a door")
+  @Test("No endpoint accepts an attack, and an endpoint gives all attacks the same response")
   func attacks() async throws {
     try await ProductionServer.with { server in
       let account = try await server.account("backend")

@@ -1,4 +1,4 @@
-// A small SMTP server on loopback that keeps the messages it receives, and misbehaves as a test requests.
+// A small SMTP server on loopback that keeps the messages that it receives. A test configures its faults.
 
 import JSON
 import NIOConcurrencyHelpers
@@ -17,7 +17,7 @@ final class SMTPReceiver: Sendable {
     }
 
     var tls = TLS.startTLS
-    /// The extensions before and after TLS, without STARTTLS.
+    /// The extensions in replies to EHLO. STARTTLS depends on `tls`.
     var extensions = ["SIZE 10240000", "AUTH PLAIN LOGIN"]
     /// The accepted user and password.
     var user = "hearth"

@@ -1,8 +1,8 @@
 // The notes of a client: lines appended to a file that simulated power cuts do not affect.
 //
 // A write is durable once the log of the cache and then its directory were synced after the write's commit. The SDK
-// syncs both, the log first. A sync of the directory that ends after the commit may belong to a sync of the log that
-// began before it; the one after does not.
+// syncs both, the log first. The first sync of the directory after the commit may belong to a sync of the log that
+// began before the commit. The second one does not.
 
 import Glibc
 import Locking

@@ -1,6 +1,6 @@
-// Tests that denied data never shows. Random programs of clients on all transports run under random policies, which are
-// replaced while listens are open. Every value in the database is unique, and no byte that a client receives contains a value
-// that is secret to it.
+// Tests that no response shows denied data. Random programs of clients on all transports run under random policies,
+// which are replaced while listens are open. Every value in the database is unique, and no message that a client
+// receives contains a value that is secret to it.
 //
 // `make replay N=1000 SEED=7` runs proportionally more programs.
 
@@ -168,7 +168,7 @@ struct DeniedDataProgram {
     try await receiveAll()
   }
 
-  /// Lets every session receive what it is owed, and checks it.
+  /// Delivers the pending messages of every session, and checks them.
   private mutating func receiveAll() async throws {
     for index in sessions.indices { _ = try await request(index, #""a":"g","b":{"p":"/none","q":{}}"#) }
   }
@@ -375,8 +375,8 @@ struct DeniedDataProgram {
     }
   }
 
-  /// Ends the program: denies everything, and checks all that the event streams have shown. Each value has to be visible to
-  /// the stream's user under the policy under which the stream began or the value was written.
+  /// Ends the program: denies everything, and checks the data of all event streams. The stream's user may read each
+  /// value under the policy at the start of the stream or at the write of the value.
   mutating func finish() async throws {
     #expect(try await database.get("/", as: .administrator) == model, "\(place)")
     database.policies.publish(LockedPolicy())

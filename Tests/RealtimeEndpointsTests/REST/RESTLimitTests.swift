@@ -37,7 +37,7 @@ struct RESTLimitTests {
       for client in [silent, dripping] {
         let answer = try RESTAnswer(String(decoding: await client.readToEnd(), as: UTF8.self))
         #expect(answer.status == 408 && answer.headers["connection"] == "close")
-        #expect(answer.body == "{\n  \"error\" : \"The request did not arrive whole in time.\"\n}\n")
+        #expect(answer.body == "{\n  \"error\" : \"The request did not arrive completely in time.\"\n}\n")
       }
       drops.cancel()
       #expect(try await server.rest("GET", "/a.json").body == "null")

@@ -73,7 +73,7 @@ struct RealtimeHTTP2Tests {
       for exchange in [slow, silent] {
         let answer = try await exchange.answer()
         #expect(answer.status == "408")
-        #expect(answer.body.contains("did not arrive whole in time"), "\(answer.body)")
+        #expect(answer.body.contains("did not arrive completely in time"), "\(answer.body)")
       }
       #expect(try await client.request(.GET, "/slow.json").answer().body == "null")
       await client.close()

@@ -1,7 +1,7 @@
 // One random program under random rules, and its model: complete trees and the naive evaluator.
 //
-// Every written text is a unique marker. After each step all sessions receive what they are owed. A marker that a session
-// receives must lie at, above or below a location that the session may read in that state.
+// Every written text is a unique marker. After each step all sessions receive their pending messages. A marker that a
+// session receives must lie at, above or below a location that the session may read in that state.
 
 import Access
 import Foundation
@@ -206,7 +206,7 @@ struct RealtimeRulesProgram {
     state.rules = try NaiveRealtimeRuleset(file["rules"] ?? .null)
   }
 
-  /// Lets every session receive what it is owed, and checks it.
+  /// Delivers the pending messages of every session, and checks them.
   private mutating func receiveAll() async throws {
     for index in sessions.indices {
       _ = try await request(index, "g", ["p": .string("/none"), "q": .object([:])])
@@ -280,7 +280,7 @@ struct RealtimeRulesProgram {
   /// Opens a session of a user again.
   mutating func reopen(_ index: Int) async throws { sessions[index] = try await open(index) }
 
-  /// Ends the program: compares the trees, ends all denied listens, and checks what the event streams have shown.
+  /// Ends the program: compares the trees, ends all denied listens, and checks the data of all event streams.
   mutating func finish() async throws {
     stateBefore = state
     #expect(try await storedTree() == state.tree, "\(place)")

@@ -44,7 +44,7 @@ struct RulePlayer {
 
   // MARK: Cases
 
-  /// Plays a case. Returns nil if it has the stated result, otherwise what is different.
+  /// Plays a case. Returns nil if it has the stated result, otherwise the difference.
   func play(_ item: RuleCase) async throws -> String? {
     if let rules = item.json["rules"]?.string {
       let status = try await setRules(rules)
@@ -100,12 +100,12 @@ struct RulePlayer {
     return nil
   }
 
-  /// The way of an operation to the server.
+  /// The transports over which an operation reaches the server.
   private enum Transport: CaseIterable {
     case rest, socket
   }
 
-  /// Plays an expression over REST and over a WebSocket: once for itself and once for its opposite.
+  /// Plays an expression and its negation, over REST and over a WebSocket.
   func playExpression(_ item: RuleCase) async throws -> String? {
     let place = item.json["in"]?.string ?? "read"
     let expression = item.json["expression"]?.string ?? ""

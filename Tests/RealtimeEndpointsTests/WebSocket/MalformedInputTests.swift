@@ -302,7 +302,7 @@ struct MalformedInputTests {
   private static let deep = String(repeating: "[", count: 200) + String(repeating: "]", count: 200)
 
   @Test(
-    "a request whose body is not JSON is answered by its number, whether that is before or after the body",
+    "a request whose body is not JSON gets a response with its number, which may precede or follow the body",
     arguments: ["nan", "-inf", "1e999", #""\ud83d""#, #""\xC3""#, "{\"a\":[1,]}", "\"\u{1}\"", deep])
   func invalidBodies(value: String) async throws {
     try await RealtimeTestServer.run { server in

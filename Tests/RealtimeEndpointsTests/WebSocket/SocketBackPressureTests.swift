@@ -15,7 +15,7 @@ import Testing
 @testable import Ports
 @testable import RealtimeEndpoints
 
-/// A policy that blocks writes until the test opens it, so that requests accumulate like behind a slow disk.
+/// A policy that blocks writes until the test opens it, so that requests accumulate as with a slow disk.
 final class GatePolicy: AccessPolicy {
   typealias Product = RealtimeAccess
   private let isOpen = Guarded(false)
@@ -76,8 +76,8 @@ struct SocketBackPressureTests {
       let count = 48
       let sent = flood(
         socket, (1...count).map { #"{"r":\#($0),"a":"p","b":{"p":"/x/\#($0)","d":"\#(text)"}}"# })
-      let held = try await settles(sent, below: count, server)
-      #expect(held, "all \(count) MiB were taken in while none was answered")
+      let isLimited = try await settles(sent, below: count, server)
+      #expect(isLimited, "the server read all \(count) MiB before it answered")
       // Other connections are read and answered meanwhile.
       try await other.play([#"{"r":1,"a":"s","b":{}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
       gate.open()
@@ -102,7 +102,7 @@ struct SocketBackPressureTests {
       let count = 48
       let sent = flood(socket, (1...count).map { #"{"r":\#($0),"a":"s","b":{"c":{"x":"\#(padding)"}}}"# })
       #expect(
-        try await settles(sent, below: count, server), "everything was taken in while nothing was answered")
+        try await settles(sent, below: count, server), "the server read everything before it answered")
       gate.open()
       for number in 0...count {
         #expect(try await socket.next() == #"{"r":\#(number),"b":{"s":"ok","d":""}}"#)

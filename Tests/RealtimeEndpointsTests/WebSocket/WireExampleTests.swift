@@ -1,6 +1,5 @@
 // Tests the subtle behaviours of the protocol by the exact messages on the wire. Each test has the number of
-// a worked example in the specification. 9.19 and 9.20 are missing because they concern rules, which are not
-// enforced yet.
+// a worked example in the specification. 9.19 and 9.20 concern rules and are not among them.
 
 import JSON
 import NIOCore

@@ -1,4 +1,4 @@
-// Tests faults of earlier versions: answers and times that revealed or decided too much.
+// Tests access faults of earlier versions: responses that revealed data, and decisions at the wrong time or state.
 
 import Access
 import OrderedStore

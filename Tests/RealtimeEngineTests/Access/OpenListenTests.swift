@@ -60,7 +60,7 @@ struct OpenListenTests {
     await database.shutdown()
   }
 
-  @Test("A write that changes what a decision has read ends the listens that depended on it")
+  @Test("A write to data that a decision has read ends the listens that depended on it")
   func dependency() async throws {
     let policy = ClosurePolicy.when { principal, operation, view in
       guard case .listen(let path, _) = operation, let user = principal.user else { return true }
@@ -81,7 +81,7 @@ struct OpenListenTests {
     await second.call { $0.get("none", request: $1) }
     #expect(await first.drain() == ["c room permission_denied", "3 ok null"])
     #expect(await second.drain() == ["d room/x 1", "3 ok null"])
-    // A write that leaves the answers as they are causes no decision about a listen.
+    // A write that changes no fact which a decision has read causes no decision.
     let count = policy.count
     _ = try await database.set("settings/other", to: 1, as: .administrator)
     _ = try await database.set("members/u3", to: 1, as: .administrator)

@@ -48,7 +48,7 @@ struct RevocationTests {
     await engine.shutdown()
   }
 
-  @Test("The onDisconnect writes of revoked callers are decided as those of nobody; others are performed")
+  @Test("The onDisconnect writes of revoked callers are decided for nobody; others are performed")
   func onDisconnect() async throws {
     let engine = try RealtimeEngine(store: MemoryStore(), policy: OwnPathPolicy())
     let database = try await engine.database("presence")
@@ -57,7 +57,7 @@ struct RevocationTests {
       await client.call { $0.authenticate(.user(id), request: $1) }
       await client.call { $0.onDisconnectSet(Path(keys: [ChildKey(id)]), to: true, request: $1) }
     }
-    // The session ends in the batch before the one that ends its authentication, if not in a later one.
+    // The end of the session may be executed before or after the end of its authentication.
     engine.revoke { $0.user?.id == "u1" }
     for client in [revoked, kept] { client.connection.close() }
     let reader = Client(database, as: .administrator)
@@ -66,7 +66,7 @@ struct RevocationTests {
   }
 
   @Test(
-    "A session that an earlier process left is ended as nobody's if its caller is revoked",
+    "A session of an earlier process whose caller is revoked ends with the permissions of nobody",
     arguments: [false, true])
   func leftoverSession(isStored: Bool) async throws {
     let store = try MemoryStore()
@@ -108,7 +108,7 @@ struct RevocationTests {
     await engine.shutdown()
   }
 
-  @Test("A failed commit leaves a revocation to be repeated")
+  @Test("After a failed commit a revocation can be repeated")
   func failedCommit() async throws {
     let revocations = RevocationCheck()
     let executor = OperationExecutor(

@@ -108,7 +108,7 @@ struct TreeAccessViewTests {
 
   private func child(_ key: String) -> Path { Path(keys: ["large", RealtimeModel.ChildKey(key)]) }
 
-  /// Reads a view of a location with `count` old children and a priority, and counts what it reads of the store.
+  /// Reads a view of a location with `count` old children and a priority, and counts the rows that it reads.
   private func reads(
     _ count: Int, _ changes: [(path: Path, value: Node)],
     _ body: @escaping @Sendable (TreeAccessView) throws -> Void

@@ -66,8 +66,8 @@ struct ShadowingTests {
   /// Returns the expected pushes to a connection with these default listens: one for each topmost listen that
   /// the changes affect.
   private func expected(_ listens: Set<Path>, _ changes: [Path]) -> [Set<String>] {
-    let hearing = listens.filter { path in !listens.contains { $0 != path && $0.contains(path) } }
-    return hearing.compactMap { path -> Set<String>? in
+    let notified = listens.filter { path in !listens.contains { $0 != path && $0.contains(path) } }
+    return notified.compactMap { path -> Set<String>? in
       if changes.contains(where: { $0.contains(path) }) { return ["\(path)"] }
       let inside = changes.filter { path.contains($0) }
       return inside.isEmpty ? nil : Set(inside.map { "\($0)" })

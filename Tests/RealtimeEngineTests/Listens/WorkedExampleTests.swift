@@ -98,7 +98,7 @@ struct WorkedExampleTests {
   }
 
   @Test("A listen with the hash of a value that was removed meanwhile receives null before its response")
-  func resumeGone() async throws {
+  func resumeAfterRemoval() async throws {
     let client = Client(try await open())
     await client.call { $0.listen("gone", hash: "Wd9WHAEgYdDgRxO+qsMzasWv2DE=", request: $1) }
     #expect(await client.drain() == ["d gone null", "1 ok"])

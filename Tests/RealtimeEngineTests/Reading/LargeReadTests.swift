@@ -336,9 +336,9 @@ struct LargeReadTests {
     let store = try MemoryStore()
     let database = try await open(store)
     _ = try await database.set("big", to: wide(20_000), as: .nobody)
-    let gone = Client(database)
-    _ = await gone.send { $0.listen("big", hash: "", request: $1) }
-    gone.connection.close()
+    let closing = Client(database)
+    _ = await closing.send { $0.listen("big", hash: "", request: $1) }
+    closing.connection.close()
     let stays = Client(database)
     #expect(await stays.set("small", 1).text == "ok")
     _ = await stays.send { $0.listen("big", hash: "", request: $1) }

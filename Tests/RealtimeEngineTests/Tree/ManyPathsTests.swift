@@ -61,9 +61,9 @@ struct ManyPathsTests {
         let location: Path = values.below(2) == 0 ? "n1" : "/"
         let changes = changes(&values)
         _ = try await database.update(location, changes, as: .nobody)
-        let whole = changes.map { (location.appending($0.0), $0.1) }.sorted { $0.0 < $1.0 }
+        let absolute = changes.map { (location.appending($0.0), $0.1) }.sorted { $0.0 < $1.0 }
         // The model applies priorities last, because another change of the update may create their location.
-        model = model.merging(whole.filter { !$0.0.isPriority } + whole.filter { $0.0.isPriority })
+        model = model.merging(absolute.filter { !$0.0.isPriority } + absolute.filter { $0.0.isPriority })
         #expect(try await database.get("/", as: .nobody) == model, "seed \(seed), round \(round)")
       }
       await engine.shutdown()

@@ -202,7 +202,7 @@ struct RulesFileTests {
   }
 
   @Test("Corrupted files are rejected or read, and never crash")
-  func damage() {
+  func corruption() {
     let good = Array(
       #"{"rules":{".read":"auth.uid == 'é\u00e9' && /a[b-]$/i.x","l":{".indexOn":["a/b",".value"],"$x":{/**/}},}}// ż"#
         .utf8)

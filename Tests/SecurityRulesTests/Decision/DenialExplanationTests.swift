@@ -1,3 +1,5 @@
+// Tests the explanations of denials by Firestore rules: statements, values, faults and positions.
+
 import FirestoreModel
 import SecurityRules
 import Testing
@@ -15,7 +17,7 @@ import Testing
     #expect(explanation.text == "\nfalse for 'get' @ L5")
   }
 
-  @Test("an explanation names the missing field and its place")
+  @Test("an explanation names the missing field and its position")
   func missingField() throws {
     let rules = try ruleset(allowing: "resource.data.owner == 'u1'")
     let statement = try #require(rules.explainGet("c/x", [:], context()).statements.first)

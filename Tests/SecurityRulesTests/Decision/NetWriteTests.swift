@@ -1,3 +1,5 @@
+// Tests that rules decide the writes of one document by their net effect.
+
 import FirestoreModel
 import SecurityRules
 import Testing
@@ -20,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("the writes of one document are judged once, by their net effect")
+  @Test("the writes of one document are decided once, by their net effect")
   func folding() throws {
     #expect(try sufficient([(.set, nil)], before: nil, after: [:]) == ["create"])
     #expect(try sufficient([(.set, nil)], before: [:], after: [:]) == ["update"])

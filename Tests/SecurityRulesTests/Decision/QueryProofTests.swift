@@ -1,3 +1,5 @@
+// Tests the proof of queries: which conditions the filters of a query imply.
+
 import FirestoreModel
 import SecurityRules
 import Testing
@@ -20,7 +22,7 @@ import Testing
     .field(FieldFilter(FieldPath(field: "n"), op, value))
   }
 
-  @Test("one filter implies a weaker comparison; knowledge is never false")
+  @Test("a filter implies weaker comparisons; a comparison that it does not imply is not false")
   func implication() throws {
     #expect(try allows("resource.data.n > 4", [term(.greaterThan, 5)]))
     #expect(try !allows("resource.data.n > 6", [term(.greaterThan, 5)]))
@@ -28,7 +30,7 @@ import Testing
     #expect(try !allows("resource.data.n == 5", [term(.greaterThanOrEqual, 5), term(.lessThanOrEqual, 5)]))
   }
 
-  @Test("a filter by a list says nothing about equality with the list")
+  @Test("a filter by a list implies no equality with the list")
   func lists() throws {
     for op in [FieldFilter.Operator.isIn, .arrayContainsAny] {
       #expect(try !allows("resource.data.n == [1, 2]", [term(op, .array([1, 2]))]))
@@ -42,7 +44,7 @@ import Testing
     #expect(try !allows("resource.data.n + 1 == 6", [term(.greaterThanOrEqual, 5)]))
   }
 
-  @Test("a query of a group is allowed only by patterns that cover documents below every parent")
+  @Test("only patterns that cover documents below every parent allow a query of a collection group")
   func groups() throws {
     func isAllowed(_ pattern: String) throws -> Bool {
       let rules = try FirestoreRuleset(
@@ -58,7 +60,7 @@ import Testing
     for pattern in ["/{p=**}", "/{p=**}/{id}", "/{p=**}/c/{id}", "/{p=**}/{group}/{id}"] {
       #expect(try isAllowed(pattern), "\(pattern)")
     }
-    // The path of a query of a group is unknown.
+    // The path of a query of a collection group is unknown.
     let rules = try FirestoreRuleset(
       compiling: """
         rules_version = '2';
@@ -75,7 +77,7 @@ import Testing
     }
   }
 
-  @Test("a field that a query wants to be NaN satisfies no comparison but inequality")
+  @Test("a field that a query requires to be NaN satisfies no comparison except inequality")
   func notANumber() throws {
     let isNaN = FilterTerm.unary(UnaryFilter(FieldPath(field: "n"), .isNaN))
     for terms in [[isNaN], [isNaN, term(.notEqual, 1)]] {

@@ -1,4 +1,4 @@
-// Comparisons whose work is in the operand that is not the first: they spend the budget for it, or stay short.
+// Tests comparisons whose work is in the second operand: they are charged for it, or end early.
 
 import FirestoreModel
 import Testing
@@ -25,7 +25,7 @@ import Testing
     let search = "let m = {resource.data.big: 1}; return m in resource.data.items || true;"
     #expect(try !allows("f()", search, fields))
     #expect(try allows("{'a': 19999} in resource.data.items", "return true;", fields))
-    // The search for a text ends at the length of each item.
+    // A comparison with an item stops at the item's length.
     #expect(try allows("!(resource.data.big in resource.data.items)", "return true;", fields))
   }
 

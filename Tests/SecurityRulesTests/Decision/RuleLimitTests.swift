@@ -1,3 +1,5 @@
+// Tests the limits of an evaluation: expressions, text, regular expressions and read documents.
+
 import FirestoreModel
 import SecurityRules
 import Testing
@@ -20,7 +22,7 @@ import Testing
     #expect(try !allows(condition(998)))
   }
 
-  @Test("a rule cannot double a text without end")
+  @Test("a rule cannot double a text without limit")
   func textBomb() throws {
     let lets = (1...11).map { "let t\($0) = t\($0 - 1) + t\($0 - 1);" }.joined(separator: " ")
     let chain = (1...10).map { level in
@@ -47,7 +49,9 @@ import Testing
     #expect(try allows("resource.data.t.matches('a*')", fields: text))
   }
 
-  @Test("an operation reads ten documents; its own is free and repeated reads count once")
+  @Test(
+    "an operation may look up ten documents; the requested document does not count, and repeated reads count once"
+  )
   func lookups() throws {
     func reads(_ count: Int) -> String {
       (0..<count).map { "!exists(/databases/$(database)/documents/d/x\($0))" }.joined(separator: " && ")
@@ -58,7 +62,7 @@ import Testing
     #expect(try allows("\(reads(10)) && \(reads(10))"))
   }
 
-  @Test("each operation of a request reads ten documents, and the request twenty")
+  @Test("each operation of a request may look up ten documents, and the request twenty")
   func lookupsOfRequest() throws {
     func allows(_ count: Int, _ ids: [String]) throws -> Bool {
       let reads = (0..<count).map { "!exists(/databases/$(database)/documents/d/$(id + '\($0)'))" }
@@ -84,7 +88,7 @@ import Testing
     }
   }
 
-  @Test("an error of the store fails the request, whatever the rules make of it")
+  @Test("an error of the store fails the request, even if the rules absorb it")
   func unreadableDocuments() throws {
     let rules = try ruleset(allowing: "exists(/databases/$(database)/documents/d/x) || true")
     let decision = rules.decideGet([("c/x", nil)], context(StoredDocuments(isUnreadable: true)))
@@ -103,7 +107,7 @@ import Testing
     #expect(try !ruleset(allowing: "true").decideGet([("c/x", nil)], context()).readsTime)
   }
 
-  @Test("rules of test mode deny from their last day on")
+  @Test("rules that allow access until a date (test mode) deny from that date")
   func testMode() throws {
     #expect(try allows("request.time < timestamp.date(2025, 12, 24)"))
     #expect(try !allows("request.time < timestamp.date(2025, 11, 24)"))

@@ -1,5 +1,5 @@
-// Rules whose work would grow beyond their text and data: with the square of a list's length, or exponentially.
-// Without the limits these tests take minutes, or all memory.
+// Tests rules whose work would grow with the square of a list's length, or exponentially. Without limits these tests
+// would take minutes, or all memory.
 
 import FirestoreModel
 import SecurityRules
@@ -13,7 +13,7 @@ import Testing
 
   private func text(_ count: Int) -> Value { .string(String(repeating: "a", count: count)) }
 
-  @Test("a rule cannot double a path without end")
+  @Test("a rule cannot double a path without limit")
   func pathBomb() throws {
     let lets = (1...11).map { "let p\($0) = /$(p\($0 - 1))/$(p\($0 - 1));" }.joined(separator: " ")
     let chain = (1...8).map { level in
@@ -23,7 +23,7 @@ import Testing
     #expect(try allows("f8(/a)", functions: chain.joined(separator: "\n")))
   }
 
-  @Test("values that differ in parts only have different hashes")
+  @Test("values that differ only in a part have different hashes")
   func hashes() throws {
     let count = 10_000
     let lists: [Value] = [
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test("values that equal nothing do not make a search long")
+  @Test("many values that equal nothing do not slow a search down")
   func unequal() throws {
     let fields: MapValue = [
       "ones": .array(Array(repeating: .double(1), count: 10_000)),
@@ -75,7 +75,7 @@ import Testing
     #expect(try allows("'a1b22c'.replace('(\\\\d)+', '-') == 'a-b-c'"))
   }
 
-  @Test("repeated use of a long text spends the budget, whatever uses it")
+  @Test("every repeated use of a long text spends the budget")
   func longTexts() throws {
     let fields: MapValue = ["t": text(900_000), "l": .array(Array(repeating: .string("a"), count: 20_000))]
     let uses = [
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test("once the budget is exhausted nothing allows, not even a constant")
+  @Test("after the budget is exhausted no condition allows, not even a constant")
   func exhaustion() throws {
     let fields: MapValue = ["t": text(1_000_000)]
     #expect(try !allows("resource.data.t.matches('(a*)*(a|b)*c') || true", fields: fields))
@@ -121,7 +121,7 @@ import Testing
     #expect((denied.deniedOperation ?? 0) > 1)
   }
 
-  @Test("extreme numbers from a document are errors, never traps")
+  @Test("extreme numbers in a document cause errors, never traps")
   func extremes() throws {
     for number in [Int64.min, .min + 1, .max] {
       let fields: MapValue = ["n": .integer(number)]

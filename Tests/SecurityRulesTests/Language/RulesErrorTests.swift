@@ -1,3 +1,5 @@
+// Tests the errors of the compiler of Firestore rules, and their positions.
+
 import FirestoreModel
 import SecurityRules
 import Testing

@@ -1,3 +1,5 @@
+// Tests the order of positions in a rules file.
+
 import SecurityRules
 import Testing
 

@@ -1,4 +1,4 @@
-// Tests of the linter: each finding at its place, and none about sound rules.
+// Tests of the linter: each finding at its position, and none about sound rules.
 
 import SecurityRules
 import Testing
@@ -105,7 +105,7 @@ import Testing
     #expect(found == [])
   }
 
-  @Test("Open, useless and unchecked rules of the Realtime Database are found at their places")
+  @Test("Open, useless and unchecked rules of the Realtime Database are found at their positions")
   func realtime() throws {
     let found = try findings(
       """

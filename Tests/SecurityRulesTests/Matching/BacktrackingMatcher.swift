@@ -1,4 +1,4 @@
-// A reference for the matcher: tries all ways through the syntax tree in order of preference. Exponential.
+// The reference of the matcher: tries all ways through the syntax tree in order of preference, in exponential time.
 
 import SecurityRules
 

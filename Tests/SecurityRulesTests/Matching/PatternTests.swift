@@ -74,7 +74,7 @@ struct PatternTests {
     #expect(budget.steps == 0)
   }
 
-  @Test("A counted repetition that expands too far is rejected in time that the limit bounds")
+  @Test("A counted repetition that expands too far is rejected, in a time that the limit bounds")
   func expansion() {
     for text in ["(((a{1000}){1000}){1000}){1000}", "((a{0,1000}){0,1000}){1000}", "(a{1000}){20}"] {
       #expect(throws: PatternError.tooLarge) { try RealtimePattern.compile(text, ignoresCase: false) }

@@ -1,3 +1,5 @@
+// Tests the syntax of RE2 in Firestore rules.
+
 import FirestoreModel
 import SecurityRules
 import Testing

@@ -1,8 +1,8 @@
-// Random rules on a real engine: no byte of a document leaves that the naive evaluator denies.
+// Tests random rules on a real engine: no response contains a document that the naive evaluator denies.
 //
 // A read or write of one document is denied exactly if the naive evaluator denies it. Queries are proved from their
-// filters; here every document that a query, a count or a listen shows must be granted by `list` on its own. The lengths
-// of the run are those of `NaiveComparisonTests`.
+// filters; here the naive evaluator must grant `list` for each document that a query, a count or a listen returns.
+// The lengths of the run are those of `NaiveComparisonTests`.
 
 import Access
 import FirestoreModel
@@ -18,7 +18,7 @@ import Testing
 @Suite("Random rules on an engine", .timeLimit(.minutes(30))) struct DeniedByRulesTests {
   private static let count = max(1, NaiveComparisonTests.count / 3)
 
-  @Test("no byte of a denied document leaves, over gets, queries, counts, listens and commits")
+  @Test("gets, queries, counts, listens and commits return no denied document")
   func programs() async throws {
     var total = Counts()
     for seed in NaiveComparisonTests.seed..<NaiveComparisonTests.seed + Self.count {
@@ -193,7 +193,7 @@ private final class RuledEngine {
     try shown(found.withLock { $0 }, structured, caller)
   }
 
-  /// Every document that leaves must be granted on its own.
+  /// The naive evaluator must grant each returned document.
   private func shown(
     _ paths: [ResourcePath], _ structured: StructuredQuery, _ caller: Caller?
   ) throws {

@@ -1,4 +1,4 @@
-// A second evaluator of Firestore rules, for comparison: it walks the syntax tree and knows no program, slots, budgets
+// The naive evaluator of Firestore rules, for comparison. It walks the syntax tree, without a program, slots, budgets
 // or caches. It covers the part of the language that random rules use, and shares only the parser with the server.
 
 import FirestoreModel
@@ -164,7 +164,7 @@ struct NaiveEvaluation {
     }
   }
 
-  /// `&&` and `||`: one decisive operand suffices, whatever the other is.
+  /// `&&` and `||`: one decisive operand suffices, even if the other has no value.
   private func logical(_ left: ExpressionID, _ right: ExpressionID, decisive: Bool) throws -> NaiveValue {
     var count = 0
     for operand in [left, right] {

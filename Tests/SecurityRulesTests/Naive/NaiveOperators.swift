@@ -1,6 +1,8 @@
+// The operators, functions and methods of the naive evaluator of Firestore rules.
+
 import Foundation
 
-/// The operators of the naive evaluator, but for those that absorb faults.
+/// The operators of the naive evaluator, except `&&` and `||`, which absorb faults.
 enum NaiveOperators {
   static func apply(_ op: String, _ left: NaiveValue, _ right: NaiveValue) throws -> NaiveValue {
     switch op {
@@ -33,7 +35,7 @@ enum NaiveOperators {
     switch (left, right) {
     case (.string(let a), .string(let b)) where op == "+": return .string(a + b)
     case (.int(let a), .int(let b)):
-      // In decimal arithmetic, which cannot overflow.
+      // Decimal arithmetic does not overflow.
       let (x, y) = (Decimal(a), Decimal(b))
       if op == "/" || op == "%", b == 0 { throw NaiveFault() }
       let result: Decimal
@@ -189,7 +191,7 @@ enum NaiveMethods {
     }
   }
 
-  /// A value as `string()` writes it. Random floats are short, so that Swift's form is Java's.
+  /// A value as `string()` writes it. Random floats have few digits, so Swift and Java write them in the same form.
   static func text(_ value: NaiveValue) throws -> String {
     switch value {
     case .null: "null"

@@ -120,7 +120,7 @@ private struct DecisionProgram {
     return sorted.filter { $0.path.last != ".priority" } + sorted.filter { $0.path.last == ".priority" }
   }
 
-  /// A user with these members of `auth`: one of a token, or one that an administrator acts as.
+  /// A user whose `auth` has these members: the user of a token, or a user as whom an administrator acts.
   private mutating func principal(_ auth: JSONValue) -> Principal {
     guard var claims = auth.object else { return .nobody }
     if random.below(2) == 0 {

@@ -1,4 +1,4 @@
-// Tests which order `query` has in rules, for requests that name one and requests that name none.
+// Tests the order of `query` in rules, for requests with and without an explicit order.
 
 import Access
 import JSON
@@ -27,7 +27,7 @@ struct QueryRuleTests {
     #expect(try !isGranted(rule, [("i", .string(".value")), ("l", .int(1)), ("vf", .string("l"))]))
   }
 
-  @Test("A named order by priority is one, with and without a limit")
+  @Test("An explicit order by priority counts as that order, with and without a limit")
   func namedPriority() throws {
     let priority: Field = ("i", .string(".priority"))
     for fields in [[priority], [priority, ("l", .int(1)), ("vf", .string("l"))]] as [[Field]] {
@@ -36,7 +36,7 @@ struct QueryRuleTests {
     #expect(try isGranted("query.orderByKey && !query.orderByPriority", []))
   }
 
-  @Test("Bounds without an order are priorities, and no bounds of keys")
+  @Test("Bounds without an order are bounds of priorities, not of keys")
   func boundsAlone() throws {
     for fields in [[("sp", .string("a"))], [("ep", .string("a"))]] as [[Field]] {
       #expect(try isGranted("query.orderByPriority && !query.orderByKey", fields))

@@ -26,8 +26,8 @@ struct RealtimeTextTests {
     var random = SeededGenerator(seed: 9)
     let letters = ["a", "b", "é", "e\u{301}", "😀", "\r\n"]
     for _ in 0..<4_000 {
-      func text(_ most: Int) -> String {
-        (0..<random.below(most)).map { _ in letters[random.below(letters.count)] }.joined()
+      func text(_ maximum: Int) -> String {
+        (0..<random.below(maximum)).map { _ in letters[random.below(letters.count)] }.joined()
       }
       let (whole, part, replacement) = (text(12), text(4), text(3))
       let offsets = RealtimeText.offsets(of: part, in: whole)

@@ -33,7 +33,7 @@ struct RealtimeVectors {
   }
 
   /// The principal of a case: nobody, the owner, or the claims of a token with the missing ones added; nil for a
-  /// credential that only an endpoint judges.
+  /// credential that only an endpoint verifies.
   func principal(_ caller: JSONValue?) -> Principal? {
     switch caller {
     case nil, .null?: return .nobody

@@ -13,7 +13,7 @@ import Testing
 struct TargaryenVectorTests {
   private let vectors = RealtimeVectors()
 
-  /// Whether a read by a rule is granted; nil for a rule that is rejected. The rule lies below its wildcards.
+  /// Whether a rule grants a read; nil for a rule that is rejected. The rule is below the wildcards that it uses.
   private func isGranted(_ rule: String, _ item: JSONObject, _ users: JSONObject) throws -> Bool? {
     var rules: JSONValue = .object([".read": .string(rule)])
     let wildcards = (item["wildchildren"]?.object?.pairs ?? []).sorted { $0.name < $1.name }
@@ -51,7 +51,7 @@ struct TargaryenVectorTests {
     return query
   }
 
-  @Test("Each expression is valid, fails or has its value as recorded")
+  @Test("Each expression has the recorded validity and the recorded value or failure")
   func fixtures() throws {
     let url = URL(fileURLWithPath: RealtimeVectors.folder ?? "")
       .appendingPathComponent("database-rules/targaryen-fixtures.json")
@@ -64,8 +64,8 @@ struct TargaryenVectorTests {
       let granted = try isGranted(rule, item, users)
       #expect((granted != nil) == (item["isValid"] == .bool(true)), "\(rule)")
       guard granted != nil, let expected = item["failAtRuntime"] else { continue }
-      let refused = try isGranted("!(\(rule))", item, users)
-      #expect((granted == false && refused == false) == (expected == .bool(true)), "\(rule) fails")
+      let negated = try isGranted("!(\(rule))", item, users)
+      #expect((granted == false && negated == false) == (expected == .bool(true)), "\(rule) fails")
       if case .bool(let value)? = item["evaluateTo"] { #expect(granted == value, "\(rule)") }
     }
   }

@@ -172,7 +172,7 @@ import Testing
     #expect(text.contains("\u{FFFD}") && !text.contains("\u{1}"))
   }
 
-  @Test("The first token of a file decides its product, behind comments and white space")
+  @Test("The first token of a file, after comments and white space, decides its product")
   func product() {
     #expect(TestedRules.isRealtime(Array("/* x */ // {\n\t{".utf8)))
     #expect(TestedRules.isRealtime([0xEF, 0xBB, 0xBF, 0x7B]))

@@ -1,7 +1,8 @@
 // Compares the texts of denials with those that were recorded from Google's emulator.
 //
-// Google's emulator lists the reasons of two evaluations, the first without the stored document, and those of other
-// documents of a commit. The text here has one reason for each statement: each must be among the recorded ones.
+// Google's emulator lists the reasons of two evaluations, the first of them without the stored document. It also
+// lists the reasons of the other documents of a commit. The text here has one reason for each statement, which must
+// be one of the recorded reasons.
 
 import FirestoreModel
 import JSON
@@ -10,7 +11,8 @@ import Testing
 
 @Suite("Texts of denials", .enabled(if: RuleVectors.areGiven, "HEARTH_CONFORMANCE is not set"))
 struct DenialTextVectorTests {
-  /// The cases with another outcome of a statement that is not true either, by the start of their ids, each with the reason.
+  /// The cases in which a statement has another outcome than recorded, but does not allow either. The keys are the
+  /// starts of their ids; the values are the reasons.
   private static let otherOutcomes = [
     "lookups.get.da384ac2": "get() of a missing document is null, as in later emulators",
     "lookups.get.671998cc": "get() of a missing document is null, as in later emulators",
@@ -32,7 +34,7 @@ struct DenialTextVectorTests {
     var isFalse: Bool { outcome == "false" }
   }
 
-  /// The reasons of a text; nil for a text without places.
+  /// The reasons of a text; nil for a text without positions.
   private static func reasons(in text: String) -> [Reason]? {
     var reasons: [Reason] = []
     var rest = text[...]
@@ -94,7 +96,7 @@ struct DenialTextVectorTests {
     #expect(count > 0)
   }
 
-  /// Whether the statement may be that of the method which the write did not need: Google's emulator evaluates it without
+  /// Whether the statement belongs to the method that the write did not need. Google's emulator evaluates it without
   /// the stored document.
   private static func isOther(_ reason: Reason, _ reasons: [Reason]) -> Bool {
     reasons.contains { $0.place.hasPrefix(" for 'create'") }

@@ -9,7 +9,8 @@ import Testing
   "Firestore rules of the shared vectors", .enabled(if: RuleVectors.areGiven, "HEARTH_CONFORMANCE is not set")
 )
 struct FirestoreRuleVectorTests {
-  /// The quirks that are answered otherwise than recorded, by the start of their ids, each with the reason.
+  /// The recorded quirks that this project does not follow. The keys are the starts of their ids; the values are the
+  /// reasons.
   private static let knownDifferences = [
     "lookups.create.6376d7af": "get() of a missing document is null, as in later emulators",
     "lookups.list.6376d7af": "get() of a missing document is null, as in later emulators",
@@ -23,8 +24,8 @@ struct FirestoreRuleVectorTests {
     "time.value-string.b60ced34": "leap seconds do not exist in timestamps",
   ]
 
-  /// The cases that are no quirks and are answered otherwise all the same.
-  private static let decidedOtherwise = [
+  /// The cases that are not quirks but have another verdict than recorded.
+  private static let otherVerdicts = [
     "maps.order.71f656a8": "stored maps are ordered by key, whatever order the client wrote"
   ]
 
@@ -37,7 +38,7 @@ struct FirestoreRuleVectorTests {
       guard let text = try difference(own) else { continue }
       differenceCount += 1
       let isKnown =
-        Self.decidedOtherwise[own.id] != nil
+        Self.otherVerdicts[own.id] != nil
         || own.isQuirk && Self.knownDifferences.keys.contains { own.id.hasPrefix($0) }
       #expect(isKnown, "\(own.id): \(text)")
     }

@@ -1,4 +1,4 @@
-// Plays requests of vectors over documents in memory: decides each with the rules, and applies what is allowed.
+// Plays requests of vectors over documents in memory: decides each with the rules, and applies the allowed writes.
 
 import FirestoreModel
 import JSON

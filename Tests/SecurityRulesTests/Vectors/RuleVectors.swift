@@ -33,7 +33,7 @@ struct VectorCase {
   let json: JSONValue
 
   var id: String { json["id"]?.string ?? "?" }
-  /// Whether the answer is one that this project does not follow everywhere.
+  /// Whether the case is a quirk: a verdict that this project does not follow everywhere.
   var isQuirk: Bool { json["quirk"]?.bool ?? false }
   /// The requests: one, or several on the same data.
   var steps: [JSONValue] { json["steps"]?.array ?? (json["request"] == nil ? [] : [json]) }

@@ -15,7 +15,7 @@ enum FirestoreMessages {
   typealias Value = Google_Firestore_V1_Value
   typealias Write = Google_Firestore_V1_Write
   typealias Listen = Google_Firestore_V1_ListenRequest
-  typealias Listened = Google_Firestore_V1_ListenResponse
+  typealias ListenResponse = Google_Firestore_V1_ListenResponse
 }
 
 struct FirestoreTestServer {

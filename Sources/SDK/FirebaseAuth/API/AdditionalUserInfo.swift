@@ -2,7 +2,7 @@
 
 public import Foundation
 
-/// The provider's data, as of one sign-in.
+/// The provider's data at the time of one sign-in.
 open class AdditionalUserInfo: NSObject, NSSecureCoding, @unchecked Sendable {
   // SAFETY: all properties are constants; the profile consists of immutable JSON values.
   /// The provider's id, such as `google.com`; empty for an anonymous user and for a custom token.

@@ -18,7 +18,8 @@ extension Auth: TokenProvider {
     }
     if isFirst { scheduleAutomaticRefresh(after: 0) }
     Task {
-      // Under the lock of changes: no product receives the token of a user whose sign-in it has not been notified of.
+      // Runs under the lock of changes. So no product receives the token of a user before the notification of the
+      // sign-in.
       let user = changes.withLock { currentUser }
       guard let user else { return completion(.success(nil)) }
       do {

@@ -37,7 +37,7 @@ open class Auth: NSObject, @unchecked Sendable {
   let store: any UserStore
   let clock: AuthClock
   let tokenSource: TokenSource
-  /// Held while the user changes, from the store to the notification.
+  /// The lock of changes: held from the storage of a user until all observers are notified.
   let changes = NSRecursiveLock()
 
   init(app: FirebaseApp, apiKey: String, store: any UserStore, clock: AuthClock) {

@@ -19,7 +19,7 @@ struct AuthServer: Equatable, Sendable {
 
   /// The base URL without a final slash; nil for Google's hosts.
   let base: String?
-  /// Whether it is an emulator: any API key will do.
+  /// Whether the server is an emulator, which accepts any API key.
   let isEmulator: Bool
 
   /// Google's servers.

@@ -1,4 +1,4 @@
-// Makes credentials of the providers that have classes with their names.
+// The classes that make credentials of Google, Facebook, GitHub and Twitter.
 
 public import Foundation
 

@@ -1,8 +1,8 @@
 // Refreshes the tokens of one user.
 //
 // Requests that arrive while a refresh is in flight share it. A forced refresh does not: the refresh in flight may have
-// begun before the change for which the app forces one, such as new custom claims. All forced requests of that time
-// share one refresh that follows.
+// begun before the change for which the app forces one, such as new custom claims. All forced requests that arrive
+// meanwhile share one further refresh.
 //
 // Invariant: at most one refresh is in flight and at most one is waiting.
 
@@ -10,14 +10,14 @@ import Locking
 
 /// Shares refreshes between the callers of one user.
 final class TokenRefresher: Sendable {
-  private struct Flight {
+  private struct RefreshInFlight {
     let number: Int
     let task: Task<String, any Error>
   }
 
   private struct State {
-    var current: Flight?
-    var next: Flight?
+    var current: RefreshInFlight?
+    var next: RefreshInFlight?
     var count = 0
     var waiters = 0
   }
@@ -32,7 +32,7 @@ final class TokenRefresher: Sendable {
     self.refresh = refresh
   }
 
-  /// Refreshes the tokens, or waits for a refresh that will do.
+  /// Refreshes the tokens, or waits for a refresh that other callers started.
   ///
   /// - Parameter isForced: whether the refresh must begin after this call.
   /// - Returns: the ID token.
@@ -57,7 +57,7 @@ final class TokenRefresher: Sendable {
   /// The number of callers that wait for a refresh.
   var waiterCount: Int { state.withLock { $0.waiters } }
 
-  private func start(_ state: inout State, after previous: Flight?) -> Flight {
+  private func start(_ state: inout State, after previous: RefreshInFlight?) -> RefreshInFlight {
     state.count += 1
     let number = state.count
     let task = Task {
@@ -65,7 +65,7 @@ final class TokenRefresher: Sendable {
       defer { finish(number) }
       return try await refresh()
     }
-    return Flight(number: number, task: task)
+    return RefreshInFlight(number: number, task: task)
   }
 
   private func finish(_ number: Int) {

@@ -27,7 +27,7 @@ struct UserTokens: Codable, Equatable, Sendable {
     expiration = seconds.flatMap { $0.isFinite ? now.addingTimeInterval($0) : nil }
   }
 
-  /// The validity that a token states, in seconds. The responses to second factors do not state it otherwise.
+  /// The validity that a token states, in seconds. Responses to second factors contain it only in the token.
   private static func validity(of idToken: String) -> TimeInterval? {
     guard let token = try? IDToken(idToken), let issued = token.date("iat"), let expiration = token.expiration
     else { return nil }
@@ -76,8 +76,8 @@ struct UserRecord: Codable, Equatable, Sendable {
     self.tokens = tokens
   }
 
-  /// Takes the data of an account. Whether the user is anonymous does not follow from it, except that a user with a
-  /// provider is not.
+  /// Takes the data of an account. The data does not state whether the user is anonymous; a user with a provider is
+  /// not.
   mutating func update(with account: AccountInfo) {
     uid = account.localId ?? uid
     email = account.email

@@ -26,7 +26,7 @@ struct AppRegistry {
     return true
   }
 
-  /// Whether an app may bear a name: letters, digits, hyphens and underscores.
+  /// Whether a name is valid for an app: letters, digits, hyphens and underscores.
   static func isLegal(_ name: String) -> Bool {
     !name.isEmpty
       && name.utf8.allSatisfy { byte in

@@ -2,9 +2,9 @@
 
 /// How important a message of the SDK must be to be printed.
 public enum FirebaseLoggerLevel: Int, Sendable {
-  /// Something failed that the app must know of.
+  /// A failure that the app must handle.
   case error = 3
-  /// Something works otherwise than the app may expect.
+  /// The SDK behaves differently from what the app may expect.
   case warning = 4
   /// Noteworthy but normal; the default level.
   case notice = 5

@@ -117,13 +117,13 @@ open class FirebaseOptions: NSObject, NSCopying, @unchecked Sendable {
     FirebaseOptions(values: values)
   }
 
-  /// Equal when all values are.
+  /// Whether all values are equal.
   open override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? FirebaseOptions else { return false }
     return values == other.values
   }
 
-  /// Follows `isEqual(_:)`.
+  /// Hashes the values, as `isEqual(_:)` compares them.
   open override var hash: Int {
     values.hashValue
   }
@@ -132,7 +132,7 @@ open class FirebaseOptions: NSObject, NSCopying, @unchecked Sendable {
     state.withLock { $0.values }
   }
 
-  /// From now on every change stops the program.
+  /// Makes the options constant: every later change stops the program.
   func freeze() {
     state.withLock { $0.isFrozen = true }
   }

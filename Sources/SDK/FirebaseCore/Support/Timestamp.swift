@@ -65,13 +65,13 @@ public final class Timestamp: NSObject, NSCopying, Sendable {
     self
   }
 
-  /// Equal when seconds and nanoseconds are.
+  /// Whether seconds and nanoseconds are equal.
   public override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? Timestamp else { return false }
     return seconds == other.seconds && nanoseconds == other.nanoseconds
   }
 
-  /// Follows `isEqual(_:)`.
+  /// Hashes seconds and nanoseconds.
   public override var hash: Int {
     var hasher = Hasher()
     hasher.combine(seconds)

@@ -1,7 +1,7 @@
 // Starts the products that provide tokens, if the program links them.
 //
-// Google's products register themselves when the program is loaded. Swift has no such hook, so this type asks the
-// runtime for the component's class by name. A program that links FirebaseAuth and never calls `Auth.auth()` still
+// Google's products register themselves when the program is loaded. Swift has no such hook, so this type looks the
+// component's class up in the runtime by name. A program that links FirebaseAuth and never calls `Auth.auth()` still
 // sends the tokens of the user who was signed in before.
 
 import Foundation

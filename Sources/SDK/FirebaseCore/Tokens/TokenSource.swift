@@ -3,8 +3,8 @@
 // A source exists for each app from the start, with or without a provider. A product may therefore observe it before
 // FirebaseAuth is used; it then receives the sign-in as a change.
 //
-// Invariant: each observer receives the current state first, then every change, in order and never concurrently. A change
-// was delivered when `publish(_:)` returns, so that an app's write after a sign-in belongs to the new user.
+// Invariant: each observer receives the current state first, then every change, in order and never concurrently.
+// `publish(_:)` returns after the delivery, so that an app's write after a sign-in belongs to the new user.
 
 import Dispatch
 import Locking
@@ -132,7 +132,7 @@ package final class TokenSource: Sendable {
   /// Delivers a state to the observers, unless it equals the latest. Returns after the observers.
   package func publish(_ new: TokenState) {
     enqueue(new)
-    // An observer that publishes is on the queue already; its change follows when it returns.
+    // An observer that publishes already runs on the queue. Its change is delivered after it returns.
     if DispatchQueue.getSpecific(key: Self.queueOwner) != ObjectIdentifier(self) { queue.sync {} }
   }
 

@@ -2,13 +2,13 @@
 
 /// The kind of event that an observer receives.
 public enum DataEventType: Int, Sendable {
-  /// A child appeared, or is there at the start.
+  /// A child was added, or exists at the start.
   case childAdded = 0
-  /// A child is gone, or has left the query's window.
+  /// A child was removed, or left the query's window.
   case childRemoved = 1
   /// A child's value changed.
   case childChanged = 2
-  /// A child's place in the query's order may have changed.
+  /// A child's position in the query's order may have changed.
   case childMoved = 3
   /// The whole value changed, or is known for the first time.
   case value = 4

@@ -21,7 +21,7 @@ open class DataSnapshot: NSObject, @unchecked Sendable {
     super.init()
   }
 
-  /// Makes a snapshot of nothing, for subclasses.
+  /// Makes a snapshot without a value, for subclasses.
   public override init() {
     node = .empty
     path = .root
@@ -30,7 +30,7 @@ open class DataSnapshot: NSObject, @unchecked Sendable {
     super.init()
   }
 
-  /// The snapshot of a location below; of nothing if there is none.
+  /// The snapshot of a location below, which may have no value.
   ///
   /// - Parameter childPathString: keys joined by slashes.
   @discardableResult
@@ -90,7 +90,7 @@ open class DataSnapshot: NSObject, @unchecked Sendable {
   open override var description: String { "Snap (\(key)) \(ValueWriter.value(node))" }
 }
 
-/// Goes through children once.
+/// Iterates over the children once.
 final class ChildEnumerator: NSEnumerator {
   private var rest: ArraySlice<Any>
 

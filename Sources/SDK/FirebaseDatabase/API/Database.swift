@@ -17,9 +17,8 @@ import RealtimeModel
 /// ref.child("greeting").setValue("hello")
 /// ```
 ///
-/// Over TLS a server's certificate must be good for its host and signed by an authority that the system
-/// trusts, or by one in the PEM file that the environment's `SSL_CERT_FILE` names, for servers of one's
-/// own.
+/// Over TLS a server's certificate must be valid for its host, and signed by an authority that the system trusts. For
+/// self-hosted servers, the environment's `SSL_CERT_FILE` names a PEM file with the trusted authorities instead.
 ///
 /// Safe to use from any thread.
 open class Database: NSObject, @unchecked Sendable {
@@ -103,7 +102,7 @@ open class Database: NSObject, @unchecked Sendable {
         "InvalidDatabaseURL",
         "Configured database URL '\(url)' is invalid. It should point to the root of a database")
     }
-    // Its name may belong to another app by now, whose database stays registered.
+    // Another app may have this name by now. Its database stays registered.
     if app.isDeleted {
       let database = Database(app: app, endpoint: endpoint)
       database.shutDown()

@@ -49,7 +49,7 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
   /// The query that observers register under.
   var spec: QuerySpec { parameters.spec }
 
-  /// The location without the query's narrowing.
+  /// The location without the query's order, bounds and limit.
   open var ref: DatabaseReference { DatabaseReference(repository: optionalRepository, path: path) }
 
   /// `(path parameters)`; a reference gives its URL.
@@ -287,9 +287,9 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
 
   // MARK: Reading once
 
-  /// Reads the value once: from an active observer's data where there is one, else from the server.
+  /// Reads the value once: from the data of an active observer if there is one, otherwise from the server.
   ///
-  /// - Parameter block: gets an error (the server's refusal, or no connection within three seconds), or
+  /// - Parameter block: gets an error (the server's rejection, or no connection within three seconds), or
   ///   the snapshot; called on the callback queue.
   @preconcurrency
   open func getData(completion block: @escaping @Sendable ((any Error)?, DataSnapshot?) -> Void) {
@@ -308,9 +308,9 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Reads the value once: from an active observer's data where there is one, else from the server.
+  /// Reads the value once: from the data of an active observer if there is one, otherwise from the server.
   ///
-  /// - Throws: the server's refusal, or that there was no connection within three seconds.
+  /// - Throws: the server's rejection, or that there was no connection within three seconds.
   @discardableResult
   open func getData() async throws -> DataSnapshot {
     try await withCheckedThrowingContinuation { continuation in

@@ -55,8 +55,8 @@ open class MutableData: NSObject {
 
   /// The data of a location below; changes go through to this.
   ///
-  /// The path is not checked, here as in Google's SDK: a value that is set at a location with an invalid key, or one of
-  /// more than 768 bytes, makes the server refuse the transaction, whose completion gets that error.
+  /// The path is not checked, as in Google's SDK. If the app sets a value at an invalid key, or at one of more than
+  /// 768 bytes, the server rejects the transaction, and its completion receives that error.
   @discardableResult
   open func childData(byAppendingPath path: String) -> MutableData {
     let path = self.path.appending(Path(path))

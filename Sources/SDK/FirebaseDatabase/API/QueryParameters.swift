@@ -14,11 +14,11 @@ struct QueryParameters: Sendable {
   private var isEqual = false
   private var limit: QuerySpec.Limit?
 
-  /// The query that they amount to.
+  /// The query with these parameters.
   var spec: QuerySpec {
     var spec = QuerySpec(ordering: ordering ?? .priority, start: start, end: end, limit: limit)
     if spec.ordering == .key { return spec }
-    // Without a key "after" leaves out every key of the value, which has to be said.
+    // An exclusive bound without a key excludes every key of its value. The bound must state that.
     if let start, !start.isInclusive, start.key == nil { spec.start = .after(start.value) }
     if let end, !end.isInclusive, end.key == nil { spec.end = .before(end.value) }
     return spec
@@ -126,8 +126,8 @@ struct QueryParameters: Sendable {
     return QuerySpec.Bound(node.leafValue, key: childKey.map { ChildKey($0) }, isInclusive: isInclusive)
   }
 
-  /// Refuses bounds that the order cannot use; called whenever either changes, so that the order of
-  /// the calls does not matter.
+  /// Rejects bounds that do not fit the order. Called whenever either changes, so that the order of the calls does
+  /// not matter.
   private func check(_ method: String) {
     for bound in [start, end] {
       guard let bound else { continue }

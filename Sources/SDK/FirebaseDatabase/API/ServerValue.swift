@@ -10,8 +10,7 @@ open class ServerValue: NSObject {
     [".sv": "timestamp"]
   }
 
-  /// Stands for the number stored at the location plus `delta`; the location counts as zero when it
-  /// holds no number.
+  /// Stands for the stored number plus `delta`. A location without a number counts as zero.
   @discardableResult
   open class func increment(_ delta: NSNumber) -> [AnyHashable: Any] {
     [".sv": ["increment": delta]]

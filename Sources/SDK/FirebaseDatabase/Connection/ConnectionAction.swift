@@ -3,7 +3,7 @@
 import RealtimeModel
 import RealtimeWire
 
-/// One write as it goes to the server.
+/// One write in the form in which it is sent.
 struct OutgoingWrite: Sendable {
   enum Change: Sendable {
     case put(Node, hash: String?)
@@ -48,9 +48,9 @@ enum ConnectionAction: Sendable {
   case sendListen(Listen, number: Int64)
   /// Close the transport.
   case close
-  /// Call `retry` with the generation after so many milliseconds.
+  /// Call `retry` with the generation after a number of milliseconds.
   case retry(generation: Int, after: Int64)
-  /// Something happened.
+  /// Handle an event of the connection.
   case report(ConnectionEvent)
 }
 
@@ -60,7 +60,7 @@ enum ConnectionEvent: Sendable {
   case connected(serverTime: Int64)
   /// The server accepted the ID token, or the token ended.
   case authenticated(Bool)
-  /// The connection on which requests were sent is gone.
+  /// The connection on which requests were sent was lost.
   case disconnected
   case push(ServerPush)
   case listenAnswered(Listen, warnings: [String], RealtimeError?)

@@ -13,11 +13,11 @@ final class MessageHandler: ChannelInboundHandler {
   typealias InboundIn = WebSocketFrame
   typealias OutboundOut = WebSocketFrame
 
-  /// A message beyond this is not kept; the protocol cannot announce a larger one anyway.
+  /// Maximum bytes of a message. The protocol cannot announce a larger one.
   static let largestMessage = 170 << 20
-  /// How long without traffic until a sign of life.
+  /// The time without traffic after which a keep-alive is sent.
   static let quiet = TimeAmount.seconds(45)
-  /// How long without anything from the server until it counts as gone.
+  /// The time without a message of the server after which the connection counts as lost.
   static let dead = TimeAmount.seconds(90)
 
   private let events: TransportEvents

@@ -25,14 +25,14 @@ extension ServerConnection {
   private mutating func received(_ ranges: [RangeMergeFields], at path: Path, _ tag: Int?) {
     let target = ListenTarget(path: path, tag: tag)
     guard let sent = sentListens[target]?.first, let offer = sent.offer else {
-      let text = "Ignored a range merge at \(path.absolute) that nobody had asked for"
+      let text = "Ignored a range merge at \(path.absolute) that nobody had requested"
       return actions.append(.report(.note(isError: false, text)))
     }
     let whole = ranges.reduce(offer) { node, range in
       node.applying(RangeMerge(start: range.start, end: range.end, updates: range.data))
     }
     sentListens[target]?[0].offer = whole
-    // An answer to a listen that was given up: the data of the listen in its place follows.
+    // The response belongs to a listen that was cancelled. The data of the listen that replaced it follows.
     guard unansweredListens[sent.listen] == sent.number else { return }
     actions.append(.report(.push(.data(path: path, data: whole, tag: tag.map(Int64.init)))))
   }
@@ -42,12 +42,13 @@ extension ServerConnection {
     case .hello(let hello):
       guard state == .connecting else { return }
       lastSession = hello.sessionID
-      // From now on this is where the database is, until nothing answers there.
+      // The client connects to this host from now on, until it does not respond.
       if !hello.host.isEmpty { host = hello.host }
       greeted(serverTime: hello.timestamp, at: now)
     case .reset(let host):
       self.host = host
-      // A server that resets before its hello must not make this client spin.
+      // If the server resets before its hello, the back-off continues, so that the client does not reconnect in a
+      // loop.
       if state != .connecting { backoff.reset() }
       actions.append(.close)
       closed(at: now)

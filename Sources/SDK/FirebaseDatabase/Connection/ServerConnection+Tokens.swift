@@ -26,7 +26,7 @@ struct ConnectionTokens {
 
   /// The number of rejections in a row after which attempts are slow.
   static let maximumFastRejections = 3
-  /// The delay before the next attempt after so many rejections, in milliseconds.
+  /// The delay before the next attempt after a number of rejections, in milliseconds.
   static let slowDelay: Int64 = 30_000
 }
 

@@ -17,7 +17,7 @@ enum InterruptReason: Hashable, Sendable {
   case user
   /// The server requested that this client does not reconnect.
   case serverKill
-  /// The app or its database is gone.
+  /// The app was deleted, or the database was released.
   case shutdown
 }
 
@@ -77,7 +77,7 @@ struct ServerConnection {
   /// The numbers of the listens that wait for their answer; an answer to an earlier listen of the same
   /// query does not count.
   var unansweredListens: [Listen: Int64] = [:]
-  /// Every listen without an answer, given up ones too, in the order in which the server answers them.
+  /// Every listen without a response, including cancelled ones, in the order in which the server responds.
   var sentListens: [ListenTarget: [SentListen]] = [:]
   var writes = PendingQueue<Outstanding<OutgoingWrite>>()
   var gets = PendingQueue<(path: Path, query: QuerySpec)>()
@@ -148,7 +148,7 @@ struct ServerConnection {
     closed(at: now)
   }
 
-  /// Takes a reason away; without another the connection opens at once.
+  /// Removes a reason. If no other remains, the connection opens immediately.
   mutating func resume(_ reason: InterruptReason) {
     guard interrupts.remove(reason) != nil, interrupts.isEmpty else { return }
     backoff.reset()
@@ -168,10 +168,10 @@ struct ServerConnection {
     connect()
   }
 
-  /// The transport is gone, or never opened.
+  /// The transport closed, or never opened.
   mutating func transportClosed(_ generation: Int, at now: Int64) {
     guard generation == self.generation, state != .idle, state != .waiting else { return }
-    // A host that a server named may be gone for good.
+    // A host that a server named may be removed permanently.
     if state == .connecting { host = nil }
     closed(at: now)
   }
@@ -242,7 +242,7 @@ struct ServerConnection {
     if isConnected { request(.get(path: path, query: query), .get(id)) }
   }
 
-  /// Gives a read up; an answer that comes later is ignored.
+  /// Cancels a read. A response that arrives later is ignored.
   mutating func abandonGet(_ id: Int) {
     _ = gets.remove(id)
   }
@@ -320,7 +320,7 @@ struct ServerConnection {
 }
 
 extension Listen {
-  /// Whether a revocation concerns this listen: all of a location, or the one query it names.
+  /// Whether a revocation concerns this listen. It revokes all listens of a location, or the one query that it names.
   func isCancelled(by queryText: [UInt8]?) -> Bool {
     guard let queryText else { return true }
     return query.json() == queryText

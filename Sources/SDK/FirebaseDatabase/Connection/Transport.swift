@@ -43,11 +43,11 @@ final class Transport: Sendable {
   /// - Parameters:
   ///   - appCheck: the App Check token for the request's header.
   ///   - resolver: finds the addresses of the server's name; the system's where nil.
-  ///   - patience: how long the server may take to accept, and then to open the WebSocket.
+  ///   - patience: the timeout of the connection, and then of the upgrade to a WebSocket.
   static func open(
     to endpoint: DatabaseEndpoint, host: String?, lastSession: String?, appCheck: String? = nil,
     tls: NIOSSLContext?,
-    resolver: (any Resolver & Sendable)? = nil, patience: TimeAmount = handshakeTimeout,
+    resolver: (any Resolver & Sendable)? = nil, timeout: TimeAmount = handshakeTimeout,
     events: TransportEvents
   ) -> Transport {
     let transport = Transport(events: events)
@@ -60,7 +60,7 @@ final class Transport: Sendable {
     let request = UpgradeRequest(uri: uri, authority: server.authority, appCheck: appCheck)
     ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .resolver(resolver)
-      .connectTimeout(patience)
+      .connectTimeout(timeout)
       .channelOption(.tcpOption(.tcp_nodelay), value: 1)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
@@ -75,7 +75,7 @@ final class Transport: Sendable {
       .connect(host: server.host, port: server.effectivePort)
       .whenComplete { result in
         switch result {
-        case .success(let channel): transport.opened(channel, patience: patience)
+        case .success(let channel): transport.opened(channel, timeout: timeout)
         case .failure(let error): transport.failed("\(error)")
         }
       }
@@ -108,8 +108,8 @@ final class Transport: Sendable {
     try channel.pipeline.syncOperations.addHandler(handler)
   }
 
-  /// The owner's events, cut off once the transport is closed. A name with several addresses makes
-  /// several channels, and only the one that won speaks for the transport.
+  /// The owner's events, which end when the transport closes. A name with several addresses makes several channels,
+  /// and only the channel that connected first reports events.
   private func events(of channel: any Channel) -> TransportEvents {
     TransportEvents(
       received: { [weak channel] message in
@@ -141,9 +141,9 @@ final class Transport: Sendable {
     }
   }
 
-  private func opened(_ channel: any Channel, patience: TimeAmount) {
+  private func opened(_ channel: any Channel, timeout: TimeAmount) {
     guard claim(channel) else { return channel.close(promise: nil) }
-    let timer = channel.eventLoop.scheduleTask(in: patience) {
+    let timer = channel.eventLoop.scheduleTask(in: timeout) {
       let handler = try? channel.pipeline.syncOperations.handler(type: MessageHandler.self)
       if handler == nil { self.failed("The server did not open a WebSocket") }
     }
@@ -204,7 +204,7 @@ extension ChannelPipeline.SynchronousOperations {
 }
 
 extension String {
-  /// Letters, digits and `-._~` as they are, all else percent-encoded.
+  /// Percent-encodes all characters other than letters, digits and `-._~`.
   var percentEncodedForQuery: String {
     var result = ""
     for byte in utf8 {

@@ -12,7 +12,7 @@ struct UpgradeRequest: Sendable {
   let appCheck: String?
 }
 
-/// Asks for the upgrade as soon as the connection stands.
+/// Requests the upgrade as soon as the connection is open.
 final class UpgradeRequestHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPClientResponsePart
   typealias OutboundOut = HTTPClientRequestPart

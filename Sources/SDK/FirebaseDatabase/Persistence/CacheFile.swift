@@ -1,7 +1,7 @@
 // The cache file: opens, renames and closes the SQLite file of one database.
 //
 // The file is in WAL mode under an exclusive lock. A commit is a write to the log without a sync, so that it survives
-// the end of the process. `LogSync` syncs the log in the background, so that it survives a power cut soon after.
+// the end of the process. `LogSync` syncs the log in the background; after that the commit also survives a power cut.
 //
 // Invariant: a process that has a file open is the only one, and only the file's owner can read it.
 

@@ -1,4 +1,4 @@
-// The cache policy: when the cache is pruned, and of how much. The figures are Google's.
+// The cache policy: when the cache is pruned, and how much a round removes. The figures are Google's.
 
 /// The limits of a cache on disk.
 struct CachePolicy {

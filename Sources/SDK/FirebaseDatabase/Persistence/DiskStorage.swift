@@ -133,7 +133,7 @@ final class DiskStorage: ClientStorage {
     do {
       try file.queue.inDatabase { try $0.commit() }
       isInTransaction = false
-      // The contents may have fitted although the next change does not, and the next sync may fail.
+      // Storing the contents again does not end the failure: the next change may not fit, and the next sync may fail.
       if !isRefill, file.sync.isWorking {
         reported = []
         backoff.reset()

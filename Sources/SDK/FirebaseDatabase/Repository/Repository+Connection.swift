@@ -24,7 +24,7 @@ extension Repository {
       // At once: after a kill the write must not be sent again.
       if !transactions.isSent(id) { storage.remove(id) }
       if connection.hasUnansweredListens {
-        // The server's data that includes the write may arrive later; dropping the write now would show the old value.
+        // The server's data with the write may arrive later. Removing the pending write now would show the old value.
         delayedAnswers.append((id, error))
       } else {
         writeAnswered(id, error)

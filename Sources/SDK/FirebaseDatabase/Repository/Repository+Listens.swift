@@ -45,7 +45,7 @@ extension Repository {
 
   // MARK: Reading once
 
-  /// How long a read waits for a connection.
+  /// The time for which a read waits for a connection.
   static let getPatience = DispatchTimeInterval.seconds(3)
 
   func get(
@@ -87,7 +87,7 @@ extension Repository {
       if get.query.showsAll {
         changed(get.path, tree.applyServerOverwrite(at: get.path, node))
       } else if let tag = tree.listen(at: get.path, query: get.query).tag {
-        // The answer holds the query's window only, so it must not pass for the whole location.
+        // The response has only the query's window, so it must not be stored as the complete location.
         changed(get.path, tree.applyServerOverwrite(at: get.path, node, tag: tag))
       }
       get.completion(.success(tree.view(over: node, at: get.path, query: get.query)))

@@ -70,7 +70,7 @@ extension Repository {
 
   private func send(_ write: OutgoingWrite, _ completion: @escaping WriteCompletion) {
     writeCompletions[write.id] = completion
-    // First the connection: a storage that replaces its file requests the connection's writes.
+    // The connection changes first, because a storage that replaces its file reads the connection's writes.
     connection.write(write)
     storage.append(write)
   }

@@ -58,7 +58,7 @@ final class Repository: @unchecked Sendable {
   private var deliveries: [@Sendable () -> Void] = []
   private var lastIdentifier = 0
   private var hasStarted = false
-  /// Whether the app is gone.
+  /// Whether the app was deleted.
   private var hasEnded = false
 
   /// The completions of writes.
@@ -74,7 +74,7 @@ final class Repository: @unchecked Sendable {
   struct PendingGet {
     let path: Path
     let query: QuerySpec
-    /// Whether the wait without a connection is over.
+    /// Whether the time to wait for a connection has passed.
     var isOverdue = false
     let completion: @Sendable (Result<Node, RealtimeError>) -> Void
   }
@@ -123,7 +123,7 @@ final class Repository: @unchecked Sendable {
     }
   }
 
-  /// Begins to connect; the first use does.
+  /// Connects at the first use.
   private func start() {
     guard !hasStarted else { return }
     hasStarted = true
@@ -151,7 +151,7 @@ final class Repository: @unchecked Sendable {
     lastIdentifier = max(lastIdentifier, last)
   }
 
-  /// Milliseconds since 1970 by the server's clock, as well as it is known.
+  /// The estimated time of the server's clock, in milliseconds since 1970.
   var serverTime: Int64 { clock() + serverTimeOffset }
 
   /// Sets the server's clock.

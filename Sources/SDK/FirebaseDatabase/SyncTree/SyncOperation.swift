@@ -22,7 +22,7 @@ struct SyncOperation {
     case merge(PathTree<Node>)
     /// A write was acknowledged; the tree names the paths that it wrote.
     case acknowledge(PathTree<Bool>, isRevert: Bool)
-    /// The server has sent all there is.
+    /// The server has sent all data.
     case listenComplete
   }
 

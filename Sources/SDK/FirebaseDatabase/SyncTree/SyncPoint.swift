@@ -34,7 +34,7 @@ final class SyncPoint {
     return views.flatMap { $0.apply(operation, writes: writes, completeServerNode: completeServerNode) }
   }
 
-  /// The server's whole value at a path below, if a view knows it.
+  /// The server's complete value at a path below, if a view knows it.
   func completeServerNode(at relative: Path) -> Node? {
     for view in views {
       if let node = view.completeServerNode(at: relative) { return node }
@@ -58,8 +58,8 @@ final class SyncPoint {
     }
     var events: [DataEvent] = []
     for view in concerned { events += view.remove(registration, error: error) }
-    let gone = concerned.filter(\.registrations.isEmpty)
-    views.removeAll { view in gone.contains { $0 === view } }
-    return (gone.map(\.query), events)
+    let unobserved = concerned.filter(\.registrations.isEmpty)
+    views.removeAll { view in unobserved.contains { $0 === view } }
+    return (unobserved.map(\.query), events)
   }
 }

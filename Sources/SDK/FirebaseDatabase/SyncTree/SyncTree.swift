@@ -44,7 +44,7 @@ final class SyncTree {
     let query: QuerySpec
   }
 
-  /// Listens to start and stop, in order, since this was last asked.
+  /// The listens to start and stop since the last call, in order.
   func takeActions() -> [ListenAction] {
     defer { pendingActions = [] }
     return pendingActions
@@ -54,7 +54,7 @@ final class SyncTree {
 
   // MARK: Writes of the app
 
-  /// Replaces a value ahead of the server's answer.
+  /// Replaces a value before the server's response.
   ///
   /// - Parameter isGuess: whether the value depends on the server's.
   func applyUserOverwrite(
@@ -66,7 +66,7 @@ final class SyncTree {
     return isVisible ? apply(SyncOperation(source: .user, path: path, change: .overwrite(node))) : []
   }
 
-  /// Replaces values at several paths ahead of the server's answer.
+  /// Replaces values at several paths before the server's response.
   ///
   /// - Parameter guesses: the positions of the changes whose values depend on the server's.
   func applyUserMerge(
@@ -77,7 +77,7 @@ final class SyncTree {
     return apply(SyncOperation(source: .user, path: path, change: .merge(SyncOperation.tree(changes))))
   }
 
-  /// Drops a pending write: the server has taken it over, or has refused it.
+  /// Removes a pending write that the server has accepted or rejected.
   func acknowledgeWrite(_ id: Int, isRevert: Bool = false) -> [DataEvent] {
     guard let (record, mayBeSeen) = writes.remove(id) else { return [] }
     if !isRevert { storeUnobserved(record) }
@@ -85,7 +85,7 @@ final class SyncTree {
     return apply(acknowledgement(of: record, isRevert: isRevert))
   }
 
-  /// Drops all pending writes as if the server had refused them.
+  /// Removes all pending writes as if the server had rejected them.
   func purgeWrites() -> [DataEvent] {
     writes.removeAll().filter(\.isVisible).flatMap { apply(acknowledgement(of: $0, isRevert: true)) }
   }
@@ -128,7 +128,7 @@ final class SyncTree {
     apply(.merge(SyncOperation.tree(changes)), at: path, tag: tag)
   }
 
-  /// The server has sent all there is for a listen.
+  /// The server has sent all data of a listen.
   func applyListenComplete(_ listen: Listen) -> [DataEvent] {
     apply(.listenComplete, at: listen.path, tag: listen.tag)
   }
@@ -280,7 +280,7 @@ final class SyncTree {
     remove(nil, at: listen.path, query: listen.query, error: error)
   }
 
-  /// The listen of a query that was asked of the server, found by the query's own form.
+  /// The requested listen of a query in the form in which the app stated the query.
   func listen(at path: Path, query: QuerySpec) -> Listen {
     query.showsAll
       ? Listen(path: path, query: .default, tag: nil)
@@ -309,8 +309,8 @@ final class SyncTree {
     return query.showsAll ? node : node.window(query)
   }
 
-  /// The value that transactions and server values work on: all pending writes but some, over what is
-  /// known of the server; empty where nothing is.
+  /// The input of transactions and server values: the known data of the server with all pending writes except some.
+  /// Unknown data counts as empty.
   func latestNode(at path: Path, excluding excluded: Set<Int> = []) -> Node {
     var server = completeServerNode(at: path)
     if server == nil {
@@ -363,7 +363,7 @@ final class SyncTree {
   private func startListen(for view: SyncView) {
     pendingActions.append(.start(listen(for: view)))
     guard view.query.showsAll else { return }
-    // Everything at and below is fed by this listen now.
+    // This listen now provides the data of all views at the location and below.
     let subtree = syncPoints.subtree(view.path)
     let here = subtree.value?.filteredViews ?? []
     let below = subtree.sortedChildren.flatMap { distinctViews(below: $0.tree) }

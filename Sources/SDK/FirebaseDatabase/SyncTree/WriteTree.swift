@@ -2,7 +2,7 @@
 //
 // Adding or removing a write costs its own changes, plus the pending writes below them, whatever the number of other
 // writes. A removed write that newer writes cover leaves the overlay unchanged. Otherwise only the location that it
-// replaced is laid again.
+// replaced is computed again.
 //
 // Invariant: `visible` is the overlay of the visible records in that order.
 

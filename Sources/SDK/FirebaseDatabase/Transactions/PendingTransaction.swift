@@ -21,13 +21,13 @@ final class PendingTransaction {
     /// Ran, and may be sent.
     case run
     case sent
-    /// Overridden while it was in flight. It fails unless the server still accepts it.
+    /// A plain write overrode it in flight. It fails unless the server accepts it.
     case sentNeedsAbort(RealtimeError)
     case needsAbort(RealtimeError)
     case completed
   }
 
-  /// The most times that one transaction is sent.
+  /// The maximum number of times that one transaction is sent.
   static let maximumTries = 25
 
   let order: Int
@@ -102,7 +102,7 @@ struct TransactionQueue {
     return found.sorted { $0.order < $1.order }
   }
 
-  /// The rootmost path on the way to one at which a transaction waits; the path itself if none does.
+  /// The highest path, from the root to this one, at which a transaction waits; the path itself if none does.
   func rootmost(_ path: Path) -> Path {
     tree.rootmostValue(on: path).map { Path(keys: Array(path.keys.dropLast($0.rest.count))) } ?? path
   }

@@ -175,7 +175,7 @@ extension Repository {
   /// Ends the transactions that a plain write at a path overrides.
   ///
   /// - Parameter includingSent: whether transactions in flight fail immediately, since no response will arrive.
-  /// - Returns: the events of taking their writes back.
+  /// - Returns: the events of removing their writes.
   func abortTransactions(
     at path: Path,
     reason: RealtimeError = RealtimeError(.overriddenBySet, "The transaction was overridden by a set"),

@@ -15,7 +15,7 @@ struct EventInterest: OptionSet, Sendable {
 
 /// One observer of one query.
 struct ObserverRegistration: Equatable, Sendable {
-  /// Names the observer; the same on every call that concerns it.
+  /// Identifies the observer in every call.
   let id: UInt
   /// The kinds of events to deliver; none for an observer that only keeps data synchronized.
   let interest: EventInterest
@@ -28,7 +28,7 @@ struct DataEvent {
     case child(EventInterest, ChildKey, Node, previous: ChildKey?)
     /// The whole value.
     case value(Node)
-    /// The observer gets nothing any more.
+    /// The observation ended with an error.
     case cancelled(RealtimeError)
   }
 

@@ -24,12 +24,12 @@ struct SiblingOrder {
     index?.update(to: node, changed: changes.map(\.key))
   }
 
-  /// The key before a child, in the value that was followed last.
+  /// The key before a child in the order of `node`, the value of the last update.
   mutating func predecessor(of key: ChildKey, _ child: Node, in node: Node) -> ChildKey? {
     if index?.node.childCount != node.childCount { index = OrderedIndex(of: node, by: ordering) }
     var found: ChildKey?
-    let place = SortKey(of: key, child, in: ordering)
-    index?.forEach(in: QuerySpec(ordering: ordering), from: place, reverse: true) { other, _ in
+    let sortKey = SortKey(of: key, child, in: ordering)
+    index?.forEach(in: QuerySpec(ordering: ordering), from: sortKey, reverse: true) { other, _ in
       guard other.key != key else { return true }
       found = other.key
       return false

@@ -25,7 +25,7 @@ final class SyncView {
     filter = ViewFilter(query: query)
     order = SiblingOrder(ordering: query.ordering)
     let isWindow = server.isComplete && server.isFiltered
-    // Writes deep in children outside the window could not be laid over complete children.
+    // Only children inside the window are complete; writes inside other children cannot be applied to them.
     let complete =
       isWindow
       ? writes.completeChildren(over: server.node)
@@ -47,7 +47,7 @@ final class SyncView {
   /// The server's whole value at a path below the view, if the view knows it.
   func completeServerNode(at relative: Path) -> Node? {
     guard let node = cache.completeServerNode else { return nil }
-    // A window shows whole children, so below one of them everything is known.
+    // A window has complete children, so everything below one of them is known.
     if query.showsAll { return node.descendant(relative) }
     guard let key = relative.first, !node.child(key).isEmpty else { return nil }
     return node.descendant(relative)
@@ -112,7 +112,7 @@ final class SyncView {
     storage.updateWindow(adding: added, removing: removed, of: query, at: path)
   }
 
-  /// Whether observers of the value learn something.
+  /// Whether the observers of the value receive an event.
   private func showsValue(_ before: ViewCache, _ noChildChanged: Bool) -> Bool {
     guard cache.event.isComplete else { return false }
     if !noChildChanged || !before.event.isComplete { return true }

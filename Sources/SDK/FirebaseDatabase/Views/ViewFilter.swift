@@ -3,9 +3,9 @@
 
 import RealtimeModel
 
-/// Where a full window finds the child that moves up when one leaves.
+/// The source of the child that enters a full window when another one leaves.
 protocol CompleteChildSource {
-  /// A child's whole value, from outside the window too.
+  /// A child's complete value, also if the child is outside the window.
   func completeChild(_ key: ChildKey) -> Node?
 
   /// The whole value of the location, from which a window can be refilled.
@@ -22,7 +22,7 @@ struct NoChildSource: CompleteChildSource {
 struct ViewFilter {
   let query: QuerySpec
 
-  /// Whether children can be outside.
+  /// Whether the filter can exclude children.
   var filtersNodes: Bool { !query.showsAll }
 
   /// The same order without a window.
@@ -78,7 +78,7 @@ struct ViewFilter {
     return node.settingChild(key, to: new)
   }
 
-  /// Replaces one child of a window that has no room left.
+  /// Replaces one child of a full window.
   private func replacingInFullWindow(
     _ key: ChildKey, in node: Node, with new: Node, limit: QuerySpec.Limit,
     from source: some CompleteChildSource,

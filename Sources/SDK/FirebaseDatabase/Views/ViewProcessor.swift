@@ -9,7 +9,7 @@ import RealtimeModel
 struct ViewProcessor {
   let filter: ViewFilter
   let writes: WriteTreeReference
-  /// The server's whole data at the location from a view above, if known.
+  /// The server's complete data at the location from a view above, if known.
   let completeServerNode: Node?
 
   private(set) var cache: ViewCache
@@ -56,7 +56,7 @@ struct ViewProcessor {
       if serverFilter.filtersNodes, !server.isFiltered {
         new = serverFilter.replacing(server.node, with: server.node.setting(path, to: node), &ignored)
       } else if !server.isComplete(at: path), path.count > 1 {
-        // Meant for a listen below; this view does not know the rest of the child.
+        // The data belongs to a listen below. This view does not know the other data of the child.
         return
       } else if key.isPriority {
         new = serverFilter.replacingPriority(of: server.node, with: node)
@@ -73,7 +73,7 @@ struct ViewProcessor {
   }
 
   private mutating func applyServerMerge(at path: Path, _ tree: PathTree<Node>, filters: Bool) {
-    // Nothing is known yet: the merge was meant for an earlier listen, and the whole value follows.
+    // This view has no data yet. The merge belongs to an earlier listen, and the complete value follows.
     if cache.server.node.isEmpty, !cache.server.isComplete { return }
     var merge = tree
     if !path.isRoot {
@@ -95,7 +95,7 @@ struct ViewProcessor {
     for (path, node) in ordered { applyServerOverwrite(at: path, node, filters: filters) }
   }
 
-  /// The changes of a merge in the order for a window: changes of its children first, so that it has room for others.
+  /// The changes of a merge in the order for a window: changes of its children first, so that others can enter it.
   private func windowOrder(_ changes: [(Path, Node)], _ isInView: (Path) -> Bool) -> [(Path, Node)] {
     changes.filter { isInView($0.0) } + changes.filter { !isInView($0.0) }
   }
@@ -121,7 +121,7 @@ struct ViewProcessor {
         if let child { node = filter.replacing(key, in: node, with: child, from: source, &changes) }
       }
     } else if server.isFiltered {
-      // Writes deep in children that the query does not show could not be laid over whole children.
+      // Only children inside the window are complete; writes inside other children cannot be applied to them.
       node = filter.replacing(node, with: writes.completeChildren(over: server.node), &changes)
     } else if let complete = writes.completeNode(over: server.node) {
       node = filter.replacing(node, with: complete, &changes)
@@ -149,9 +149,10 @@ struct ViewProcessor {
     if rest.isRoot {
       child = node
     } else if let known = source.completeChild(key) {
-      // A priority for what does not exist: if it exists on the server, the server will say so.
-      let isVain = rest.isPriority && known.descendant(rest.dataPath).isEmpty
-      child = isVain ? known : known.setting(rest, to: node)
+      // A priority has no effect on a location without a value. If the location exists on the server, its data
+      // follows.
+      let hasNoEffect = rest.isPriority && known.descendant(rest.dataPath).isEmpty
+      child = hasNoEffect ? known : known.setting(rest, to: node)
     } else {
       child = .empty
     }
@@ -179,7 +180,7 @@ struct ViewProcessor {
       if (path.isRoot && server.isComplete) || server.isComplete(at: path) {
         applyServerOverwrite(at: path, server.node.descendant(path), filters: filters)
       } else if path.isRoot {
-        // The location was written but never read completely: the known parts apply again.
+        // The location was written but never read completely, so the known parts of the server's data apply again.
         var known = PathTree<Node>()
         server.node.forEachChild { key, child in
           known[Path(keys: [key])] = child

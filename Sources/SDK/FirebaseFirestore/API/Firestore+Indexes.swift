@@ -7,8 +7,8 @@ extension Firestore {
   /// Keeps exactly the indexes that a configuration names, as the command-line tools export it
   /// (`firestore.indexes.json`), in addition to the automatic ones. Deprecated in the product.
   ///
-  /// The cache's documents are indexed before the completion is called. Fails with `invalidArgument`,
-  /// and changes nothing, where the JSON or a part of it is not as expected; the message names the part.
+  /// The cache's documents are indexed before the completion is called. Fails with `invalidArgument`, and changes
+  /// nothing, if the JSON is invalid; the message names the invalid part.
   @preconcurrency
   public func setIndexConfiguration(_ json: String, completion: (@Sendable ((any Error)?) -> Void)? = nil) {
     configureIndexes(Data(json.utf8), completion)
@@ -52,7 +52,7 @@ extension Firestore {
     }
   }
 
-  /// The automatic indexes of the cache; nil where the settings ask for a cache in memory.
+  /// The automatic indexes of the cache; nil if the settings choose a cache in memory.
   public var persistentCacheIndexManager: PersistentCacheIndexManager? {
     let client = client
     guard settings.isPersistenceEnabled else { return nil }
@@ -60,19 +60,19 @@ extension Firestore {
   }
 }
 
-/// The automatic indexes of the cache: made where a query looked at many documents to find few.
+/// The automatic indexes of the cache. The SDK makes one when a query reads many documents to find a few.
 ///
-/// Unlike in Google's SDK they are made unless an app says otherwise. At most 32 are made, each
-/// for collections of 100 documents and more; they live as long as the cache does.
+/// Unlike in Google's SDK, they are on by default. At most 32 are made, each for collections of 100 documents and
+/// more. They exist as long as the cache.
 public final class PersistentCacheIndexManager: NSObject, Sendable {
   private let client: FirestoreClient
 
   init(_ client: FirestoreClient) { self.client = client }
 
-  /// Lets the SDK make indexes where queries on the cache would be slow, which it does from the start.
+  /// Lets the SDK make indexes for queries that are slow on the cache. This is the default.
   public func enableIndexAutoCreation() { client.setIndexCreation(enabled: true) }
 
-  /// Makes no further indexes; those that there are stay in use.
+  /// Makes no further indexes; existing ones stay in use.
   public func disableIndexAutoCreation() { client.setIndexCreation(enabled: false) }
 
   /// Removes all indexes, configured ones included. Automatic ones may be made again.

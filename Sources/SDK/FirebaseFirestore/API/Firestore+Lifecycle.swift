@@ -24,13 +24,13 @@ extension Firestore {
     try await Continuations.done { disableNetwork(completion: $0) }
   }
 
-  /// Calls back when the server has taken or refused every write made until now.
+  /// Calls back when the server has accepted or rejected every write made until now.
   @preconcurrency
   public func waitForPendingWrites(completion: @escaping @Sendable ((any Error)?) -> Void) {
     client.waitForPendingWrites { completion($0?.object) }
   }
 
-  /// Waits until the server has taken or refused every write made until now.
+  /// Waits until the server has accepted or rejected every write made until now.
   public func waitForPendingWrites() async throws {
     try await Continuations.done { waitForPendingWrites(completion: $0) }
   }

@@ -75,7 +75,7 @@ public final class Firestore: NSObject, Sendable {
     let (instance, isNew) = instances.withLock { instances in
       if let existing = instances[key], existing.app === app { return (existing, false) }
       let new = Firestore(app: app, name: DatabaseName(project: project, database: database))
-      // A deleted app's name may be another's by now, and nothing would take its instances out again.
+      // Another app may have the deleted app's name by now, and nothing would remove this instance again.
       if !app.isDeleted { instances[key] = new }
       return (new, true)
     }
@@ -155,10 +155,10 @@ public final class Firestore: NSObject, Sendable {
     }
   }
 
-  /// Whether the instance has been used and not been ended.
+  /// Whether the instance was used and was not terminated.
   var isInUse: Bool { state.withLock { $0.client != nil && !$0.isTerminated } }
 
-  /// Ends the client and makes room for a fresh instance.
+  /// Ends the client, so that a new instance can be created.
   func end(_ completion: (@Sendable (FirestoreError?) -> Void)?) {
     let (client, queue) = state.withLock { state in
       state.isTerminated = true
@@ -228,7 +228,7 @@ public final class Firestore: NSObject, Sendable {
 
   // MARK: Writing
 
-  /// A batch of writes that happen together.
+  /// A batch of writes that are applied atomically.
   @discardableResult
   public func batch() -> WriteBatch {
     _ = client
@@ -254,7 +254,7 @@ public final class Firestore: NSObject, Sendable {
     runTransaction(with: nil, block: updateBlock, completion: completion)
   }
 
-  /// Runs a transaction as the options say.
+  /// Runs a transaction with these options.
   public func runTransaction(
     with options: TransactionOptions?, block updateBlock: @escaping (Transaction, NSErrorPointer) -> Any?,
     completion: @escaping (Any?, (any Error)?) -> Void

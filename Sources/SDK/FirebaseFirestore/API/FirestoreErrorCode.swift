@@ -153,7 +153,7 @@ extension FirestoreErrorCode.Code {
       return true
     }
 
-    /// Takes over an error object, or makes one that says nothing.
+    /// Takes over an error object, or makes one with the code `unknown`.
     public static func _unconditionallyBridgeFromObjectiveC(_ source: NSError?) -> FirestoreErrorCode {
       source.map { FirestoreErrorCode(_nsError: $0) } ?? FirestoreErrorCode(.unknown)
     }

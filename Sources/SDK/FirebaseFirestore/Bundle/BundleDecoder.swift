@@ -159,7 +159,7 @@ struct BundleDecoder: Sendable {
   /// A time as RFC 3339 text; nil where it is none.
   private static func timeText(_ json: Any) -> String? {
     if let text = json as? String {
-      // Nothing that would end the JSON text it is put into.
+      // Rejects characters that would end the JSON text around it.
       return text.utf8.contains { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C } ? nil : text
     }
     guard let parts = json as? JSON, parts.keys.allSatisfy({ $0 == "seconds" || $0 == "nanos" }) else {
@@ -201,7 +201,7 @@ struct BundleDecoder: Sendable {
       var result: JSON = [:]
       for (key, value) in map {
         if isFields {
-          // The app's own field names, which may be anything.
+          // Field names of the app, which are not restricted.
           result[key] = canonical(value)
         } else if timeNames.contains(key), let text = timeText(value) {
           result[key] = text

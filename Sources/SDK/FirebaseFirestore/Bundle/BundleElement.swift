@@ -9,7 +9,7 @@ struct BundleMetadata: Equatable, Sendable {
   let version: UInt32
   let createTime: ModelTimestamp
   let totalDocuments: Int
-  /// The size of everything behind the metadata element.
+  /// The size of everything after the metadata element, in bytes.
   let totalBytes: Int
 }
 
@@ -42,7 +42,7 @@ enum BundleElement: Equatable, Sendable {
   case document(CachedDocument)
 }
 
-/// A bundle that has been read to its end and agrees with itself.
+/// A bundle that was read completely and is consistent.
 struct Bundle: Equatable, Sendable {
   let metadata: BundleMetadata
   let queries: [NamedQuery]

@@ -6,7 +6,7 @@
 import FirestoreModel
 
 struct BundleReader {
-  /// No document makes a larger element: the database's largest is 1 MiB, and JSON at most six times that.
+  /// No document needs a larger element: a document has at most 1 MiB, and its JSON at most six times as much.
   static let elementLimit = 64 << 20
   static let prefixLimit = 10
 
@@ -49,7 +49,7 @@ struct BundleReader {
     return (Array(buffer[index..<end]), end - position)
   }
 
-  /// Checks that the bytes ended behind an element.
+  /// Checks that the bytes end after an element.
   func finish() throws(FirestoreError) {
     if position < buffer.count {
       throw .damagedBundle(

@@ -3,8 +3,8 @@
 import FirestoreModel
 import Foundation
 
-/// A stream to read a bundle from, or a configuration. Safe to hand over because the app gives the
-/// stream away with the call that takes it, and from then on it is touched on one queue only.
+/// A stream to read a bundle from, or a configuration. Safe to pass between threads: the app does not use the stream
+/// after it passed it to the SDK, which uses it on one queue only.
 struct BundleSource: @unchecked Sendable {
   static let pieceSize = 64 << 10
 

@@ -27,7 +27,7 @@ public enum FirestoreEncodingError: Error {
 }
 
 extension CodingUserInfoKey {
-  /// Under this key `Firestore.Decoder` hands on the reference of the document being decoded.
+  /// The `userInfo` key under which `Firestore.Decoder` stores the reference of the document being decoded.
   static let documentReference = CodingUserInfoKey(rawValue: "DocumentRefUserInfoKey")
   /// Present while `Firestore.Encoder` or `Firestore.Decoder` is at work.
   static let firestoreCoder = CodingUserInfoKey(rawValue: "FirestoreCoderUserInfoKey")

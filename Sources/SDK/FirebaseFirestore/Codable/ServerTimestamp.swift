@@ -38,7 +38,7 @@ extension Timestamp: ServerTimestampWrappable {
 public struct ServerTimestamp<Value>: Codable where Value: ServerTimestampWrappable & Codable {
   private var value: Value?
 
-  /// Makes the wrapper; nil asks for the server's time.
+  /// Makes the wrapper; nil means the server's time.
   public init(wrappedValue value: Value?) { self.value = value }
 
   /// The time; nil while the server has not set it.

@@ -25,7 +25,7 @@ struct ClientQuery: Hashable, Sendable {
   let scope: Scope
   let isLimitToLast: Bool
   let target: Target
-  /// Nil for a document, and for a query that the server is going to refuse.
+  /// Nil for a document, and for a query that the server will reject.
   let normal: NormalizedQuery?
 
   init(document name: DocumentName) {
@@ -35,7 +35,7 @@ struct ClientQuery: Hashable, Sendable {
     normal = nil
   }
 
-  /// Makes a query as stated; its implicit orders need not be spelt out.
+  /// Makes a query as stated, with or without its implicit orders.
   init(_ query: ModelQuery, isLimitToLast: Bool = false) {
     let stated = query.normalized
     scope = .query(stated)
@@ -84,7 +84,7 @@ struct ClientQuery: Hashable, Sendable {
 }
 
 extension ModelQuery {
-  /// The same query with its whole order spelt out.
+  /// The same query with its implicit orders written out.
   var normalized: ModelQuery {
     var query = self
     query.structured.orderBy = structured.normalizedOrder

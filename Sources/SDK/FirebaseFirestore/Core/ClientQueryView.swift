@@ -71,7 +71,8 @@ struct ClientQueryView {
       case (nil, nil): continue
       case (let before?, let after?):
         if before.fields != after.fields {
-          // Acknowledged, but watch has yet to say so: the next snapshot does.
+          // The server acknowledged the write. The listener receives the document with the watch snapshot that
+          // confirms it.
           if before.hasLocalChanges, after.hasCommittedChanges {
             result.acknowledged[name] = confirmation(of: after, isAcknowledgement)
             continue
@@ -109,12 +110,12 @@ struct ClientQueryView {
     return result
   }
 
-  /// The version of the snapshot that has to report the committed contents of a document, if the document still has
-  /// them: their own version. Watch may be past it already, as when a later write to the document was rejected or
-  /// changed nothing. Then no further snapshot is waited for, which a quiet server would not send.
+  /// The version of the snapshot that has to report the committed contents of a document: the version of these
+  /// contents. Watch may be past it already, as when a later write to the document was rejected or changed nothing.
+  /// Then the view does not wait for a further snapshot, which an idle server would not send.
   ///
-  /// A commit time, which is the read time of the document, that is not after the last snapshot before the write
-  /// cannot be compared with snapshots: the next one decides.
+  /// A commit time that is not after the last snapshot before the write cannot be compared with snapshots: the next
+  /// snapshot decides. The commit time is the read time of the document.
   private func confirmation(of document: CachedDocument, _ isAcknowledgement: Bool) -> ModelTimestamp {
     let since = documents.shown(document.name)?.since ?? .epoch
     if !isAcknowledgement || document.readTime > since { return document.version }
@@ -124,7 +125,7 @@ struct ClientQueryView {
 
   // MARK: Applying
 
-  /// Applies computed changes and what watch says about the target.
+  /// Applies computed changes, and the changes of the target that watch reports.
   ///
   /// - Returns: the snapshot to raise, nil where nothing changed, and what limbo gained and lost.
   mutating func apply(

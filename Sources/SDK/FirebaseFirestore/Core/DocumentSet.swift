@@ -76,8 +76,8 @@ struct DocumentSet: Sendable {
       for shown in inserted { insert(shown) }
       return
     }
-    let gone = removed.union(inserted.map(\.document.name))
-    let kept = shown.filter { !gone.contains($0.document.name) }
+    let replaced = removed.union(inserted.map(\.document.name))
+    let kept = shown.filter { !replaced.contains($0.document.name) }
     let new = inserted.sorted { query.compare($0.document, $1.document) == .ascending }
     var merged: [ShownDocument] = []
     merged.reserveCapacity(kept.count + new.count)

@@ -14,11 +14,11 @@ enum EngineTimer: Hashable, Sendable {
   case idle(StreamKind)
   /// Ends the wait before a stream is opened again.
   case backoff(StreamKind)
-  /// Decides that no connection is coming.
+  /// Gives up waiting for a connection, and goes offline.
   case onlineState
   /// Evicts unused documents if the cache is too large.
   case garbage
-  /// Repeats what the cache refused.
+  /// Repeats an operation that failed in the cache.
   case recovery
   /// Removes the writes from the views that a damaged cache has lost.
   case lostWrites
@@ -44,13 +44,13 @@ enum EngineAction: Equatable, Sendable {
   case failure(ListenerID, FirestoreError)
   case inSync(ListenerID)
   case completed(CompletionID, FirestoreError?)
-  /// Opens a stream; what happens to it comes back with the number.
+  /// Opens a stream; its events carry the number.
   case connect(StreamKind, Int)
   case disconnect(StreamKind, Int)
   case send(StreamKind, StreamRequest)
   case startTimer(EngineTimer, seconds: Double)
   case stopTimer(EngineTimer)
-  /// The token that was sent is not accepted: fetch another.
+  /// Fetches a new token, because the server rejected the last one.
   case renewToken
   /// Something the developer should read.
   case warn(String)

@@ -33,7 +33,7 @@ struct EventDispatcher {
 
   func interest(in query: ClientQuery) -> Interest { queries[query]?.interest ?? .none }
 
-  /// Adds a listener; `snapshot` is what its view shows now, where that has just been computed.
+  /// Adds a listener. `snapshot` is the current snapshot of its view if that was just computed.
   mutating func add(_ listener: QueryListener, snapshot: ViewSnapshot?) -> [Output] {
     var listener = listener
     let query = listener.query
@@ -51,7 +51,7 @@ struct EventDispatcher {
     return outputs.isEmpty ? [] : outputs + inSync
   }
 
-  /// Removes a listener; answers with its query, nil when it was gone already.
+  /// Removes a listener and returns its query; nil if it was removed before.
   mutating func remove(_ id: ListenerID) -> ClientQuery? {
     guard let query = queryOfListener.removeValue(forKey: id) else { return nil }
     queries[query]?.listeners.removeAll { $0.id == id }

@@ -82,7 +82,7 @@ extension FirestoreClient {
     return .success((document, metadata))
   }
 
-  /// The first snapshot that is confirmed by the server, or that has to do while offline.
+  /// The first snapshot that the server confirmed, or the cache's while offline.
   private func first(of query: ClientQuery, completion: @escaping @Sendable (ViewResult) -> Void) {
     let options = ListenerOptions(includeMetadataChanges: true, waitForSyncWhenOnline: true)
     let registration = Guarded<(any ListenerRegistration)?>(nil)

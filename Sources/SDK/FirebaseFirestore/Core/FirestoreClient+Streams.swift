@@ -30,7 +30,7 @@ extension FirestoreClient {
       case .writes(let writes): call.send(try writeRequests.batch(writes).serializedBytes())
       }
     } catch {
-      // Messages that the model made can be written; what cannot must not stop the others.
+      // Every message of the model can be encoded. A message that cannot must not stop the others.
       FirestoreLog.warning("I-FST000005", "A request could not be written: \(error)")
     }
   }

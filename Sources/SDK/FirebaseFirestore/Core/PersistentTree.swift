@@ -131,18 +131,20 @@ struct PersistentTree<Element: Sendable>: Sendable {
 
   // MARK: Balance
 
-  private static func isTooHeavy(_ a: Node?, beside b: Node?) -> Bool { count(a) + 1 > 3 * (count(b) + 1) }
+  private static func isTooHeavy(_ a: Node?, comparedTo b: Node?) -> Bool {
+    count(a) + 1 > 3 * (count(b) + 1)
+  }
 
   /// A node over two subtrees, one of which may have changed by one element.
   private static func balanced(_ left: Node?, _ element: Element, _ right: Node?) -> Node {
-    if let right, isTooHeavy(right, beside: left) {
+    if let right, isTooHeavy(right, comparedTo: left) {
       guard let inner = right.left, count(inner) + 1 >= 2 * (count(right.right) + 1) else {
         return Node(Node(left, element, right.left), right.element, right.right)
       }
       return Node(
         Node(left, element, inner.left), inner.element, Node(inner.right, right.element, right.right))
     }
-    if let left, isTooHeavy(left, beside: right) {
+    if let left, isTooHeavy(left, comparedTo: right) {
       guard let inner = left.right, count(inner) + 1 >= 2 * (count(left.left) + 1) else {
         return Node(left.left, left.element, Node(left.right, element, right))
       }

@@ -9,9 +9,9 @@ struct ListenerID: Hashable, Sendable {
 
 struct ListenerOptions: Equatable, Sendable {
   var includeMetadataChanges = false
-  /// Whether to hold the first snapshot back until the server confirmed it, unless offline.
+  /// Whether to defer the first snapshot until the server confirmed it, unless offline.
   var waitForSyncWhenOnline = false
-  /// Whether to stay with the cache and never ask the server.
+  /// Whether to read the cache only and send no request to the server.
   var cacheOnly = false
 }
 
@@ -29,7 +29,7 @@ struct QueryListener {
     self.options = options
   }
 
-  /// The snapshot to hand to the listener, nil to stay silent.
+  /// The snapshot for the listener; nil if it receives none.
   mutating func receive(_ snapshot: ViewSnapshot) -> ViewSnapshot? {
     var snapshot = snapshot
     if !options.includeMetadataChanges {

@@ -16,7 +16,7 @@ struct TargetChange: Equatable, Sendable {
 struct RemoteEvent: Equatable, Sendable {
   var version: ModelTimestamp
   var targetChanges: [TargetID: TargetChange] = [:]
-  /// Targets whose contents are known to be wrong and are asked for again.
+  /// Targets whose contents are known to be wrong and are requested again.
   var targetMismatches: [TargetID: TargetPurpose] = [:]
   var documents: [DocumentName: CachedDocument] = [:]
   /// Documents whose state is known now though no query shows them.

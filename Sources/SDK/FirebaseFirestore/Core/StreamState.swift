@@ -47,7 +47,7 @@ struct StreamState: Sendable {
 
   mutating func backoffDone() -> [EngineAction] { state == .waiting ? connect() : [] }
 
-  /// Whether the connection that opened is the present one.
+  /// Whether the connection that opened is the current one.
   mutating func opened(_ number: Int) -> Bool {
     guard number == self.number, state == .connecting else { return false }
     state = .open
@@ -59,7 +59,7 @@ struct StreamState: Sendable {
     backoff.reset()
   }
 
-  /// The server said something: the next failure starts with short waits again.
+  /// The server sent a message: after the next failure the waits begin short again.
   mutating func wasHealthy() { backoff.reset() }
 
   /// The next start happens at once.
@@ -81,7 +81,7 @@ struct StreamState: Sendable {
     var actions = cancelIdle()
     switch state {
     case .open:
-      // An empty message is how a client takes leave of the write stream.
+      // A client ends the write stream with an empty message.
       if kind == .write, hasHandshake { actions.append(.send(.write, .writes([]))) }
       actions.append(.disconnect(kind, number))
     case .connecting: actions.append(.disconnect(kind, number))

@@ -15,21 +15,21 @@ enum OfflineCause: Hashable, Sendable {
   case cache
 }
 
-/// An operation that the cache refused.
+/// An operation that failed in the cache.
 enum OutstandingOperation: Sendable {
   case acknowledge(MutationBatch, [WriteResult], ModelTimestamp)
   case reject(MutationBatch, FirestoreError)
   case become(UserID)
-  /// Finds out whether the cache can be read again.
+  /// Tests whether the cache can be read again.
   case check
 }
 
 extension SyncEngine {
   var isNetworkEnabled: Bool { offlineCauses.isEmpty }
 
-  /// Turns the network off until an operation succeeds, which is repeated from now on.
+  /// Turns the network off, and repeats an operation until it succeeds.
   mutating func retry(_ operation: OutstandingOperation, after failure: PersistenceFailure) {
-    // Before the report, which fails the writes of a damaged cache other than those whose outcome is outstanding.
+    // Precedes the report, which fails the writes of a damaged cache, except those with an outstanding operation.
     outstanding.append(operation)
     report(failure)
     goOffline(.cache)
@@ -56,7 +56,7 @@ extension SyncEngine {
       return
     }
     outstanding.removeFirst()
-    // A check proves too little: the next operation may fail again.
+    // The back-off continues after a check, because the next operation may fail again.
     if case .check = operation {} else { recoveryBackoff.reset() }
     if !outstanding.isEmpty {
       act(.startTimer(.recovery, seconds: 0))
@@ -123,7 +123,7 @@ extension SyncEngine {
     }
     stop(.write)
     pipeline = []
-    // Later, because a report may come while the views change.
+    // Runs later, because a report may arrive while the views change.
     act(.startTimer(.lostWrites, seconds: 0))
   }
 

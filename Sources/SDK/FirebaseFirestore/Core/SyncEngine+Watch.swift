@@ -57,7 +57,7 @@ extension SyncEngine {
     for data in listenTargets.values.sorted(by: { $0.id < $1.id }) { sendWatch(data) }
   }
 
-  /// The server said something on the watch stream.
+  /// The server sent a message on the watch stream.
   mutating func watchReceived(_ number: Int, _ change: WatchChange) {
     guard watch.number == number, watch.isOpen else { return }
     watch.wasHealthy()

@@ -8,7 +8,7 @@ import FirestoreModel
 extension SyncEngine {
   static let pipelineDepth = 10
 
-  /// Queues writes; the completion is called when the server has taken or refused them.
+  /// Queues writes; the completion is called when the server has accepted or rejected them.
   mutating func write(_ writes: [Write], at time: ModelTimestamp, completion: CompletionID?) {
     let isSwitching = outstanding.contains { if case .become = $0 { true } else { false } }
     if isSwitching {
@@ -29,7 +29,7 @@ extension SyncEngine {
     fillPipeline()
   }
 
-  /// Calls the completion when every write queued by now has been taken or refused.
+  /// Calls the completion when the server has accepted or rejected every write that is queued now.
   mutating func waitForPendingWrites(_ completion: CompletionID) {
     do throws(PersistenceFailure) {
       if let last = try store.transaction(.nextBatch, { $0.persistence.lastBatch }) {
@@ -105,7 +105,7 @@ extension SyncEngine {
     raise(changes, isAcknowledgement: true)
   }
 
-  /// Removes a batch that the server refused, then reports the error.
+  /// Removes a batch that the server rejected, then reports the error.
   mutating func reject(_ batch: MutationBatch, _ error: FirestoreError) throws(PersistenceFailure) {
     let changes = try store.reject(batch)
     finish(batch.id, error)
@@ -118,7 +118,7 @@ extension SyncEngine {
     let hadHandshake = writing.hasHandshake
     failed(.write, error)
     if hadHandshake, error.code.isPermanentForWrites, let batch = pipeline.first {
-      // The server refused this batch for good; those behind it were not applied.
+      // The server rejected this batch permanently. It did not apply the batches after it.
       pipeline.removeFirst()
       writing.skipBackoff()
       do throws(PersistenceFailure) {
@@ -143,6 +143,6 @@ extension StatusCode {
     }
   }
 
-  /// Whether a write that failed so must not be sent again. Contention is worth another try.
+  /// Whether a write that failed with this code is never sent again. A write that failed by contention is.
   var isPermanentForWrites: Bool { isPermanent && self != .aborted }
 }

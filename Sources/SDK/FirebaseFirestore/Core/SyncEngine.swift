@@ -45,7 +45,7 @@ struct SyncEngine {
   // Network.
   /// Why the network is off; `enableNetwork` removes the first cause.
   var offlineCauses: Set<OfflineCause> = [.app]
-  /// The operations that the cache refused, oldest first.
+  /// The operations that failed in the cache, oldest first.
   var outstanding: [OutstandingOperation] = []
   var recoveryBackoff: Backoff
   /// The delays of moves of the cache to a new file. Only a restart resets them, because each move writes everything.
@@ -155,7 +155,7 @@ struct SyncEngine {
     }
   }
 
-  /// Ends the use of a target. If the cache does not take note, the target counts as used until now.
+  /// Ends the use of a target. If the cache cannot store that, the target counts as used until now.
   private mutating func release(_ target: TargetID) {
     do throws(PersistenceFailure) { try store.release(target) } catch { report(error) }
   }
@@ -175,10 +175,10 @@ struct SyncEngine {
     dropLimboReferences(of: target)
   }
 
-  /// The server refuses a target.
+  /// The server rejected a target.
   mutating func rejectListen(_ target: TargetID, _ error: FirestoreError) throws(PersistenceFailure) {
     if let resolution = limboResolutions[target] {
-      // Not allowed to see it means: it does not exist for this user.
+      // A document that the user may not read does not exist for this user.
       var event = RemoteEvent(version: .epoch)
       event.documents[resolution.name] = CachedDocument(missing: resolution.name, version: .epoch)
       event.resolvedLimbo = [resolution.name]
@@ -277,7 +277,7 @@ struct SyncEngine {
       return resolution.received ? [resolution.name] : []
     }
     let queries = queriesOfTarget[target] ?? []
-    // Asked for with every document that arrives, so that the usual case must not copy the set.
+    // Called for every document that arrives, so the usual case must not copy the set.
     if queries.count == 1, let query = queries.first { return views[query]?.synced ?? [] }
     var keys: Set<DocumentName> = []
     for query in queries { keys.formUnion(views[query]?.synced ?? []) }

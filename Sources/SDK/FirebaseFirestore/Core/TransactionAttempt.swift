@@ -22,7 +22,7 @@ struct TransactionAttempt {
     return failure
   }
 
-  /// Takes note of a document that was read.
+  /// Records a document that was read.
   mutating func note(_ document: CachedDocument) -> FirestoreError? {
     if let before = versions[document.name] {
       return before == document.version ? nil : .aborted("Document version changed between two reads.")
@@ -59,7 +59,7 @@ struct TransactionAttempt {
 }
 
 extension FirestoreError {
-  /// Whether a server that answers a commit with this has not carried it out.
+  /// Whether a server that responds to a commit with this code has not applied it.
   var saysNothingHappened: Bool {
     code.isPermanent || code == .aborted || code == .resourceExhausted || code == .unauthenticated
   }

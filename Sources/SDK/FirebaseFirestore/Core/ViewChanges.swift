@@ -8,7 +8,7 @@ struct ViewChange: Equatable, Sendable {
   enum Kind: Int, Sendable {
     case removed, added, modified, metadata
 
-    /// Metadata changes stand among modifications.
+    /// Metadata changes are sorted among the modifications.
     var rank: Int { self == .metadata ? Kind.modified.rawValue : rawValue }
   }
 
@@ -20,7 +20,7 @@ struct ViewChange: Equatable, Sendable {
 struct ViewChangeSet: Sendable {
   private(set) var changes: [DocumentName: ViewChange] = [:]
 
-  /// Adds a change on top of the one that is there for the document.
+  /// Merges a change into the existing change of the document.
   mutating func track(_ kind: ViewChange.Kind, _ document: CachedDocument) {
     let name = document.name
     guard let old = changes[name] else {

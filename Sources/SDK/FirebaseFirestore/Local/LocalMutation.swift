@@ -100,7 +100,8 @@ extension Write {
     for path in touched where !mask.contains(path) {
       var path = path
       var value = document.fields.value(at: path)
-      // A nested field that is gone is expressed by its parent, lest the parent be lost as well.
+      // A nested field that was removed is written through its parent, because removing it could remove the parent
+      // too.
       if value == nil, path.count > 1, let parent = path.parent {
         path = parent
         value = document.fields.value(at: path)

@@ -16,7 +16,7 @@ extension LocalStore {
 
   /// Takes a bundle's documents and queries into the cache.
   mutating func apply(_ bundle: Bundle) throws(PersistenceFailure) -> DocumentChanges {
-    // A target of the bundle's own keeps its documents from being collected as garbage.
+    // A separate target protects the bundle's documents from garbage collection.
     var holder: TargetData?
     if let target = LocalStore.holder(of: bundle) { holder = try allocate(target) }
     var targets: [TargetData] = []

@@ -5,11 +5,11 @@
 import FirestoreModel
 
 extension LocalStore {
-  /// Collections smaller than this are searched whole.
-  static let leastDocumentsToIndex = 100
-  /// How many documents a search must look at for each that it finds before an index pays.
-  static let costRatio = 3.4
-  /// Most indexes that are made unasked; each holds an entry for every document of its collections.
+  /// Minimum number of documents in a collection for which an index is made.
+  static let minimumDocumentsToIndex = 100
+  /// An index is made if a search reads more than this number of documents for each that it finds.
+  static let maximumReadsPerResult = 3.4
+  /// Maximum number of automatic indexes. Each has an entry for every document of its collections.
   static let automaticIndexLimit = 32
 
   /// Keeps exactly these configured indexes, in addition to the automatic ones.
@@ -24,12 +24,12 @@ extension LocalStore {
     (configuredIndexes, automaticIndexes) = ([], [])
   }
 
-  /// Makes the indexes that would have spared a search, where it was wasteful. A limit ends the reading of an index, so
-  /// that the documents beyond it count as spared.
-  mutating func learn(from query: ClientQuery, searched: Int, found: Int) {
+  /// Makes the indexes that would have avoided a wasteful search. With an index, reading ends at the limit, so
+  /// documents beyond the limit count as avoided.
+  mutating func createIndexes(from query: ClientQuery, searched: Int, found: Int) {
     let found = min(found, query.limit ?? .max)
-    guard createsIndexes, searched >= LocalStore.leastDocumentsToIndex,
-      Double(searched) > LocalStore.costRatio * Double(found), let normal = query.normal
+    guard createsIndexes, searched >= LocalStore.minimumDocumentsToIndex,
+      Double(searched) > LocalStore.maximumReadsPerResult * Double(found), let normal = query.normal
     else { return }
     let useful = Set(
       normal.disjunctions.compactMap { terms in

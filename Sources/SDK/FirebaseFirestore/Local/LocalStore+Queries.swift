@@ -1,8 +1,8 @@
 // Runs queries on the cache.
 //
 // A query whose target was in sync before reads the documents that the server reported for it, plus those that changed
-// since. A query with an index reads the documents in the index, in its order until its limit where the index follows
-// it. Every other query reads its whole collection.
+// since. A query with an index reads the documents that the index finds. If the index has the query's order, reading
+// ends at the query's limit. Every other query reads its complete collection.
 
 import FirestoreModel
 
@@ -20,7 +20,7 @@ extension LocalStore {
   private mutating func find(_ query: ClientQuery, _ usePreviousResults: Bool) -> QueryResult {
     let data = persistence.target(query.target).flatMap { targets[$0.id] ?? $0 }
     let keys = data.map { persistence.matchingKeys(of: $0.id) } ?? []
-    // An ordered index reads no more than a limit; the previous results have to be compared with later changes.
+    // An ordered index reads no more documents than the limit, so it is preferred to the previous results.
     if let documents = limited(query) { return QueryResult(documents: documents, remoteKeys: keys) }
     if usePreviousResults, let data,
       let documents = previousResults(query, keys: keys, inSyncAt: data.lastLimboFreeVersion)
@@ -28,7 +28,7 @@ extension LocalStore {
       return QueryResult(documents: documents, remoteKeys: keys)
     }
     let (documents, searched) = search(query, readAfter: .epoch)
-    if let searched { learn(from: query, searched: searched, found: documents.count) }
+    if let searched { createIndexes(from: query, searched: searched, found: documents.count) }
     return QueryResult(documents: documents, remoteKeys: keys)
   }
 
@@ -52,8 +52,8 @@ extension LocalStore {
     return previous
   }
 
-  /// The matching documents that were read after a version, and how many were looked at where no
-  /// index helped.
+  /// The matching documents that were read after a version, and the number of documents that a search without an
+  /// index has read.
   private func search(
     _ query: ClientQuery, readAfter version: ModelTimestamp
   ) -> (documents: [CachedDocument], searched: Int?) {
@@ -114,8 +114,7 @@ extension LocalStore {
     return (plans, collections(in: QueryScope(model)))
   }
 
-  /// A superset of the cached documents that a query matches, found without reading its whole collection; nil where no
-  /// index helps.
+  /// A superset of the cached documents that a query matches, found by an index; nil if no index helps.
   func candidates(for query: ClientQuery) -> [CachedDocument]? {
     guard let (plans, collections) = plans(for: query), plans.allSatisfy({ $0.range.rank > 0 }) else {
       return nil
@@ -132,8 +131,8 @@ extension LocalStore {
     return Array(found.values)
   }
 
-  /// A superset of the results of a query with a limit: from each alternative and collection as many documents as the
-  /// limit, in the query's order, and every document with local writes. Nil where no index follows the order.
+  /// A superset of the results of a query with a limit. It has every document with local writes, and the first
+  /// documents of each alternative in each collection, up to the limit. Nil if no index has the query's order.
   func limited(_ query: ClientQuery) -> [CachedDocument]? {
     guard let limit = query.limit, limit > 0, case .query(let model) = query.scope,
       let (plans, collections) = plans(for: query), plans.allSatisfy(\.isOrdered)
@@ -153,8 +152,8 @@ extension LocalStore {
     return Array(found.values)
   }
 
-  /// The first matching documents of a collection by an ordered index, and those that tie with the last of them; nil
-  /// where truncated values leave the order open.
+  /// The first matching documents of a collection by an ordered index, with all documents that have the same key as
+  /// the last one. Nil if truncated values do not determine the order.
   private func first(
     _ limit: Int, of query: ClientQuery, by plan: IndexPlan, in path: ResourcePath,
     without overlays: [DocumentName: Overlay]

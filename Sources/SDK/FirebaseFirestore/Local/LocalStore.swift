@@ -51,7 +51,7 @@ struct LocalStore {
 
   // MARK: Writes
 
-  /// Queues writes and answers with the local view they lead to.
+  /// Queues writes and returns the resulting local view.
   mutating func write(
     _ writes: [Write], at time: ModelTimestamp
   ) throws(PersistenceFailure) -> (batch: BatchID, changes: DocumentChanges) {
@@ -83,7 +83,7 @@ struct LocalStore {
     }
   }
 
-  /// Takes the server's acknowledgement of a batch into the cache and the batch out of the queue.
+  /// Applies the server's acknowledgement of a batch to the cache, and removes the batch from the queue.
   mutating func acknowledge(
     _ batch: MutationBatch, results: [WriteResult], commitTime: ModelTimestamp
   ) throws(PersistenceFailure) -> DocumentChanges {
@@ -92,7 +92,7 @@ struct LocalStore {
         var document = store.persistence.document(name)
         let version =
           zip(batch.writes, results).reversed().first { $0.0.document == name }?.1.updateTime ?? commitTime
-        // Watch may have been first.
+        // Watch may have delivered the result before.
         guard document.version < version else { continue }
         batch.applyAcknowledged(to: &document, results: results, commitTime: commitTime)
         if document.isKnown {
@@ -108,7 +108,7 @@ struct LocalStore {
     }
   }
 
-  /// Takes a batch that the server refused out of the queue.
+  /// Removes a batch that the server rejected from the queue.
   mutating func reject(_ batch: MutationBatch) throws(PersistenceFailure) -> DocumentChanges {
     try transaction(.reject) { store in
       store.persistence.removeBatch(batch)
@@ -118,7 +118,7 @@ struct LocalStore {
     }
   }
 
-  /// Switches to another user's queue; answers with every document that either user had changed.
+  /// Switches to another user's queue; returns every document that either user had changed.
   mutating func become(user: UserID) throws(PersistenceFailure) -> DocumentChanges {
     try transaction(.changeUser) { store in
       let old = store.persistence.allBatches
@@ -182,7 +182,7 @@ struct LocalStore {
       let cached = persistence.document(name)
       if cached.isFound != document.isFound { existenceChanged.insert(name) }
       if document.isMissing, document.version == .epoch {
-        // A limbo document that the server refuses to show: nothing is known of it any more.
+        // The server denies the limbo document, so its state is unknown.
         persistence.removeDocument(name)
         changed[name] = document
       } else if !cached.isKnown || document.version > cached.version
@@ -195,11 +195,11 @@ struct LocalStore {
     return views(of: changed, existenceChanged: existenceChanged)
   }
 
-  /// Whether a target's progress is worth a write to disk: its first token, new contents, or five
-  /// minutes since the last.
+  /// Whether a target's progress is written to disk: its first token, new contents, or five minutes since the last
+  /// write.
   private static func isWorthKeeping(_ old: TargetData, _ new: TargetData, _ change: TargetChange) -> Bool {
     if old.resumeToken.isEmpty { return true }
-    // Neither a damaged row nor a server is trusted with a time that can be subtracted.
+    // A time from a damaged row or from a server may be so extreme that the subtraction overflows.
     let (age, isExtreme) = new.snapshotVersion.seconds.subtractingReportingOverflow(
       old.snapshotVersion.seconds)
     if isExtreme || age >= 5 * 60 { return true }
@@ -217,7 +217,7 @@ struct LocalStore {
     return current
   }
 
-  /// Forgets how far all targets have come, because the documents that they stand for are gone.
+  /// Resets the progress of all targets, because the cache has lost their documents.
   mutating func restartTargets() {
     targets = targets.mapValues { data in
       var data = data.resuming(with: [], at: .epoch)
@@ -226,7 +226,7 @@ struct LocalStore {
     }
   }
 
-  /// Remembers how far a target has come.
+  /// Stores the progress of a target.
   mutating func setTarget(_ data: TargetData) {
     targets[data.id] = data
     persistence.setTarget(data)
@@ -243,8 +243,7 @@ struct LocalStore {
     }
   }
 
-  /// Remembers which documents a view shows, and that it had none in limbo. A failure is not worth more than a repeated
-  /// search later.
+  /// Stores which documents a view shows, and that none was in limbo. After a failure a later query searches again.
   mutating func note(
     target id: TargetID, shows added: [DocumentName], hides removed: [DocumentName], fromCache: Bool
   ) throws(PersistenceFailure) {
@@ -317,7 +316,7 @@ struct LocalStore {
   private mutating func views(
     of documents: [DocumentName: CachedDocument], existenceChanged: Set<DocumentName>
   ) -> DocumentChanges {
-    // A patch over a document that came or went has another effect than before.
+    // A patch has another effect once its document was created or deleted.
     let stale = documents.keys.filter { name in
       existenceChanged.contains(name) && (persistence.overlay(of: name)?.write.isPatch ?? true)
     }

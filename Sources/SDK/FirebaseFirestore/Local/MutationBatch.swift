@@ -2,15 +2,15 @@
 
 import FirestoreModel
 
-/// Writes that are sent, acknowledged or rejected as one.
+/// Writes that are sent, acknowledged or rejected together.
 struct MutationBatch: Sendable, Equatable {
   let id: BatchID
   let localWriteTime: ModelTimestamp
-  /// Writes that fix the start of increments; applied locally before `writes`, never sent.
+  /// Writes that set the fields that increments start from. They are applied locally before `writes` and never sent.
   let baseWrites: [Write]
   let writes: [Write]
 
-  /// The documents that the batch is about, each once, in the order of their first write.
+  /// The documents that the batch changes, each once, in the order of their first write.
   var documents: [DocumentName] {
     var seen: Set<DocumentName> = []
     return writes.map(\.document).filter { seen.insert($0).inserted }

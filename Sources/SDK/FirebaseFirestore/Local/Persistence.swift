@@ -5,7 +5,7 @@
 
 import FirestoreModel
 
-/// The identity whose writes are queued; nil is nobody signed in.
+/// The user whose writes are queued; nil if nobody is signed in.
 typealias UserID = String?
 
 /// Keeps mutation queues, overlays, cached documents, targets, bundles and indexes.
@@ -14,7 +14,7 @@ typealias UserID = String?
 protocol Persistence: Sendable {
   /// Starts a group of changes or reads.
   mutating func begin(_ operation: StoreOperation) throws(PersistenceFailure)
-  /// Ends a group of changes. `isPinned` says which documents a view or limbo resolution shows.
+  /// Ends a group of changes. `isPinned` returns whether a view or limbo resolution shows a document.
   mutating func commit(isPinned: (DocumentName) -> Bool) throws(PersistenceFailure)
   /// Restores the durability that a failed sync has ended, outside of a group. Without such a failure it does nothing.
   mutating func repair() throws(PersistenceFailure)
@@ -49,7 +49,7 @@ protocol Persistence: Sendable {
   func collections(inGroup collectionID: String) -> [ResourcePath]
   mutating func setDocument(_ document: CachedDocument)
   mutating func removeDocument(_ name: DocumentName)
-  /// Remembers that a document lost what kept it, so that `commit` may drop it.
+  /// Records an orphan: a document that a target, write or view no longer refers to. `commit` may remove it.
   mutating func noteOrphan(_ name: DocumentName)
 
   // MARK: Targets
@@ -57,7 +57,7 @@ protocol Persistence: Sendable {
   func target(_ target: Target) -> TargetData?
   mutating func allocateTarget(_ target: Target) -> TargetData
   mutating func setTarget(_ data: TargetData)
-  /// Ends the use of a target; whether its data survives is the keeper's policy.
+  /// Ends the use of a target. The garbage collection policy decides whether its data is kept.
   mutating func releaseTarget(_ data: TargetData)
   func matchingKeys(of id: TargetID) -> Set<DocumentName>
   mutating func addMatchingKeys(_ keys: Set<DocumentName>, to id: TargetID)
@@ -74,7 +74,7 @@ protocol Persistence: Sendable {
 
   // MARK: Indexes
 
-  /// The indexes that are kept; setting them builds those that are new and drops those that are gone.
+  /// The indexes. Setting them builds the new ones and drops those that are missing from the set.
   var fieldIndexes: Set<FieldIndex> { get }
   mutating func setFieldIndexes(_ indexes: Set<FieldIndex>)
   /// Visits the documents of one collection in a range of an index, in the order of their keys, ties by name, until
@@ -87,8 +87,8 @@ protocol Persistence: Sendable {
 
   /// The size of the cache, roughly, in bytes.
   var approximateSize: Int { get }
-  /// Drops a share of the targets out of use and of the documents that nothing refers to, the least
-  /// recently used first, but no more than `most` of them.
+  /// Removes a share of the unused targets and of the documents that nothing refers to, the least recently used
+  /// first. `most` limits the number of targets and of documents.
   mutating func collectGarbage(
     active: Set<TargetID>, share: Double, most: Int, isPinned: (DocumentName) -> Bool)
 }

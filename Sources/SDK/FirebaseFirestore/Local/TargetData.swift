@@ -2,15 +2,15 @@
 
 import FirestoreModel
 
-/// Why a target is listened to.
+/// The purpose of a target.
 enum TargetPurpose: Hashable, Sendable {
-  /// A listener asked for it.
+  /// A listener requested the target.
   case listen
   /// A repeat after an existence filter disagreed and no bloom filter helped.
   case existenceFilterMismatch
   /// A repeat after an existence filter disagreed and the bloom filter was wrong.
   case existenceFilterMismatchBloom
-  /// It finds out what became of one document.
+  /// The target resolves the state of one document in limbo.
   case limboResolution
 
   /// The label that the client sends to the server.
@@ -24,12 +24,12 @@ enum TargetPurpose: Hashable, Sendable {
   }
 }
 
-/// One target and how far it has come.
+/// One target and its progress.
 struct TargetData: Hashable, Sendable {
   let target: Target
   let id: TargetID
   var purpose: TargetPurpose = .listen
-  /// Grows each time the target is used; the least recently used go first.
+  /// The sequence number of the last use. The least recently used targets are removed first.
   var sequence: Int = 0
   /// The version of `resumeToken`.
   var snapshotVersion: ModelTimestamp = .epoch

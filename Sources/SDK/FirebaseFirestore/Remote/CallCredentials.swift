@@ -43,7 +43,7 @@ final class CallCredentials: Sendable {
   /// The server rejected the tokens: the next call requests new ones.
   func reject() { state.withLock { $0.isRejected = true } }
 
-  /// Gets the headers of a call; on any thread. Fails with UNKNOWN if the user's token cannot be had, and with
+  /// Gets the headers of a call; on any thread. Fails with UNKNOWN if the user's token cannot be obtained, and with
   /// UNAVAILABLE while the user changes. Without a token of App Check the server decides.
   func headers(_ completion: @escaping @Sendable (Result<[(String, String)], FirestoreError>) -> Void) {
     let (user, isForced) = state.withLock { state in

@@ -55,7 +55,7 @@ final class ClientGRPCCall: Sendable {
     }
   }
 
-  /// Says that nothing more will be sent.
+  /// Half-closes the call: no further message is sent.
   func finishSending() {
     eventLoop.execute { [self] in
       guard !state.value.isClosed, !state.value.isFinished else { return }

@@ -149,8 +149,7 @@ final class ClientGRPCConnection: Sendable {
             })
         }
       }
-    // A name with several addresses makes several channels; only the one that won says which streams
-    // are to be used.
+    // A name with several addresses makes several channels. Only the channel that connected first sets the streams.
     return bootstrap.connect(host: address.host, port: address.port).flatMapThrowing { channel in
       let handler = try channel.pipeline.syncOperations.handler(type: NIOHTTP2Handler.self)
       return Connected(channel: channel, streams: try handler.syncMultiplexer())
@@ -158,14 +157,14 @@ final class ClientGRPCConnection: Sendable {
   }
 }
 
-/// Watches over a connection: pings every thirty seconds, gives it up when no answer comes, and
-/// says when the server is about to close it.
+/// Monitors a connection: pings every thirty seconds, closes it when no response arrives, and reports that the server
+/// is about to close it.
 final class ConnectionKeeper: ChannelInboundHandler {
   typealias InboundIn = HTTP2Frame
   typealias OutboundOut = HTTP2Frame
 
   static let interval = TimeAmount.seconds(30)
-  static let patience = TimeAmount.seconds(20)
+  static let pingTimeout = TimeAmount.seconds(20)
 
   private let onGoAway: @Sendable () -> Void
   private var ping: Scheduled<Void>?
@@ -194,7 +193,9 @@ final class ConnectionKeeper: ChannelInboundHandler {
     let frame = HTTP2Frame(streamID: .rootStream, payload: .ping(HTTP2PingData(withInteger: 1), ack: false))
     context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
     let channel = context.channel
-    deadline = context.eventLoop.scheduleTask(in: ConnectionKeeper.patience) { channel.close(promise: nil) }
+    deadline = context.eventLoop.scheduleTask(in: ConnectionKeeper.pingTimeout) {
+      channel.close(promise: nil)
+    }
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {

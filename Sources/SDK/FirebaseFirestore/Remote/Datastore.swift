@@ -80,7 +80,7 @@ struct Datastore: Sendable {
               found: document.name, fields: document.fields, version: document.updateTime,
               createTime: document.createTime))
         case .missing(let name):
-          // A missing document has the version zero: that is what its precondition is made from.
+          // A missing document has the version zero, from which its precondition is made.
           documents.append(CachedDocument(missing: try DocumentName(parsing: name), version: .epoch))
         case nil: continue
         }
@@ -91,7 +91,7 @@ struct Datastore: Sendable {
     }
   }
 
-  /// Commits writes at once, past the mutation queue.
+  /// Commits writes immediately, without the mutation queue.
   func commit(_ writes: [Write], completion: @escaping @Sendable (FirestoreError?) -> Void) {
     var request = Google_Firestore_V1_CommitRequest()
     request.database = database.description

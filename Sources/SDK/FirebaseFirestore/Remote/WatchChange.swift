@@ -17,10 +17,10 @@ enum WatchChange: Equatable, Sendable {
     var snapshotVersion: ModelTimestamp?
   }
 
-  /// A document changed; nil for a document that only left targets.
+  /// A changed document and the targets it entered or left; the document is nil if it only left targets.
   case document(DocumentName, CachedDocument?, updated: [TargetID], removed: [TargetID])
   case target(TargetUpdate)
-  /// How many documents match a target, and a filter that knows their names.
+  /// The number of documents that match a target, and a bloom filter of their names.
   case filter(TargetID, count: Int, names: BloomFilter?)
 
   var snapshotVersion: ModelTimestamp? {

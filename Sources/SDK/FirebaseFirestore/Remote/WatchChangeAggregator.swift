@@ -51,7 +51,7 @@ struct WatchChangeAggregator {
   private var states: [TargetID: TargetState] = [:]
   private var documents: [DocumentName: CachedDocument] = [:]
   private var targetsOfDocument: [DocumentName: Set<TargetID>] = [:]
-  /// The targets for which a document's state was stated, not just its leaving.
+  /// The targets for which the server sent a document's state, not only its removal.
   private var statedFor: [DocumentName: Set<TargetID>] = [:]
   private var resets: [TargetID: TargetPurpose] = [:]
 
@@ -116,7 +116,7 @@ struct WatchChangeAggregator {
     }
   }
 
-  /// An answer that no request asked for counts for nothing.
+  /// A response without a request is ignored.
   private mutating func answer(_ id: TargetID) {
     var state = states[id] ?? TargetState()
     if state.outstanding > 0 { state.outstanding -= 1 }
@@ -136,7 +136,7 @@ struct WatchChangeAggregator {
     guard isActive(id, targets) else { return }
     let change: TargetState.Change = keys(id).contains(document.name) ? .modified : .added
     states[id, default: TargetState()].record(change, document.name)
-    keepNewest(document)
+    setIfNewer(document)
     targetsOfDocument[document.name, default: []].insert(id)
     statedFor[document.name, default: []].insert(id)
   }
@@ -150,14 +150,14 @@ struct WatchChangeAggregator {
     states[id, default: TargetState()].record(keys(id).contains(name) ? .removed : nil, name)
     targetsOfDocument[name, default: []].insert(id)
     if let document {
-      keepNewest(document)
+      setIfNewer(document)
       statedFor[name, default: []].insert(id)
     }
   }
 
-  /// Targets may be at different times before the snapshot is complete: the newest word counts, and
-  /// the version zero, which no document has, always.
-  private mutating func keepNewest(_ document: CachedDocument) {
+  /// Before the snapshot is complete, targets may be at different times. The newest state counts, and the version
+  /// zero, which no document has, always counts.
+  private mutating func setIfNewer(_ document: CachedDocument) {
     if let known = documents[document.name], known.version > document.version, document.version != .epoch {
       return
     }
@@ -206,8 +206,8 @@ struct WatchChangeAggregator {
       if states[id]?.isCurrent == true, let name = data.target.documentName,
         statedFor[name]?.contains(id) != true, !keys(id).contains(name)
       {
-        // A document target that is current without its document: there is none, whatever other
-        // targets said of it before.
+        // A document target that is current without its document shows that the document does not exist, whatever
+        // other targets reported before.
         remove(name, from: id, CachedDocument(missing: name, version: version), targets, keys)
       }
       guard let state = states[id], state.hasChanges else { continue }

@@ -85,7 +85,7 @@ extension WatchChange.TargetUpdate {
   }
 }
 
-/// The requests of a write stream: each carries the token of the server's last answer, and the first one none.
+/// The requests of a write stream: each carries the token of the server's last response; the first one has none.
 struct WriteRequests {
   private var token = Data()
 
@@ -95,7 +95,7 @@ struct WriteRequests {
     return .with { $0.database = database.description }
   }
 
-  /// The request for a batch; one without writes takes leave.
+  /// The request for a batch; a request without writes ends the stream.
   func batch(_ writes: [Write]) -> Google_Firestore_V1_WriteRequest {
     .with {
       $0.streamToken = token
@@ -103,6 +103,6 @@ struct WriteRequests {
     }
   }
 
-  /// Takes note of an answer.
+  /// Records the stream token of a response.
   mutating func answered(_ response: Google_Firestore_V1_WriteResponse) { token = response.streamToken }
 }

@@ -2,7 +2,7 @@
 
 package import FirestoreModel
 
-/// Cloud Firestore as a product whose engine asks access policies.
+/// The types of Cloud Firestore for the access contract.
 package enum FirestoreAccess: AccessProduct {
   package typealias Operation = FirestoreOperation
   package typealias View = any DocumentView

@@ -1,7 +1,7 @@
 // The types by which one access contract serves both products. Cloud Firestore's are in `FirestoreAccess`, those of the
 // Realtime Database in `RealtimeAccess`.
 
-/// A product whose engine asks access policies.
+/// A product whose operations access policies decide.
 package protocol AccessProduct: Sendable {
   /// An operation about which a policy decides.
   associatedtype Operation: AccessOperation

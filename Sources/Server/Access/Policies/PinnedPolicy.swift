@@ -1,5 +1,5 @@
 // A pinned policy is the policy in force when an operation began. It decides about service accounts by their role and
-// denies administrative operations to users; about everything else it asks the policy.
+// denies administrative operations to users; the policy decides everything else.
 
 /// A published policy, as one operation uses it.
 package struct PinnedPolicy<Product: AccessProduct>: Sendable {
@@ -31,7 +31,7 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
   /// Decides one operation.
   /// - Parameters:
   ///   - principal: the principal as it acts in the database's project: see ``Principal/acting(in:)``.
-  ///   - isObserved: whether the observer receives the decision. False for a question that no client has asked.
+  ///   - isObserved: whether the observer receives the decision. False for a decision that no client requested.
   ///   - isRepeated: whether the observer has received a decision about the same request already. It receives this one
   ///     only if it is a denial, and the evaluation is not counted for the coverage of rules.
   ///   - view: the state of the operation. It is made only if the policy itself decides.

@@ -73,8 +73,8 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     }
   }
 
-  /// Forgets a database that nobody uses, with its dedicated policy. The caller publishes that policy again before the
-  /// database is used again. Does nothing while another object holds the slot.
+  /// Removes an unused database with its dedicated policy. The caller publishes that policy again before the next use
+  /// of the database. Does nothing while another object holds the slot.
   package func forget(_ database: Product.Database) {
     publication.withLock { _ in
       let unused = state.withLock { state -> PolicySlot<Product>? in

@@ -2,7 +2,7 @@
 
 package import RealtimeModel
 
-/// The Realtime Database as a product whose engine asks access policies.
+/// The types of the Realtime Database for the access contract.
 package enum RealtimeAccess: AccessProduct {
   package typealias Operation = TreeOperation
   package typealias View = any TreeView
@@ -35,8 +35,8 @@ package enum TreeOperation: AccessOperation {
   case write(Path)
   /// Replace the values at several locations as one write.
   case merge([Path])
-  /// Replace the value at a location if it equals a known value. The error for another value shows the location, so the
-  /// engine also asks for permission to read it, as a separate operation.
+  /// Replace the value at a location if it equals a known value. The error for another value shows the location, so
+  /// the engine also requests a decision about reading it, as a separate operation.
   case conditionalWrite(Path)
   /// Write at these locations when the client disconnects. Decided when it is registered and when it runs.
   case onDisconnect([Path])

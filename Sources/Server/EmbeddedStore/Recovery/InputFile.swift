@@ -1,3 +1,5 @@
+// Reads a file by system calls, for the recovery of damaged logs.
+
 #if canImport(Darwin)
   internal import Darwin
 #elseif canImport(Musl)

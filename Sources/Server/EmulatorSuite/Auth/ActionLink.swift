@@ -12,7 +12,7 @@ struct ActionLink {
   private let request: HTTPRequest
   private let service: IdentityService
 
-  /// The value of `newPassword` that the instructions ask to replace.
+  /// The placeholder of `newPassword`, which the developer has to replace.
   private static let placeholder = "NEW_PASSWORD_HERE"
 
   init(_ request: HTTPRequest, _ service: IdentityService) {

@@ -45,13 +45,13 @@ extension ExportDirectory {
     let folders = try folders(of: directory)
     if !names.contains(ExportManifest.fileName) {
       for kind in [Folder.new, .old] {
-        let whole = folders.first { folder in
+        let complete = folders.first { folder in
           folder.kind == kind && ExportFiles.exists("\(folder.path)/\(ExportManifest.fileName)")
         }
-        guard let whole else { continue }
-        do { try moveExport(from: whole.path, to: directory) } catch {
+        guard let complete else { continue }
+        do { try moveExport(from: complete.path, to: directory) } catch {
           throw FirestoreError.failedPrecondition(
-            "An export to \(directory) was interrupted, and what it left in \(whole.path) cannot be put back: "
+            "An export to \(directory) was interrupted, and its folder \(complete.path) cannot be moved into place: "
               + error.message)
         }
         break
@@ -65,14 +65,14 @@ extension ExportDirectory {
   /// FAILED_PRECONDITION.
   static func recoverForReading(_ directory: String) throws {
     guard try !folders(of: directory).isEmpty else { return }
-    let isWhole = ExportFiles.exists("\(directory)/\(ExportManifest.fileName)")
+    let isComplete = ExportFiles.exists("\(directory)/\(ExportManifest.fileName)")
     guard let lock = try DirectoryLock.take(directory) else {
-      if isWhole { return }
+      if isComplete { return }
       throw isHeld(directory)
     }
     try withExtendedLifetime(lock) {
       // If recovery fails, for example on a read-only disk, a complete export can still be read.
-      do { try recover(directory) } catch { if !isWhole { throw error } }
+      do { try recover(directory) } catch { if !isComplete { throw error } }
     }
   }
 

@@ -66,7 +66,7 @@ struct ExportManifest: Sendable {
     }
     func text(_ value: JSONValue?, _ name: String) throws -> String {
       guard let text = value?[name]?.string, !text.isEmpty else {
-        throw FirestoreError.invalidArgument("\(path) names no \(name) where it must be a text.")
+        throw FirestoreError.invalidArgument("\(path) names no \(name) where it must be a string.")
       }
       return text
     }

@@ -32,7 +32,7 @@ struct RulesRequest {
     }
     guard let list = json.object?["rules"]?.object?["files"]?.array, !list.isEmpty else {
       throw .invalidArgument(
-        "The body must hold rules: {\"rules\":{\"files\":[{\"name\":\"firestore.rules\",\"content\":\"…\"}]}}"
+        "The body must contain rules: {\"rules\":{\"files\":[{\"name\":\"firestore.rules\",\"content\":\"…\"}]}}"
       )
     }
     for element in list {

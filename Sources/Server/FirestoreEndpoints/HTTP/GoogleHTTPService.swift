@@ -47,7 +47,7 @@ extension GoogleHTTPService {
     case .malformed(let reason): return .error(.invalidArgument(reason))
     case .forbidden(let reason): return .error(.permissionDenied(reason))
     case .bodyTimeout:
-      let error = FirestoreError(.deadlineExceeded, "The request did not arrive whole in time.")
+      let error = FirestoreError(.deadlineExceeded, "The request did not arrive completely in time.")
       return .error(error, as: .requestTimeout)
     case .bodyTooLarge(let bytes, let limit): return .error(FirestoreRequestLimits.tooLarge(bytes, limit))
     case .tooManyRequestBytes(let limit):

@@ -52,8 +52,8 @@ extension FirestoreEngine {
     }
   }
 
-  /// Deletes the release of a database: the database is then as one that never had rules. Its rulesets and its history
-  /// stay.
+  /// Deletes the release of a database. The database then has no rules, as before its first release. Its rulesets and
+  /// its history stay.
   /// - Throws: NOT_FOUND without the database, UNAVAILABLE if the store cannot write.
   package func deleteRelease(of name: DatabaseName) async throws(FirestoreError) {
     try await convertingErrors {

@@ -86,6 +86,7 @@ final class ResultPages: Sendable {
 
   private func resize(to bytes: Int) {
     guard let memory else { return }
+    precondition(bytes >= 0, "invariant: a read holds no negative number of bytes")
     let reserved = state.withLock { state in
       defer { state.reserved = bytes }
       return state.reserved

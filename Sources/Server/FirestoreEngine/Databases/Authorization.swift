@@ -1,4 +1,4 @@
-// Authorizes operations: asks the database's access policy on the state that an operation reads.
+// Authorizes operations by the database's access policy, on the state that an operation reads.
 //
 // A read that locks or reads a past version is decided twice: on the newest state before it waits for locks or reads
 // stored data, and on the state that it reads, under its locks. So a denied read takes no lock, and a read of the past

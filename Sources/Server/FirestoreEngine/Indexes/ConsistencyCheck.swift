@@ -66,7 +66,7 @@ public enum ConsistencyCheck {
       named: FirestoreDatabase.catalogueName(name), history: .seconds(EngineLimits.maximumHistorySeconds))
     let version = rows.latestVersion
     return try await rows.read(at: version) { view in
-      var pass = Pass(name: name, view: view)
+      var pass = DatabaseCheck(name: name, view: view)
       pass.set = IndexSet(
         try view.get(FirestoreKeyLayout.indexing).map { try IndexState.decode($0.value) } ?? IndexState())
       try pass.documents()
@@ -78,7 +78,7 @@ public enum ConsistencyCheck {
     }
   }
 
-  private struct Pass {
+  private struct DatabaseCheck {
     let name: DatabaseName
     let view: any ReadView
     var set = IndexSet.automatic

@@ -130,6 +130,7 @@ package final class CallerStreams: Sendable {
   private func endSlices() async {
     while true {
       let (slice, isLast) = state.withLock { state in
+        precondition(state.isEnding, "invariant: one task ends the streams")
         let slice = Array(state.ending.suffix(Self.sliceCount))
         state.ending.removeLast(slice.count)
         state.isEnding = !state.ending.isEmpty

@@ -94,7 +94,7 @@ final class LockTable: Sendable {
   /// Called when a transaction loses its locks to another request, before any other request gets them. The
   /// transaction must not use the table again.
   private let aborted: @Sendable (Owner) -> Void
-  /// Since when a transaction's client has been idle; nil while one of its requests is in progress.
+  /// The time at which a transaction's client became idle; nil while one of its requests is in progress.
   private let idleSince: @Sendable (Owner) -> UInt64?
 
   init(

@@ -29,8 +29,8 @@ struct OpenTransaction: Sendable {
   var reads = ReadSet(version: .zero)
   /// The earlier attempt that this transaction retries, if that attempt was still open and may hold locks.
   var predecessor: LockTable.Owner?
-  /// Whether it lost its locks to another transaction. Its later reads return the version that it has read so
-  /// far, and only its commit fails with ABORTED, since clients retry only after a failed commit.
+  /// Whether it lost its locks to another transaction. Its later reads return the version that it has read so far.
+  /// Only its commit fails with ABORTED, because clients retry only after a failed commit.
   var hasLostLocks = false
 }
 
@@ -115,7 +115,8 @@ final class TransactionTable: Sendable {
       }
     }
     let now = clock.now()
-    // No policy decides whether a transaction begins, so callers without a role leave half of them to servers.
+    // No policy decides whether a transaction begins. So callers without a role may use only half of the
+    // transactions.
     let maximum = caller.role == nil ? maximumOpen / 2 : maximumOpen
     let (id, startSweeper) = try state.withLock { state -> (UInt64, Bool) in
       guard state.open.count < maximum else {

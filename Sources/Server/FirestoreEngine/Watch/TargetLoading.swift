@@ -30,7 +30,7 @@ extension WatchWorker {
     }
   }
 
-  /// Asks the policy in force whether the stream's caller may listen to a selection.
+  /// Checks by the policy in force whether the stream's caller may listen to a selection.
   /// - Throws: the policy's denial.
   private func authorise(
     _ selection: WatchSelection, at version: Version, _ stream: WatchStream

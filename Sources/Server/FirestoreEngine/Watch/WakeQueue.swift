@@ -1,6 +1,6 @@
 // Wakes many streams a few at a time. A change of one document may concern every stream of a database, for example if the
-// decisions about their targets have read it. Without a queue, each stream would start its task at once, and the requests
-// of other clients would wait behind all of these tasks.
+// decisions about their targets have read it. Without a queue, each stream would start its task immediately, and the requests
+// of other clients would wait for all of these tasks.
 //
 // Invariant: at most `concurrency` streams that the queue has woken are working. A stream that waits for its client to read,
 // or for memory, does not count.
@@ -9,7 +9,7 @@ import Locking
 
 /// Wakes streams in order.
 final class WakeQueue: Sendable {
-  /// A number of streams that are woken at once, without the queue.
+  /// The number of streams up to which all are woken immediately, without the queue.
   private static let directCount = 64
   /// The streams of the queue that work at the same time.
   static let concurrency = 16
@@ -23,7 +23,7 @@ final class WakeQueue: Sendable {
 
   private let state = Guarded(State())
 
-  /// Wakes streams. Returns at once.
+  /// Wakes streams. Returns immediately.
   func wake(_ streams: [WatchStream]) {
     guard streams.count > Self.directCount else {
       for stream in streams { stream.wake() }
@@ -42,6 +42,7 @@ final class WakeQueue: Sendable {
   /// The next stream; nil ends a lane.
   private func next() -> WatchStream? {
     state.withLock { state in
+      precondition((1...Self.concurrency).contains(state.laneCount), "invariant: the queue counts its lanes")
       guard state.next < state.waiting.count else {
         state.waiting = []
         state.next = 0

@@ -54,7 +54,7 @@ struct AuthJSON: Sendable {
         databaseSecrets.allSatisfy({ $0.utf8.count >= DatabaseSecrets.minimumBytes })
       else {
         throw HearthError(
-          "\(path): databaseSecrets must be an array of texts of at least \(DatabaseSecrets.minimumBytes) bytes."
+          "\(path): databaseSecrets must be an array of strings of at least \(DatabaseSecrets.minimumBytes) bytes."
         )
       }
     }
@@ -85,7 +85,7 @@ struct AuthJSON: Sendable {
       guard let program = arguments.first, program.hasPrefix("/"), arguments.count == value.array?.count
       else {
         throw HearthError(
-          "\(path): mail.command must be an array of texts that begins with the path of a program.")
+          "\(path): mail.command must be an array of strings that begins with the path of a program.")
       }
       return ConfiguredDelivery.Mail(.command(arguments), from: sender)
     case (nil, let value?):
@@ -103,7 +103,7 @@ struct AuthJSON: Sendable {
     var port = SMTPRelay.submissionPort
     if let value = object["port"] {
       guard let number = value.int, (1...65535).contains(number) else {
-        throw HearthError("\(path): \(name).port must be a port.")
+        throw HearthError("\(path): \(name).port must be a port number.")
       }
       port = Int(number)
     }
@@ -131,7 +131,7 @@ struct AuthJSON: Sendable {
     guard
       let relay = SMTPRelay(
         host: host, port: port, encryption: encryption, credentials: credentials, authorities: authorities)
-    else { throw HearthError("\(path): \(name).user needs TLS: the password would be sent readably.") }
+    else { throw HearthError("\(path): \(name).user needs TLS: the password would be sent unencrypted.") }
     return relay
   }
 
@@ -194,7 +194,7 @@ struct AuthJSON: Sendable {
     _ value: JSONValue?, _ name: String, _ path: String
   ) throws(HearthError) -> String {
     guard let text = value?.string, !text.isEmpty else {
-      throw HearthError("\(path): \(name) must be a text.")
+      throw HearthError("\(path): \(name) must be a string.")
     }
     return text
   }

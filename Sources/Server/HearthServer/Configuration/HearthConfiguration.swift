@@ -169,7 +169,7 @@ public struct HearthConfiguration: Sendable {
     for (path, flag) in [(importedDirectory, "--import"), (exportOnExit, "--export-on-exit")]
     where path != nil {
       guard emulator else {
-        throw HearthError("\(flag) needs --emulator: only an emulator's data is exported whole.")
+        throw HearthError("\(flag) needs --emulator: only an emulator's data can be exported completely.")
       }
     }
     if let database, database.port == firestore.port, database.port != 0,

@@ -298,7 +298,7 @@ struct IndexesJSON {
   }
 
   private func string(_ value: LocatedJSON, _ jsonPath: String) throws(HearthError) -> String {
-    guard case .string(let string) = value.content else { throw error(value, jsonPath, "must be a text") }
+    guard case .string(let string) = value.content else { throw error(value, jsonPath, "must be a string") }
     return string
   }
 

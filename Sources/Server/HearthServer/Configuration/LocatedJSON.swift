@@ -18,8 +18,8 @@ struct LocatedJSON {
   var content: Content
   var offset: Int
 
-  /// Parses a file. Comments count as spaces. An object may contain each member once, so that no member hides
-  /// another.
+  /// Parses a file. Comments count as spaces. A repeated member of an object is an error, because it would hide the
+  /// other one.
   /// - Throws: ``HearthError`` with line and column.
   static func parse(_ source: [UInt8], path: String) throws(HearthError) -> LocatedJSON {
     let bytes = FirebaseJSON.withoutComments(source)
@@ -38,8 +38,8 @@ struct LocatedJSON {
     case .success(let value):
       guard let duplicate else { return value }
       throw HearthError(
-        "\(path):\(lineAndColumn(of: duplicate.offset, in: source)): the member '\(duplicate.key)' stands twice in its object. "
-          + "Leave one of them.")
+        "\(path):\(lineAndColumn(of: duplicate.offset, in: source)): the member '\(duplicate.key)' occurs twice in its object. "
+          + "Remove one of them.")
     case .failure(let error):
       throw HearthError("\(path):\(lineAndColumn(of: error.offset, in: source)): \(error)")
     }

@@ -59,7 +59,7 @@ public struct ServerLimits: Sendable, Equatable {
       "firestore", "valueBytes", \.firestore.data.valueBytes, (10 << 20) - 89,
       "a value is part of one document"),
     Adjustable(
-      "firestore", "valueDepth", \.firestore.data.valueDepth, Limits.greatestValueDepth,
+      "firestore", "valueDepth", \.firestore.data.valueDepth, Limits.maximumValueDepth,
       "clients read at most 100 nested protobuf messages, and a level takes three"),
     Adjustable(
       "firestore", "vectorDimensions", \.firestore.data.vectorDimensions, 65_536,

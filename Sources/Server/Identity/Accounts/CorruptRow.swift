@@ -1,4 +1,4 @@
-// The error of a stored row that this module did not write in this form, such as one from a damaged file.
+// The error of a stored row that cannot be decoded or contradicts its key, for example in a damaged file.
 
 /// A stored row that cannot be read.
 package struct CorruptRow: Error, Sendable, CustomStringConvertible {

@@ -8,7 +8,7 @@
 //   'i' tenant, initial e-mail                localId
 //   'n' tenant, phone number                  localId
 //   'p' tenant, provider ID, raw ID           localId
-//   'm' tenant, provider's e-mail, localId    empty: several accounts may have the same address
+//   'm' tenant, provider's e-mail, localId    localId: several accounts may have the same address
 //   'k' tenant, passkey credential ID         localId
 //   'o' tenant, code                          an out-of-band code, as JSON
 //   's' tenant, session                       a verification of a phone number, as JSON

@@ -15,9 +15,14 @@ package struct IdentityReader {
   // MARK: Accounts
 
   /// The account with an ID.
+  /// - Throws: ``CorruptRow`` for a row that does not belong to this ID; the store's errors.
   package func account(_ localID: String, in tenant: String?) throws -> Account? {
     guard let object = try object(IdentityKeyLayout.key(.account, tenant ?? "", localID)) else { return nil }
-    return try Account(storedForm: object)
+    let account = try Account(storedForm: object)
+    guard account.localID.utf8.elementsEqual(localID.utf8), account.tenantID ?? "" == tenant ?? "" else {
+      throw CorruptRow("the row of an account has the ID of another account")
+    }
+    return account
   }
 
   /// The account with an e-mail address in canonical form.

@@ -36,8 +36,8 @@ package final class PasswordHasher: Sendable {
     return stored
   }
 
-  /// Whether a password matches a stored one. Without a stored one, and with one that takes less work, it does the work
-  /// of the default scheme, so that the time does not show whether an account exists.
+  /// Whether a password matches a stored one. Without a stored one, or with one whose verification takes less work, the rest of
+  /// the default scheme's work is added, so that the time does not show whether an account exists.
   /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER` if too many hashes wait.
   package func verify(_ password: String, _ stored: StoredPassword?) async throws(IdentityError) -> Bool {
     guard let stored else {
@@ -72,7 +72,10 @@ package final class PasswordHasher: Sendable {
     let result: Result? = await withCheckedContinuation { continuation in
       let isSubmitted = threads.submit {
         let result = work()
-        queued.withLock { $0 -= 1 }
+        queued.withLock { queued in
+          precondition(queued > 0, "invariant: a queued hash ends once")
+          queued -= 1
+        }
         continuation.resume(returning: result)
       }
       if !isSubmitted { continuation.resume(returning: nil) }

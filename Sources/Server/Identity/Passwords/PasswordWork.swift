@@ -1,7 +1,7 @@
 // Makes the verification of every password take the same work, so that its time does not show whether an account exists
 // and how its password is stored.
 //
-// Hashes of the default scheme and unknown accounts take the same work anyway. Imported hashes may take less; the
+// Verifying a hash of the default scheme takes as much work as an unknown account. Imported hashes may take less; the
 // difference is added. A scheme that takes more work than the default is not hidden until the next sign-in of its account,
 // which hashes the password again.
 

@@ -28,8 +28,8 @@ package final class ServiceAccounts: Sendable {
     /// The transaction of each account whose result is in memory.
     var applied: [String: Int] = [:]
 
-    /// Sets an account, or removes it if it is nil. Transactions run one at a time, but their results may arrive in another
-    /// order: that of an earlier one must not restore a revoked key.
+    /// Sets an account, or removes it if it is nil. Transactions run one at a time, but their results may arrive in
+    /// another order. The result of an earlier transaction must not restore a revoked key.
     mutating func set(_ account: ServiceAccount?, _ email: String, transaction: Int) {
       guard transaction >= applied[email] ?? 0 else { return }
       applied[email] = transaction

@@ -1,4 +1,4 @@
-// The tokens of a production server: signed with its own keys, and verified.
+// The token authority of a production server: signs tokens with the server's keys, and verifies them.
 
 import Access
 package import JSON
@@ -42,7 +42,7 @@ package struct ProductionTokenAuthority: TokenAuthority {
   }
 
   package func readCustomToken(_ text: String, project: String) async throws -> JSONObject {
-    // One answer for every reason: it must not help to forge a token.
+    // The error does not depend on the reason, so that it does not help to forge a token.
     let invalid = IdentityError.rejected("INVALID_CUSTOM_TOKEN", "The custom token is invalid.")
     guard let token = JSONWebToken(text) else { throw invalid }
     let (signer, claims) = try verifiedAssertion(token) { _ in invalid }

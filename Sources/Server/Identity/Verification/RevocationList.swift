@@ -1,5 +1,5 @@
-// The revocations that unexpired ID tokens can be affected by. Verification checks them in memory; the store keeps them, so
-// that they hold after a restart.
+// The list of revocations that can affect unexpired ID tokens. Verification checks them in memory. The store keeps
+// them for a restart.
 //
 // Invariant: a revocation stays in the list until every ID token that was issued before it has expired.
 
@@ -44,7 +44,7 @@ package final class RevocationList: Sendable {
 
   /// Seconds for which a revocation is stored: the longest time for which a token can be valid.
   static let storedSeconds = TrustedIssuers.maximumForeignSeconds + marginSeconds
-  /// A margin for clocks.
+  /// Seconds of tolerance for clocks that differ.
   private static let marginSeconds: Int64 = 300
 
   private let revocations = Guarded<[Subject: Revocation]>([:])
@@ -111,7 +111,7 @@ package final class RevocationList: Sendable {
 }
 
 extension AccountEvent {
-  /// The revocation that an event causes, given the one before.
+  /// The revocation after an event, given the earlier revocation of the account.
   func revocation(after old: Revocation?, at now: Int64) -> Revocation {
     let notBefore = old?.notBefore ?? 0
     return switch change {

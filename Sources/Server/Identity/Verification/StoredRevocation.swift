@@ -1,5 +1,5 @@
-// Decides by the stored account whether the credentials of a user were revoked. Unlike `RevocationList`, which must answer at
-// once and keeps the revocations of an hour, it also knows credentials that have long expired.
+// Decides by the stored account whether the credentials of a user were revoked. `RevocationList` is in memory and
+// keeps the revocations of an hour only. This check also covers credentials that expired long ago.
 
 package import Access
 import JSON

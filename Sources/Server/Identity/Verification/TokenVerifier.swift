@@ -77,7 +77,8 @@ package final class TokenVerifier: CredentialVerifier {
 
   private func verifyAny(_ text: String) throws(InvalidCredential) -> VerifiedToken {
     let now = clock.milliseconds / 1000
-    // Swift compares strings by canonical equivalence, so a text with U+212A would find a token with a K.
+    // Swift compares strings by canonical equivalence. A text with U+212A (Kelvin sign) would find a cached token
+    // with a K.
     guard Self.isASCII(text) else {
       throw InvalidCredential(.malformed, reason: "The token is not a JSON Web Token.")
     }

@@ -44,7 +44,7 @@ package final class TrustedIssuers: Sendable {
 
   /// Maximum seconds for which a token of another issuer may be valid. Revocations are stored for this time.
   package static let maximumForeignSeconds: Int64 = 86_400
-  /// Precedes the names of issuers in principals, because a configured issuer may have the name of the server's own one.
+  /// The prefix of issuers in principals, because a configured issuer may have the same name as this server.
   private static let principalPrefix = "issuers/"
   /// Types of tokens that are credentials (RFC 7519, RFC 9068).
   private static let types: Set<String> = ["jwt", "at+jwt", "application/at+jwt"]

@@ -22,6 +22,9 @@ final class VerifiedTokenCache: Sendable {
         youngBytes = 0
       }
       if young.updateValue(token, forKey: text) == nil { youngBytes += text.utf8.count }
+      precondition(
+        youngBytes <= VerifiedTokenCache.maximumBytes, "invariant: a generation of tokens is within its limit"
+      )
     }
   }
 

@@ -1,7 +1,7 @@
 // Delivers e-mails after the response to their request, so that the time of a response does not show whether an e-mail was
 // sent.
 //
-// Invariant: at most `maximum` deliveries are in progress. A further request fails before anything is known of its address.
+// Invariant: at most `maximum` deliveries are in progress. A further request fails before its address is looked up.
 
 package import Identity
 import Locking

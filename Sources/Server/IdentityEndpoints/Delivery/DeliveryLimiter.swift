@@ -43,6 +43,9 @@ final class DeliveryLimiter: Sendable {
   /// Passes the place to the next delivery.
   private func release() {
     let next = state.withLock { state -> CheckedContinuation<Bool, Never>? in
+      precondition(
+        state.running > 0 && state.running <= Self.maximumRunning, "invariant: an admitted delivery ends once"
+      )
       guard !state.waiting.isEmpty else {
         state.running -= 1
         return nil

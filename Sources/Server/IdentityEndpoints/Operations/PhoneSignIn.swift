@@ -75,7 +75,7 @@ extension IdentityCall {
     } else if body.text("phoneNumber") == nil {
       throw IdentityError.rejected("MISSING_PHONE_NUMBER")
     }
-    // A temporary proof is sealed and cannot be guessed.
+    // A temporary proof is sealed and cannot be guessed, so it is not counted as a guess.
     guard body.text("temporaryProof") == nil,
       let session = try await read({ try $0.phoneSession(self.body.text("sessionInfo") ?? "", in: nil) })
     else { return try await completePhoneSignIn() }

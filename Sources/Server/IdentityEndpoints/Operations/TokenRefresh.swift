@@ -26,7 +26,7 @@ extension IdentityCall {
     return [
       "id_token": .string(idToken), "access_token": .string(idToken),
       "expires_in": .string(String(IDTokenClaims.lifetimeSeconds)),
-      // The token stays the same: it is valid until the account's sessions are revoked.
+      // The refresh token does not change: it is valid until the account's sessions are revoked.
       "refresh_token": .string(text), "token_type": .string("Bearer"),
       "user_id": .string(session.localID), "project_id": .string(ProjectNumber.of(projectID)),
     ]

@@ -4,7 +4,7 @@
 import Identity
 import JSON
 
-/// A user of an identity provider.
+/// The user and the tokens in a response of an identity provider.
 struct ProviderResponse: Sendable {
   var providerID: String
   var rawID: String
@@ -21,7 +21,7 @@ struct ProviderResponse: Sendable {
   /// The attributes of a SAML assertion.
   var signInAttributes: JSONValue?
 
-  /// Combines a provider's claims.
+  /// Creates a response from the provider's claims and tokens.
   init(
     provider: String, _ claims: JSONObject, saml: SAMLResponse?, idToken: String?, accessToken: String?
   ) throws(IdentityError) {

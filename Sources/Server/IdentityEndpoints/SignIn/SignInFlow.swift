@@ -1,5 +1,5 @@
-// The common course of every sign-in. An operation finds or creates the account (the first factor). The flow then
-// requires a second factor, calls the blocking functions of the project, and grants tokens.
+// The sign-in flow: the steps that every sign-in has in common. An operation finds or creates the account (the first
+// factor). The flow then requires a second factor, calls the blocking functions of the project, and grants tokens.
 //
 // Blocking functions are HTTP calls, which cannot run inside a transaction. The flow therefore runs the operation again
 // with the result of `beforeCreate`, and runs `beforeSignIn` between two transactions.

@@ -1,3 +1,5 @@
+// The options of every store, and the clock that tests replace.
+
 #if canImport(Darwin)
   internal import Darwin
 #elseif canImport(Musl)

@@ -1,3 +1,5 @@
+// Runs one conformance check on one store, with a manual clock and a seed.
+
 import Locking
 internal import OrderedStore
 

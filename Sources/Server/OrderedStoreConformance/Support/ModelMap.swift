@@ -1,3 +1,5 @@
+// The naive model of a database, with which conformance checks compare a store.
+
 internal import OrderedStore
 
 /// A row in the form that checks compare.

@@ -101,7 +101,7 @@ package final class DecompressionQueue {
       }
     }
     output.assumeIsolated().whenComplete { result in
-      self.end(job, (try? result.get()) ?? .failure(.corrupt("there is no thread to unpack it")))
+      self.end(job, (try? result.get()) ?? .failure(.corrupt("no thread is available to decompress it")))
     }
   }
 

@@ -20,9 +20,9 @@ extension HTTPParserError {
       "it may have one Content-Length, or Transfer-Encoding in its place"
     case .invalidChunkSize: "a chunk's size is not a hexadecimal number"
     case .lfExpected: "a line does not end in CR LF"
-    case .invalidEOFState, .closedConnection: "it ends before it is whole"
+    case .invalidEOFState, .closedConnection: "it ends before it is complete"
     case .unknown:
-      "its Transfer-Encoding is not chunked or stands beside a Content-Length, or a line does not end in CR LF"
+      "its Transfer-Encoding is not chunked or occurs together with a Content-Length, or a line does not end in CR LF"
     default: "it cannot be parsed"
     }
   }

@@ -12,7 +12,7 @@ final class RequestHeadTimeoutHandler: ChannelInboundHandler, RemovableChannelHa
   typealias InboundOut = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  private static let text = "The request's head did not arrive whole in time.\n"
+  private static let text = "The request's head did not arrive completely in time.\n"
   private static let response =
     "HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-type: text/plain; charset=utf-8\r\n"
     + "content-length: \(text.utf8.count)\r\n\r\n\(text)"

@@ -41,7 +41,7 @@ struct RESTError: Error, Equatable {
     switch failure {
     case .malformed(let reason): self.init(.badRequest, reason)
     case .forbidden(let reason): self.init(.forbidden, reason)
-    case .bodyTimeout: self.init(.requestTimeout, "The request did not arrive whole in time.")
+    case .bodyTimeout: self.init(.requestTimeout, "The request did not arrive completely in time.")
     case .bodyTooLarge: self.init(RealtimeError.writeTooBig)
     case .tooManyRequestBytes(let limit):
       self.init(

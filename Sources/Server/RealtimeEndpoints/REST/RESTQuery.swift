@@ -11,7 +11,7 @@ enum RESTQuery {
 
   /// Returns the query of a request's parameters; nil if they describe none.
   ///
-  /// - Parameter isShallow: whether the request asks for keys only. Bounds and limits then do not require
+  /// - Parameter isShallow: whether the request is for keys only. Bounds and limits then do not require
   ///   `orderBy`, because keys are always ordered by key. A key may then be unquoted.
   /// - Throws: ``RESTError`` with Firebase's texts.
   static func query(_ target: RequestTarget, isShallow: Bool) throws(RESTError) -> QuerySpec? {

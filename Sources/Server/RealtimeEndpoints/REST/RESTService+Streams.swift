@@ -76,7 +76,7 @@ extension RESTService {
         case .end:
           try form?.finish()
           break chunks
-        case .broken: throw RESTError(.badRequest, "The request did not arrive whole.")
+        case .broken: throw RESTError(.badRequest, "The request did not arrive completely.")
         }
       }
       try await writing.finish()

@@ -38,7 +38,7 @@ final class RealtimeSession {
   private var messageBytes = 0
   /// The number of pushes and responses that the engine has delivered.
   private var deliveredCount = 0
-  /// Responses of the session itself that wait: each until the engine has given `after` responses and
+  /// Responses of the session itself that are deferred. Each is sent after the engine has given `after` responses and
   /// delivered `position` outputs.
   private var delayedReplies: [(after: Int, position: Int, message: ByteBuffer)] = []
   /// For some requests, the message to send instead of the plain response for success.
@@ -162,7 +162,7 @@ extension RealtimeSession: OutputReceiver {
         transport?.sessionWasReplaced()
         return
       }
-      writeOwnAnswers()
+      writeDelayedReplies()
     }
     transport?.flush()
     transport?.requestsWereAnswered()
@@ -191,13 +191,13 @@ extension RealtimeSession: OutputReceiver {
     case .authRevoked(let error): authRevoked(error)
     case .ended: break
     }
-    writeOwnAnswers()
+    writeDelayedReplies()
     transport?.flush()
     transport?.requestsWereAnswered()
   }
 
-  /// Notifies the client that its credential is no longer valid. It then closes the connection, and connects again with a
-  /// new credential.
+  /// Notifies the client that its credential is no longer valid. The client then connects again with a new
+  /// credential.
   private func authRevoked(_ error: RealtimeError) {
     if let bytes = form.bytes(ServerPush.authRevoked(error).json()) {
       transport?.write(bytes, counted: false)
@@ -223,7 +223,7 @@ extension RealtimeSession: OutputReceiver {
   }
 
   /// Sends the responses of the session itself for which all preceding output has been sent.
-  private func writeOwnAnswers() {
+  private func writeDelayedReplies() {
     while let first = delayedReplies.first, first.after <= answeredCount, first.position <= deliveredCount {
       delayedReplies.removeFirst()
       transport?.write(first.message, counted: false)

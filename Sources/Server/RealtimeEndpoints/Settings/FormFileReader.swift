@@ -11,7 +11,7 @@ struct FormFileReader: Sendable {
   private enum State { case headers, content, end }
 
   private static let maximumHeaderBytes = 16 << 10
-  private static let invalid = RESTError(.badRequest, "The form must hold one file, and that whole.")
+  private static let invalid = RESTError(.badRequest, "The form must contain one complete file.")
 
   /// The delimiter after the file: a line break, two hyphens and the boundary. The form begins with the same
   /// bytes without the line break.

@@ -21,13 +21,13 @@ struct SettingsRequest: Sendable {
     case read(Setting, strict: Bool)
     case write(Setting)
     case checkRules
-    case readKept(Kept)
-    case changeKept(Kept)
+    case readStored(StoredKind)
+    case changeStored(StoredKind)
   }
 
   /// The kinds of data that are stored with a database in addition to its settings: rulesets, labels and
   /// function triggers.
-  enum Kept: Sendable, Equatable {
+  enum StoredKind: Sendable, Equatable {
     case rulesets
     case ruleset(String)
     case labels
@@ -58,8 +58,8 @@ struct SettingsRequest: Sendable {
     let request = try RESTRequest(head, root, endpoint)
     namespace = request.namespace
     caller = request.caller
-    if let kept = Self.kept(name) {
-      action = try Self.action(kept, request.method)
+    if let kind = Self.kind(name) {
+      action = try Self.action(kind, request.method)
       return
     }
     let setting = try Self.setting(name)
@@ -80,11 +80,11 @@ struct SettingsRequest: Sendable {
     guard target.rawPath.hasPrefix("/namespaces/"), !target.rawPath.hasSuffix(".json"),
       !target.rawPath.hasSuffix(".json/"), let segments = target.segments
     else { return nil }
-    let kept: Kept
+    let kind: StoredKind
     switch (segments.count, segments.dropFirst(2).first) {
-    case (3, "rulesets"): kept = .rulesets
-    case (4, "rulesets"): kept = .ruleset(segments[3])
-    case (3, "ruleset_labels"): kept = .labels
+    case (3, "rulesets"): kind = .rulesets
+    case (4, "rulesets"): kind = .ruleset(segments[3])
+    case (3, "ruleset_labels"): kind = .labels
     default: return nil
     }
     var root = target
@@ -96,16 +96,16 @@ struct SettingsRequest: Sendable {
     guard request.method == .get else {
       throw RESTError(.methodNotAllowed, "Rulesets and labels are changed at /.settings/.")
     }
-    action = .readKept(kept)
+    action = .readStored(kind)
   }
 
-  private static func action(_ kept: Kept, _ method: RESTRequest.Method) throws(RESTError) -> Action {
-    if method == .get { return .readKept(kept) }
-    guard method == kept.changingMethod else {
-      let word = kept.changingMethod == .post ? "POST" : "PUT"
+  private static func action(_ kind: StoredKind, _ method: RESTRequest.Method) throws(RESTError) -> Action {
+    if method == .get { return .readStored(kind) }
+    guard method == kind.changingMethod else {
+      let word = kind.changingMethod == .post ? "POST" : "PUT"
       throw RESTError(.methodNotAllowed, "This is read with GET and changed with \(word).")
     }
-    return .changeKept(kept)
+    return .changeStored(kind)
   }
 
   private static func name(_ path: String) throws(RESTError) -> Substring {
@@ -118,7 +118,7 @@ struct SettingsRequest: Sendable {
     return name
   }
 
-  private static func kept(_ name: Substring) -> Kept? {
+  private static func kind(_ name: Substring) -> StoredKind? {
     switch name {
     case "rulesets": .rulesets
     case "ruleset_labels": .labels
@@ -149,8 +149,8 @@ struct SettingsService: Sendable {
       let database = try await endpoint.engine.database(request.namespace)
       switch request.action {
       case .read(let setting, let strict): return try await read(setting, strict, database, request.caller)
-      case .readKept(let kept): return try await read(kept, database, request.caller)
-      case .changeKept(let kept): return try await change(kept, body, database, request.caller)
+      case .readStored(let kind): return try await read(kind, database, request.caller)
+      case .changeStored(let kind): return try await change(kind, body, database, request.caller)
       case .checkRules:
         _ = try RealtimeRuleset(Array(body.readableBytesView))
         return ok(warnings: [])

@@ -17,7 +17,7 @@ extension RealtimeEngine {
   }
 
   /// Sets the condition for callers that an earlier process stored, whose onDisconnect writes are performed when a namespace
-  /// is opened. Unlike that of ``revoke(where:)`` it also decides credentials that have long expired.
+  /// is opened. Unlike the closure of ``revoke(where:)``, it also decides credentials that expired long ago.
   ///
   /// - Parameter isRevoked: whether a caller's credentials are revoked. If it throws, the namespace is not opened.
   package func revokeStored(where isRevoked: @escaping @Sendable (Principal) async throws -> Bool) {

@@ -5,7 +5,7 @@
 // background then decides them, a few in each batch. Before a write is delivered, the undecided listens that it matches
 // are decided first.
 //
-// Invariant: nothing that was sequenced after a change is delivered to a listen that has lost its permission by it.
+// Invariant: a listen that has lost its permission by a change receives no data that was sequenced after the change.
 
 import Access
 import OrderedStore

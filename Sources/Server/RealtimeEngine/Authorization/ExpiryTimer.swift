@@ -17,7 +17,7 @@ final class ExpiryTimer: Sendable {
   private let now: @Sendable () -> Int64
   private let due: @Sendable () -> Void
 
-  /// Maximum seconds that the timer sleeps at once, so that it notices a change of the clock.
+  /// Maximum seconds of one sleep of the timer, so that it notices a change of the clock.
   private static let maximumSleep: Int64 = 3_600
 
   /// - Parameter due: called when an expiry has passed.

@@ -1,5 +1,5 @@
-// Indexes the open listens of a database by path, together with the facts that the decisions about them depend on. A
-// write so finds the listens that it matches and the decisions that it may change, without visiting any other.
+// Indexes the open listens of a database by path, together with the facts that the decisions about them depend on. So
+// a write visits only the listens that it matches and the decisions that it may change.
 //
 // A listen is decided if the policy in force has allowed it on the current state. A new policy makes all listens
 // undecided, which takes constant time. They are decided again in steps, and a write first decides those that it
@@ -69,6 +69,10 @@ final class OpenListens: @unchecked Sendable {
   func remove(_ listen: OpenListen) {
     guard let location = listen.location else { return }
     forgetDecision(listen)
+    precondition(
+      undecidedCount > 0 && all[listen.position] === listen
+        && location.listens[listen.positionAtLocation] === listen,
+      "invariant: an open listen is at its positions in the index")
     undecidedCount -= 1
     let last = location.listens.count - 1
     location.listens.swapAt(listen.positionAtLocation, last)

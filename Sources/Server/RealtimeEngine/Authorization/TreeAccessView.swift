@@ -4,9 +4,9 @@
 // write. A location at or below a change has the value of the change, which is in memory. A location above changes is
 // derived from these changes and from whether anything else below it has a row. Other locations do not change.
 //
-// Invariant: a call costs a few rows for its location. A location above changes costs in addition a few rows for each
-// of them, once for each write: the changes are fixed, and the store does not change during a decision, so that what
-// was derived from all changes below a location is kept.
+// Invariant: a call costs a few rows for its location. A location above changes costs in addition a few rows per
+// change, once for each write. The view keeps the state that it derived, because neither the changes nor the store
+// change during a decision.
 
 import Access
 import OrderedStore
@@ -45,6 +45,9 @@ final class TreeAccessView: TreeView {
     _ tree: Tree, changes: [(path: Path, value: Node)] = [], now: Int64,
     recordsObservations records: Bool = false, work: DecisionWork? = nil, answers: RecordedAnswers? = nil
   ) {
+    assert(
+      zip(changes, changes.dropFirst()).allSatisfy { $0.path < $1.path && !$0.path.contains($1.path) },
+      "invariant: the changes of a write ascend, and none is inside another")
     self.tree = tree
     self.changes = changes
     self.now = now
@@ -172,9 +175,9 @@ final class TreeAccessView: TreeView {
     let added = Array(changed.added(after: key, limit: limit))
     var kept: [ChildKey] = []
     var next = key
-    // The answer is complete once it has enough keys up to the last stored key that was read.
+    // The result is complete once enough of its keys are not after the last stored key that was read.
     var addedBefore = 0
-    // Removed keys do not count. Pages that grow skip many of them in few reads.
+    // Removed keys do not count. Growing pages skip many removed keys in few reads.
     var size = limit + 1
     while kept.count + addedBefore < limit {
       let page = try tree.childKeys(at: path, after: next, limit: size)
@@ -201,7 +204,7 @@ final class TreeAccessView: TreeView {
     return changed
   }
 
-  /// Whether a location with children has, at some time during the write, none of them. It then loses its priority.
+  /// Whether a location with children has no children at some time during the write. It then loses its priority.
   ///
   /// The changes take effect in their order. So the location is empty for a moment if the first changes are removals,
   /// and nothing else is there before the first value is written.

@@ -34,7 +34,7 @@ enum TreeFact: Hashable, Sendable {
   }
 }
 
-/// A question that a policy asked, with the answer that it got.
+/// One read of the tree by a policy, with its result.
 struct TreeObservation: Sendable {
   let path: Path
   let fact: TreeFact

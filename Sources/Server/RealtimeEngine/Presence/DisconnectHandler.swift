@@ -84,9 +84,9 @@ struct DisconnectHandler: BatchHandler {
 
   /// Cancels a location inside a value that is registered above it.
   ///
-  /// The siblings along the path become separate registered values. They no longer replace the complete
-  /// location, so existing values that the registered value did not contain are not removed, as clients
-  /// expect. Each stays a part of the operation that registered it.
+  /// The siblings along the path become separate registered values. They no longer replace the complete location.
+  /// Values that the registered value did not contain remain, as clients expect. Each stays a part of the operation
+  /// that registered it.
   private func cancel(
     _ path: Path, inValueAt place: Path, for connection: ConnectionState
   ) throws {

@@ -199,8 +199,8 @@ final class BatchExecution {
     var rules: Version?
   }
 
-  /// The policy in force, and its version. Enforced rules are those of the state that the operation sees, so that they
-  /// hold from the operation that wrote them on.
+  /// The policy in force, and its version. Rules are read from the state that the operation sees. So new rules hold
+  /// from the operation that wrote them.
   func policy() throws -> (policy: PinnedPolicy<RealtimeAccess>, version: PolicyVersion) {
     if let knownPolicy { return knownPolicy }
     let stored = try settings.storedRules()

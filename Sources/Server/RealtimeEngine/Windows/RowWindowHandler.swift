@@ -153,7 +153,7 @@ struct RowWindowHandler: BatchHandler {
       concerned.formUnion(removed)
       guard windows[path]?.windows[query]?.isShort == true else { continue }
       guard let filling = try sortKeysByRows(query, at: path) else {
-        leaveRows(path)
+        requestFullValue(path)
         continue
       }
       let added: [ChildKey] = windows.change(path, query, journal) { $0.fill(filling, &$1) } ?? []
@@ -178,7 +178,7 @@ struct RowWindowHandler: BatchHandler {
           for query in now.windows.keys where now.windows[query]?.sortKeys[key] != nil {
             windows.change(path, query, journal) { _ = $0.move(key, to: nil, &$1) }
           }
-          leaveRows(path)
+          requestFullValue(path)
         }
       case (false, false): break
       }
@@ -193,7 +193,7 @@ struct RowWindowHandler: BatchHandler {
   }
 
   /// Requests a background read of a location's complete value, which will replace its row windows.
-  private func leaveRows(_ path: Path) {
+  private func requestFullValue(_ path: Path) {
     if executor.windows.beginReadingFullValue(path, journal) { executor.events.rowWindowsEnded(path) }
   }
 

@@ -18,8 +18,8 @@ protocol CoveredOutcome: Sendable {
   /// Whether comparing takes time, as for a text or a map. Such an outcome is not compared when the list is full.
   var isCostly: Bool { get }
   /// An outcome of the same form that takes little memory; nil if there is none.
-  var kept: Self? { get }
-  /// Whether another outcome has the same form in reports. False is also correct where that is not known.
+  var compactForm: Self? { get }
+  /// Whether another outcome has the same form in reports. False is also correct if that is not known.
   func hasSameForm(as other: Self) -> Bool
 }
 
@@ -72,7 +72,10 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
           if boolean { booleans.isTrue = outcomes.count } else { booleans.isFalse = outcomes.count }
         }
         values.distinct.append((form, 1))
-        outcomes.append(outcome.kept)
+        outcomes.append(outcome.compactForm)
+        precondition(
+          outcomes.count == values.distinct.count && outcomes.count <= CoverageCounts.maximumDistinct,
+          "invariant: an expression keeps a few distinct values")
       }
     }
   }
@@ -80,7 +83,7 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
   private struct State {
     /// By the index of the expression.
     var expressions: [Counter] = []
-    /// By the place of the rule.
+    /// By the position of the rule.
     var rules: [SourcePosition: Counter] = [:]
   }
 
@@ -92,7 +95,7 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
   /// Counts one evaluation.
   /// - Parameters:
   ///   - outcomes: the outcomes of the evaluated expressions by their indices.
-  ///   - rule: the place of the evaluated rule and its outcome; nil if expressions name it.
+  ///   - rule: the position of the evaluated rule and its outcome; nil if expressions name it.
   func count(
     _ outcomes: some Sequence<(Int, Outcome)>, rule: (place: SourcePosition, outcome: Outcome)? = nil
   ) {

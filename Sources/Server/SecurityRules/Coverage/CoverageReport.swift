@@ -7,7 +7,7 @@ package import JSON
 package struct CoverageReport: Sendable {
   /// An expression and the expressions in it.
   struct Node: Sendable {
-    /// The place of the first character.
+    /// The position of the first character.
     var start: SourcePosition
     /// The offset of the first character in the file, in characters.
     var offset: Int
@@ -25,8 +25,8 @@ package struct CoverageReport: Sendable {
   /// The function bodies and conditions, in the order of a walk over the file.
   let roots: [Node]
 
-  /// The list of expressions in the form of Google's emulator. A value `{}` counts the evaluations that skipped an
-  /// expression, since another one decided. An element without a value counts the values that are not listed.
+  /// The list of expressions in the form of Google's emulator. A value `{}` counts the evaluations that skipped the
+  /// expression because another one decided. An element without a value counts the values that the list omits.
   package var json: JSONValue { .array(roots.map(Self.json)) }
 
   private static func json(_ node: Node) -> JSONValue {

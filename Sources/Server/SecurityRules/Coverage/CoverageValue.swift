@@ -6,7 +6,7 @@ import RealtimeModel
 
 /// Writes values of rules as JSON.
 ///
-/// Values beyond the limits are cut: items and fields are left out, and text ends early.
+/// Values beyond the limits are truncated: items and fields are omitted, and text ends early.
 struct CoverageValueWriter {
   private static let maximumDepth = 8
   private static let maximumText = 512

@@ -33,7 +33,7 @@ extension RuleTrace.Outcome: CoveredOutcome {
     }
   }
 
-  var kept: RuleTrace.Outcome? {
+  var compactForm: RuleTrace.Outcome? {
     guard case .value(let value) = self else { return self }
     let isSmall =
       switch value {
@@ -84,7 +84,7 @@ extension RealtimeOutcome: CoveredOutcome {
     }
   }
 
-  var kept: RealtimeOutcome? {
+  var compactForm: RealtimeOutcome? {
     guard case .value(let value) = self else { return self }
     switch value {
     case .string(let text): return text.utf8.count <= CoveredSize.maximumTextBytes ? self : nil

@@ -1,5 +1,5 @@
 // The values of `debug()` as text. Google's emulator prints them in the text form of protocol buffers; so does this one,
-// after the place of the call.
+// after the position of the call.
 
 import FirestoreModel
 
@@ -28,7 +28,7 @@ extension RuleProgram {
 
 /// Writes a value of rules in the text form of protocol buffers.
 ///
-/// Values beyond the limits are cut: items and fields are left out, and text ends early.
+/// Values beyond the limits are truncated: items and fields are omitted, and text ends early.
 package struct DebugTextWriter {
   private static let maximumDepth = 8
   private static let maximumBytes = 512

@@ -4,7 +4,7 @@ import Access
 import FirestoreModel
 import JSON
 
-/// The evaluation of the rules for one document or one way of a query.
+/// The evaluation of the rules for one document or one alternative of a query.
 struct StepEvaluation: Sendable {
   let request: RuleRequest
   /// Whether the step is a query, which names a collection instead of a document.

@@ -1,5 +1,5 @@
 // Reports the coverage of a ruleset of the Realtime Database. A root is a rule; its expressions are nested by their
-// places.
+// positions.
 
 import RealtimeModel
 
@@ -24,7 +24,7 @@ extension RealtimeRuleset {
     return CoverageReport(source: file.text, roots: roots)
   }
 
-  /// Nests the expressions that lie in another one.
+  /// Nests the expressions that are parts of another one.
   private func nodes(
     _ queue: inout ArraySlice<Int>, inside outer: RealtimeMark?, _ text: RuleSourceText,
     _ counts: CoverageCounts<RealtimeOutcome>, evaluations: Int

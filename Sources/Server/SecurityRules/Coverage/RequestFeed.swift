@@ -33,7 +33,7 @@ package final class RequestFeed: Sendable {
     }
   }
 
-  /// A recent record: as it is, or as JSON if its documents are large.
+  /// A recent record: the decision itself, or its JSON if the documents are large.
   private enum Recent {
     case record(Record)
     case written(JSONValue)
@@ -80,7 +80,7 @@ package final class RequestFeed: Sendable {
   /// Ends a subscription.
   package func unsubscribe(_ id: Int) { state.withLock { _ = $0.subscribers.removeValue(forKey: id) } }
 
-  /// Publishes the evaluation of one document or way of a query.
+  /// Publishes the evaluation of one document or alternative of a query.
   func add(_ evaluation: StepEvaluation, by ruleset: FirestoreRuleset, of database: DatabaseName) {
     let time = now()
     let isLarge = evaluation.weight(limit: Self.maximumRetainedWeight) > Self.maximumRetainedWeight

@@ -28,7 +28,7 @@ package struct DenialLogLimits: Sendable {
   package var requestBytes = 64 << 10
   /// Denials that a log explains and keeps in one second.
   package var entriesPerSecond = 100
-  /// Databases with a log. A further one takes the place of the log that was idle for longest.
+  /// Databases with a log. A further database replaces the log that was idle for longest.
   package var logs = 64
 
   /// The standard limits.
@@ -90,6 +90,9 @@ package final class DenialLog: Sendable {
         removed += 1
       }
       state.entries.removeFirst(removed)
+      precondition(
+        state.entries.count <= limits.entries && state.bytes >= 0,
+        "invariant: a denial log is within its limits")
     }
   }
 

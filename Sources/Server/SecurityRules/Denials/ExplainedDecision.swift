@@ -1,5 +1,5 @@
-// Why the rules of either product denied an operation, in one form for logs and endpoints. Nothing of it is ever sent to
-// a client: values of stored documents occur.
+// Explains why the rules of either product denied an operation, in one form for logs and endpoints. It is never sent
+// to a client, because it contains values of stored documents.
 
 import FirestoreModel
 package import JSON
@@ -29,7 +29,7 @@ package struct ExplainedDecision: Sendable {
 
 /// An allow statement, or a rule of the Realtime Database, that is not true.
 package struct ExplainedStatement: Sendable {
-  /// The place of the statement.
+  /// The position of the statement.
   package var position: SourcePosition
   /// The kind of the rule, such as `.read`; nil for an allow statement.
   package var rule: String?
@@ -61,7 +61,7 @@ package struct ExplainedStatement: Sendable {
 package struct ExplainedFault: Sendable {
   /// The fault in words.
   package var text: String
-  /// The place of the expression with the fault; nil if it is unknown.
+  /// The position of the expression with the fault; nil if it is unknown.
   package var position: SourcePosition?
   /// The field that does not exist; nil for another fault.
   package var missingField: String?
@@ -78,7 +78,7 @@ package struct ExplainedFault: Sendable {
 }
 
 extension SourcePosition {
-  /// The place as JSON.
+  /// The position as JSON.
   var json: JSONObject { ["line": .int(Int64(line)), "column": .int(Int64(column))] }
 }
 

@@ -64,7 +64,7 @@ struct Checker {
 
   /// The greatest depth of an expression. Parentheses count; chains of members and calls do not.
   static let maximumDepth = 99
-  /// The greatest length of a chain of members, which evaluation could not pay for anyway.
+  /// The maximum length of a chain of members. A longer chain would exceed the budget of the evaluation.
   static let maximumChain = 1000
 
   private mutating func checkNesting() {

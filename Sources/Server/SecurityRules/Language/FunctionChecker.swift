@@ -39,7 +39,7 @@ struct FunctionChecker: RuleWalker {
       )
     }
     if function.lets.count > Self.maximumLets {
-      // Google's compiler names the place behind the first let too many.
+      // Google's compiler reports the position after the first let above the limit.
       let next = function.lets.dropFirst(Self.maximumLets + 1).first?.start
       error(
         next ?? tree[function.result].position,

@@ -1,7 +1,8 @@
 // Splits a rules file into tokens.
 //
-// A slash that a segment character follows at once begins a segment, also where a division was meant: `4/2` is a number
-// and a segment. Characters that begin no token are skipped and reported, so that the parser's findings come first.
+// A slash directly before a segment character begins a segment, even if the author meant a division: `4/2` is a
+// number and a segment. Characters that begin no token are skipped and reported, so that the parser's findings come
+// first.
 
 /// Splits the text of a rules file into tokens.
 struct Lexer {

@@ -1,3 +1,5 @@
+// Parses the declarations of a rules file: version, functions, services, match blocks and allow statements.
+
 extension Parser {
   /// `file := [ rules_version ] { import } { function } { service }`
   mutating func file() throws(Stop) {

@@ -213,7 +213,7 @@ extension Parser {
     return items
   }
 
-  /// Consumes a closing symbol. Inside brackets, an error behind a path literal is an error of the path.
+  /// Consumes a closing symbol. Inside brackets, an error after a path literal is an error of the path.
   private mutating func expectAfterOperand(_ symbol: Token.Symbol) throws(Stop) {
     if take(symbol) { return }
     if openBrackets > 0, let last = tree.expressions.last, case .path = last.kind {

@@ -1,7 +1,8 @@
 // Parses a rules file of Cloud Firestore into a syntax tree.
 //
-// The first syntax error ends parsing: what follows it cannot be judged. Its place is the one that Google's emulator
-// names first. For an error between `match` and the block's first declaration that is the path.
+// The first syntax error ends parsing, because the text after it has no known meaning. It has the position that
+// Google's emulator reports first. For an error between `match` and the block's first declaration this is the
+// position of the path.
 
 /// Parses a rules file.
 struct Parser {
@@ -84,7 +85,7 @@ struct Parser {
     guard take(symbol) else { throw unexpected("expecting '\(symbol.rawValue)'") }
   }
 
-  /// Records a syntax error at the current token.
+  /// The message of a syntax error at the current token.
   func unexpectedText(_ hint: String?) -> String {
     hint.map { "Unexpected '\(token.text)', \($0)." } ?? "Unexpected '\(token.text)'."
   }

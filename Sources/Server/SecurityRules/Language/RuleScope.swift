@@ -1,8 +1,8 @@
-// The names that are visible at a place of a rules file.
+// The names that are visible at a position of a rules file.
 //
 // The checker and the compiler walk the file with the same scopes, so that a name means the same to both.
 
-/// The names that are visible at a place of a rules file.
+/// The names that are visible at a position of a rules file.
 struct RuleScope {
   /// The functions of each enclosing level, by name; the innermost level last. A function is known by the order of its
   /// declaration in the file.
@@ -35,7 +35,7 @@ struct RuleScope {
   }
 }
 
-/// A walk over all declarations of a file, in the order of their places, with the scope of each.
+/// A walk over all declarations of a file, in the order of their positions, with the scope of each.
 protocol RuleWalker {
   var tree: SyntaxTree { get }
   /// Visits a function with the scope of its declaration.

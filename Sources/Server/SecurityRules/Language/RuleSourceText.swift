@@ -1,4 +1,4 @@
-// The text of a rules file with an index of its lines, to find the characters of an expression by its places.
+// The text of a rules file with an index of its lines, to find the characters of an expression by its positions.
 
 import Crypto
 
@@ -23,7 +23,7 @@ struct RuleSourceText: Sendable {
     self.lines = lines
   }
 
-  /// The number of Unicode scalars before a place.
+  /// The number of Unicode scalars before a position.
   func offset(of position: SourcePosition) -> Int {
     guard lines.indices.contains(position.line - 1) else { return 0 }
     let line = lines[position.line - 1]
@@ -37,7 +37,7 @@ struct RuleSourceText: Sendable {
     return line.offset + count
   }
 
-  /// The characters from a place to another, both included, at most `limit` of them.
+  /// The characters from one position to another, both included, at most `limit` of them.
   func characters(from start: SourcePosition, through end: SourcePosition, limit: Int) -> String {
     guard lines.indices.contains(start.line - 1) else { return "" }
     let count = offset(of: end) - offset(of: start) + 1

@@ -39,8 +39,8 @@ package struct RuleText: Hashable, Sendable {
     let view = string.utf16
     let start = view.index(view.startIndex, offsetBy: range.lowerBound)
     let end = view.index(start, offsetBy: range.count)
-    let isWhole = start == view.endIndex || !UTF16.isTrailSurrogate(view[start])
-    if isWhole, end == view.endIndex || !UTF16.isTrailSurrogate(view[end]) {
+    let startsAtScalar = start == view.endIndex || !UTF16.isTrailSurrogate(view[start])
+    if startsAtScalar, end == view.endIndex || !UTF16.isTrailSurrogate(view[end]) {
       return RuleText(String(string[start..<end]))
     }
     return RuleText(units: Array(view[start..<end]))

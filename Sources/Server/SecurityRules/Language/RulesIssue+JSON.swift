@@ -3,7 +3,7 @@
 package import JSON
 
 extension RulesIssue {
-  /// The finding with its place in a file.
+  /// The finding with its position in a file.
   package func json(in file: String) -> JSONValue {
     var place: JSONObject = ["fileName": .string(file)]
     if let position {

@@ -4,11 +4,11 @@ package struct RulesIssue: Hashable, Sendable {
   package enum Severity: String, Hashable, Sendable {
     /// The file is rejected.
     case error = "ERROR"
-    /// The file is accepted, but the place probably does something else than its author expects.
+    /// The file is accepted, but the rule at this position probably differs from what its author expects.
     case warning = "WARNING"
   }
 
-  /// The place; nil if the finding concerns the complete file.
+  /// The position; nil if the finding concerns the complete file.
   package var position: SourcePosition?
   /// How serious the finding is.
   package var severity: Severity
@@ -24,7 +24,7 @@ package struct RulesIssue: Hashable, Sendable {
 }
 
 extension RulesIssue: Comparable {
-  /// Findings without a place come first, then by line, column and text.
+  /// Findings without a position come first, then by line, column and text.
   package static func < (left: RulesIssue, right: RulesIssue) -> Bool {
     let first = left.position ?? SourcePosition(line: -1, column: -1)
     let second = right.position ?? SourcePosition(line: -1, column: -1)

@@ -1,4 +1,4 @@
-/// A place in the text of a rules file: the first character is line 1, column 1.
+/// A position in the text of a rules file: the first character is line 1, column 1.
 package struct SourcePosition: Hashable, Sendable, Comparable {
   /// The line, counted from 1.
   package var line: Int
@@ -6,7 +6,7 @@ package struct SourcePosition: Hashable, Sendable, Comparable {
   /// The column, counted in Unicode scalars from 1.
   package var column: Int
 
-  /// The place at `line` and `column`, both counted from 1.
+  /// The position at `line` and `column`, both counted from 1.
   package init(line: Int, column: Int) {
     self.line = line
     self.column = column

@@ -7,7 +7,7 @@ enum StaticType: String, Sendable {
   case mapDiff = "map_diff"
 }
 
-/// The types that a function or method takes and gives. They serve warnings only; evaluation has its own rules.
+/// The types of a function's arguments and result. They serve warnings only; evaluation checks types itself.
 struct Signature: Sendable {
   /// The types with the method; nil for functions.
   var receivers: StaticTypes = nil

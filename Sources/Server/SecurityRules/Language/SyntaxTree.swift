@@ -1,15 +1,15 @@
 // The syntax tree of a rules file of Cloud Firestore.
 //
-// Expressions lie in one array and refer to each other by index: an operator chain of any length is then released and
-// scanned without recursion.
+// Expressions are elements of one array and refer to each other by index. So an operator chain of any length is
+// released and scanned without recursion.
 
 /// A parsed rules file.
 package struct SyntaxTree: Sendable {
   /// A version of the rules language.
   package enum Version: String, Sendable {
-    /// A `**` wildcard stands last and takes one segment or more.
+    /// A `**` wildcard is the last segment and matches one segment or more.
     case one = "1"
-    /// A `**` wildcard stands anywhere and may take no segment.
+    /// A `**` wildcard may be any segment and matches any number of segments, including none.
     case two = "2"
   }
 
@@ -32,9 +32,9 @@ package struct SyntaxTree: Sendable {
 
   /// A match block.
   struct Match: Sendable {
-    /// The place of the keyword.
+    /// The position of the keyword.
     var position: SourcePosition
-    /// The place of the pattern.
+    /// The position of the pattern.
     var patternPosition: SourcePosition
     var pattern: [PatternSegment]
     var functions: [Function] = []
@@ -54,7 +54,7 @@ package struct SyntaxTree: Sendable {
     }
 
     var kind: Kind
-    /// The place of the name or text.
+    /// The position of the name or text.
     var position: SourcePosition
   }
 
@@ -76,7 +76,7 @@ package struct SyntaxTree: Sendable {
     struct Variable: Sendable {
       var name: String
       var position: SourcePosition
-      /// The place of its keyword, or of its name without one.
+      /// The position of its keyword, or of its name without one.
       var start: SourcePosition
       /// The value of a `let`; nil for a parameter.
       var value: ExpressionID?
@@ -157,11 +157,11 @@ struct Expression: Sendable {
 
   /// The expression's kind and parts.
   var kind: Kind
-  /// The place of its first character, an opening parenthesis around it included.
+  /// The position of its first character, an opening parenthesis around it included.
   var position: SourcePosition
-  /// The place that a warning about its type names: an operator, the name of a method, or the first character.
+  /// The position that a warning about its type names: an operator, the name of a method, or the first character.
   var anchor: SourcePosition
-  /// The place of its last character. Closing brackets and parentheses do not count, as in Google's coverage report.
+  /// The position of its last character. Closing brackets and parentheses do not count, as in Google's coverage report.
   var end: SourcePosition
   /// The number of parentheses around it.
   var parentheses = 0

@@ -8,7 +8,7 @@ struct Token: Equatable, Sendable {
     case keyword(Keyword)
     /// An operator or bracket, such as `&&` or `{`.
     case symbol(Symbol)
-    /// A slash with the segment that follows it at once, without the slash.
+    /// The segment directly after a slash, without the slash.
     case segment(String)
     /// Digits without a point. They may exceed 64 bits, since a sign may precede them.
     case integer(String)
@@ -18,7 +18,7 @@ struct Token: Equatable, Sendable {
     case string(RuleText)
     /// Bytes, their escapes replaced.
     case bytes([UInt8])
-    /// A quote without its other end on the line.
+    /// A quote that is not closed on its line.
     case unpairedQuote(String)
     /// The end of the file.
     case end
@@ -68,9 +68,9 @@ struct Token: Equatable, Sendable {
 
   /// The token's kind and value.
   var kind: Kind
-  /// The place of its first character.
+  /// The position of its first character.
   var position: SourcePosition
-  /// The place of its last character.
+  /// The position of its last character.
   var end: SourcePosition
   /// Its characters in the file, for error messages.
   var text: String

@@ -15,7 +15,7 @@ struct TypeChecker: RuleWalker {
 
   /// Checks the file.
   mutating func check() {
-    // Calls name functions that are declared later, so that all declarations are collected first.
+    // Collects all declarations first, because calls may name functions that are declared later.
     var collector = FunctionCollector(tree: tree)
     collector.walk()
     declarations = collector.functions
@@ -61,7 +61,7 @@ struct TypeChecker: RuleWalker {
 
   /// Checks an expression.
   ///
-  /// - Parameter expected: the types that its place takes.
+  /// - Parameter expected: the types that its position takes.
   /// - Returns: the types that it may have.
   mutating func check(_ id: ExpressionID, expecting expected: StaticTypes = nil) -> StaticTypes {
     if case .conditional(let condition, let then, let otherwise) = tree[id].kind {

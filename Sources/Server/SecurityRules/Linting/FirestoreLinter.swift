@@ -13,20 +13,20 @@ struct FirestoreLinter: RuleWalker {
     var values: [ExpressionID: RuleOpenness] = [:]
   }
 
-  /// An allow statement with its place in the file.
+  /// An allow statement with its position in the file.
   private struct Statement {
     let allow: SyntaxTree.Allow
     let path: [SyntaxTree.Match]
     let scope: RuleScope
 
     var methods: Set<RuleMethod> { Set(allow.methods.flatMap { RuleMethod.named($0.name) }) }
-    /// The place of the block, which identifies it.
+    /// The position of the block, which identifies it.
     var block: SourcePosition { path.last?.position ?? allow.position }
   }
 
   private init(_ tree: SyntaxTree) { self.tree = tree }
 
-  /// The compiler's warnings and the findings, by place.
+  /// The compiler's warnings and the findings, by position.
   static func findings(_ ruleset: FirestoreRuleset) -> [RuleFinding] {
     var parser = Parser(ruleset.source)
     parser.parse()

@@ -38,7 +38,7 @@ struct RealtimeLinter {
     self.rules = rules
   }
 
-  /// The findings about a valid file, by place.
+  /// The findings about a valid file, by position.
   static func findings(_ file: RulesFile) -> [RuleFinding] {
     var linter = RealtimeLinter(file)
     for rule in linter.rules {

@@ -1,6 +1,6 @@
-// Findings of the linter: places of valid rules that probably allow more, or less, than their author expects.
+// Findings of the linter: positions of valid rules that probably allow more, or less, than their author expects.
 
-/// A place of a rules file that deserves a second look.
+/// A position of a rules file that its author should check.
 package struct RuleFinding: Sendable, Hashable, Comparable {
   /// The line, from 1; 0 for the complete file.
   package var line: Int
@@ -20,7 +20,7 @@ package struct RuleFinding: Sendable, Hashable, Comparable {
     self.init(line: position.line, column: position.column, text: text)
   }
 
-  /// By place, then by text.
+  /// By position, then by text.
   package static func < (left: RuleFinding, right: RuleFinding) -> Bool {
     (left.line, left.column, left.text) < (right.line, right.column, right.text)
   }
@@ -54,7 +54,7 @@ enum RuleOpenness: Int, Comparable {
 
 extension TestedRules {
   /// Checks a rules file for mistakes that a compiler accepts.
-  /// - Returns: the compiler's warnings and the findings, by place.
+  /// - Returns: the compiler's warnings and the findings, by position.
   package func lint() -> [RuleFinding] {
     switch self {
     case .firestore(let ruleset): FirestoreLinter.findings(ruleset)

@@ -36,7 +36,7 @@ struct PatternCompiler {
     switch node {
     case .empty: break
     case .set(let set):
-      // The index of sets hashes all ranges.
+      // Finding a set in the index hashes all of its ranges.
       try spend(2 + set.ranges.count)
       try emit(.set(index(of: set)))
     case .assertion(let assertion): try emit(.assertion(assertion))
@@ -116,7 +116,7 @@ struct PatternCompiler {
     try emit(.split(0, 0))
     let body = position
     try append(node)
-    // The question whether the node can be empty visits as many nodes as it has instructions.
+    // The check whether the node can match the empty text visits as many nodes as the node has instructions.
     try spend(2 * (instructions.count - Int(body)))
     if node.matchesEmpty { try appendSplit(body: body, isGreedy) } else { try emit(.jump(Int32(split))) }
     setSplit(split, body: body, end: position, isGreedy)

@@ -46,7 +46,7 @@ struct PatternMatcher {
     var place = Place(offset: 0, previous: before, next: units.next())
     var match: [Int]?
     while true {
-      // A later start is less preferred than every thread that already runs, and than a match.
+      // A match that starts later is less preferred than all threads that run, and than a found match.
       if match == nil, place.offset == 0 || !pattern.isAnchoredAtStart {
         scratch.start(at: place.offset)
         try current.add(0, at: place, of: pattern, &scratch, &budget)
@@ -66,7 +66,7 @@ struct PatternMatcher {
           current.load(thread, into: &scratch)
           scratch.slots[1] = place.offset
           match = scratch.slots
-          // Threads behind this one are less preferred.
+          // Later threads are less preferred.
           break threads
         case .split, .jump, .assertion, .save: break
         }
@@ -88,7 +88,7 @@ private struct Place {
 
 /// The memory of adding one thread.
 private struct Scratch {
-  /// An instruction to visit, or an offset to restore after all instructions behind it are visited.
+  /// An instruction to visit, or an offset to restore after the instructions above it on the stack were visited.
   enum Visit {
     case instruction(Int32)
     case restore(slot: Int, offset: Int)
@@ -167,6 +167,7 @@ private struct ThreadList {
   private mutating func insert(_ thread: Int32) -> Bool {
     let index = Int(indices[Int(thread)])
     if index < threads.count, threads[index] == thread { return false }
+    precondition(threads.count < indices.count, "invariant: an instruction has at most one thread")
     indices[Int(thread)] = Int32(threads.count)
     threads.append(thread)
     return true

@@ -25,11 +25,11 @@ package enum PatternAssertion: UInt8, Sendable, Hashable {
   case textStart
   /// The end of the text.
   case textEnd
-  /// The start of the text, or behind a line feed.
+  /// The start of the text, or the position after a line feed.
   case lineStart
-  /// The end of the text, or before a line feed.
+  /// The end of the text, or the position before a line feed.
   case lineEnd
-  /// Between a word unit (`[0-9A-Za-z_]`) and another unit or an end of the text.
+  /// A word boundary: between a word unit (`[0-9A-Za-z_]`) and another unit or an end of the text.
   case wordBoundary
   /// A position that is not a word boundary.
   case notWordBoundary

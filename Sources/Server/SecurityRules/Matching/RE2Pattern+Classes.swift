@@ -1,3 +1,5 @@
+// Parses character classes and escapes of RE2.
+
 extension RE2Pattern {
   /// Reads `[…]`.
   mutating func characterClass() throws(PatternError) -> UnitSet {

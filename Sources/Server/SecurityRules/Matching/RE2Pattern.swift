@@ -12,7 +12,7 @@ package struct RE2Pattern {
   /// The largest code point.
   static let maximumUnit: UInt32 = 0x10FFFF
 
-  /// The flags in force at a place of the pattern.
+  /// The flags in force at a position of the pattern.
   struct Flags {
     /// `i`: letters match both cases.
     var ignoresCase = false
@@ -115,7 +115,7 @@ package struct RE2Pattern {
     return nodes.count == 1 ? nodes[0] : nodes.isEmpty ? .empty : .concatenation(nodes)
   }
 
-  /// Reads literal text up to `\E` or the end; a quantifier behind it belongs to its last character.
+  /// Reads literal text up to `\E` or the end. A quantifier after it applies to its last character.
   private mutating func quotedText() throws(PatternError) -> [PatternNode] {
     var nodes: [PatternNode] = []
     while let next = peek, !accept("\\E") {
@@ -126,7 +126,7 @@ package struct RE2Pattern {
     return nodes
   }
 
-  /// Reads one atom. A group that only sets flags is none.
+  /// Reads one atom. A group that only sets flags yields nil.
   private mutating func atom(_ next: Unicode.Scalar) throws(PatternError) -> PatternNode? {
     try spend(next == "\\" ? 128 : 32)
     switch next {
@@ -251,7 +251,7 @@ package struct RE2Pattern {
     return (counts.minimum, counts.maximum)
   }
 
-  /// The counts of `{n}`, `{n,}` or `{n,m}` at the current place; nil for anything else.
+  /// The counts of `{n}`, `{n,}` or `{n,m}` at the current position; nil for anything else.
   private func repetitionCounts() -> (minimum: Int, maximum: Int?, end: Int)? {
     var index = offset + 1
     func number() -> Int? {

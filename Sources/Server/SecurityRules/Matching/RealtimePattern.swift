@@ -6,7 +6,7 @@
 //
 // As in the hosted service, a special character at the start of the pattern or of a group is literal, an escape other
 // than \s \S \w \W \d \D is the character itself, and `^` and `$` belong to the first and last alternative. Two forms
-// that the service reads differently from JavaScript are errors here: `(?`, and a quantifier behind a quantifier.
+// that the service reads differently from JavaScript are errors here: `(?`, and a quantifier after a quantifier.
 
 /// Parses one regular expression.
 package struct RealtimePattern {
@@ -84,7 +84,7 @@ package struct RealtimePattern {
       nodes.append(.set(set(of: unit)))
     }
     while let unit = unit(), !isNext("|"), !isNext(")"), !isNext("$") { nodes.append(try readRepeated(unit)) }
-    // A literal at the start needs an expression behind it: `|` and `(*)` are errors.
+    // An expression must follow a literal at the start: `|` and `(*)` are errors.
     guard nodes.count > literalCount else { throw error("an alternative is empty") }
     return nodes.count == 1 ? nodes[0] : .concatenation(nodes)
   }

@@ -16,7 +16,7 @@ enum RealtimePatternSets {
     0x205F...0x205F, 0x3000...0x3000, 0xFEFF...0xFEFF,
   ])
 
-  /// The set that a letter behind a backslash names; nil if the letter stands for itself.
+  /// The set that a backslash and a letter name; nil if the letter stands for itself.
   static func escape(_ unit: UInt16) -> UnitSet? {
     switch Unicode.Scalar(unit) ?? "\u{FFFD}" {
     case "d": digit
@@ -32,7 +32,7 @@ enum RealtimePatternSets {
   /// Adds to a set the units that differ from a member in case only.
   ///
   /// Two units are equal without regard to case if their upper-case forms are one and the same unit. As in JavaScript
-  /// without the flag `u`, no unit beyond ASCII equals one within.
+  /// without the flag `u`, no unit beyond ASCII equals an ASCII unit.
   static func closedUnderCase(_ set: UnitSet) -> UnitSet {
     var ranges = set.ranges
     for range in set.ranges {

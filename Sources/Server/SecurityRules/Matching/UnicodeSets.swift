@@ -10,7 +10,8 @@ enum UnicodeSets {
     return Categories.shared.sets[name] ?? UnicodeScripts.set(named: name)
   }
 
-  /// Computes the tables, which takes about a tenth of a second. Without it the first pattern that needs them waits.
+  /// Computes the tables now, which takes about a tenth of a second. Otherwise the first pattern that needs them
+  /// waits for it.
   static func prepare() {
     _ = Categories.shared
     _ = CaseOrbits.shared
@@ -27,7 +28,7 @@ enum UnicodeSets {
         ranges.append(letters.lowerBound - lower + upper...letters.upperBound - lower + upper)
       }
     }
-    // The only letters beyond ASCII that equal one within: the Kelvin sign and the long s.
+    // Only two letters beyond ASCII equal an ASCII letter without regard to case: the Kelvin sign and the long s.
     if set.contains(0x6B) || set.contains(0x4B) { ranges.append(0x212A...0x212A) }
     if set.contains(0x73) || set.contains(0x53) { ranges.append(0x17F...0x17F) }
     let isASCII = (set.ranges.last?.upperBound ?? 0) < 0x80
@@ -108,7 +109,7 @@ private struct Categories {
 private struct CaseOrbits {
   static let shared = CaseOrbits()
 
-  /// The sets with at least two members, of which one lies beyond ASCII.
+  /// The sets with at least two members.
   let orbits: [[UInt32]]
 
   private init() {

@@ -22,6 +22,9 @@ package struct UnitSet: Sendable, Hashable {
         merged.append(range)
       }
     }
+    assert(
+      zip(merged, merged.dropFirst()).allSatisfy { $0.upperBound + 1 < $1.lowerBound },
+      "invariant: the ranges of a set are sorted and do not touch")
     self.ranges = merged
     for range in merged where range.lowerBound < 128 {
       for unit in range.lowerBound...min(range.upperBound, 127) {

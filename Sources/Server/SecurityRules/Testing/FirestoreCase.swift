@@ -1,9 +1,9 @@
-// A request to Cloud Firestore with the documents that it meets.
+// A case of Cloud Firestore: a request, and the documents at the time of the request.
 
 import JSON
 package import FirestoreModel
 
-/// Documents in memory, which rules read with `get` and its siblings.
+/// Documents in memory, which rules read with `get`, `exists`, `getAfter` and `existsAfter`.
 package struct CaseDocuments: RuleDocumentSource, Sendable {
   /// The fields by path.
   package var fields: [ResourcePath: MapValue]
@@ -74,7 +74,7 @@ package struct FirestoreCase: Sendable {
       let collection = path.segments.count.isMultiple(of: 2) ? path.parent ?? .root : path
       let query =
         query ?? RuleQuery(parent: collection.parent ?? .root, collectionID: collection.segments.last)
-      // Documents in memory cannot fail to be read.
+      // Reading documents in memory never fails.
       guard let decision = try? ruleset.decideQuery(query, context) else {
         return (RuleDecision(isAllowed: false, readsTime: false, dependencies: []), nil)
       }

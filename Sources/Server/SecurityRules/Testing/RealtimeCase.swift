@@ -1,4 +1,4 @@
-// A request to the Realtime Database with the tree that it meets.
+// A case of the Realtime Database: a request, and the tree at the time of the request.
 
 import Access
 import FirestoreModel

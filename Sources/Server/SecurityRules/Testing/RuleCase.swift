@@ -1,5 +1,5 @@
-// A rule case is one request with the data that it meets, as a JSON object. `hearth rules test` and `hearth rules diff`
-// decide cases without a server.
+// A rule case is one request with the data at the time of the request, as a JSON object. `hearth rules test` and
+// `hearth rules diff` decide cases without a server.
 //
 // Members of both products:
 //
@@ -37,7 +37,7 @@ package struct RuleCaseError: Error, Sendable, Hashable, CustomStringConvertible
   package init(_ description: String) { self.description = description }
 }
 
-/// A request, the data that it meets, and the expected verdict.
+/// A request, the data at its time, and the expected verdict.
 package struct RuleCase: Sendable {
   /// The title.
   package var name: String

@@ -48,7 +48,7 @@ extension Cursor {
 }
 
 extension Value {
-  /// A string that is the same exactly for strictly equal values.
+  /// A string that identifies the value: strictly equal values have the same string, other values another one.
   public var canonicalText: String {
     switch self {
     case .null: "null"

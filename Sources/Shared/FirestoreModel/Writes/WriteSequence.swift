@@ -2,8 +2,8 @@
 // database. Google's emulator rejects the same sequences.
 
 extension Collection where Element == Write {
-  /// Checks that no document is verified that another write of the same commit names, and none is created that an earlier write
-  /// of the same commit creates or updates.
+  /// Checks two rules of a commit. A document that one write verifies has no other write. A document that one write
+  /// creates has no earlier write that creates or updates it.
   ///
   /// - Throws: INVALID_ARGUMENT for the first such write.
   public func validateSequence() throws(FirestoreError) {

@@ -23,7 +23,7 @@ struct MaskPaths {
   private static let minimumBound = 1_024
 
   /// The maximum names of a path in a document.
-  private static let maximumReadableNames = Limits.greatestValueDepth + 1
+  private static let maximumReadableNames = Limits.maximumValueDepth + 1
 
   init(for use: Use) { self.use = use }
 

@@ -46,7 +46,7 @@ public struct ProtobufReader {
   private static let groupDepth = 100
 
   static let malformed = FirestoreError.invalidArgument("Request contains a malformed protobuf message.")
-  static let brokenText = FirestoreError.invalidArgument("Request contains text that is not valid UTF-8.")
+  static let invalidUTF8 = FirestoreError.invalidArgument("Request contains text that is not valid UTF-8.")
 
   /// The next field's tag; nil at the end of the message.
   @inline(__always)
@@ -122,7 +122,7 @@ public struct ProtobufReader {
   mutating func string() throws(FirestoreError) -> String {
     let range = try range()
     guard let text = String(strictUTF8: UnsafeRawBufferPointer(rebasing: buffer[range])) else {
-      throw ProtobufReader.brokenText
+      throw ProtobufReader.invalidUTF8
     }
     return text
   }

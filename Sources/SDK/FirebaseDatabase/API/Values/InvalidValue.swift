@@ -2,7 +2,7 @@
 
 import RealtimeModel
 
-/// A value that the database does not take, with the place in it.
+/// A value that the database does not accept, with the position of the fault.
 struct InvalidValue: Error {
   let reason: String
   let path: [String]

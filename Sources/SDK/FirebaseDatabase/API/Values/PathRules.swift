@@ -23,7 +23,7 @@ enum PathRules {
   ///
   /// - Parameters:
   ///   - base: where the path begins; `.info` may follow the root alone.
-  ///   - method: who asks, for the message.
+  ///   - method: the name of the called method, for the message.
   static func reference(_ text: String, below base: Path, method: String) -> Path {
     let relative = Path(text)
     if base.isRoot, relative.first?.text == ".info",

@@ -13,7 +13,7 @@ extension Firestore {
   public func loadBundle(_ bundleData: Data) -> LoadBundleTask { loadBundle(bundleData, completion: nil) }
 
   /// Loads a bundle into the cache. The completion is called at the end, on the settings' queue; with
-  /// an error it gets how far loading had come as well.
+  /// an error it gets the progress as well.
   @discardableResult
   public func loadBundle(
     _ bundleData: Data, completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)? = nil
@@ -21,13 +21,13 @@ extension Firestore {
     loadBundle(InputStream(data: bundleData), completion: completion)
   }
 
-  /// Loads a bundle from a stream, which must not be touched any more.
+  /// Loads a bundle from a stream, which the app must not use any more.
   @discardableResult
   public func loadBundle(_ bundleStream: InputStream) -> LoadBundleTask {
     loadBundle(bundleStream, completion: nil)
   }
 
-  /// Loads a bundle from a stream, which must not be touched any more.
+  /// Loads a bundle from a stream, which the app must not use any more.
   @discardableResult
   public func loadBundle(
     _ bundleStream: InputStream, completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)? = nil
@@ -48,7 +48,7 @@ extension Firestore {
     try await loadBundle(InputStream(data: bundleData))
   }
 
-  /// Loads a bundle from a stream, which must not be touched any more; returns the last progress.
+  /// Loads a bundle from a stream, which the app must not use any more; returns the last progress.
   public func loadBundle(_ bundleStream: InputStream) async throws -> LoadBundleTaskProgress {
     let client = client
     let source = BundleSource(stream: bundleStream)

@@ -8,7 +8,7 @@ import FirestoreModel
 public import Foundation
 import Locking
 
-/// How far loading a bundle has come.
+/// The state of loading a bundle.
 public enum LoadBundleTaskState: Int, Sendable {
   /// It failed.
   case error = 0
@@ -28,7 +28,7 @@ public final class LoadBundleTaskProgress: NSObject, Sendable {
   public let bytesLoaded: Int
   /// Bytes in the bundle, its metadata not counted.
   public let totalBytes: Int
-  /// How far loading has come.
+  /// The state of loading.
   public let state: LoadBundleTaskState
 
   init(

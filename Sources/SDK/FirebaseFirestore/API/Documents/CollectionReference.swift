@@ -3,7 +3,7 @@
 import FirestoreModel
 import Foundation
 
-/// A collection of documents. It exists as soon as it holds one.
+/// A collection of documents. It exists as soon as it contains one.
 public final class CollectionReference: Query, @unchecked Sendable {
   // Safe to share: constants only, as its superclass.
   private let name: CollectionName
@@ -23,7 +23,7 @@ public final class CollectionReference: Query, @unchecked Sendable {
   /// The path below the database, `books`.
   public var path: String { name.path.description }
 
-  /// A reference to a new document with an ID made by chance.
+  /// A reference to a new document with a random ID.
   @discardableResult
   public func document() -> DocumentReference {
     var random = SystemRandomNumberGenerator()
@@ -37,13 +37,13 @@ public final class CollectionReference: Query, @unchecked Sendable {
     firestore.document(name.path.appending(PathReader.parse(documentPath)), documentPath)
   }
 
-  /// Adds a document with an ID made by chance. Works offline; the reference is there at once.
+  /// Adds a document with a random ID. Works offline: the reference is returned immediately.
   @discardableResult
   public func addDocument(data: [String: Any]) -> DocumentReference {
     addDocument(data: data, completion: nil)
   }
 
-  /// Adds a document; the completion is called when the server has taken or refused it.
+  /// Adds a document; the completion is called when the server has accepted or rejected it.
   @discardableResult
   public func addDocument(
     data: [String: Any], completion: (((any Error)?) -> Void)? = nil
@@ -53,7 +53,7 @@ public final class CollectionReference: Query, @unchecked Sendable {
     return reference
   }
 
-  /// Adds a document; returns when the server has taken it.
+  /// Adds a document; returns when the server has accepted it.
   @discardableResult
   public func addDocument(data: [String: Any]) async throws -> DocumentReference {
     let reference = document()
@@ -73,7 +73,7 @@ public final class CollectionReference: Query, @unchecked Sendable {
 
 /// Reads the paths that apps write.
 enum PathReader {
-  /// Splits at slashes; one at either end does no harm. Stops the program for empty paths and
+  /// Splits at slashes; a slash at either end is ignored. Stops the program for empty paths and
   /// empty parts.
   static func parse(_ text: String) -> ResourcePath {
     if text.isEmpty { refuse("Path must not be empty.") }

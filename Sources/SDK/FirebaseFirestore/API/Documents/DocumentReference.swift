@@ -3,7 +3,7 @@
 import FirestoreModel
 public import Foundation
 
-/// The place of a document, which may or may not exist.
+/// The location of a document, which may or may not exist.
 public final class DocumentReference: NSObject, Sendable, Codable {
   let name: DocumentName
 
@@ -50,7 +50,7 @@ public final class DocumentReference: NSObject, Sendable, Codable {
     setData(documentData, mergeFields: mergeFields, completion: nil)
   }
 
-  /// Replaces the document. The completion is called when the server has taken or refused the
+  /// Replaces the document. The completion is called when the server has accepted or rejected the
   /// write; not while the client is offline.
   @preconcurrency
   public func setData(
@@ -59,7 +59,7 @@ public final class DocumentReference: NSObject, Sendable, Codable {
     write([.set(documentData, name)], completion)
   }
 
-  /// Replaces the document; returns when the server has taken the write, which waits while offline.
+  /// Replaces the document; returns when the server has accepted the write, which waits while offline.
   public func setData(_ documentData: [String: Any]) async throws {
     try await write(.set(documentData, name))
   }
@@ -72,7 +72,7 @@ public final class DocumentReference: NSObject, Sendable, Codable {
     write([merge ? .merge(documentData, nil, name) : .set(documentData, name)], completion)
   }
 
-  /// Replaces the document or merges into it; returns when the server has taken the write.
+  /// Replaces the document or merges into it; returns when the server has accepted the write.
   public func setData(_ documentData: [String: Any], merge: Bool) async throws {
     try await write(merge ? .merge(documentData, nil, name) : .set(documentData, name))
   }
@@ -86,7 +86,7 @@ public final class DocumentReference: NSObject, Sendable, Codable {
     write([.merge(documentData, mergeFields, name)], completion)
   }
 
-  /// Merges the named fields into the document; returns when the server has taken the write.
+  /// Merges the named fields into the document; returns when the server has accepted the write.
   public func setData(_ documentData: [String: Any], mergeFields: [Any]) async throws {
     try await write(.merge(documentData, mergeFields, name))
   }
@@ -102,10 +102,10 @@ public final class DocumentReference: NSObject, Sendable, Codable {
     write([.patch(fields, name)], completion)
   }
 
-  /// Changes the given fields of an existing document; returns when the server has taken the write.
+  /// Changes the given fields of an existing document; returns when the server has accepted the write.
   public func updateData(_ fields: [AnyHashable: Any]) async throws { try await write(.patch(fields, name)) }
 
-  /// Deletes the document; what lies below it stays.
+  /// Deletes the document, but not the collections below it.
   public func delete() { delete(completion: nil) }
 
   /// Deletes the document; the completion is called when the server has done so.
@@ -129,7 +129,7 @@ public final class DocumentReference: NSObject, Sendable, Codable {
   @discardableResult
   public func getDocument() async throws -> DocumentSnapshot { try await getDocument(source: .default) }
 
-  /// Reads the document from where the source says; `unavailable` if it cannot be had there.
+  /// Reads the document from the source. Fails with `unavailable` if the source does not have it.
   @preconcurrency
   public func getDocument(
     source: FirestoreSource, completion: @escaping @Sendable (DocumentSnapshot?, (any Error)?) -> Void
@@ -144,7 +144,7 @@ public final class DocumentReference: NSObject, Sendable, Codable {
     }
   }
 
-  /// Reads the document from where the source says; throws `unavailable` if it cannot be had there.
+  /// Reads the document from the source. Throws `unavailable` if the source does not have it.
   @discardableResult
   public func getDocument(source: FirestoreSource) async throws -> DocumentSnapshot {
     try await Continuations.value { done in getDocument(source: source, completion: done) }
@@ -170,7 +170,7 @@ public final class DocumentReference: NSObject, Sendable, Codable {
     return addSnapshotListener(options: options, listener: listener)
   }
 
-  /// Listens to the document as the options say.
+  /// Listens to the document with these options.
   @discardableResult
   public func addSnapshotListener(
     options: SnapshotListenOptions, listener: @escaping (DocumentSnapshot?, (any Error)?) -> Void

@@ -3,7 +3,7 @@
 import FirestoreModel
 public import Foundation
 
-/// How a server timestamp reads that the server has not set yet.
+/// The value of a server timestamp in a snapshot before the server has set it.
 public enum ServerTimestampBehavior: Int, Sendable {
   /// As null.
   case none = 0

@@ -72,7 +72,7 @@ public final class AggregateQuery: NSObject, Sendable {
     try await Continuations.value { done in getAggregation(source: source, completion: done) }
   }
 
-  /// Whether the queries and the numbers asked for are the same.
+  /// Whether the queries and the requested numbers are the same.
   public override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? AggregateQuery else { return false }
     return query == other.query && fields.map(\.operation) == other.fields.map(\.operation)
@@ -104,10 +104,10 @@ public final class AggregateQuerySnapshot: NSObject, Sendable {
     }
   }
 
-  /// The number of documents. Stops the program when it was not asked for.
+  /// The number of documents. Stops the program if it was not requested.
   public var count: NSNumber { value(of: .count(upTo: nil)) as? NSNumber ?? NSNumber(value: 0) }
 
-  /// One of the numbers, `NSNull` where there is none. Stops the program when it was not asked for.
+  /// One of the numbers; `NSNull` if the result has none. Stops the program if it was not requested.
   @discardableResult
   public func get(_ aggregateField: AggregateField) -> Any { value(of: aggregateField.operation) }
 }

@@ -18,11 +18,11 @@ public enum DocumentChangeType: Int, Sendable {
 public final class DocumentChange: NSObject, Sendable {
   /// The kind of change.
   public let type: DocumentChangeType
-  /// The document, as it was if it has been removed.
+  /// The document; for a removed document, its last state.
   public let document: QueryDocumentSnapshot
-  /// Its place before all changes that come earlier in the list are applied; `NSNotFound` if added.
+  /// The index of the document before this change, after the earlier changes of the list; `NSNotFound` if added.
   public let oldIndex: UInt
-  /// Its place after this change; `NSNotFound` if removed.
+  /// The index of the document after this change; `NSNotFound` if removed.
   public let newIndex: UInt
 
   init(type: DocumentChangeType, document: QueryDocumentSnapshot, oldIndex: Int?, newIndex: Int?) {

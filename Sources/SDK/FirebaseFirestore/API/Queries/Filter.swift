@@ -5,9 +5,8 @@ public import Foundation
 
 /// A condition of a query.
 public final class Filter: NSObject, @unchecked Sendable {
-  // Safe to share: nothing here changes after the initialiser. Operands are the app's own values, kept
-  // as they were given and read once, into values, when the filter meets its query; one that is a
-  // mutable object must not be changed meanwhile, as with every call that takes such an object.
+  // Safe to share: nothing here changes after the initialiser. Operands are the app's values. They are converted when
+  // a query uses the filter; until then the app must not change an operand that is a mutable object.
   indirect enum Node {
     case field(ModelFieldPath, FieldFilter.Operator, Any)
     case all([Filter])
@@ -34,11 +33,11 @@ public final class Filter: NSObject, @unchecked Sendable {
   public class func whereField(_ path: FieldPath, isEqualTo value: Any) -> Filter {
     field(path, .equal, value)
   }
-  /// The field is there and does not equal the value.
+  /// The field exists and does not equal the value.
   public class func whereField(_ field: String, isNotEqualTo value: Any) -> Filter {
     self.field(field, .notEqual, value)
   }
-  /// The field is there and does not equal the value.
+  /// The field exists and does not equal the value.
   public class func whereField(_ path: FieldPath, isNotEqualTo value: Any) -> Filter {
     field(path, .notEqual, value)
   }
@@ -96,11 +95,11 @@ public final class Filter: NSObject, @unchecked Sendable {
   }
   /// The field equals one of the values.
   public class func whereField(_ path: FieldPath, in values: [Any]) -> Filter { field(path, .isIn, values) }
-  /// The field is there and equals none of the values.
+  /// The field exists and equals none of the values.
   public class func whereField(_ field: String, notIn values: [Any]) -> Filter {
     self.field(field, .notIn, values)
   }
-  /// The field is there and equals none of the values.
+  /// The field exists and equals none of the values.
   public class func whereField(_ path: FieldPath, notIn values: [Any]) -> Filter {
     field(path, .notIn, values)
   }

@@ -73,8 +73,8 @@ final class SnapshotListenerRegistration: NSObject, ListenerRegistration, Sendab
   }
 }
 
-/// A closure of the app that is not Sendable. Safe to carry about because it is called on the
-/// callback queue alone, and the callback queue is serial unless the app chose another.
+/// A closure of the app that is not Sendable. It is safe to pass between threads, because it is called on the
+/// callback queue only, which is serial unless the app chose another.
 struct AppClosure<Function>: @unchecked Sendable {
   let call: Function
 }

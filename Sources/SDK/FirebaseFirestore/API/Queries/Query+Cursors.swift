@@ -4,7 +4,7 @@ import FirestoreModel
 import Foundation
 
 extension Query {
-  /// Starts at a document, which has to be in the query's order.
+  /// Starts at a document, which must have the fields of the query's order.
   @discardableResult
   public func start(atDocument document: DocumentSnapshot) -> Query { bounded(start: document, before: true) }
 
@@ -77,7 +77,7 @@ extension Query {
     }
   }
 
-  /// The whole order, also what of it is implied, and the document's place in it.
+  /// The complete order, with its implicit fields, and the document's position in it.
   private func cursor(_ snapshot: DocumentSnapshot) -> ([StructuredQuery.Order], [Value]) {
     guard let document = snapshot.document else {
       refuse("Invalid query. You are trying to start or end a query using a document that doesn't exist.")

@@ -36,13 +36,13 @@ extension Query {
     whereFilter(.whereField(path, isEqualTo: value))
   }
 
-  /// Takes only documents whose field is there and does not equal the value.
+  /// Takes only documents whose field exists and does not equal the value.
   @discardableResult
   public func whereField(_ field: String, isNotEqualTo value: Any) -> Query {
     whereFilter(.whereField(field, isNotEqualTo: value))
   }
 
-  /// Takes only documents whose field is there and does not equal the value.
+  /// Takes only documents whose field exists and does not equal the value.
   @discardableResult
   public func whereField(_ path: FieldPath, isNotEqualTo value: Any) -> Query {
     whereFilter(.whereField(path, isNotEqualTo: value))
@@ -132,13 +132,13 @@ extension Query {
     whereFilter(.whereField(path, in: values))
   }
 
-  /// Takes only documents whose field is there and equals none of the values.
+  /// Takes only documents whose field exists and equals none of the values.
   @discardableResult
   public func whereField(_ field: String, notIn values: [Any]) -> Query {
     whereFilter(.whereField(field, notIn: values))
   }
 
-  /// Takes only documents whose field is there and equals none of the values.
+  /// Takes only documents whose field exists and equals none of the values.
   @discardableResult
   public func whereField(_ path: FieldPath, notIn values: [Any]) -> Query {
     whereFilter(.whereField(path, notIn: values))

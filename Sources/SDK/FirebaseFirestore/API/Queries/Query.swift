@@ -9,7 +9,7 @@ public import Foundation
 /// let query = Firestore.firestore().collection("books")
 ///   .whereField("genre", isEqualTo: "fiction").order(by: "title").limit(to: 10)
 /// ```
-/// Queries never change: each method answers with a new one.
+/// Queries never change: each method returns a new one.
 public class Query: NSObject, @unchecked Sendable {
   // Safe to share: constants only.
   let model: ModelQuery
@@ -30,7 +30,7 @@ public class Query: NSObject, @unchecked Sendable {
     return Query(model, isLimitToLast: isLimitToLast, firestore: firestore)
   }
 
-  /// The query as the engine takes it. Stops the program where it cannot be asked.
+  /// The query in the engine's form. Stops the program if it is invalid.
   var clientQuery: ClientQuery {
     if isLimitToLast && model.structured.orderBy.isEmpty {
       refuse("limit(toLast:) queries require specifying at least one order(by:) clause.")
@@ -90,7 +90,7 @@ public class Query: NSObject, @unchecked Sendable {
   @discardableResult
   public func getDocuments() async throws -> QuerySnapshot { try await getDocuments(source: .default) }
 
-  /// Reads the result from where the source says; `unavailable` if it cannot be had there.
+  /// Reads the result from the source. Fails with `unavailable` if the source cannot be reached.
   @preconcurrency
   public func getDocuments(
     source: FirestoreSource, completion: @escaping @Sendable (QuerySnapshot?, (any Error)?) -> Void
@@ -103,7 +103,7 @@ public class Query: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Reads the result from where the source says; throws `unavailable` if it cannot be had there.
+  /// Reads the result from the source. Throws `unavailable` if the source cannot be reached.
   @discardableResult
   public func getDocuments(source: FirestoreSource) async throws -> QuerySnapshot {
     try await Continuations.value { done in getDocuments(source: source, completion: done) }
@@ -129,7 +129,7 @@ public class Query: NSObject, @unchecked Sendable {
     return addSnapshotListener(options: options, listener: listener)
   }
 
-  /// Listens to the result as the options say.
+  /// Listens to the result with these options.
   @discardableResult
   public func addSnapshotListener(
     options: SnapshotListenOptions, listener: @escaping (QuerySnapshot?, (any Error)?) -> Void
@@ -156,7 +156,7 @@ public class Query: NSObject, @unchecked Sendable {
 
   // MARK: Identity
 
-  /// Whether both ask for the same documents of the same instance.
+  /// Whether both select the same documents of the same instance.
   public override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? Query else { return false }
     return model == other.model && isLimitToLast == other.isLimitToLast && firestore === other.firestore

@@ -55,7 +55,7 @@ public final class QuerySnapshot: NSObject, Sendable {
 
   /// The changes since the snapshot before, on request with those of metadata alone.
   ///
-  /// Stops the program when metadata changes are asked for and the listener does not receive them.
+  /// Stops the program if metadata changes are requested and the listener does not receive them.
   @discardableResult
   public func documentChanges(includeMetadataChanges: Bool) -> [DocumentChange] {
     if includeMetadataChanges && snapshot.excludesMetadataChanges {

@@ -5,7 +5,7 @@
 
 import Foundation
 
-/// Ends a sequence when nobody can feed it any more: the listener's closure alone holds it.
+/// Ends a sequence when its listener is released. Only the listener's closure holds this object.
 private final class Feed<Element: Sendable>: Sendable {
   private let continuation: AsyncThrowingStream<Element, any Error>.Continuation
 
@@ -36,7 +36,7 @@ private func stream<Element: Sendable>(
 }
 
 extension Query {
-  /// The query's snapshots, first what there is now.
+  /// The query's snapshots, beginning with its current result.
   public var snapshots: QuerySnapshotsSequence { snapshots(includeMetadataChanges: false) }
 
   /// The query's snapshots, on request also those of metadata alone.

@@ -5,13 +5,13 @@ public import Foundation
 /// How the local cache is kept.
 public protocol LocalCacheSettings {}
 
-/// How a cache in memory gets rid of documents.
+/// The garbage collection of a cache in memory.
 public protocol MemoryGarbageCollectorSettings {}
 
 /// A size that means no limit.
 public let FirestoreCacheSizeUnlimited: Int64 = -1
 
-/// A size of a cache in bytes. Stops the program below the least one.
+/// A size of a cache in bytes. Stops the program for a size below the minimum.
 func checkedCacheSize(_ bytes: Int64) -> Int64 {
   if bytes != FirestoreCacheSizeUnlimited && bytes < 1 << 20 {
     refuse("Cache size must be set to at least 1048576 bytes")
@@ -23,9 +23,9 @@ let defaultCacheSize: Int64 = 100 << 20
 
 /// A cache on disk, which is the default. Documents and writes survive the end of the program.
 ///
-/// Documents stay until the cache is larger than its size; then the least recently used go, except those of listeners
-/// and of queued writes. On Linux the files lie in `$XDG_DATA_HOME/firestore`, or `~/.local/share/firestore`, in a
-/// folder for each app and database that only its owner can read.
+/// Documents stay until the cache is larger than its size; then the least recently used are removed, except those of
+/// listeners and of queued writes. On Linux the files lie in `$XDG_DATA_HOME/firestore`, or
+/// `~/.local/share/firestore`, in a folder for each app and database that only its owner can read.
 ///
 /// One process at a time can use a cache. If another process uses it, or if the file cannot be opened, the SDK keeps the
 /// cache in memory. A damaged file is moved to `damaged.sqlite`, and the cache begins empty. After a failed sync the cache
@@ -48,7 +48,7 @@ open class PersistentCacheSettings: NSObject, NSCopying, LocalCacheSettings, @un
   open override var hash: Int { size.hashValue }
 }
 
-/// Documents go as soon as nothing refers to them.
+/// Documents are removed as soon as nothing refers to them.
 open class MemoryEagerGCSetting: NSObject, NSCopying, MemoryGarbageCollectorSettings, @unchecked Sendable {
   // SAFETY: constants only.
   /// Makes the setting.
@@ -58,11 +58,11 @@ open class MemoryEagerGCSetting: NSObject, NSCopying, MemoryGarbageCollectorSett
   open func copy(with zone: NSZone? = nil) -> Any { self }
   /// Whether the other is of the same kind.
   open override func isEqual(_ object: Any?) -> Bool { object is MemoryEagerGCSetting }
-  /// One number for all.
+  /// All instances are equal.
   open override var hash: Int { 1 }
 }
 
-/// Documents stay until the cache is full; then the least recently used go.
+/// Documents stay until the cache is full; then the least recently used are removed.
 open class MemoryLRUGCSettings: NSObject, NSCopying, MemoryGarbageCollectorSettings, @unchecked Sendable {
   // SAFETY: constants only.
   let size: Int64
@@ -84,13 +84,13 @@ open class MemoryLRUGCSettings: NSObject, NSCopying, MemoryGarbageCollectorSetti
 /// A cache in memory.
 open class MemoryCacheSettings: NSObject, NSCopying, LocalCacheSettings, @unchecked Sendable {
   // SAFETY: constants only.
-  /// The size to keep to in bytes; nil where documents go at once.
+  /// The maximum size in bytes; nil if documents are removed as soon as nothing refers to them.
   let size: Int64?
 
   /// A cache with ``MemoryLRUGCSettings`` of 100 MiB.
   public override init() { size = defaultCacheSize }
 
-  /// A cache with a way to get rid of documents: ``MemoryEagerGCSetting`` or ``MemoryLRUGCSettings``.
+  /// A cache with one kind of garbage collection: ``MemoryEagerGCSetting`` or ``MemoryLRUGCSettings``.
   /// Stops the program for others.
   public init(garbageCollectorSettings settings: any MemoryGarbageCollectorSettings & NSObjectProtocol) {
     switch settings {
@@ -105,10 +105,10 @@ open class MemoryCacheSettings: NSObject, NSCopying, LocalCacheSettings, @unchec
 
   /// The settings themselves, which never change.
   open func copy(with zone: NSZone? = nil) -> Any { self }
-  /// Whether the ways are the same.
+  /// Whether the garbage collection is the same.
   open override func isEqual(_ object: Any?) -> Bool {
     (object as? MemoryCacheSettings).map { $0.size == size } ?? false
   }
-  /// Hashes the way.
+  /// Hashes the kind of garbage collection.
   open override var hash: Int { size.hashValue }
 }

@@ -26,7 +26,7 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
       return .memory(MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings(sizeBytes: size)))
     }
 
-    /// The older settings that were changed although `cacheSettings` says the same and more.
+    /// The older settings that were changed although `cacheSettings` replaces them.
     var contradictions: [String] {
       guard chosenCache != nil else { return [] }
       return [
@@ -100,7 +100,7 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
     set { guarded.withLock { $0.isPersistenceEnabled = newValue } }
   }
 
-  /// The size in bytes above which the least recently used documents go, at least 1 MiB, or
+  /// The size in bytes above which the least recently used documents are removed, at least 1 MiB, or
   /// `FirestoreCacheSizeUnlimited`. Deprecated: use ``cacheSettings``.
   open var cacheSizeBytes: Int64 {
     get { values.cacheSizeBytes }

@@ -11,7 +11,7 @@ import Foundation
 /// Field values and transforms of one write.
 struct ParsedFields {
   var fields = MapValue()
-  /// The fields the write touches, in the order met; transforms are not among them.
+  /// The fields that the write changes, in the order of the data, without transforms.
   var mask: [ModelFieldPath] = []
   var transforms: [FieldTransform] = []
 }
@@ -135,7 +135,7 @@ struct UserDataReader {
         entries.append(MapValue.Entry(key: name, value: value))
         if purpose == .mergeSet, !inArray {
           if case .map(let map) = value {
-            // An empty map given as such is a leaf; one left empty by sentinels is none.
+            // A map that the app passed empty is a leaf. A map whose members were all sentinels is not.
             if map.isEmpty, UserDataReader.isEmptyMap(raw) { parsed.mask.append(child) }
           } else {
             parsed.mask.append(child)
@@ -150,7 +150,7 @@ struct UserDataReader {
     (unwrapped(raw) as? [AnyHashable: Any])?.isEmpty ?? false
   }
 
-  /// Reads one value; nil for a sentinel, which has been noted.
+  /// Reads one value; nil for a sentinel, which is recorded instead.
   private mutating func value(_ raw: Any, at path: ModelFieldPath?, inArray: Bool) -> Value? {
     let raw = UserDataReader.unwrapped(raw)
     if let scalar = scalar(raw, at: path) { return scalar }

@@ -5,12 +5,12 @@ import FirestoreModel
 public import Foundation
 import Locking
 
-/// Reads and writes that happen together, on data that nobody else changed in between.
+/// Reads and writes that are applied atomically, on data that no other client changed meanwhile.
 ///
 /// All reads come before all writes. The block may run several times.
 public final class Transaction: NSObject, Sendable {
   private let firestore: Firestore
-  /// Kept, because the instance may be ended while the block runs.
+  /// Retained, because the instance may be terminated while the block runs.
   private let client: FirestoreClient
   private let attempt = Guarded(TransactionAttempt())
 
@@ -102,7 +102,7 @@ open class TransactionOptions: NSObject, NSCopying, @unchecked Sendable {
   /// Five attempts.
   public override init() {}
 
-  /// How often the transaction is attempted at most. Stops the program below 1.
+  /// The maximum number of attempts. Stops the program for a number below 1.
   open var maxAttempts: Int {
     get { attempts.withLock { $0 } }
     set {
@@ -127,7 +127,7 @@ open class TransactionOptions: NSObject, NSCopying, @unchecked Sendable {
   open override var hash: Int { maxAttempts }
 }
 
-/// Runs a transaction's block until it commits, fails for good, or has been tried often enough.
+/// Runs a transaction's block until it commits, fails permanently, or reaches the maximum number of attempts.
 final class TransactionRunner: Sendable {
   typealias Block = (Transaction, NSErrorPointer) -> Any?
 

@@ -5,7 +5,7 @@ import FirestoreModel
 public import Foundation
 import Locking
 
-/// Writes that happen together or not at all. Works offline, as single writes do.
+/// Writes that are applied atomically. Works offline, as single writes do.
 public final class WriteBatch: NSObject, Sendable {
   private struct State {
     var writes: [Write] = []
@@ -76,12 +76,12 @@ public final class WriteBatch: NSObject, Sendable {
   /// Commits the batch. Stops the program when called twice.
   public func commit() { commit(completion: nil) }
 
-  /// Commits the batch; the completion is called when the server has taken or refused all of it.
+  /// Commits the batch; the completion is called when the server has accepted or rejected all of it.
   @preconcurrency
   public func commit(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
     firestore.write(take(), completion: completion)
   }
 
-  /// Commits the batch; returns when the server has taken all of it.
+  /// Commits the batch; returns when the server has accepted all of it.
   public func commit() async throws { try await firestore.write(take()) }
 }

@@ -127,7 +127,7 @@ final class CacheFolder: Sendable {
     used.broadcast()
   }
 
-  /// Gives up the lock. A second call has no effect.
+  /// Releases the lock. A second call has no effect.
   func release() {
     guard let descriptor = descriptor.withLock({ $0.take() }) else { return }
     close(descriptor)

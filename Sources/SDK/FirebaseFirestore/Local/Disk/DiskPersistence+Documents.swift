@@ -81,7 +81,7 @@ extension DiskPersistence {
     }
   }
 
-  /// A document that lost what kept it stays until garbage collection; it was in use until now.
+  /// Records that an orphaned document was in use until now. It stays until garbage collection.
   func noteOrphan(_ name: DocumentName) {
     use { db in
       guard let collection = try number(of: name.collectionPath, in: db) else { return }

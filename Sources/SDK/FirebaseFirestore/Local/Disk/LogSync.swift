@@ -1,4 +1,4 @@
-// Syncs the log of the cache file in the background, so that queued writes survive a power cut soon after.
+// Syncs the log of the cache file in the background. A queued write survives a power cut after this sync.
 //
 // A sync takes milliseconds, too long for each write of a burst; requests during a sync share the next one. SQLite
 // locks the cache file and not its log, so that opening and closing the log here releases no lock.

@@ -4,7 +4,7 @@
 
 import FirestoreModel
 
-/// Which documents an index holds, and by what.
+/// The segments of an index: which documents have an entry, and by which value.
 struct FieldIndex: Hashable, Sendable {
   enum Kind: Hashable, Sendable {
     /// One entry for each document that has the field.
@@ -56,7 +56,7 @@ struct FieldIndex: Hashable, Sendable {
 /// The part of an index that holds everything one alternative of a query can match.
 struct IndexRange: Equatable, Sendable {
   var start: [UInt8]
-  /// The first key behind the range; nil where it has no end.
+  /// The first key after the range; nil if the range has no end.
   var end: [UInt8]?
   /// How much the range narrows the search: fields fixed count twice, a range once. Zero is the whole index.
   var rank = 0
@@ -67,7 +67,7 @@ struct IndexRange: Equatable, Sendable {
 }
 
 extension FieldIndex {
-  /// Where the documents lie that meet all terms; nil where the index may lack some of them.
+  /// The range with all documents that match the terms; nil if the index may lack some of them.
   func range(for terms: [FilterTerm], orders: [StructuredQuery.Order]) -> IndexRange? {
     var prefix: [UInt8] = []
     var range: IndexRange?
@@ -93,7 +93,7 @@ extension FieldIndex {
       start: prefix, end: successor(of: prefix), rank: 2 * fixed, fixedSegments: fixed, prefix: prefix)
   }
 
-  /// The first key behind all keys with a prefix; nil where there is none.
+  /// The first key after all keys with a prefix; nil if there is none.
   static func successor(of prefix: [UInt8]) -> [UInt8]? {
     var bytes = prefix
     while let last = bytes.popLast() {
@@ -142,8 +142,8 @@ extension IndexRange {
 }
 
 extension Value {
-  /// Whether the keys of values of this kind have the order of the values. The key of a container with truncated text
-  /// may stand on the other side of another.
+  /// Whether the keys of values of this kind have the order of the values. The keys of two containers with truncated
+  /// text may have the other order.
   var hasOrderedKey: Bool {
     switch self {
     case .array, .map: false

@@ -36,7 +36,7 @@ struct MemoryPersistence: Persistence {
 
   var lastRemoteVersion: ModelTimestamp = .epoch
 
-  /// - Parameter isEager: whether documents go at once when nothing refers to them.
+  /// - Parameter isEager: whether documents are removed immediately when nothing refers to them.
   init(isEager: Bool) { self.isEager = isEager }
 
   mutating func begin(_ operation: StoreOperation) {

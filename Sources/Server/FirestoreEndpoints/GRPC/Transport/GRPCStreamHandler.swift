@@ -273,7 +273,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   private func requestTimedOut() {
     guard case .collecting = phase, !hasRequestEnded else { return }
-    finish(GRPCStatus(.deadlineExceeded, "The request did not arrive whole in time."))
+    finish(GRPCStatus(.deadlineExceeded, "The request did not arrive completely in time."))
   }
 
   func setReading(_ enabled: Bool) {

@@ -62,7 +62,7 @@ package struct WebChannelService: Sendable {
       return request.respond(ByteBuffer(string: "[\"\",\"\"]"))
     }
     guard http.target["TYPE"] == "xmlhttp" else {
-      return request.reject(.malformed("The test of a channel is asked for by MODE=init or by TYPE=xmlhttp."))
+      return request.reject(.malformed("The test of a channel is requested by MODE=init or by TYPE=xmlhttp."))
     }
     request.begin()
     responder.write(ByteBuffer(string: "11111"))

@@ -1,5 +1,5 @@
-// Why a request was denied, for operators. A server sends nothing of it to a client: values of stored documents occur. An
-// emulator sends `text`, which has the places of statements and the faults.
+// Explains to operators why a request was denied. A server never sends it to a client, because it contains values of
+// stored documents. An emulator sends `text`, which has the positions of statements and the faults.
 
 package import FirestoreModel
 
@@ -7,7 +7,7 @@ package import FirestoreModel
 package struct DenialExplanation: Sendable {
   /// An expression that decided, with its value.
   package struct Term: Sendable, Hashable {
-    /// The place of the expression.
+    /// The position of the expression.
     package var position: SourcePosition
     /// The expression as the file has it, at most about 96 characters.
     package var expression: String
@@ -17,11 +17,11 @@ package struct DenialExplanation: Sendable {
 
   /// An allow statement that was evaluated.
   package struct Statement: Sendable, Hashable {
-    /// The place of the statement.
+    /// The position of the statement.
     package var position: SourcePosition
     /// The fault that left the condition without a value; nil if it is false.
     package var fault: RuleFault?
-    /// The place of the expression with the fault.
+    /// The position of the expression with the fault.
     package var faultPosition: SourcePosition?
     /// The deciding expressions, outermost first.
     package var terms: [Term]

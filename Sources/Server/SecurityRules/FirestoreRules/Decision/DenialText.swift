@@ -25,7 +25,7 @@ extension DenialExplanation {
 }
 
 extension DenialExplanation.Statement {
-  /// The outcome and the place of the statement.
+  /// The outcome and the position of the statement.
   fileprivate func text(for method: RuleMethod) -> String {
     let place = "for '\(method.rawValue)' @ L\(position.line)"
     guard let fault else { return "false \(place)" }

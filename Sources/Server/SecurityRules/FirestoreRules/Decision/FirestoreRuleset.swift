@@ -1,7 +1,8 @@
 // Decides requests with a compiled rules file.
 //
-// Every document of a request, and every way of a query, is decided on its own: allowed if any allow statement for the
-// method, in a block whose pattern covers the path, has a condition that is true. All of them must be allowed.
+// Every document of a request, and every alternative of a query, is decided separately. An allow statement allows it
+// if the statement is for the method, its block's pattern covers the path, and its condition is true. A request is
+// allowed if all of them are.
 
 package import FirestoreModel
 
@@ -122,13 +123,14 @@ package final class FirestoreRuleset: Sendable {
     return .map(.document(RuleDocument(database: context.database, path: path, fields: fields)))
   }
 
-  /// One thing that must be allowed.
+  /// One document or alternative of a query that rules must allow.
   enum DecisionStep {
     /// A document.
     case document(RuleRequest)
-    /// A way of a query over the documents of a collection.
+    /// An alternative of a query over the documents of a collection.
     case query(RuleRequest)
-    /// A way of a query over the documents of all collections, or of those with an id, below a document or the root.
+    /// An alternative of a query over the documents of all collections, or of those with an id, below a document or
+    /// the root.
     case group(RuleRequest, id: String?, below: ResourcePath)
 
     /// The request of the rules.

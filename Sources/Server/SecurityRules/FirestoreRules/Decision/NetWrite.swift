@@ -1,5 +1,5 @@
-// Several writes of one document in a commit are judged once, by their net effect, as Google's emulator does:
-// `resource` is the state before the commit and `request.resource` the state after it.
+// Combines the writes of one document in a commit, so that rules decide once about their net effect, as in Google's
+// emulator: `resource` is the state before the commit and `request.resource` the state after it.
 
 import FirestoreModel
 

@@ -1,12 +1,12 @@
-// Decides queries by proof: rules are not filters. Each alternative of the filter is one way. It is decided on the
-// knowledge that its terms give about every document that it may return; all ways must be allowed. Orders, cursors and
-// limits give no knowledge about fields.
+// Decides queries by proof, because rules are not filters. The filter of a query is an OR of alternatives. The terms
+// of an alternative restrict the fields of every document that it can return. Rules decide on this knowledge, and
+// must allow each alternative. Orders, cursors and limits give no knowledge about fields.
 
 package import FirestoreModel
 
-/// The fields of the documents of one way of a query, as far as its filters determine them.
+/// The fields of the documents of one alternative of a query, as far as its filters determine them.
 struct QueryKnowledge {
-  /// The document that the way names, by a comparison of `__name__`.
+  /// The document that the alternative names, by a comparison of `__name__`.
   private(set) var document: ResourcePath?
   private var fields: [(path: FieldPath, terms: [FilterTerm])] = []
 
@@ -89,7 +89,8 @@ struct QueryKnowledge {
       case .isNotNaN: [(.notEqual, .float(.nan))]
       }
     case .field(let filter):
-      // No document satisfies it, so that it implies whatever either half does.
+      // No document satisfies the comparison, so every condition holds for all of its documents. Two contradictory
+      // comparisons imply every condition.
       if isUnsatisfiable(filter) { return [(.equal, .bool(true)), (.equal, .bool(false))] }
       let value = RuleValue(filter.value)
       switch filter.op {
@@ -144,7 +145,7 @@ extension FirestoreRuleset {
     decide(try steps(query, context), RuleLookups(context.documents))
   }
 
-  /// The ways of a query.
+  /// The alternatives of a query.
   func steps(_ query: RuleQuery, _ context: Context) throws -> [DecisionStep] {
     var known = Set<[FilterTerm]>()
     var steps: [DecisionStep] = []

@@ -1,3 +1,5 @@
+// The decision of rules about a request, and the writes on which rules decide.
+
 package import FirestoreModel
 
 /// The verdict on a request.
@@ -10,7 +12,7 @@ package struct RuleDecision: Sendable {
   package var dependencies: [ResourcePath]
   /// An error of reading documents. The request fails with it.
   package var failure: (any Error)?
-  /// The position of the denied operation among the request's documents or ways.
+  /// The position of the denied operation among the request's documents or alternatives.
   package var deniedOperation: Int?
   /// The evaluations, for the request feed; none unless they were requested.
   var evaluations: [StepEvaluation] = []

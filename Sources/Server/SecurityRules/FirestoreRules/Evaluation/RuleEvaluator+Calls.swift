@@ -1,3 +1,5 @@
+// Evaluates calls: functions of the file, functions of the language, and methods.
+
 import FirestoreModel
 
 extension RuleEvaluator {
@@ -65,7 +67,7 @@ extension RuleEvaluator {
       fields = afterWrites ? own.after : own.before
     } else {
       do { fields = try lookups.fields(of: document, afterWrites: afterWrites) } catch {
-        // A request whose documents cannot be read is not decided; nothing may absorb that.
+        // A request whose documents cannot be read fails. No operator may absorb this error.
         if lookups.failure != nil { budget.exhaust() }
         throw error
       }

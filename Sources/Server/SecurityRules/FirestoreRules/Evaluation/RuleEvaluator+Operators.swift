@@ -1,3 +1,5 @@
+// Evaluates binary operators: comparisons, membership and arithmetic.
+
 import FirestoreModel
 
 extension RuleEvaluator {
@@ -29,7 +31,7 @@ extension RuleEvaluator {
     if let decided = try constrained(op, first, second) { return decided }
     if case .unknownPath = first { throw .unboundWildcard("of the path") }
     if case .unknownPath = second { throw .unboundWildcard("of the path") }
-    // A comparison of maps or sets hashes one operand, whatever the other is.
+    // A comparison of maps or sets hashes one operand, even if the other one is small.
     try budget.spend(reading: first)
     try budget.spend(reading: second)
     return RuleEquality.operands.equal(first, second) == (op == .equal)
@@ -78,8 +80,8 @@ extension RuleEvaluator {
       if case .unknownPath = element { throw .unboundWildcard("of the path") }
       try budget.spend(reading: container)
       switch element {
-      // Each item may make the comparison read the element completely. Of other values it reads no more than the item
-      // has.
+      // The comparison with each item may read the element completely. An element of another type is read only up to
+      // the length of the item.
       case .list, .map, .set: if list.count > 0 { try budget.spend(reading: element, times: list.count) }
       default: break
       }

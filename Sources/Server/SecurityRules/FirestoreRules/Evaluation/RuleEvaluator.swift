@@ -1,10 +1,10 @@
 // Evaluates the conditions of a program.
 //
-// `&&` and `||` absorb faults on either side, so a fault is a value of the evaluation as much as a result is: it is
-// thrown, and every operator decides whether it passes it on. Operands are evaluated from the left; the language does
-// not let a rule observe the order.
+// A fault is the reason that an expression has no value. It is thrown, and every operator decides whether it passes
+// the fault on: `&&` and `||` absorb faults on either side. Operands are evaluated from the left; a rule cannot
+// observe the order.
 
-/// Evaluates conditions for one document, or for one way of a query.
+/// Evaluates conditions for one document, or for one alternative of a query.
 struct RuleEvaluator {
   /// A fault and the node that has it.
   struct Failure: Error {
@@ -149,13 +149,13 @@ struct RuleEvaluator {
     }
   }
 
-  // A right operand that is evaluated, and a chosen branch, count as one expression more, as in Google's emulator.
+  // As in Google's emulator, an evaluated right operand and a chosen branch each count as one additional expression.
 
   private mutating func and(_ left: Int32, _ right: Int32, _ id: Int32) throws(Failure) -> Bool {
     var failure: Failure?
     do { if try !bool(left) { return false } } catch { failure = error }
     do { try spend(1, id) } catch { throw failure ?? error }
-    // False on the right decides whatever the left is.
+    // False on the right decides, even if the left has no value.
     do { if try !bool(right) { return false } } catch { throw failure ?? error }
     if let failure { throw failure }
     return true
@@ -199,7 +199,7 @@ struct RuleEvaluator {
       do { try budget.spend(finding: text, in: .built(result)) } catch {
         throw Failure(fault: error, node: id)
       }
-      // A repeated key takes the last value at the place of the first.
+      // A repeated key takes the last value at the position of the first.
       if let known = result.firstIndex(where: { $0.key == text }) {
         result[known].value = value
       } else {

@@ -1,3 +1,5 @@
+// Implements the functions of the rules language that need no documents, such as `math.abs` and `int`.
+
 import Crypto
 import FirestoreModel
 

@@ -1,7 +1,7 @@
-// Documents that rules read with get() and its siblings.
+// Looks up the documents that rules read with `get()`, `exists()`, `getAfter()` and `existsAfter()`.
 //
-// Invariant: one request reads a document at most once before and once after its writes, however many of its rules and
-// documents ask; what was read is the decision's dependency.
+// Invariant: one request reads a document at most once before and once after its writes. The documents that were read
+// are the dependencies of the decision.
 
 package import FirestoreModel
 
@@ -20,7 +20,7 @@ package final class RuleLookups {
   /// The documents that the current operation has read, as indices of `documents`.
   private var ofOperation: [Int] = []
   private let limit: Int
-  /// An error of the source. The request fails with it, whatever the rules say.
+  /// An error of the source. The request then fails with this error, even if rules allow it.
   private(set) var failure: (any Error)?
 
   /// Documents that one operation may read.

@@ -1,3 +1,5 @@
+// Computes powers and distances as the Java library of the hosted product does.
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Darwin)

@@ -1,3 +1,5 @@
+// Implements the methods of lists, sets, maps, differences of maps, paths and constraints.
+
 import FirestoreModel
 
 extension RuleMethods {
@@ -109,7 +111,8 @@ extension RuleMethods {
     case .size: return .int(Int64(map.count))
     case .keys:
       try budget.spend(work: map.count * RuleCost.item)
-      // Stored keys are sorted already but for code points beyond U+FFFF, so that sorting compares few of them twice.
+      // Stored keys are already sorted, except those with code points beyond U+FFFF. Sorting therefore needs few
+      // comparisons.
       if case .stored(let fields) = map {
         var isInOrder = true
         for entry in fields.entries {

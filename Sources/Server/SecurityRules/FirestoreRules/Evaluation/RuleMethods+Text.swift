@@ -1,3 +1,5 @@
+// Implements the methods of text and bytes.
+
 import JSON
 
 /// The methods of the language's types.

@@ -1,3 +1,5 @@
+// Implements the methods of times, spans of time and places on Earth.
+
 import FirestoreModel
 
 extension RuleMethods {

@@ -1,3 +1,5 @@
+// The request that rules decide, in the form that the variables `request` and `resource` have.
+
 package import FirestoreModel
 
 /// The request that a rule decides: what `request` and `resource` are.

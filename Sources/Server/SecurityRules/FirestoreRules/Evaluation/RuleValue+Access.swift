@@ -1,3 +1,5 @@
+// Reads members, elements and ranges of a value, and converts a value to text.
+
 extension RuleValue {
   /// The value of `self.name`.
   func member(_ name: RuleText) throws(RuleFault) -> RuleValue {

@@ -8,13 +8,13 @@ import FirestoreModel
 struct MatchPattern: Sendable {
   /// The segments.
   let segments: [SyntaxTree.PatternSegment.Kind]
-  /// The literal segments with their indices; those behind `documents` come first, since most blocks differ there.
+  /// The literal segments with their indices. Those after `documents` come first, because most blocks differ there.
   private let literals: [(index: Int, text: String)]
   /// The index of the `**` wildcard.
   let rest: Int?
   /// The number of segments that the `**` wildcard takes at least.
   let minimumRest: Int
-  /// The place of the block, which distinguishes blocks with equal patterns.
+  /// The position of the block, which distinguishes blocks with equal patterns.
   let block: SourcePosition?
 
   init(
@@ -87,8 +87,8 @@ struct MatchPattern: Sendable {
 
   /// Binds the wildcards for a query over all collections, or those with an id, at any depth below a document or the root.
   ///
-  /// The pattern must cover documents below every parent: its start is known, its `**` begins there, and behind the
-  /// `**` stand at most the collection and the document.
+  /// The pattern must cover documents below every parent: its start is known, its `**` begins there, and at most the
+  /// collection and the document follow the `**`.
   func match(
     database: String, group id: String?, below parent: ResourcePath, into wildcards: inout [RuleValue]
   ) -> Bool {

@@ -36,14 +36,14 @@ struct RuleCompiler: RuleWalker {
   }
 
   mutating func visit(_ allow: SyntaxTree.Allow, in path: [SyntaxTree.Match], scope: RuleScope) {
-    // Blocks of another service, which Cloud Firestore never asks.
+    // Blocks of another service, whose rules Cloud Firestore never evaluates.
     guard let service = tree.services.first(where: { $0.name == "cloud.firestore" }),
       service.matches.contains(where: { $0.position == path.first?.position })
     else { return }
     self.scope = scope
     let methods = allow.methods.flatMap { RuleMethod.named($0.name) }.reduce(0) { $0 | $1.bit }
     guard methods != 0 else { return }
-    // The walk visits the statements of one block after another.
+    // The walk visits the statements block by block.
     if program.patterns.last?.block != path.last?.position || program.patterns.isEmpty {
       program.patterns.append(
         MatchPattern(
@@ -199,7 +199,7 @@ struct RuleCompiler: RuleWalker {
       program.regexes.append(regex)
       return .pattern(receiver, method, Int32(program.regexes.count - 1), nodes)
     }
-    // A pattern that an evaluation makes must not wait for the tables.
+    // Computes the tables now, so that no evaluation waits for them.
     if [.matches, .split, .replace].contains(method) { UnicodeSets.prepare() }
     return .method(receiver, method, nodes)
   }

@@ -1,7 +1,8 @@
 // The compiled form of a rules file.
 //
-// Nodes lie in one array and refer to each other by index. Names are resolved: a wildcard is a slot of the match, a
-// parameter or `let` a slot of the call. Evaluation therefore compares no names except the fields that rules read.
+// Nodes are elements of one array and refer to each other by index. Names are resolved: a wildcard is a slot of the
+// match, a parameter or `let` a slot of the call. Evaluation therefore compares no names except the fields that rules
+// read.
 
 import FirestoreModel
 
@@ -73,7 +74,7 @@ package struct RuleProgram: Sendable {
     /// The values of the lets, in order.
     var lets: [Int32]
     var result: Int32
-    /// The place of the first let; nil without lets.
+    /// The position of the first let; nil without lets.
     var start: SourcePosition?
   }
 
@@ -108,9 +109,9 @@ package struct RuleProgram: Sendable {
   var faults: [RuleFault] = []
   /// Children of nodes with several of them.
   var children: [Int32] = []
-  /// The place of each node's first character.
+  /// The position of each node's first character.
   var positions: [SourcePosition] = []
-  /// The place of each node's last character, without closing brackets.
+  /// The position of each node's last character, without closing brackets.
   var ends: [SourcePosition] = []
   /// The bodies of functions and the conditions, in the order of a walk over the file.
   var roots: [Root] = []

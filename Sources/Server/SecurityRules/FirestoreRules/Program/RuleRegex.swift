@@ -52,7 +52,7 @@ extension RuleRegex {
     return parts
   }
 
-  /// The text with every match replaced. `$1` and `$0` stand for groups, a backslash for the character behind it.
+  /// The text with every match replaced. `$1` and `$0` stand for groups, and a backslash escapes the next character.
   ///
   /// - Throws: a fault for a group that the pattern does not have.
   func replace(in text: String, with template: String, _ budget: inout RuleBudget) throws(RuleFault) -> String

@@ -4,7 +4,7 @@ struct CivilDate: Equatable {
   let month: Int64
   let day: Int64
 
-  /// A day, or nil if the calendar has none such.
+  /// A day, or nil if the calendar does not have it.
   init?(year: Int64, month: Int64, day: Int64) {
     guard (1...9999).contains(year), (1...12).contains(month), day >= 1, day <= Self.days(in: month, of: year)
     else { return nil }

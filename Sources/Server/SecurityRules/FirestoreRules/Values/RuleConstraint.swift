@@ -1,7 +1,7 @@
-// Knowledge about a field of the documents that a query may return.
+// A constraint: the knowledge that a query's filters give about a field of the documents that it may return.
 //
-// A comparison with a constraint is true if one of its comparators implies it; otherwise it has no value. It is never
-// false, so that `!` cannot convert missing knowledge to permission.
+// A comparison with a constraint is true if one of the filters' comparisons implies it; otherwise it has no value. It
+// is never false, so that `!` cannot convert missing knowledge to permission.
 
 /// The knowledge that the filters of a query give about one field.
 package struct RuleConstraint: Sendable {
@@ -12,7 +12,7 @@ package struct RuleConstraint: Sendable {
 
   /// The comparisons; each alone may imply another one.
   var comparators: [(Comparator, RuleValue)]
-  /// Whether this stands for a wildcard instead of a field, whose value the query does not determine.
+  /// Whether the constraint stands for a wildcard, whose value the query does not determine, instead of a field.
   private(set) var isUnbound = false
 
   init(_ comparators: [(Comparator, RuleValue)]) { self.comparators = comparators }

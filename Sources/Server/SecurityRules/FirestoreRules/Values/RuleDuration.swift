@@ -1,3 +1,5 @@
+// A duration of the rules language, and its arithmetic with times.
+
 import FirestoreModel
 
 /// A span of time of at most 10,000 years in nanoseconds.
@@ -7,7 +9,7 @@ package struct RuleDuration: Hashable, Comparable, Sendable {
   /// The remaining nanoseconds, with the sign of the span.
   package let nanoseconds: Int32
 
-  /// The greatest number of seconds, in either direction.
+  /// The maximum number of seconds, positive or negative.
   static let maximumSeconds: Int64 = 315_576_000_000
 
   /// A span, or nil beyond the limit.
@@ -27,7 +29,7 @@ package struct RuleDuration: Hashable, Comparable, Sendable {
       total += 1
       rest -= 1_000_000_000
     }
-    // By magnitude: the least integer has no absolute value.
+    // Compares magnitudes, because the least integer has no absolute value.
     let maximum = UInt64(Self.maximumSeconds)
     guard total.magnitude < maximum || (total.magnitude == maximum && rest == 0) else { return nil }
     self.seconds = total
@@ -39,10 +41,10 @@ package struct RuleDuration: Hashable, Comparable, Sendable {
     RuleDuration(seconds: seconds + other.seconds, nanoseconds: Int64(nanoseconds) + Int64(other.nanoseconds))
   }
 
-  /// The span in the other direction.
+  /// The span with the opposite sign.
   var negated: RuleDuration { RuleDuration(seconds: -seconds, nanoseconds: -Int64(nanoseconds)) ?? self }
 
-  /// Orders by length.
+  /// Orders by signed length.
   package static func < (left: RuleDuration, right: RuleDuration) -> Bool {
     (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
   }

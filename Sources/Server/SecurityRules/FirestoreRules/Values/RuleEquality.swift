@@ -1,5 +1,5 @@
-// Equality of rules has three strengths: `==` compares numbers by value but what lists and maps contain strictly; sets
-// and `diff` compare by value at every depth.
+// Compares values with one of three strengths of equality. `==` compares its operands by value, and the contents of
+// lists and maps strictly. Sets and `diff` compare by value at every depth.
 
 import FirestoreModel
 
@@ -26,7 +26,7 @@ enum RuleEquality {
       switch self {
       case .operands: Double(a) == b
       case .strict: false
-      // Exactly, so that equality is transitive and has a hash.
+      // Compares exactly, so that equality is transitive and has a hash.
       case .byValue: Double(exactly: a) == b
       }
     case (.string(let a), .string(let b)): a == b
@@ -59,7 +59,7 @@ enum RuleEquality {
 
   private func equal(_ a: RuleMap, _ b: RuleMap) -> Bool {
     guard a.count == b.count else { return false }
-    // Both sorted by the same order: one pass.
+    // Both are sorted in the same order, so one pass compares them.
     if case .stored(let a) = a, case .stored(let b) = b {
       for (first, second) in zip(a.entries, b.entries) {
         guard first.key.utf8.elementsEqual(second.key.utf8),

@@ -1,11 +1,11 @@
-// Values as keys of sets and dictionaries, by the two strengths of equality that rules need them for.
+// Makes values usable as keys of sets and dictionaries, for two strengths of equality (`RuleEquality`).
 //
 // Invariant: a hash covers every part of a value. Keys with equal hashes would make a set of n values cost n² comparisons,
 // and clients choose the values.
 
 /// A value as a member of a set: numbers are equal by value at every depth, NaN equals NaN, and 0.0 equals −0.0.
 ///
-/// A value that does not equal itself, such as a path with placeholders, is as a member equal to itself only.
+/// A path with placeholders does not equal even itself. As a member of a set it equals this member only.
 struct ValueKey: Hashable, Sendable {
   /// Distinguishes members whose values equal nothing.
   private final class Identity: Sendable {}

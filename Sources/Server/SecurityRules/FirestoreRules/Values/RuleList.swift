@@ -1,3 +1,5 @@
+// A list of the rules language. A stored array is not copied.
+
 package import FirestoreModel
 
 /// A list in rules: a stored array, the keys of a stored map, or items that an expression made.
@@ -48,8 +50,8 @@ package enum RuleList: Sendable {
 
 /// Short lists of text, which rules compare most often, are searched without an index.
 extension RuleList {
-  /// The longest list that is searched item by item. The budget charges three units a byte for a search by an index, and
-  /// comparing a byte with that number of others takes less.
+  /// The longest list that is searched item by item. The budget charges three units per byte for an indexed search.
+  /// Comparing a byte with this number of items costs less.
   private static let maximumScanned = 16
 
   /// Whether all items are text, and ``contains(text:)`` is fast.

@@ -1,3 +1,5 @@
+// A map of the rules language. A stored map is not copied.
+
 package import FirestoreModel
 
 /// A map in rules: a stored map, a document, or entries that an expression made.

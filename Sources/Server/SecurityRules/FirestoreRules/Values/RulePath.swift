@@ -1,3 +1,5 @@
+// A path of the rules language: its segments, its text, and the document that it names.
+
 package import FirestoreModel
 
 /// A path in rules, absolute from `/databases`, possibly with placeholders that `bind` replaces.

@@ -1,3 +1,5 @@
+// A set of the rules language, and the difference of two maps, which has sets of keys.
+
 import FirestoreModel
 
 /// A set in rules. Numbers are members by value: 1 and 1.0 are one member.

@@ -38,7 +38,8 @@ package enum RuleValue: Sendable {
   case vector([Double])
   /// Knowledge about a field from the filters of a query.
   case constraint(RuleConstraint)
-  /// The rest of a path below a collection whose documents a query does not name: it is known to be a path, no more.
+  /// The remaining path below a collection whose documents a query does not name. It is a path, but its segments are
+  /// unknown.
   case unknownPath
 
   /// Text that is valid Unicode.

@@ -21,7 +21,7 @@ extension QuerySpec {
     }
   }
 
-  /// Whether the request asks for no order, which counts as ordered by key in rules.
+  /// Whether the request names no order, which counts as an order by key in rules.
   ///
   /// Clients omit the order by priority on the WebSocket, so that a request by priority with a limit alone looks like
   /// one without an order. Bounds without an order are priorities: they must not satisfy a rule about bounds of keys.

@@ -1,7 +1,7 @@
 // Evaluates checked expressions of the Realtime Database for one operation.
 //
-// Evaluation asks the tree for single locations and never loads a subtree. It records the locations and whether it read
-// the time, so that the decision about a listen can be made again when they change.
+// Evaluation reads single locations of the tree and never loads a subtree. It records the locations and whether it
+// read the time, so that the decision about a listen can be made again when they change.
 //
 // Invariant: a failure ends the complete rule. Only operands that are not evaluated at all are harmless: `&&`, `||` and
 // `?:` evaluate from left to right and stop early.

@@ -116,7 +116,7 @@ enum RealtimeText {
     }
   }
 
-  /// The shortest decimal digits of a positive number, and the power of ten before which they stand as a fraction.
+  /// The shortest decimal digits d₁d₂… and the exponent e of a positive number, so that the number is 0.d₁d₂… · 10^e.
   private static func shortestDigits(of number: Double) -> (digits: String, exponent: Int) {
     // Swift describes a double by its shortest digits, with or without an exponent.
     let parts = number.description.split(separator: "e", maxSplits: 1)

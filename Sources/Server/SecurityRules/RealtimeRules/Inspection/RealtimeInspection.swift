@@ -1,5 +1,5 @@
-// The inspection of a ruleset compiles it a second time with marked expressions, when a decision by it is first
-// explained.
+// The inspection of a ruleset explains its decisions. For the first explanation it compiles the rules a second time,
+// with marks: an evaluation records the value of each marked expression (see RealtimeMarks.swift).
 
 import Access
 import Locking

@@ -1,15 +1,15 @@
-// Marks give the expressions of a rules file of the Realtime Database numbers and places, so that an evaluation can
+// Marks give the expressions of a rules file of the Realtime Database numbers and positions, so that an evaluation can
 // record their values. Rules in force have no marks and pay nothing for them.
 
 import RealtimeModel
 
 /// An expression whose values are recorded.
 struct RealtimeMark: Sendable {
-  /// The place of its first character. Columns count UTF-16 code units.
+  /// The position of its first character. Columns count UTF-16 code units.
   let position: SourcePosition
-  /// The place behind its last character.
+  /// The position after its last character.
   let end: SourcePosition
-  /// The offsets of its first byte and behind its last one in the rule, in bytes of UTF-8.
+  /// The range of its bytes in the rule, in bytes of UTF-8.
   let range: Range<Int>
   /// Its text, at most about 96 characters.
   let text: String
@@ -65,7 +65,7 @@ final class RealtimeMarks {
     while places.count < expression.count, offset < file.count {
       let escape = escapeLength(at: offset)
       if let escape {
-        // The bytes of an escaped character have one place.
+        // The bytes of an escaped character have one position.
         for _ in 0..<escape.bytes { places.append(position) }
         position.column += escape.length
         offset += escape.length
@@ -77,7 +77,7 @@ final class RealtimeMarks {
       if byte == 0x0A {
         position = SourcePosition(line: position.line + 1, column: 1)
       } else if offset == file.count || file[offset] & 0xC0 != 0x80 {
-        // The column advances behind the last byte of a character; one of four bytes has two code units.
+        // The column advances after the last byte of a character. A character of four bytes has two code units.
         position.column += isLongCharacter(endingAt: offset) ? 2 : 1
       }
     }

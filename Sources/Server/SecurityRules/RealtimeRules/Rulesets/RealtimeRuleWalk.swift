@@ -10,8 +10,8 @@ import RealtimeModel
 
 /// One pass over the rules for one operation.
 struct RealtimeRuleWalk {
-  /// Whether deleting a child validates the parents that remain. The hosted service's documentation does not say; older
-  /// simulators of it skipped them.
+  /// Whether deleting a child validates the remaining parents. The documentation of the hosted service does not state
+  /// it; older simulators skipped them.
   private static let validatesParentsOfDeletions = true
 
   /// The keys that one request to the view returns.
@@ -93,7 +93,7 @@ struct RealtimeRuleWalk {
       if node.validate != nil {
         let location = path.prefix(depth)
         if validated.insert(location).inserted {
-          // Without a value here there is none below.
+          // If this location has no value, no location below has one.
           guard try view.exists(at: location, .after) else { return nil }
           if let denial = try validate(node, path, depth) { return denial }
         }

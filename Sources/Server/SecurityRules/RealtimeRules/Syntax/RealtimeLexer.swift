@@ -54,7 +54,7 @@ struct RealtimeLexer {
   private(set) var current = RealtimeToken.end
   /// The offset of the next token.
   private(set) var start = 0
-  /// The offset behind the token before the next one.
+  /// The end offset of the token before the next one.
   private(set) var previousEnd = 0
 
   init(_ text: String) { bytes = Array(text.utf8) }
@@ -251,7 +251,7 @@ struct RealtimeLexer {
 
   // MARK: Regular expressions
 
-  /// Reads the rest of a regular expression. Its slash is the next token, and the token behind its flags becomes the
+  /// Reads the rest of a regular expression. Its slash is the next token; afterwards the token after its flags is the
   /// next one.
   mutating func readPattern() throws(RealtimeFault) -> Pattern {
     offset = start + 1

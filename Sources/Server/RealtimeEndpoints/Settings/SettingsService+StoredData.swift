@@ -14,9 +14,9 @@ import SecurityRules
 extension SettingsService {
   /// Returns the stored data of one kind.
   func read(
-    _ kept: SettingsRequest.Kept, _ database: RealtimeDatabase, _ caller: Principal
+    _ kind: SettingsRequest.StoredKind, _ database: RealtimeDatabase, _ caller: Principal
   ) async throws -> HTTPResponse {
-    switch kept {
+    switch kind {
     case .rulesets:
       let rulesets = try await database.rulesets(as: caller)
       return answer(.object(["rulesets": .array(rulesets.map(\.json))]))
@@ -38,9 +38,9 @@ extension SettingsService {
 
   /// Stores a ruleset, moves labels, or registers a function trigger.
   func change(
-    _ kept: SettingsRequest.Kept, _ body: ByteBuffer, _ database: RealtimeDatabase, _ caller: Principal
+    _ kind: SettingsRequest.StoredKind, _ body: ByteBuffer, _ database: RealtimeDatabase, _ caller: Principal
   ) async throws -> HTTPResponse {
-    switch kept {
+    switch kind {
     case .rulesets:
       let id = try await database.addRuleset(
         try RealtimeRuleset(Array(body.readableBytesView)).file, as: caller)
