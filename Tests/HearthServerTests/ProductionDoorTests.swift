@@ -1,5 +1,6 @@
 // Tests that a production server that is started as docs/production.md shows gives nothing to callers without credentials:
-// every port, path and method is tried, and stored data neither appears in a response nor changes.
+// every port, path and method is tried, and stored data neither appears in a response nor changes. The operations of the
+// auth port, the verbs of REST, the gRPC methods and the settings come from the tables of the server (DoorTables.swift).
 
 import CryptoExtras
 import FirestoreProtobuf
@@ -19,10 +20,27 @@ struct ProductionDoorTests {
   private static let project = "my-app"
   private static let documents = "projects/my-app/databases/(default)/documents"
   private static let document = documents + "/vault/a"
+  private static let toolkit = "/identitytoolkit.googleapis.com"
   /// The stored text that no response may contain.
   private static let marker = "stored-for-the-administrator"
-  /// Query parameters of callers without accepted credentials.
-  private static let callers = ["", "access_token=owner", "access_token=e30.e30.", "auth=owner&key=k"]
+  /// Callers without accepted credentials: query parameters, and a header.
+  private static let callers: [(query: String, header: String?)] = [
+    ("", nil), ("access_token=owner", nil), ("access_token=e30.e30.", nil), ("auth=owner&key=k", nil),
+    ("key=k", "Authorization: Bearer owner"), ("key=k", "Authorization: Bearer e30.e30."),
+  ]
+  /// The operations of the auth port that succeed without credentials and with the members of another account: settings
+  /// that SDKs read at the start, published keys, and a revocation that does nothing. A sign-up with a new address or none
+  /// succeeds too.
+  private static let publicOperations: Set<String> = [
+    "GET /identitytoolkit.googleapis.com/v1/projects",
+    "GET /identitytoolkit.googleapis.com/v1/recaptchaParams",
+    "GET /identitytoolkit.googleapis.com/v1/sessionCookiePublicKeys",
+    "GET /identitytoolkit.googleapis.com/v2/passwordPolicy",
+    "GET /identitytoolkit.googleapis.com/v2/recaptchaConfig",
+    "POST /identitytoolkit.googleapis.com/v2/accounts:revokeToken",
+    "GET /www.googleapis.com/identitytoolkit/v3/relyingparty/getProjectConfig",
+    "GET /www.googleapis.com/identitytoolkit/v3/relyingparty/getRecaptchaParam",
+  ]
 
   private struct Ports {
     var firestore: Int
@@ -54,9 +72,28 @@ struct ProductionDoorTests {
     let before = try await PlainRequest.send(ports.firestore, "GET \(document)")
     #expect(before.contains(Self.marker))
 
+    let account = Self.toolkit + "/v1/projects/my-app/accounts"
+    let authorization = ["Authorization: Bearer \(administrator)"]
+    let user =
+      #"{"localId":"u1","email":"vault@example.com","password":"right-password","displayName":"\#(Self.marker)"}"#
+    #expect(
+      try await PlainRequest.send(ports.auth, "POST \(account)", user, headers: authorization).contains(
+        " 200 "))
+    func storedUser() async throws -> Substring? {
+      try await PlainRequest.send(
+        ports.auth, "POST \(account):lookup", #"{"localId":["u1"]}"#, headers: authorization
+      ).split(separator: "\r\n\r\n").last
+    }
+    let userBefore = try await storedUser()
+    #expect(userBefore?.contains(Self.marker) == true)
+
     try await tryREST(ports)
+    try await tryOperations(ports.auth)
     try await tryRPC(ports.firestore)
     try await trySocket(ports.database)
+    try await tryLongPolling(ports.database)
+
+    #expect(try await storedUser() == userBefore)
 
     let after = try await PlainRequest.send(ports.firestore, "GET \(document)")
     #expect(after.split(separator: "\r\n\r\n").last == before.split(separator: "\r\n\r\n").last)
@@ -91,7 +128,6 @@ struct ProductionDoorTests {
   private func tryREST(_ ports: Ports) async throws {
     let databases = "/v1/projects/my-app/databases"
     let collection = "/v1/\(Self.documents)"
-    let toolkit = "/identitytoolkit.googleapis.com"
     let doors: [(port: Int, paths: [String], methods: [String])] = [
       (
         ports.firestore,
@@ -100,39 +136,38 @@ struct ProductionDoorTests {
           "\(databases)/(default)/collectionGroups/vault/indexes", "/v1/projects/my-app/releases",
           "/v1/projects/my-app/rulesets", "/emulator/v1/\(Self.documents)",
           "/emulator/v1/projects/my-app:securityRules", "/emulator/v1/projects/my-app:ruleCoverage", "/reset",
-          "/google.firestore.v1.Firestore/Listen/channel", "/nothing",
+          "/v1/projects/my-app:test", "/v1/projects/my-app/rulesets/1", "/v1/projects/my-app/rulesets/1:test",
+          "/v1/projects/my-app/releases/cloud.firestore",
+          "/v1/projects/my-app/releases/cloud.firestore:getExecutable",
+          "/hearth/v1/projects/my-app/databases/(default)/denials",
+          "/hearth/v1/projects/my-app/databases/(default)/denials/1",
+          "/hearth/v1/projects/my-app/databases/(default)/denials/1:replay",
+          "/hearth/v1/projects/my-app/instances/my-app-default-rtdb/denials",
+          "/google.firestore.v1.Firestore/Listen/channel", "/google.firestore.v1.Firestore/Write/channel",
+          "/nothing",
         ], ["GET", "POST", "PUT", "PATCH", "DELETE"]
       ),
       (
         ports.firestore,
-        [
-          "commit", "batchWrite", "batchGet", "beginTransaction", "rollback", "runQuery",
-          "runAggregationQuery",
-          "partitionQuery", "listCollectionIds", "listen", "write",
-        ].map { "\(collection):\($0)" }, ["GET", "POST"]
+        DatabaseDoors.verbs.map { "\(collection):\($0)" }, ["GET", "POST"]
       ),
       (
         ports.database,
         [
-          "/.json", "/vault.json", "/vault", "/.settings/rules.json", "/.settings/rules.json.x",
-          "/.settings/strictTriggerValidation.json", "/.inspect/databases.json", "/.inspect/coverage",
-          "/.upload",
-        ].map { $0 + "?ns=my-app-default-rtdb" } + [
-          "/.json?ns=my-app-default-rtdb&format=export&shallow=true"
-        ],
+          "/.json", "/vault.json", "/vault", "/.settings/rules.json.x", "/.inspect/databases.json",
+          "/.inspect/coverage", "/.inspect/coverage.json", "/.upload", "/.ws",
+          "/namespaces/my-app-default-rtdb/rulesets", "/namespaces/my-app-default-rtdb/rulesets/1",
+          "/namespaces/my-app-default-rtdb/ruleset_labels",
+        ].map { $0 + "?ns=my-app-default-rtdb" }
+          + (DatabaseDoors.settings + ["rulesets", "rulesets/1", "ruleset_labels", "functionTriggers"])
+          .map { "/.settings/\($0).json?ns=my-app-default-rtdb" } + [
+            "/.json?ns=my-app-default-rtdb&format=export&shallow=true"
+          ],
         ["GET", "POST", "PUT", "PATCH", "DELETE"]
       ),
       (
         ports.auth,
         [
-          "/v1/projects/my-app/accounts", "/v1/projects/my-app/accounts:lookup",
-          "/v1/projects/my-app/accounts:update", "/v1/projects/my-app/accounts:delete",
-          "/v1/projects/my-app/accounts:batchCreate", "/v1/projects/my-app/accounts:batchGet",
-          "/v1/projects/my-app/accounts:batchDelete", "/v1/projects/my-app/accounts:query",
-          "/v1/projects/my-app/accounts:sendOobCode", "/v1/projects/my-app:createSessionCookie",
-          "/v2/projects/my-app/config", "/v2/projects/my-app/tenants", "/v1/accounts:update",
-          "/v1/accounts:delete", "/v1/accounts:lookup",
-        ].map { toolkit + $0 } + [
           "/emulator/v1/projects/my-app/accounts", "/emulator/v1/projects/my-app/config",
           "/emulator/v1/projects/my-app/oobCodes", "/emulator/v1/projects/my-app/verificationCodes",
           "/credentials", "/credentials:revoke", "/token", "/securetoken.googleapis.com/v1/token", "/",
@@ -143,16 +178,45 @@ struct ProductionDoorTests {
       for path in door.paths {
         for method in door.methods {
           for caller in Self.callers {
-            let target = path + (caller.isEmpty ? "" : (path.contains("?") ? "&" : "?") + caller)
-            let response = try await PlainRequest.send(
-              door.port, "\(method) \(target)", method == "GET" ? "" : Self.body(of: path))
-            let status = response.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
-            #expect((400..<600).contains(status), "\(method) \(target): \(response.prefix(200))")
-            #expect(!response.contains(Self.marker), "\(method) \(target)")
+            let response = try await attempt(door.port, method, path, Self.body(of: path), caller)
+            #expect((400..<600).contains(Self.status(response)), "\(method) \(path): \(response.prefix(200))")
           }
         }
       }
     }
+  }
+
+  /// Sends a request, whose response must not contain stored data.
+  private func attempt(
+    _ port: Int, _ method: String, _ path: String, _ body: String, _ caller: (query: String, header: String?)
+  ) async throws -> String {
+    let target = path + (caller.query.isEmpty ? "" : (path.contains("?") ? "&" : "?") + caller.query)
+    let response = try await PlainRequest.send(
+      port, "\(method) \(target)", method == "GET" ? "" : body,
+      headers: ["Content-Type: application/json"] + [caller.header].compactMap(\.self))
+    #expect(!response.contains(Self.marker), "\(method) \(target) \(caller.header ?? "")")
+    return response
+  }
+
+  private static func status(_ response: String) -> Int {
+    response.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+  }
+
+  /// Tries every operation of the auth port, those for administrators with every caller. The others count as guesses of
+  /// this address, so they are tried with an API key only.
+  private func tryOperations(_ port: Int) async throws {
+    var successes: Set<String> = []
+    for door in IdentityDoor.all {
+      for caller in door.isPrivileged ? Self.callers : [("key=k", nil)] {
+        let response = try await attempt(port, door.method, door.path, door.body, caller)
+        let isRejected = (400..<600).contains(Self.status(response))
+        if !isRejected { successes.insert("\(door.method) \(door.path)") }
+        #expect(isRejected || !door.isPrivileged, "\(door.method) \(door.path): \(response.prefix(200))")
+        #expect(!response.contains("TOO_MANY_ATTEMPTS"), "the attempt was not decided")
+        #expect(!response.contains("vault@example.com") || isRejected, "\(door.path): \(response)")
+      }
+    }
+    #expect(successes == Self.publicOperations)
   }
 
   /// A body that would change or read the stored data if its operation were permitted.
@@ -160,6 +224,7 @@ struct ProductionDoorTests {
     let query = #"{"from":[{"collectionId":"vault"}]}"#
     switch path.split(separator: ":").last {
     case "batchGet": return #"{"documents":["\#(document)"]}"#
+    case "executePipeline": return #"{"structuredPipeline":{"pipeline":{"stages":[]}}}"#
     case "commit", "batchWrite": return #"{"writes":[{"delete":"\#(document)"}]}"#
     case "runQuery", "partitionQuery": return #"{"structuredQuery":\#(query)}"#
     case "runAggregationQuery":
@@ -174,6 +239,7 @@ struct ProductionDoorTests {
   private func tryRPC(_ port: Int) async throws {
     let client = try await GRPCTestClient.connect(port: port)
     let requests = Self.requests
+    #expect(Set(requests.map(\.method)) == (try DatabaseDoors.methods()))
     for credential in [nil, "Bearer owner", "Bearer e30.e30.", "nonsense"] {
       let metadata = credential.map { [("authorization", $0)] } ?? []
       for (method, request) in requests {
@@ -299,6 +365,18 @@ struct ProductionDoorTests {
         }
       ),
       (
+        "ExecutePipeline",
+        Google_Firestore_V1_ExecutePipelineRequest.with {
+          $0.database = database
+          $0.structuredPipeline.pipeline.stages = [
+            .with {
+              $0.name = "collection"
+              $0.args = [.with { $0.referenceValue = "/vault" }]
+            }
+          ]
+        }
+      ),
+      (
         "Listen",
         Google_Firestore_V1_ListenRequest.with {
           $0.database = database
@@ -312,22 +390,47 @@ struct ProductionDoorTests {
 
   // MARK: WebSocket
 
+  /// Requests of the Realtime Database's protocol.
+  private static let realtimeRequests = [
+    #""a":"q","b":{"p":"/vault","h":""}"#, #""a":"g","b":{"p":"/vault","q":{}}"#,
+    #""a":"p","b":{"p":"/vault","d":1}"#, #""a":"m","b":{"p":"/","d":{"vault":1}}"#,
+    #""a":"o","b":{"p":"/vault","d":1}"#, #""a":"om","b":{"p":"/","d":{"vault":1}}"#,
+    #""a":"auth","b":{"cred":"owner"}"#, #""a":"gauth","b":{"cred":"owner"}"#,
+    #""a":"gauth","b":{"cred":"e30.e30.","authvar":{"uid":"ada"}}"#, #""a":"g","b":{"p":"/","q":{}}"#,
+  ]
+
   private func trySocket(_ port: Int) async throws {
     let socket = try await RawSocket.open(
       port: port, host: "localhost:\(port)", "v=5&ns=my-app-default-rtdb")
-    let requests = [
-      #""a":"q","b":{"p":"/vault","h":""}"#, #""a":"g","b":{"p":"/vault","q":{}}"#,
-      #""a":"p","b":{"p":"/vault","d":1}"#, #""a":"m","b":{"p":"/","d":{"vault":1}}"#,
-      #""a":"o","b":{"p":"/vault","d":1}"#, #""a":"om","b":{"p":"/","d":{"vault":1}}"#,
-      #""a":"auth","b":{"cred":"owner"}"#, #""a":"gauth","b":{"cred":"owner"}"#,
-      #""a":"gauth","b":{"cred":"e30.e30.","authvar":{"uid":"ada"}}"#, #""a":"g","b":{"p":"/","q":{}}"#,
-    ]
-    for (number, request) in requests.enumerated() {
+    for (number, request) in Self.realtimeRequests.enumerated() {
       try await socket.send(#"{"r":\#(number),\#(request)}"#)
       let reply = try await socket.next()
       #expect(reply.hasPrefix(#"{"r":\#(number),"b":{"s":""#) && !reply.contains(#""s":"ok""#), "\(reply)")
       #expect(!reply.contains(Self.marker))
     }
     await socket.close()
+  }
+
+  private func tryLongPolling(_ port: Int) async throws {
+    func poll(_ query: String) async throws -> String {
+      let response = try await PlainRequest.send(port, "GET /.lp?ns=my-app-default-rtdb&\(query)")
+      #expect(Self.status(response) == 200 && !response.contains(Self.marker), "\(response)")
+      return response
+    }
+    let start = try await poll("start=t&ser=1&cb=7&v=5").split(separator: "pLPCommand('start','").last ?? ""
+    let parts = start.split(separator: "'")
+    let session = "id=\(parts.first ?? "")&pw=\(parts.dropFirst(2).first ?? "")"
+    var serial = 1
+    for (number, request) in Self.realtimeRequests.enumerated() {
+      let message = Array(#"{"t":"d","d":{"r":\#(number),\#(request)}}"#.utf8)
+      let data = Base64.encode(message, .urlSafe, padded: true).replacing("=", with: ".")
+      serial += 1
+      var text = try await poll("\(session)&ser=\(serial)&seg0=\(number)&ts0=1&d0=\(data)")
+      while !text.contains(#""r":\#(number)"#) {
+        serial += 1
+        text += try await poll("\(session)&ser=\(serial)")
+      }
+      #expect(!text.contains(#""s":"ok""#), "\(text)")
+    }
   }
 }

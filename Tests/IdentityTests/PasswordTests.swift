@@ -1,9 +1,32 @@
 // Tests of password schemes against published vectors, of their bounds, and of the hasher.
 
 import JSON
+import Locking
+import OrderedStore
 import Testing
 
 @testable import Identity
+
+#if canImport(Glibc)
+  import Glibc
+
+  /// Runs tasks on a dedicated thread, and records the priorities of the threads that resume them.
+  private final class RecordingExecutor: TaskExecutor {
+    private let threads = ThreadPool(threads: 1)
+    private let recorded = Guarded<Set<Int32>>([])
+
+    var priorities: Set<Int32> { recorded.withLock { $0 } }
+
+    /// The nice value of the calling thread.
+    static var priority: Int32 { getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+      recorded.withLock { _ = $0.insert(Self.priority) }
+      let job = UnownedJob(job)
+      threads.submit { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+  }
+#endif
 
 @Suite("Passwords")
 struct PasswordTests {
@@ -46,6 +69,16 @@ struct PasswordTests {
     #expect(try await !hasher.verify("opensesamE", first))
     #expect(try await !hasher.verify("", first))
   }
+
+  #if canImport(Glibc)
+    // The thread that resumes a task may start a thread of Swift's pool, which then has the same priority.
+    @Test("A thread of normal priority resumes the caller of a hash")
+    func resumption() async throws {
+      let executor = RecordingExecutor()
+      try await withTaskExecutorPreference(executor) { _ = try await hasher.hash("opensesame") }
+      #expect(executor.priorities == [RecordingExecutor.priority])
+    }
+  #endif
 
   @Test("A production server never accepts the emulator's stored text, which contains the password")
   func emulatorScheme() async throws {

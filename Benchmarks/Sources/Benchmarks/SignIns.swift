@@ -52,16 +52,43 @@ func bareHashes(_ setting: Setting) async throws -> Double {
   return Double(done.value) / (ContinuousClock.now - start).seconds
 }
 
-/// The median and the 99th percentile of the time of durable commits in microseconds, while clients sign in or not.
-func commitTimes(_ setting: Setting, withSignIns: Bool) async throws -> [Double] {
+/// The hashing that runs while commits are timed.
+enum Hashing: Sendable {
+  case none
+  /// Clients sign in to the server.
+  case inServer
+  /// Another process hashes passwords with the server's hasher. The commits then show the effect of the processor time
+  /// alone, which no server can avoid on this machine.
+  case inOtherProcess
+}
+
+/// The median and the 99th percentile of the time of durable commits in microseconds, during hashing or without it.
+func commitTimes(_ setting: Setting, during hashing: Hashing) async throws -> [Double] {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
   let (server, authPort) = try setting.startProduction(directory)
   defer { server.stop() }
-  let load = withSignIns ? try await SignInLoad.start(port: authPort, setting) : nil
-  let times = try await SteadyCommits.times(server, setting, seconds: setting.seconds)
+  let probe = try CommitProbe(server, setting)
+  defer { probe.stop() }
+  let load = hashing == .inServer ? try await SignInLoad.start(port: authPort, setting) : nil
+  let other = hashing == .inOtherProcess ? try setting.startBare("hashes") : nil
+  defer { other?.stop() }
+  let times = try await probe.times(seconds: setting.seconds)
   try await load?.stop()
   return [percentile(times, 0.5), percentile(times, 0.99)]
+}
+
+/// Verifies passwords until the process ends. Prints a line as servers do, with a number that is not used.
+func hashForever() async throws {
+  let hasher = PasswordHasher(.standard)
+  let stored = try await hasher.hash("correct horse")
+  say("port 1")
+  try await withThrowingTaskGroup { tasks in
+    for _ in 0..<clientCount {
+      tasks.addTask { while try await hasher.verify("correct horse", stored) {} }
+    }
+    try await tasks.waitForAll()
+  }
 }
 
 /// Clients that sign in again and again.
@@ -113,11 +140,16 @@ enum SteadyCommits {
 
   /// The time of each commit in microseconds, after a warm-up of a third of the time.
   static func times(_ server: ChildProcess, _ setting: Setting, seconds: Double) async throws -> [Double] {
+    try await times(port: server.port, on: setting.group, seconds: seconds)
+  }
+
+  /// The same on a port and event loops.
+  static func times(port: Int, on group: any EventLoopGroup, seconds: Double) async throws -> [Double] {
     let requests = try CommitRequests(count: 512)
     let run = Int.random(in: 0..<(1 << 20)) << 42
     var opened: [GRPCConnection] = []
     for _ in 0..<connectionCount {
-      opened.append(try await GRPCConnection.connect(port: server.port, on: setting.group))
+      opened.append(try await GRPCConnection.connect(port: port, on: group))
     }
     let connections = opened
     let times = NIOLockedValueBox<[Double]>([])
@@ -125,7 +157,7 @@ enum SteadyCommits {
     let sent = ManagedAtomicCount()
     let begin = NIODeadline.now()
     // Sends all commits that are due, so that late ticks do not lower the rate.
-    let ticks = setting.group.any().scheduleRepeatedTask(
+    let ticks = group.any().scheduleRepeatedTask(
       initialDelay: .zero, delay: .microseconds(500)
     ) { _ in
       let due = Int((NIODeadline.now() - begin).nanoseconds) * perSecond / 1_000_000_000

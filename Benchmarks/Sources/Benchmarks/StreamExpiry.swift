@@ -21,6 +21,8 @@ func commitTimesAtExpiry(_ setting: Setting, streams: Int, expires: Bool) async 
   let (server, _) = try setting.startProduction(directory, authConfig: issuer.authConfig)
   defer { server.stop() }
   try await issuer.waitUntilTrusted(by: server, setting)
+  let probe = try CommitProbe(server, setting)
+  defer { probe.stop() }
   let load = try await ListenLoad.connect(
     server, setting, connections: streams / streamsPerConnection + 2)
   // A first part shows how long all streams take; the token of the others expires after that.
@@ -41,7 +43,7 @@ func commitTimesAtExpiry(_ setting: Setting, streams: Int, expires: Bool) async 
   let remaining = Double(expiry) - Date().timeIntervalSince1970 - measuredSeconds / 2
   guard remaining > 0 else { throw BenchmarkFailure("the streams expired before all were open") }
   try await Task.sleep(for: .seconds(remaining))
-  let times = try await SteadyCommits.times(server, setting, seconds: measuredSeconds)
+  let times = try await probe.times(seconds: measuredSeconds)
   let expected = expires ? streams : 0
   try await waitUntil("\(load.ended.count) of \(streams) streams ended", seconds: 60) {
     load.ended.count >= expected

@@ -59,6 +59,8 @@ do {
   case "bare-streams": try await BareHTTP2Server.run(.stream)
   case "bare-websocket": try await BareWebSocketServer.run(.broadcast)
   case "bare-echo": try await BareWebSocketServer.run(.echo)
+  case "hashes": try await hashForever()
+  case "commits": try await CommitProbe.run(port: arguments.dropFirst(2).first.flatMap { Int($0) } ?? 0)
   default: if try await !printTable() { exit(1) }
   }
 } catch {

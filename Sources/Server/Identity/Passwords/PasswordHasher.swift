@@ -1,6 +1,7 @@
 // Hashes and verifies passwords on dedicated threads. A hash takes up to a second of processor time, which would stall
 // the tasks of Swift's cooperative pool and the event loops. The threads have a low priority, so that sign-ins delay the
-// databases little.
+// databases little. Another thread resumes the callers: to run a task, Swift's pool may start a thread, and on Linux a thread
+// inherits the priority of the thread that starts it. Commits would then run at the priority of hashes.
 //
 // Invariant: at most `maximumQueued` hashes wait; a further one fails immediately instead of growing the queue.
 
@@ -15,6 +16,8 @@ package final class PasswordHasher: Sendable {
   /// The scheme of new passwords.
   package let scheme: PasswordScheme
   private let threads: ThreadPool
+  /// A thread of normal priority that resumes the callers.
+  private let resumption = ThreadPool(threads: 1)
   private let queued = Guarded(0)
 
   /// Creates a hasher.
@@ -68,7 +71,7 @@ package final class PasswordHasher: Sendable {
     guard isAdmitted else {
       throw .rejected("TOO_MANY_ATTEMPTS_TRY_LATER", "Too many passwords are being verified.")
     }
-    let queued = queued
+    let (queued, resumption) = (queued, resumption)
     let result: Result? = await withCheckedContinuation { continuation in
       let isSubmitted = threads.submit {
         let result = work()
@@ -76,7 +79,7 @@ package final class PasswordHasher: Sendable {
           precondition(queued > 0, "invariant: a queued hash ends once")
           queued -= 1
         }
-        continuation.resume(returning: result)
+        resumption.submit { continuation.resume(returning: result) }
       }
       if !isSubmitted { continuation.resume(returning: nil) }
     }

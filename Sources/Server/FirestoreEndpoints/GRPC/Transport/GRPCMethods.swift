@@ -32,7 +32,8 @@ package struct GRPCMethods: Sendable {
     case duplex(@Sendable (GRPCRequestHead, any CallResponder) throws -> any GRPCCall)
   }
 
-  private let methods: [String: Method]
+  /// The methods by path.
+  let methods: [String: Method]
   private let services: Set<String>
   /// Checks the head of a call. If it throws, the call is rejected before any of its body is stored.
   let admit: @Sendable (GRPCRequestHead) throws(GRPCStatus) -> Void

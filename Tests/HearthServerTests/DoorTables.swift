@@ -1,0 +1,104 @@
+// The requests that a production server serves, generated from the tables of its routers, so that a new operation cannot be
+// forgotten.
+
+import Access
+import FirestoreModel
+import JSON
+import OrderedStore
+
+@testable import FirestoreEndpoints
+@testable import FirestoreEngine
+@testable import IdentityEndpoints
+@testable import RealtimeEngine
+
+/// An operation of the auth port, with a body that names the stored account in every member.
+struct IdentityDoor {
+  var method: String
+  var path: String
+  var body: String
+  /// Whether the operation needs an administrator.
+  var isPrivileged: Bool
+
+  /// All operations, those of a project also as those of a tenant.
+  static var all: [IdentityDoor] {
+    let tables: [(prefix: String, table: IdentityOperation.Table)] = [
+      ("/identitytoolkit.googleapis.com/v1/", IdentityOperation.version1),
+      ("/identitytoolkit.googleapis.com/v2/", IdentityOperation.version2),
+      ("/www.googleapis.com/identitytoolkit/v3/relyingparty/", IdentityOperation.version3),
+      ("/securetoken.googleapis.com/v1/", IdentityOperation.secureToken),
+    ]
+    return tables.flatMap { prefix, table in
+      table.flatMap { pattern, operations in
+        operations.flatMap { method, operation in
+          paths(of: pattern).map { path in
+            IdentityDoor(
+              method: method, path: prefix + path, body: body(of: operation.fields),
+              isPrivileged: operation.isPrivileged)
+          }
+        }
+      }
+    }
+  }
+
+  private static func paths(of pattern: String) -> [String] {
+    let pattern = pattern.replacing("*", with: "t1")
+    guard pattern.hasPrefix("projects"), pattern != "projects" else { return [pattern] }
+    let rest = pattern.dropFirst("projects".count)
+    let project = "projects/my-app" + rest
+    return rest.hasPrefix("/tenants") || rest == "/config"
+      ? [project] : [project, "projects/my-app/tenants/t1" + rest]
+  }
+
+  private static func body(of fields: [String: FieldKind]) -> String {
+    // With an invalid ID token or an unknown tenant an operation would end before anything else is tried.
+    let names = fields.filter { !["idToken", "tenantId", "targetProjectId"].contains($0.key) }
+    return JSONValue.object(object(names)).text
+  }
+
+  private static func object(_ fields: [String: FieldKind]) -> JSONObject {
+    var object = JSONObject()
+    for (name, kind) in fields.sorted(by: { $0.key < $1.key }) { object[name] = value(name, kind) }
+    return object
+  }
+
+  private static func value(_ name: String, _ kind: FieldKind) -> JSONValue {
+    switch kind {
+    case .string: .string(texts[name] ?? "x")
+    case .bool: .bool(true)
+    case .int: .int(1)
+    case .decimal: .string("1")
+    case .word(let words): .string(words.last ?? "")
+    case .list(let element): .array([value(name, element)])
+    case .object(let fields): .object(object(fields))
+    case .any: .object([:])
+    }
+  }
+
+  private static let texts = [
+    "localId": "u1", "localIds": "u1", "email": "vault@example.com", "oldEmail": "vault@example.com",
+    "identifier": "vault@example.com", "password": "wrong-password", "phoneNumber": "+15555550100",
+  ]
+}
+
+/// The names of the methods and settings of the databases' ports.
+enum DatabaseDoors {
+  /// The verbs of Cloud Firestore's REST paths.
+  static var verbs: [String] {
+    FirestoreRESTMethod.ofDatabase.keys.sorted() + FirestoreRESTMethod.ofParent.keys.sorted()
+  }
+
+  /// The gRPC methods of Cloud Firestore.
+  static func methods() throws -> Set<String> {
+    let engine = FirestoreEngine(
+      store: try MemoryStore(), policy: OpenPolicy(), options: .init(createsDatabases: true))
+    let service = FirestoreService(engine: engine, authentication: .emulator)
+    return Set(service.methods.methods.keys.compactMap { $0.split(separator: "/").last.map(String.init) })
+  }
+
+  /// The settings of a Realtime Database.
+  static var settings: [String] { Setting.allCases.map(\.rawValue) }
+}
+
+extension JSONValue {
+  fileprivate var text: String { String(decoding: json(), as: UTF8.self) }
+}
