@@ -290,7 +290,7 @@ def pour(of, beginning, piece):
     return flood
 
 
-UPGRADE = (b"GET /.ws?v=5&ns=demo-floods HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+UPGRADE = (b"GET /.ws?v=5&ns=demo-floods HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n")
 
 
@@ -327,9 +327,9 @@ def unread_events(ports, until):
     """Listens to a value, changes it over another connection, and never reads the events."""
     reader, writer = Peer(ports.database, http2=False, reads=False), Peer(ports.database, http2=False)
     body = b'"' + b"x" * 200_000 + b'"'
-    request = b"PUT /changing.json?ns=demo-floods&print=silent HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+    request = b"PUT /changing.json?ns=demo-floods&print=silent HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
     try:
-        reader.send(b"GET /changing.json?ns=demo-floods HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n")
+        reader.send(b"GET /changing.json?ns=demo-floods HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n")
         while time.monotonic() < until:
             writer.send(request % len(body) + body)
             time.sleep(0.01)
@@ -346,7 +346,7 @@ def idle(ports, until):
     try:
         for _ in range(100):
             peer = Peer(ports.firestore, http2=False)
-            peer.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            peer.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             peers.append(peer)
         while time.monotonic() < until:
             time.sleep(0.5)
@@ -389,15 +389,15 @@ def listen_message(collection):
 
 def rest_query(collection):
     body = json.dumps({"structuredQuery": {"from": [{"collectionId": collection}]}})
-    return (f"POST /v1/{PARENT}:runQuery HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode()
+    return (f"POST /v1/{PARENT}:runQuery HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode()
 
 
 QUERY = query_message("many")
 LISTEN_TO_MANY = listen_message("many")
-REST_LARGE = f"GET /v1/{DATABASE}/documents/floods/large HTTP/1.1\r\nHost: x\r\n\r\n".encode()
-RTDB_LARGE = b"GET /large.json?ns=demo-floods HTTP/1.1\r\nHost: x\r\n\r\n"
-CHUNKED = b"PUT /text.json?ns=demo-floods HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n\"\r\n"
-CHUNKED_COMMIT = (f"POST /v1/{DATABASE}/documents:commit HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+REST_LARGE = f"GET /v1/{DATABASE}/documents/floods/large HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+RTDB_LARGE = b"GET /large.json?ns=demo-floods HTTP/1.1\r\nHost: localhost\r\n\r\n"
+CHUNKED = b"PUT /text.json?ns=demo-floods HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n\"\r\n"
+CHUNKED_COMMIT = (f"POST /v1/{DATABASE}/documents:commit HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
                   "1\r\n{\r\n").encode()
 
 # Each kind with its number of concurrent attackers.
@@ -442,7 +442,7 @@ FLOODS = {
     "WebSocket, never reads": (unread("database", UPGRADE + b"\r\n" + LISTEN * 50), 32),
     "event stream, never reads": (unread_events, 4),
     "silent within the preface of HTTP/2": (drip("firestore", b"PRI * HT", piece=b""), 200),
-    "slow head": (drip("firestore", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: "), 200),
+    "slow head": (drip("firestore", b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "), 200),
     "slow upgrade": (drip("database", UPGRADE + b"X-Slow: "), 200),
     "slow body": (drip("firestore", CHUNKED_COMMIT, piece=b"1\r\n \r\n"), 200),
     "slow body, Realtime": (drip("database", CHUNKED, piece=b"1\r\nx\r\n"), 200),

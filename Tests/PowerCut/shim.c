@@ -422,7 +422,8 @@ int powercut_fault(void) {
   return fault;
 }
 
-// How often the directory was synced.
+// How often a directory was synced by `fsync`. SQLite syncs the directory of a new file by `fdatasync`, and that says nothing
+// about the log, so it does not count.
 long powercut_directory_syncs(void) {
   pthread_mutex_lock(&disk.lock);
   long syncs = disk.directory_syncs;
@@ -533,7 +534,7 @@ int ftruncate(int fd, off_t length) {
 
 int ftruncate64(int fd, off_t length) { return ftruncate(fd, length); }
 
-static int sync_tracked(object *file) {
+static int sync_tracked(object *file, int is_full) {
   pthread_mutex_lock(&disk.lock);
   count_change();
   int fails = ++disk.syncs == disk.fail_sync;
@@ -544,7 +545,7 @@ static int sync_tracked(object *file) {
     // Nothing reaches the image.
   } else if (file->is_dir) {
     apply_changes(file);
-    disk.directory_syncs++;
+    disk.directory_syncs += is_full;
   } else {
     apply_pending(file, 0);
   }
@@ -556,13 +557,13 @@ static int sync_tracked(object *file) {
 int fsync(int fd) {
   if (!real_fsync) real_fsync = dlsym(RTLD_NEXT, "fsync");
   object *file = tracked(fd);
-  return file ? sync_tracked(file) : real_fsync(fd);
+  return file ? sync_tracked(file, 1) : real_fsync(fd);
 }
 
 int fdatasync(int fd) {
   if (!real_fdatasync) real_fdatasync = dlsym(RTLD_NEXT, "fdatasync");
   object *file = tracked(fd);
-  return file ? sync_tracked(file) : real_fdatasync(fd);
+  return file ? sync_tracked(file, 0) : real_fdatasync(fd);
 }
 
 int rename(const char *from, const char *to) {

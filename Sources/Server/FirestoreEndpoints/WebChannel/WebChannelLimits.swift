@@ -30,7 +30,7 @@ package struct WebChannelLimits: Sendable {
   /// Maximum lifetime of a streaming back channel over HTTP/1.1, where it occupies a connection.
   ///
   /// Browsers open six connections per host, so a page with six streams gets no other response until a back channel ends. Clients
-  /// report that they are offline after ten seconds.
+  /// report that they are offline after ten seconds (docs/decisions/0038).
   package var maximumConnectionHold: TimeAmount = .seconds(20)
   /// The time without a frame after which a back channel sends a noop. Clients disconnect after 1.5 times this interval.
   package var keepAlive: TimeAmount = .seconds(30)
