@@ -24,7 +24,7 @@ let cryptoExtras: Target.Dependency = .product(
   name: "CryptoExtras", package: "swift-crypto", condition: server)
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
-// Apple's platforms have Combine. Apps that do not depend on the publishers do not download this package.
+// Apple's platforms have Combine. SwiftPM downloads this package for every app, but builds it only for apps with a Combine product.
 let combine: Target.Dependency = .product(
   name: "OpenCombine", package: "OpenCombine", condition: .when(platforms: [.linux, .android, .windows]))
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: server)
