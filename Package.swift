@@ -260,7 +260,7 @@ let package = Package(
       [
         "Access", "AccessFixture", "FirestoreEngine", "FirestoreModel", "FirestoreWire", "JSON", "Locking",
         "OrderedStore",
-        "EmbeddedStore", "RandomModels",
+        "EmbeddedStore", "RandomModels", "StoreFixture",
       ]),
     tests(
       of: "RealtimeEngine",

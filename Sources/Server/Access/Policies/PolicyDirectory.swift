@@ -89,15 +89,7 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
   /// Replaces the policy of a database.
   /// - Parameter policy: the policy; nil to return to the default policy.
   package func publish(_ policy: (any AccessPolicy<Product>)?, for database: Product.Database) {
-    publish(for: database) { policy }
-  }
-
-  /// Replaces the policy of a database by the latest one. Concurrent publications leave the latest one in force.
-  /// - Parameter latest: returns the policy; nil to return to the default policy. It runs when no other policy is being
-  ///   published, must be quick, and must not call the directory.
-  package func publish(for database: Product.Database, latest: () -> (any AccessPolicy<Product>)?) {
     publication.withLock { _ in
-      let policy = latest()
       let slot = slot(of: database)
       let published = state.withLock { state in
         if policy == nil { state.ownPolicies.remove(database) } else { state.ownPolicies.insert(database) }

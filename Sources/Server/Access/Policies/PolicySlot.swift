@@ -45,8 +45,8 @@ package final class PolicySlot<Product: AccessProduct>: Sendable {
       state.observers[state.nextObserver] = observer
       return state.nextObserver
     }
-    return PolicyObservation { [weak self] in
-      self?.state.withLock { _ = $0.observers.removeValue(forKey: id) }
+    return PolicyObservation { [state] in
+      state.withLock { _ = $0.observers.removeValue(forKey: id) }
     }
   }
 }

@@ -33,8 +33,8 @@ package struct FirestoreAuthentication: Sendable {
 
   /// Rejects a request whose credentials are not accepted, before the request's body is stored.
   /// - Throws: UNAUTHENTICATED.
-  func admit(authorization: [String]) throws(FirestoreError) {
-    if !isEmulator { _ = try caller(authorization: authorization) }
+  func admit(authorization: @autoclosure () -> [String]) throws(FirestoreError) {
+    if !isEmulator { _ = try caller(authorization: authorization()) }
   }
 
   /// Returns the caller of a request.
@@ -46,6 +46,7 @@ package struct FirestoreAuthentication: Sendable {
         "Request is missing required authentication credential. This port has no verifier of credentials and rejects "
           + "every caller.")
     }
+    if authorization.isEmpty { return .nobody }
     var tokens: [Substring] = []
     for value in authorization {
       let parts = value.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)

@@ -67,8 +67,6 @@ public final class FirestoreEngine: Sendable {
     var opened = OpenDatabases()
     /// The configured indexes, by database id.
     var indexes: [String: DatabaseIndexConfiguration] = [:]
-    /// The rules that were released in this process.
-    var rules = RulesDirectory()
     var isShutDown = false
   }
 
@@ -82,6 +80,8 @@ public final class FirestoreEngine: Sendable {
   package let callerStreams: CallerStreams
   let sortMemory: SortMemoryBudget
   let state = Guarded(State())
+  /// The changes of rules in this process.
+  let rules = Guarded(RulesDirectory())
 
   /// Makes an engine over an open store. The caller closes the store.
   /// - Parameter policy: the access policy of databases without a dedicated one.
@@ -209,15 +209,11 @@ public final class FirestoreEngine: Sendable {
       ? try await store.database(named: catalogueName, history: history)
       : try await store.provisionalDatabase(named: catalogueName, history: history)
     let database = FirestoreDatabase(
-      name: name, rows: rows, policies: policies.slot(of: name),
-      signer: exists ? try await TokenSigner.load(rows) : TokenSigner(),
+      name: name, rows: rows, exists: exists, policies: policies.slot(of: name),
+      signer: exists ? try await TokenSigner.load(rows) : TokenSigner(), rules: self.rules,
       options: options, callerStreams: callerStreams, sortMemory: sortMemory)
-    if exists { database.markWritten() }
-    rows.setFirstRows { [weak self, weak database] view in
-      guard let self, let database else { return }
-      try self.writeFirstRows(of: database, to: view)
-    }
-    try await adoptRules(in: name, rows)
+    rows.setFirstRows { [weak firstRows = database.firstRows] in try firstRows?.write(to: $0) }
+    try await adoptRules(in: database)
     try await database.indexes.load()
     if let indexes = state.withLock({ $0.indexes[name.database] }) {
       try await database.indexes.setConfiguration(indexes)

@@ -13,17 +13,23 @@ extension FirestoreEngine {
   ) async throws(FirestoreError) -> DocumentRead {
     try await convertingErrors {
       let database = try await self.database(name.database)
-      let authorised = database.pin(caller, .get([name]))
-      var session = try await database.beginRead(consistency, [authorised], as: caller)
+      var session = try await database.beginRead(
+        consistency, [database.operation(.get([name]), of: caller)], as: caller)
       let key = FirestoreKeyLayout.document(name.path)
       let found: StoredDocument?
       do {
         try await database.lock(&session, keys: [key])
-        let authorised = database.repin(authorised)
-        found = try await database.read(&session) { view in
-          let documents = database.readView(view)
-          if !authorised.isAllowed { try database.decide(authorised) { documents } }
-          return try documents.stored(name)
+        if database.allowsEverything(caller) {
+          found = try await database.read(&session) { view in
+            try view.get(key).map { try DocumentRow.decode($0.value, name) }
+          }
+        } else {
+          let authorised = database.operation(.get([name]), of: caller)
+          found = try await database.read(&session) { view in
+            let documents = database.readView(view)
+            try database.decide(authorised) { documents }
+            return try documents.stored(name)
+          }
         }
         database.endRead(session, keys: [key])
       } catch {
@@ -66,7 +72,7 @@ extension FirestoreEngine {
       let opened = database
       decisions = stride(from: 0, to: distinct.count, by: EngineLimits.maximumPageDocuments).map { start in
         let end = min(start + EngineLimits.maximumPageDocuments, distinct.count)
-        return opened.pin(caller, .get(Array(distinct[start..<end])))
+        return opened.operation(.get(Array(distinct[start..<end])), of: caller)
       }
       session = try await database.beginRead(consistency, decisions, as: caller)
     } catch { throw FirestoreError(error) }
@@ -80,9 +86,8 @@ extension FirestoreEngine {
       }
       var rest = distinct[...]
       var missing: [BatchGetPage.Item] = []
-      let current = decisions.map { database.repin($0) }
-      if let first = current.first, !first.isAllowed {
-        for decision in current {
+      if !database.allowsEverything(caller) {
+        for decision in decisions {
           try await database.read(&session) { view in _ = try database.authorise(decision, in: view) }
         }
       }

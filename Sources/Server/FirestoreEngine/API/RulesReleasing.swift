@@ -1,6 +1,12 @@
 // Releases security rules: stores them in each database, by a commit in its log, and puts them in force.
 //
-// Invariant: a database whose stored rules are damaged or do not compile denies every request of users.
+// A change of rules is numbered when it is requested. The commit that stores it stores the change with the highest number, so the
+// log has the changes in the order of their numbers. A change is put in force when it is durable, unless a change with a
+// higher number is in force. So the last change in the log is the one in force, in whatever order its callers resume.
+//
+// Invariants
+//   1. A database whose stored rules are damaged or do not compile denies every request of users.
+//   2. A change is acknowledged after it, or a later change, is durable and in force.
 
 import Access
 package import FirestoreModel
@@ -17,15 +23,14 @@ extension FirestoreEngine {
     _ rules: ReleasedRules, inGroup group: String,
     _ contains: @escaping @Sendable (DatabaseName) -> Bool
   ) async throws(FirestoreError) {
-    let opening = state.withLock { state in
-      state.rules.set(rules, ofGroup: group, contains)
-      return state.databases(where: contains)
-    }
+    self.rules.withLock { $0.set(rules, ofGroup: group, contains) }
+    // A database that begins to open after this adopts the rules by itself.
+    let opening = state.withLock { $0.databases(where: contains) }
     try await convertingErrors {
       for task in opening {
         // A database that fails to open here adopts the rules when it is opened later.
         guard let database = await task.value else { continue }
-        try await self.adoptRules(in: database.name, database.rows)
+        try await self.adoptRules(in: database)
       }
     }
   }
@@ -46,9 +51,9 @@ extension FirestoreEngine {
     try await convertingErrors {
       // A missing database is found before anything changes.
       let database = try await self.database(name)
-      self.state.withLock { $0.rules.set(rules, of: name) }
+      self.rules.withLock { $0.set(rules, of: name) }
       try await self.create(database)
-      try await self.adoptRules(in: name, database.rows)
+      try await self.adoptRules(in: database)
     }
   }
 
@@ -58,30 +63,49 @@ extension FirestoreEngine {
   package func deleteRelease(of name: DatabaseName) async throws(FirestoreError) {
     try await convertingErrors {
       let database = try await self.database(name)
-      self.state.withLock { $0.rules.set(nil, of: name) }
-      _ = try await database.rows.execute(validating: nil) { try $0.clear(FirestoreKeyLayout.rules) }
-      self.policies.publish(nil, for: name)
+      self.rules.withLock { $0.set(nil, of: name) }
+      try await self.adoptRules(in: database)
     }
   }
 
-  /// Puts the rules of a database in force: those released in this process, or the stored ones. Called before the
-  /// database serves requests, and for every release.
-  func adoptRules(in name: DatabaseName, _ rows: any OrderedDatabase) async throws {
-    if let released = state.withLock({ $0.rules.rules(of: name) }) {
-      let isStored = try await rows.read(at: nil) { view in
-        (try? RulesRelease.stored(view)).map { released.isReleased(by: $0) } ?? false
-      }
-      if !isStored {
-        let id = StoredRuleset.makeID()
-        _ = try await rows.execute(validating: nil) { view in
-          // The first commit of a database stores its rules.
-          guard try TokenSigner.isStored(view) else { return }
-          try self.storeReleasedRules(of: name, id: id, in: view)
-        }
-      }
-      policies.publish(for: name) { state.withLock { $0.rules.rules(of: name) }?.policy ?? released.policy }
-      return
+  /// Puts the rules of a database in force: those of the last change in this process, or the stored ones. Called before the
+  /// database serves requests, and for every change.
+  func adoptRules(in database: FirestoreDatabase) async throws {
+    guard let change = rules.withLock({ $0.lastChange(of: database.name) }) else {
+      return try await adoptStoredRules(in: database)
     }
+    let durable = try await store(change, in: database)
+    database.rulesChange.withLock { number in
+      guard durable.number >= number else { return }
+      number = durable.number
+      policies.publish(durable.rules?.policy, for: database.name)
+    }
+  }
+
+  /// Stores a change of rules, or the later one that replaces it.
+  /// - Returns: the change that is durable. A database without a commit has it in memory only.
+  private func store(
+    _ change: RulesDirectory.Change, in database: FirestoreDatabase
+  ) async throws -> RulesDirectory.Change {
+    let id = StoredRuleset.makeID()
+    do {
+      return try await database.rows.execute(validating: nil) { view in
+        let latest = self.rules.withLock { $0.lastChange(of: database.name) } ?? change
+        // The first commit of a database stores its rules.
+        if try TokenSigner.isStored(view), try !latest.isStored(view) {
+          try latest.write(id: id, at: self.options.clock.wallTime(), to: view)
+        }
+        return latest
+      }.result
+    } catch let error as StoreError {
+      // A database whose rules are stored can be opened although the store cannot write.
+      guard try await database.rows.read(at: nil, { try change.isStored($0) }) else { throw error }
+      return change
+    }
+  }
+
+  private func adoptStoredRules(in database: FirestoreDatabase) async throws {
+    let (name, rows) = (database.name, database.rows)
     do {
       guard let stored = try await rows.read(at: nil, { try RulesRelease.stored($0) }) else { return }
       if stored.rulesetID.isEmpty { try await nameRuleset(of: stored, rows) }
@@ -95,20 +119,6 @@ extension FirestoreEngine {
     }
   }
 
-  /// Stores the rules that were released in this process, if any. Reads the latest ones, so that concurrent releases
-  /// leave the last one stored.
-  /// - Parameter id: the ID of a new ruleset.
-  func storeReleasedRules(of name: DatabaseName, id: String, in view: any SequencedTransaction) throws {
-    guard let latest = state.withLock({ $0.rules.rules(of: name) }) else { return }
-    let time = options.clock.wallTime()
-    let ruleset =
-      latest.ruleset
-      ?? StoredRuleset(
-        id: id, createdAt: Timestamp(microseconds: time),
-        files: [StoredRuleset.File(name: "firestore.rules", content: latest.source)])
-    try RulesetRows.release(ruleset, at: time, view)
-  }
-
   /// Stores the ruleset of a release of format 01, which has none.
   private func nameRuleset(of release: RulesRelease, _ rows: any OrderedDatabase) async throws {
     let ruleset = StoredRuleset(
@@ -118,5 +128,29 @@ extension FirestoreEngine {
       guard try RulesRelease.stored(view) == release else { return }
       try RulesetRows.release(ruleset, at: release.microseconds, view)
     }
+  }
+}
+
+extension RulesDirectory.Change {
+  /// Writes the change to a database.
+  /// - Parameters:
+  ///   - id: the ID of a new ruleset.
+  ///   - time: the wall clock's time, in microseconds since 1970.
+  func write(id: String, at time: Int64, to view: any SequencedTransaction) throws {
+    guard let rules else { return try view.clear(FirestoreKeyLayout.rules) }
+    let ruleset =
+      rules.ruleset
+      ?? StoredRuleset(
+        id: id, createdAt: Timestamp(microseconds: time),
+        files: [StoredRuleset.File(name: "firestore.rules", content: rules.source)])
+    try RulesetRows.release(ruleset, at: time, view)
+  }
+
+  /// Whether the state of a view has the rules of this change. False if its rules are damaged.
+  fileprivate func isStored(_ view: any ReadView) throws -> Bool {
+    do {
+      guard let stored = try RulesRelease.stored(view) else { return rules == nil }
+      return rules?.isReleased(by: stored) ?? false
+    } catch is FirestoreError { return false }
   }
 }

@@ -45,9 +45,9 @@ extension FirestoreEngine {
     in name: DatabaseName, _ writes: [Write], transaction: [UInt8]? = nil, as caller: Principal,
     completion: @escaping @Sendable (Result<CommitResponse, FirestoreError>) -> Void
   ) -> CommitCall {
-    let call = CommitCall { [weak self] outcome in
+    let call = CommitCall { outcome in
       if case .failure = outcome, let transaction {
-        self?.failTransaction(transaction, in: name, as: caller)
+        self.failTransaction(transaction, in: name, as: caller)
       }
       completion(outcome)
     }
@@ -150,7 +150,7 @@ extension FirestoreDatabase {
       Attempt(
         call: call, writer: makeWriter(), reads: hasReads ? reads : nil,
         owner: transaction.mode == .optimistic ? nil : transaction.owner,
-        needsDecisions: !policies.current.allowsEverything(caller.acting(in: name.project)), plan: plan,
+        needsDecisions: !allowsEverything(caller), plan: plan,
         completion: completion))
   }
 
@@ -258,7 +258,7 @@ extension FirestoreDatabase {
       needsDecisions: needsDecisions)
     try plan.apply(writes)
     if needsDecisions {
-      try decide(AuthorizedOperation(caller: caller, operation: .commit(plan.netWrites), policy: pinned)) {
+      try decide(AuthorizedOperation(caller: caller, operation: .commit(plan.netWrites)), by: pinned) {
         plan.documentView
       }
       try plan.throwFailure()

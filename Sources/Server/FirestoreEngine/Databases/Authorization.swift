@@ -4,7 +4,7 @@
 // stored data, and on the state that it reads, under its locks. So a denied read takes no lock, and a read of the past
 // also needs permission now.
 //
-// The policy may be replaced while an operation waits, so the second decision is that of the policy then in force.
+// The policy may be replaced while an operation waits, so each decision pins the policy that is then in force.
 //
 // Invariant: no stored data reaches a caller, and no lock is taken for one, before the policy has allowed the operation.
 
@@ -17,25 +17,23 @@ struct AuthorizedOperation: Sendable {
   /// The caller as it acts in the database's project.
   let caller: Principal
   let operation: FirestoreOperation
-  /// The policy that was in force when the operation began, or when it had its locks.
-  var policy: PinnedPolicy<FirestoreAccess>
-
-  /// Whether nothing needs to be decided.
-  var isAllowed: Bool { !operation.isAdministrative && policy.allowsEverything(caller) }
 }
 
 extension FirestoreDatabase {
-  /// Pins the policy in force for an operation.
-  func pin(_ caller: Principal, _ operation: FirestoreOperation) -> AuthorizedOperation {
-    AuthorizedOperation(
-      caller: caller.acting(in: name.project), operation: operation, policy: policies.current)
+  /// An operation of a caller, as it acts in the database's project.
+  func operation(_ operation: FirestoreOperation, of caller: Principal) -> AuthorizedOperation {
+    AuthorizedOperation(caller: caller.acting(in: name.project), operation: operation)
   }
 
-  /// An operation that no longer waits, with the policy now in force.
-  func repin(_ authorised: AuthorizedOperation) -> AuthorizedOperation {
-    var authorised = authorised
-    authorised.policy = policies.current
-    return authorised
+  /// Whether the policy in force allows a caller every operation that is not administrative, so that an operation need not be
+  /// prepared for a decision.
+  func allowsEverything(_ caller: Principal) -> Bool {
+    policies.current.allowsEverything(caller.acting(in: name.project))
+  }
+
+  /// Whether the policy in force has nothing to decide about an operation.
+  func isAllowed(_ authorised: AuthorizedOperation) -> Bool {
+    !authorised.operation.isAdministrative && policies.current.allowsEverything(authorised.caller)
   }
 
   /// Decides an operation on the state of `view`.
@@ -45,7 +43,7 @@ extension FirestoreDatabase {
   func authorise(
     _ authorised: AuthorizedOperation, in view: any ReadView
   ) throws -> FirestoreDecision {
-    if authorised.isAllowed { return .allowed }
+    if isAllowed(authorised) { return .allowed }
     return try decide(authorised) { readView(view) }
   }
 
@@ -55,12 +53,14 @@ extension FirestoreDatabase {
   }
 
   /// Decides an operation on the state of a view that is made on demand.
+  /// - Parameter policy: the policy in force.
   /// - Throws: the policy's denial.
   @discardableResult
   func decide(
-    _ authorised: AuthorizedOperation, view: () -> any DocumentView
+    _ authorised: AuthorizedOperation, by policy: PinnedPolicy<FirestoreAccess>? = nil,
+    view: () -> any DocumentView
   ) throws -> FirestoreDecision {
-    let decision = try authorised.policy.decide(authorised.caller, authorised.operation) { view() }
+    let decision = try (policy ?? policies.current).decide(authorised.caller, authorised.operation) { view() }
     if let denial = decision.denial {
       options.reportDenial?(name, denial)
       throw denial.error
@@ -71,8 +71,8 @@ extension FirestoreDatabase {
   /// Decides an operation that no stored data affects.
   /// - Throws: the policy's denial.
   func authoriseWithoutData(_ caller: Principal, _ operation: FirestoreOperation) async throws {
-    let authorised = pin(caller, operation)
-    if authorised.isAllowed { return }
+    let authorised = self.operation(operation, of: caller)
+    if isAllowed(authorised) { return }
     if operation.isAdministrative {
       // Only the caller decides.
       try decide(authorised) { preconditionFailure("invariant: no policy decides administrative operations") }
@@ -90,7 +90,7 @@ extension FirestoreDatabase {
   /// Decides operations on the newest state, each in a read.
   /// - Throws: the policy's denial.
   func authoriseNow(_ operations: [AuthorizedOperation]) async throws {
-    for operation in operations where !operation.isAllowed {
+    for operation in operations where !isAllowed(operation) {
       try await rows.read(at: nil) { view in _ = try self.authorise(operation, in: view) }
     }
   }

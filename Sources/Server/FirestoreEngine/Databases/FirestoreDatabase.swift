@@ -26,12 +26,18 @@ final class FirestoreDatabase: Sendable {
   let sortMemory: SortMemoryBudget
   /// The version reservation in progress that reads wait for; nil for none.
   let versionReservation = Guarded<VersionReservation?>(nil)
+  /// The number of the change of rules that is in force; 0 without one in this process.
+  let rulesChange = Guarded<UInt64>(0)
+  let firstRows: FirstRows
   private let nextWriter = Guarded<UInt64>(1)
-  private let written = Guarded(false)
 
+  /// - Parameters:
+  ///   - exists: whether the store contains the database.
+  ///   - rules: the changes of rules in this process.
   init(
-    name: DatabaseName, rows: any OrderedDatabase, policies: PolicySlot<FirestoreAccess>, signer: TokenSigner,
-    options: FirestoreEngine.Options, callerStreams: CallerStreams, sortMemory: SortMemoryBudget
+    name: DatabaseName, rows: any OrderedDatabase, exists: Bool, policies: PolicySlot<FirestoreAccess>,
+    signer: TokenSigner, rules: Guarded<RulesDirectory>, options: FirestoreEngine.Options,
+    callerStreams: CallerStreams, sortMemory: SortMemoryBudget
   ) {
     self.name = name
     self.rows = rows
@@ -57,13 +63,11 @@ final class FirestoreDatabase: Sendable {
     self.transactions = transactions
     hub = WatchHub(rows, policies, options)
     indexes = IndexMaintainer(name, rows, options)
+    firstRows = FirstRows(of: name, signer, indexes, rules, options.clock, areWritten: exists)
   }
 
   /// Whether the database exists, or a commit has tried to create it.
-  var isWritten: Bool { written.withLock { $0 } }
-
-  /// Records that a commit creates the database.
-  func markWritten() { written.withLock { $0 = true } }
+  var isWritten: Bool { firstRows.areWritten }
 
   /// A writer number for a commit's footprint, unique in this process.
   func makeWriter() -> UInt64 {

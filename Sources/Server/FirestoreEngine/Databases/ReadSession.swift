@@ -43,7 +43,8 @@ extension FirestoreDatabase {
   /// - Throws: INVALID_ARGUMENT or ABORTED for a token that the caller does not own or whose
   ///   transaction has ended, the policy's denial of the operations or of the requested transaction.
   func beginRead(
-    _ consistency: ReadConsistency, _ operations: [AuthorizedOperation], as caller: Principal
+    _ consistency: ReadConsistency, _ operations: @autoclosure () -> [AuthorizedOperation],
+    as caller: Principal
   ) async throws -> ReadSession {
     var session = ReadSession()
     switch consistency {
@@ -51,7 +52,7 @@ extension FirestoreDatabase {
       _ = await recentVersion()
       return session
     case .readTime(let time):
-      try await authoriseNow(operations)
+      try await authoriseNow(operations())
       return ReadSession(version: try await version(at: time))
     case .transaction(let token):
       session = self.session(try transactions.beginRequest(token, toCommit: false, as: caller))
@@ -62,7 +63,7 @@ extension FirestoreDatabase {
       session.newToken = token
     }
     do {
-      if session.locks != nil || session.version != nil { try await authoriseNow(operations) }
+      if session.locks != nil || session.version != nil { try await authoriseNow(operations()) }
     } catch {
       failRead(session, error)
       throw error

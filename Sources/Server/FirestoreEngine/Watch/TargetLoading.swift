@@ -41,8 +41,8 @@ extension WatchWorker {
       case .query(let query): .list(ListedQuery(query.query, isListen: true))
       case .documents(let names): .get(names)
       }
-    let authorised = database.pin(stream.caller, operation)
-    if authorised.isAllowed { return .allowed }
+    let authorised = database.operation(operation, of: stream.caller)
+    if database.isAllowed(authorised) { return .allowed }
     return try await database.rows.read(at: version) { view in try database.authorise(authorised, in: view) }
   }
 

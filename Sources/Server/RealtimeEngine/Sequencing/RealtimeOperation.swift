@@ -18,6 +18,9 @@ enum RealtimeWrite: Sendable {
 }
 
 /// An operation and the destination of its answer.
+///
+/// Rare and large payloads are indirect, because a batch copies every operation several times. A payload with an existential
+/// value would make each copy go through the runtime's metadata.
 struct RealtimeOperation: Sendable {
   struct Listen: Sendable {
     let path: Path
@@ -35,13 +38,13 @@ struct RealtimeOperation: Sendable {
     case unlisten(Path, tag: Int64?)
     case onDisconnect(RealtimeWrite)
     case cancelOnDisconnect(Path)
-    case authenticate(Principal)
+    indirect case authenticate(Principal)
     case getSetting(Setting)
     case setSetting(Setting, String)
     case getRules
     /// Counts the values that a write would touch. A conditional write needs permission to read, too.
     case estimate(RealtimeWrite, isConditional: Bool, atMost: Int)
-    case setRules(StoredRules)
+    indirect case setRules(StoredRules)
     /// Runs an administrator's task, which writes about `bytes` bytes.
     case administer(bytes: Int, @Sendable (BatchExecution) throws -> Void)
     /// Decides some of the open listens whose permission may have ended.
@@ -80,7 +83,7 @@ struct RealtimeOperation: Sendable {
     /// A connection, and the request number that it wants in the answer.
     case connection(ConnectionState, request: Int64?)
     /// A call outside any connection.
-    case call(Principal, @Sendable (Result<CallResult, RealtimeError>) -> Void)
+    indirect case call(Principal, @Sendable (Result<CallResult, RealtimeError>) -> Void)
   }
 
   enum CallResult: Sendable {

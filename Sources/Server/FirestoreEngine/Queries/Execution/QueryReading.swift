@@ -12,7 +12,7 @@ extension FirestoreDatabase {
     explain: ExplainMode = .none, as caller: Principal, memory: (any ResultMemory)? = nil,
     deliver: (QueryPage) async throws -> Void
   ) async throws {
-    let authorised = pin(caller, operation)
+    let authorised = self.operation(operation, of: caller)
     var session = try await beginRead(consistency, [authorised], as: caller)
     do {
       try await requireIndex(for: query, session, authorised)
@@ -36,7 +36,7 @@ extension FirestoreDatabase {
   private func authoriseExplanation(
     of query: PreparedQuery, _ session: ReadSession, _ authorised: AuthorizedOperation
   ) async throws {
-    if !authorised.isAllowed {
+    if !isAllowed(authorised) {
       try await rows.read(at: session.version) { view in _ = try self.authorise(authorised, in: view) }
     }
     try await authoriseWithoutData(authorised.caller, .explain(query.query))
@@ -148,7 +148,7 @@ extension FirestoreDatabase {
   ) async throws -> (QueryRun, QueryRun.Page) {
     let name = name
     let (advanced, page) = try await read(&session) { view in
-      if let authorised { try self.authorise(self.repin(authorised), in: view) }
+      if let authorised { try self.authorise(authorised, in: view) }
       var run = run
       let page = try run.nextPage(view, name)
       return (run, page)

@@ -38,7 +38,7 @@ extension FirestoreDatabase {
     let orders = request.orderBy.isEmpty ? [] : try [StructuredQuery.Order](parsing: request.orderBy)
     var query = Query(parent: request.parent, StructuredQuery(from: from, orderBy: orders, limit: size + 1))
     let owner = TokenOwner(caller, in: name)
-    let authorised = pin(caller, .list(ListedQuery(request.query(from, orders))))
+    let authorised = operation(.list(ListedQuery(request.query(from, orders))), of: caller)
     var session = try await beginRead(request.consistency, [authorised], as: caller)
     do {
       if !request.pageToken.isEmpty {
@@ -99,7 +99,7 @@ extension FirestoreDatabase {
     guard let name = DocumentName(database: name, path: token.last) else { throw invalid }
     let orders = query.structured.normalizedOrder
     if orders.count == 1 { return Cursor([.reference(name)], before: false) }
-    if !authorised.isAllowed {
+    if !isAllowed(authorised) {
       // The document is read at the token's version, so the listing must have been allowed then too.
       try await rows.read(at: token.version) { view in _ = try self.authorise(authorised, in: view) }
     }
