@@ -146,7 +146,7 @@ struct LargeDecisionTests {
     }
   }
 
-  @Test("The rules and the caller in force at the execution decide, whatever was decided before")
+  @Test("The rules in force at the execution decide, also if earlier rules have decided in the background")
   func newRules() async throws {
     try await RealtimeTestServer.run(staging: .backgroundDecisions) { server in
       let rules = [
@@ -179,6 +179,7 @@ struct LargeDecisionTests {
     func totals(_ node: CoverageReport.Node) -> [Int] {
       [node.values.total] + node.children.flatMap(totals)
     }
-    #expect(report.roots.flatMap(totals).allSatisfy { $0 == 2 }, "\(report.roots.flatMap(totals))")
+    let counts = report.roots.flatMap(totals)
+    #expect(!counts.isEmpty && Set(counts) == [2])
   }
 }
