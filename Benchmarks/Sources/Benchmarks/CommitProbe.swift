@@ -1,4 +1,4 @@
-// Times commits in a process of its own. The load generator has one event loop: work for thousands of streams or sign-ins would
+// Times commits in a separate process. The load generator has one event loop: work for thousands of streams or sign-ins would
 // otherwise delay the measured commits, and the figure would be the client's.
 
 import Foundation
