@@ -165,7 +165,7 @@ struct WebChannelSessionLifeTests {
     }
   }
 
-  @Test("Over HTTP/1.1 a back channel releases its connection early, and the stream continues on the next one")
+  @Test("Over HTTP/1.1 a back channel releases its connection early, and the stream continues")
   func connectionHold() async throws {
     try await port({ $0.maximumConnectionHold = .milliseconds(300) }) { running in
       let client = try await opened(running)
