@@ -33,7 +33,7 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
   ///   - principal: the principal as it acts in the database's project: see ``Principal/acting(in:)``.
   ///   - isObserved: whether the observer receives the decision. False for a question that no client has asked.
   ///   - view: the state of the operation. It is made only if the policy itself decides.
-  /// - Throws: the errors of `view`.
+  /// - Throws: ``UnfinishedDecision``, the errors of `view`.
   package func decide(
     _ principal: Principal, _ operation: Product.Operation, isObserved: Bool = true,
     view: () throws -> Product.View
@@ -50,7 +50,9 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
     }
     if policy.allowsEverything(principal) { return .allowed }
     let view = try view()
-    guard let observer, isObserved else { return try policy.decide(principal, operation, view: view) }
+    guard let observer, isObserved else {
+      return try finished(try policy.decide(principal, operation, view: view))
+    }
     let observesAllowed = observer.observesAllowed
     let decision =
       observesAllowed
@@ -59,7 +61,14 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
     if decision.denial != nil || observesAllowed {
       observer.observe(decision, about: operation, of: principal, by: policy, view: view)
     }
-    return decision
+    return try finished(decision)
+  }
+
+  /// A decision about the complete operation.
+  /// - Throws: ``UnfinishedDecision`` if the policy has decided only a part.
+  private func finished(_ decision: AccessDecision<Product>) throws -> AccessDecision<Product> {
+    guard let continuation = decision.continuation else { return decision }
+    throw UnfinishedDecision<Product>(continuation: continuation, dependencies: decision.dependencies)
   }
 
   /// Reports a denial for which the caller is the reason.

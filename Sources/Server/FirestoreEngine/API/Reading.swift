@@ -58,17 +58,11 @@ extension FirestoreEngine {
     }
     let database: FirestoreDatabase
     var session: ReadSession
-    let decisions: [AuthorizedOperation]
+    let operation: AuthorizedOperation
     do {
       database = try await self.database(name)
-      // A decision reads the documents, so each decides about at most a page of them. All are made, at the version of
-      // every page, before the first page is delivered.
-      let opened = database
-      decisions = stride(from: 0, to: distinct.count, by: EngineLimits.maximumPageDocuments).map { start in
-        let end = min(start + EngineLimits.maximumPageDocuments, distinct.count)
-        return opened.pin(caller, .get(Array(distinct[start..<end])))
-      }
-      session = try await database.beginRead(consistency, decisions, as: caller)
+      operation = database.pin(caller, .get(distinct))
+      session = try await database.beginRead(consistency, [operation], as: caller)
     } catch { throw FirestoreError(error) }
     let keys = session.transaction == nil ? [] : distinct.map { FirestoreKeyLayout.document($0.path) }
     do {
@@ -80,12 +74,7 @@ extension FirestoreEngine {
       }
       var rest = distinct[...]
       var missing: [BatchGetPage.Item] = []
-      let current = decisions.map { database.repin($0) }
-      if let first = current.first, !first.isAllowed {
-        for decision in current {
-          try await database.read(&session) { view in _ = try database.authorise(decision, in: view) }
-        }
-      }
+      try await database.authorise(database.repin(operation), &session)
       let pages = ResultPages(memory, documentBytes: limits.data.documentBytes)
       while !rest.isEmpty {
         let requested = rest

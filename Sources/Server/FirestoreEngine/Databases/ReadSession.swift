@@ -180,6 +180,20 @@ extension FirestoreDatabase {
     return result
   }
 
+  /// Decides an operation at the session's version, in several reads if that takes long.
+  /// - Throws: the policy's denial.
+  func authorise(_ authorised: AuthorizedOperation, _ session: inout ReadSession) async throws {
+    if authorised.isAllowed { return }
+    var part = DecisionPart.start
+    while true {
+      let current = part
+      let decision = try await read(&session) { view in try self.authorise(authorised, current, in: view) }
+      guard case .unfinished(let rest) = decision else { return }
+      part = rest
+      try Task.checkCancellation()
+    }
+  }
+
   /// Ends a read and records its keys and ranges with the transaction.
   func endRead(_ session: ReadSession, keys: [Key] = [], ranges: [KeyRange] = []) {
     guard let owner = session.transaction?.owner else { return }
