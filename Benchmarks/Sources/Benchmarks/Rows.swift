@@ -48,6 +48,10 @@ private let firestoreRows = [
     measure: { try await getsUnder(.typical, $0, isEmulator: true) },
     reference: { try await getsUnder(.open, $0, isEmulator: true) }),
   Row(
+    "listens that become current under typical rules / under rules that allow everything", goal: "0.85",
+    unit: "listens/s", measure: { try await listensUnder(.typical, $0) },
+    reference: { try await listensUnder(.open, $0) }),
+  Row(
     "rule decisions on one thread, creation under typical rules / under rules that allow everything",
     goal: "",
     unit: "decisions/s", measure: { try ruleDecisions(.typical, $0) },

@@ -39,6 +39,7 @@ enum BenchmarkRules: String {
             match /users/{user} { allow read, write: if request.auth.uid == user; }
             match /items/{item} {
               allow get: if isMember() && (resource == null || resource.data.state in ['open', 'done', 'late']);
+              allow list: if isMember() && resource.data.owner is string && resource.data.owner.size() < 100;
               allow create: if isMember() && isItem(request.resource.data);
               allow update: if isMember() && isItem(request.resource.data)
                 && request.resource.data.diff(resource.data).affectedKeys().hasOnly(['title', 'state', 'note']);
@@ -113,4 +114,28 @@ func getsUnder(_ rules: BenchmarkRules, _ setting: Setting, isEmulator: Bool = f
   let server = try rules.serve(directory, setting, isEmulator: isEmulator)
   defer { server.stop() }
   return try await storedDocumentRate(server, setting)
+}
+
+/// Listens to queries that become current per second under rules, ten on a stream.
+func listensUnder(_ rules: BenchmarkRules, _ setting: Setting) async throws -> Double {
+  let directory = try setting.temporaryDirectory()
+  defer { try? FileManager.default.removeItem(atPath: directory) }
+  let server = try rules.serve(directory, setting, isEmulator: false)
+  defer { server.stop() }
+  let (connections, perStream, together) = (8, 10, 32)
+  let load = try await ListenLoad.connect(server, setting, connections: connections)
+  let start = ContinuousClock.now
+  var streams = 0
+  // The server accepts 1,000 streams on a connection.
+  while (ContinuousClock.now - start).seconds < setting.seconds, streams < 900 * connections {
+    for number in streams..<streams + together {
+      try await load.open(stream: number, targets: number * perStream..<(number + 1) * perStream)
+    }
+    streams += together
+    try await load.wait(for: streams * perStream)
+  }
+  let seconds = (ContinuousClock.now - start).seconds
+  guard load.removed == 0 else { throw BenchmarkFailure("\(load.removed) listens were denied") }
+  await load.close()
+  return Double(streams * perStream) / seconds
 }

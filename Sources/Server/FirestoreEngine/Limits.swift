@@ -86,6 +86,8 @@ extension EngineLimits {
   /// Maximum cost of one commit: bytes of stored documents, plus 16 for each field and element that a write
   /// processes. The limit exists because the database's other writes wait while a commit runs.
   public static let maximumCommitCost = 512 << 20
+  /// How often the decision about a large commit starts, because a document that it has read changed meanwhile.
+  static let maximumCommitDecisions = 10
   /// Maximum documents that one commit of `clear` deletes.
   public static let maximumClearedDocuments = 20_000
   /// Bytes of these documents after which no more are added.

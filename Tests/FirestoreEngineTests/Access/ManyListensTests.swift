@@ -113,6 +113,38 @@ import Testing
     for stream in streams { stream.close() }
   }
 
+  @Test("a changed document on which the targets of a stream depend is read once for all of them")
+  func sharedRead() async throws {
+    let count = 10
+    let policy = TestPolicy { _, operation, view in
+      guard case .list = operation else { return .allowed }
+      guard let flag = DocumentName(database: DatabaseName(project: "demo"), path: "flags/open"),
+        try view.document(flag) != nil
+      else { return .deny(reason: "closed") }
+      return .allow(dependingOn: [flag])
+    }
+    let store = CountingStore(try MemoryStore())
+    let fixture = try EngineFixture(store: store, policy: policy)
+    try await fixture.set("flags/open", ["n": 1])
+    let output = Tally()
+    let stream = try await fixture.watch(output, as: .nobody)
+    for id in 1...count {
+      let query = StructuredQuery(from: [.init("c\(id)")])
+      stream.addTarget(WatchTarget(id: Int32(id), fixture.selection(query)))
+    }
+    try await eventually("the targets are current") { output.counts.withLock { $0.current } == count }
+    policy.operations.withLock { $0 = [] }
+    _ = store.takeCount()
+    try await fixture.set("flags/open", ["n": 2])
+    try await eventually("the targets are decided again") {
+      policy.operations.withLock { $0.count { if case .list = $0 { true } else { false } } } == count
+    }
+    // The commit reads the document too.
+    #expect(store.takeCount() < count / 2)
+    #expect(output.counts.withLock { $0.removed } == 0)
+    stream.close()
+  }
+
   /// Accepts responses until a target is removed; then it waits, as for a client that does not read.
   private final class UnreadOutput: WatchOutput {
     let isCurrent = Guarded(false)

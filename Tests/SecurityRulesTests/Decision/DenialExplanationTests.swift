@@ -1,8 +1,9 @@
 // Tests the explanations of denials by Firestore rules: statements, values, faults and positions.
 
 import FirestoreModel
-import SecurityRules
 import Testing
+
+@testable import SecurityRules
 
 @Suite struct DenialExplanationTests {
   @Test("an explanation names the statement and the values of the deciding expressions")
@@ -31,6 +32,48 @@ import Testing
     let rules = try ruleset(allowing: "[\(list)].size() == 1")
     let explanation = rules.explainGet("c/x", [:], context())
     #expect(explanation.statements.first?.fault == .expressionLimit)
+  }
+
+  @Test(
+    "an explanation names the limit of documents that the rules of earlier documents or alternatives have reached"
+  )
+  func lookupLimit() throws {
+    func reads(_ key: String) -> String {
+      (0..<7).map { "!exists(/databases/$(database)/documents/d/$(\(key) + '\($0)'))" }.joined(
+        separator: " && ")
+    }
+    let documents = ["x", "y", "z"].map { (path: ResourcePath(["c", $0]), fields: MapValue?.none) }
+    let gets = try #require(
+      try ruleset(allowing: reads("id")).explain(.get(documents), context()))
+    #expect(gets.path == "c/z")
+    #expect(gets.statements.map(\.fault) == [.lookupLimit(20)])
+    let query = RuleQuery(
+      parent: .root, collectionID: "c",
+      alternatives: ["a", "b"].map {
+        [.field(FieldFilter(FieldPath(field: "n"), .equal, .string($0)))]
+      })
+    let list = try #require(
+      try ruleset(allowing: reads("resource.data.n")).explain(.query(query), context()))
+    #expect(list.statements.map(\.fault) == [.lookupLimit(10)])
+    #expect(list.report.contains("The maximum of 10 documents to read has been reached."))
+  }
+
+  @Test("an explanation names the limit of work, also where later blocks are not reached")
+  func workLimit() throws {
+    let rules = try FirestoreRuleset(
+      compiling: """
+        rules_version = '2';
+        service cloud.firestore {
+          match /databases/{d}/documents {
+            match /c/{id} { allow get: if resource.data.t.matches('(a*)*(a|b)*c'); }
+            match /{p=**} { allow get: if p == null; }
+          }
+        }
+        """)
+    let fields: MapValue = ["t": .string(String(repeating: "a", count: 1_000_000))]
+    let explanation = rules.explainGet("c/x", fields, context())
+    #expect(explanation.statements.map(\.fault) == [.workLimit, .workLimit])
+    #expect(explanation.statements.map(\.position.line) == [4, 5])
   }
 
   @Test("a path that no block covers has no statements")

@@ -109,6 +109,25 @@ import Testing
     #expect(!decision.isAllowed && decision.deniedOperation == 1)
   }
 
+  @Test(
+    "a field that a query bounds grants nothing that Google's emulator denies, also inside lists, maps, sets and differences",
+    arguments: constraintVerdicts)
+  func constraints(condition: String, verdicts: String) throws {
+    func term(_ field: String, _ op: FieldFilter.Operator, _ value: Value) -> FilterTerm {
+      .field(FieldFilter(FieldPath(field: field), op, value))
+    }
+    let terms = [
+      term("a", .greaterThan, 5), term("a", .notEqual, 1), term("a", .arrayContains, 1),
+    ]
+    let decided = try terms.map { try allows(condition, [$0, term("b", .equal, 1)]) ? "A" : "d" }.joined()
+    // Denied here: a call that the field's constraint does not decide, and a bounded field that is compared with itself.
+    let denied = [
+      "!(resource.data.a.hasAny([1]))", "resource.data == resource.data",
+      "[resource.data.a] == [resource.data.a]",
+    ]
+    #expect(decided == (denied.contains(condition) ? "ddd" : verdicts), "\(condition)")
+  }
+
   @Test("a query for one document depends on the contents of that document")
   func namedDocument() throws {
     let name = try #require(DocumentName(database: DatabaseName(project: "demo"), path: "c/d"))

@@ -49,9 +49,9 @@ import Testing
   func membersWithoutEquals() throws {
     let count = 2_000
     let path = RuleValue.path(RulePath(segments: [.placeholder("a", isRest: false)]))
-    let diff = RuleValue.mapDiff(RuleMapDiff(.built([]), .built([])))
+    let diff = RuleValue.mapDiff(try RuleMapDiff(.built([]), .built([])))
     for value in [path, diff, .list(.built([path]))] {
-      let set = RuleSet(Array(repeating: value, count: count))
+      let set = try RuleSet(Array(repeating: value, count: count))
       #expect(set.members.count == count)
       #expect(Set(set.members.map(\.hashValue)).count == count)
       #expect(set.members.union(set.members).count == count)

@@ -98,27 +98,35 @@ import Testing
     #expect(try allows("resource.data.t.size() == 1000000", fields: fields))
   }
 
-  @Test("the documents of a commit share one budget of work")
-  func sharedBudget() throws {
+  @Test("each document of a commit has the limit of work; the alternatives of a query share one")
+  func workOfDocuments() throws {
     let rules = try FirestoreRuleset(
       compiling: """
         rules_version = '2';
         service cloud.firestore {
-          match /databases/{d}/documents/c/{id} { allow create: if request.resource.data.t.matches('a*'); }
+          match /databases/{d}/documents/c/{id} {
+            allow create: if request.resource.data.t.matches('a*');
+            allow list: if resource.data.t.matches('a*');
+          }
         }
         """)
-    func decision(_ count: Int) -> RuleDecision {
-      let changes = (0..<count).map { index in
-        RuleChange(
-          path: ResourcePath(["c", "x\(index)"]), method: .create, before: nil, after: ["t": text(20_000)])
-      }
-      return rules.decideChanges(changes, context())
+    let changes = (0..<100).map { index in
+      RuleChange(
+        path: ResourcePath(["c", "x\(index)"]), method: .create, before: nil, after: ["t": text(20_000)])
     }
-    #expect(decision(1).isAllowed)
-    #expect(decision(10).isAllowed == (decision(10).deniedOperation == nil))
-    let denied = decision(200)
-    #expect(!denied.isAllowed)
-    #expect((denied.deniedOperation ?? 0) > 1)
+    #expect(rules.decideChanges(changes, context()).isAllowed)
+    func query(_ count: Int) -> RuleQuery {
+      RuleQuery(
+        parent: .root, collectionID: "c",
+        alternatives: (0..<count).map {
+          [.field(FieldFilter(FieldPath(field: "t"), .equal, text(20_000 - $0)))]
+        })
+    }
+    #expect(try rules.decideQuery(query(1), context()).isAllowed)
+    let denied = try rules.decideQuery(query(100), context())
+    #expect(!denied.isAllowed && (denied.deniedOperation ?? 0) > 1)
+    let explanation = try #require(try rules.explainQuery(query(100), context()))
+    #expect(explanation.statements.map(\.fault) == [.workLimit])
   }
 
   @Test("extreme numbers in a document cause errors, never traps")

@@ -19,4 +19,12 @@ package protocol DocumentView {
 
   /// The time of the operation: for commits that of their server timestamps, for reads the clock's.
   var time: Timestamp { get }
+
+  /// The part of the operation to decide.
+  var part: DecisionPart { get }
+}
+
+extension DocumentView {
+  /// By default the complete operation.
+  package var part: DecisionPart { .all }
 }

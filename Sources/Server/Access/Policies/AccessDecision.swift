@@ -25,6 +25,8 @@ package struct AccessDecision<Product: AccessProduct>: Sendable {
   package var dependsOnTime: Bool
   /// The evaluation behind the decision, for an observer of all decisions; nil unless it was requested.
   package var record: (any DecisionRecord)?
+  /// Where to continue if only a part of the operation is decided: see ``UnfinishedDecision``. Nil for a finished decision.
+  package var continuation: (any Sendable)?
 
   private init(_ denial: Denial?, _ dependencies: [Product.Resource], _ dependsOnTime: Bool) {
     self.denial = denial
@@ -52,6 +54,27 @@ package struct AccessDecision<Product: AccessProduct>: Sendable {
   ) -> AccessDecision {
     AccessDecision(Denial(error ?? Product.permissionDenied, reason: reason), dependencies, dependsOnTime)
   }
+}
+
+/// Thrown instead of a decision that would take long: only a part of the operation is decided, and nothing is allowed yet.
+///
+/// The engine lets other operations run, then asks for the next part with ``DecisionPart/rest(_:)``. It must do so at the
+/// same version, or start again if one of the documents that were read has changed.
+package struct UnfinishedDecision<Product: AccessProduct>: Error {
+  /// Where to continue. Only the policy knows the contents.
+  package var continuation: any Sendable
+  /// The items that the decision has read so far, apart from those that the operation names.
+  package var dependencies: [Product.Resource]
+}
+
+/// The part of an operation that a policy decides at once.
+package enum DecisionPart: Sendable {
+  /// The complete operation, however long that takes.
+  case all
+  /// The first part.
+  case start
+  /// The part after an unfinished decision.
+  case rest(any Sendable)
 }
 
 /// The evaluation behind a decision. Only the policy that made it and its observer know the contents.

@@ -35,7 +35,7 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
   ///   - isRepeated: whether the observer has received a decision about the same request already. It receives this one
   ///     only if it is a denial, and the evaluation is not counted for the coverage of rules.
   ///   - view: the state of the operation. It is made only if the policy itself decides.
-  /// - Throws: the errors of `view`.
+  /// - Throws: ``UnfinishedDecision``, the errors of `view`.
   package func decide(
     _ principal: Principal, _ operation: Product.Operation, isObserved: Bool = true, isRepeated: Bool = false,
     view: () throws -> Product.View
@@ -52,7 +52,9 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
     }
     if policy.allowsEverything(principal) { return .allowed }
     let view = try view()
-    guard let observer, isObserved else { return try policy.decide(principal, operation, view: view) }
+    guard let observer, isObserved else {
+      return try finished(try policy.decide(principal, operation, view: view))
+    }
     let observesAllowed = observer.observesAllowed && !isRepeated
     let decision =
       observesAllowed
@@ -61,7 +63,14 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
     if decision.denial != nil || observesAllowed {
       observer.observe(decision, about: operation, of: principal, by: policy, view: view)
     }
-    return decision
+    return try finished(decision)
+  }
+
+  /// A decision about the complete operation.
+  /// - Throws: ``UnfinishedDecision`` if the policy has decided only a part.
+  private func finished(_ decision: AccessDecision<Product>) throws -> AccessDecision<Product> {
+    guard let continuation = decision.continuation else { return decision }
+    throw UnfinishedDecision<Product>(continuation: continuation, dependencies: decision.dependencies)
   }
 
   /// Reports a denial for which the caller is the reason.

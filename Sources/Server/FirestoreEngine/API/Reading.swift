@@ -64,17 +64,11 @@ extension FirestoreEngine {
     }
     let database: FirestoreDatabase
     var session: ReadSession
-    let decisions: [AuthorizedOperation]
+    let operation: AuthorizedOperation
     do {
       database = try await self.database(name)
-      // A decision reads the documents, so each decides about at most a page of them. All are made, at the version of
-      // every page, before the first page is delivered.
-      let opened = database
-      decisions = stride(from: 0, to: distinct.count, by: EngineLimits.maximumPageDocuments).map { start in
-        let end = min(start + EngineLimits.maximumPageDocuments, distinct.count)
-        return opened.operation(.get(Array(distinct[start..<end])), of: caller)
-      }
-      session = try await database.beginRead(consistency, decisions, as: caller)
+      operation = database.operation(.get(distinct), of: caller)
+      session = try await database.beginRead(consistency, [operation], as: caller)
     } catch { throw FirestoreError(error) }
     let keys = session.transaction == nil ? [] : distinct.map { FirestoreKeyLayout.document($0.path) }
     do {
@@ -86,11 +80,7 @@ extension FirestoreEngine {
       }
       var rest = distinct[...]
       var missing: [BatchGetPage.Item] = []
-      if !database.allowsEverything(caller) {
-        for decision in decisions {
-          try await database.read(&session) { view in _ = try database.authorise(decision, in: view) }
-        }
-      }
+      try await database.authorise(operation, &session)
       let pages = ResultPages(memory, documentBytes: limits.data.documentBytes)
       while !rest.isEmpty {
         let requested = rest

@@ -33,6 +33,9 @@ public final class CommitCall: CancellableCall {
     wait?.cancel()
   }
 
+  /// Whether the call was cancelled.
+  var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
   /// Starts a task for a part of the commit that waits. `body` waits, and then continues the commit or
   /// reports its failure.
   func startWaiting(_ body: @escaping @Sendable () async -> Void) {

@@ -281,11 +281,19 @@ struct CommitPlan {
   }
 
   /// The documents before and after the commit, for the access policy.
-  var documentView: any DocumentView {
-    CommitDocumentView(view: view, time: requestTime) { name in
+  /// - Parameter part: the part of the commit that the policy decides.
+  func documentView(_ part: DecisionPart) -> any DocumentView {
+    CommitDocumentView(view: view, time: requestTime, part: part) { name in
       self.positions[name.path].map { self.documents[$0] }
     }
   }
+
+  /// The cost so far, in bytes as ``CommitCostBudget`` counts them.
+  var cost: Int { costBudget.cost }
+
+  /// The update times of the documents before the commit, in the order in which the writes first name them; nil for a
+  /// missing document.
+  var updateTimesBefore: [Timestamp?] { documents.map { $0.before?.updateTime } }
 
   // MARK: Rows
 
@@ -427,6 +435,7 @@ extension CommitPlan.PendingDocument {
 private struct CommitDocumentView: DocumentView {
   let view: any ReadView
   let time: Timestamp
+  let part: DecisionPart
   /// The pending document of a name; nil if the commit does not write the document.
   let pending: (DocumentName) -> CommitPlan.PendingDocument?
 

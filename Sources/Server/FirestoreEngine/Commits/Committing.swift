@@ -8,7 +8,8 @@
 //      body to the store's sequencer.
 //   2. The body runs in the sequencer, one commit at a time. CommitPlan applies the writes to the stored documents
 //      (Documents/DocumentRow) and finds the changed index entries (Indexes/IndexSet, Indexes/IndexEntries).
-//      CommitCostBudget limits the cost.
+//      CommitCostBudget limits the cost. If the access policy needs long, the commit leaves the sequencer and repeats
+//      step 2, where CommitDecision continues the decision.
 //   3. Transactions/LockTable records the commit's footprint or reports a conflict. After a conflict the commit leaves
 //      the sequencer, waits for the locks and repeats step 2.
 //   4. `CommitPlan.write` passes the rows and the log record (CommitRecord) to the store, which makes them durable.
@@ -110,7 +111,9 @@ extension FirestoreDatabase {
     var isConflicting = false
     /// When the wait for locks times out; nil before the first wait.
     var deadline: UInt64?
-    let plan: @Sendable (any SequencedTransaction) throws -> CommitPlan
+    /// The parts of the policy's decision so far; nil before the first.
+    var decision: CommitDecision?
+    let plan: @Sendable (any SequencedTransaction, CommitDecision?) throws -> CommitPlan
     let completion: CommitCall.Completion
   }
 
@@ -118,8 +121,8 @@ extension FirestoreDatabase {
   fileprivate func commit(
     _ writes: [Write], transaction token: [UInt8]?, as caller: Principal, _ call: CommitCall
   ) {
-    let plan: @Sendable (any SequencedTransaction) throws -> CommitPlan = { view in
-      try self.plan(writes, as: caller, view)
+    let plan: @Sendable (any SequencedTransaction, CommitDecision?) throws -> CommitPlan = {
+      try self.plan(writes, as: caller, $0, $1)
     }
     guard let token else {
       return attempt(Attempt(call: call, writer: makeWriter(), plan: plan) { call.complete($0) })
@@ -180,8 +183,8 @@ extension FirestoreDatabase {
       self.attempt(
         Attempt(
           call: call, writer: self.makeWriter(),
-          plan: { view in
-            let plan = try self.plan([write], as: caller, view)
+          plan: { view, decision in
+            let plan = try self.plan([write], as: caller, view, decision)
             let result = plan.document(at: 0)
             document.withLock { $0 = result }
             return plan
@@ -208,6 +211,7 @@ extension FirestoreDatabase {
         attempt.completion(
           .success(CommitResponse(writeResults: committed.result, commitTime: committed.version.timestamp)))
       case .failure(let blocked as Blocked): self.wait(for: blocked.footprint, attempt)
+      case .failure(let undecided as UndecidedCommit): self.resume(attempt, undecided.decision)
       case .failure(let error as StoreError) where error.code == .conflict && attempt.needsDecisions:
         var decided = attempt
         decided.reads = nil
@@ -217,6 +221,23 @@ extension FirestoreDatabase {
       case .failure(let error): attempt.completion(.failure(FirestoreError(error)))
       }
     }
+  }
+
+  /// Enqueues a commit again whose decision is unfinished.
+  private func resume(_ attempt: Attempt, _ decision: CommitDecision) {
+    if attempt.call.isCancelled { return attempt.completion(.failure(FirestoreError(CancellationError()))) }
+    guard decision.startCount <= EngineLimits.maximumCommitDecisions else {
+      return attempt.completion(.failure(LockTable.contention))
+    }
+    guard decision.cost <= options.maximumCommitCost else {
+      let denial = FirestoreDecision.Denial(
+        FirestoreAccess.permissionDenied, reason: "the rules need too long for so many large documents")
+      options.reportDenial?(name, denial)
+      return attempt.completion(.failure(denial.error))
+    }
+    var next = attempt
+    next.decision = decision
+    self.attempt(next)
   }
 
   /// Waits until the footprint's locks are free, then attempts the commit again.
@@ -236,7 +257,7 @@ extension FirestoreDatabase {
 
   /// Plans a commit and writes it, in the sequencer.
   private func sequence(_ attempt: Attempt, _ view: any SequencedTransaction) throws -> [WriteResult] {
-    let plan = try attempt.plan(view)
+    let plan = try attempt.plan(view, attempt.decision)
     if attempt.isConflicting { throw LockTable.contention }
     guard locks.enter(plan.footprint, as: attempt.writer, for: attempt.owner) else {
       throw Blocked(footprint: plan.footprint)
@@ -249,7 +270,12 @@ extension FirestoreDatabase {
   }
 
   /// Applies writes and authorizes them.
-  func plan(_ writes: [Write], as caller: Principal, _ view: any SequencedTransaction) throws -> CommitPlan {
+  /// - Parameter decision: the parts of the policy's decision so far; nil before the first.
+  /// - Throws: ``UndecidedCommit`` if the decision needs another time slice.
+  func plan(
+    _ writes: [Write], as caller: Principal, _ view: any SequencedTransaction,
+    _ decision: CommitDecision? = nil
+  ) throws -> CommitPlan {
     let pinned = policies.current
     let caller = caller.acting(in: name.project)
     let needsDecisions = !pinned.allowsEverything(caller)
@@ -258,13 +284,34 @@ extension FirestoreDatabase {
       needsDecisions: needsDecisions)
     try plan.apply(writes)
     if needsDecisions {
-      try decide(AuthorizedOperation(caller: caller, operation: .commit(plan.netWrites)), by: pinned) {
-        plan.documentView
-      }
+      try authorise(plan, as: caller, pinned, decision)
       try plan.throwFailure()
     }
     try plan.finish()
     precondition(plan.results.count == writes.count, "invariant: a commit has a result for each write")
     return plan
+  }
+
+  /// Decides a commit, or the next part of it.
+  private func authorise(
+    _ plan: CommitPlan, as caller: Principal, _ policy: PinnedPolicy<FirestoreAccess>,
+    _ earlier: CommitDecision?
+  ) throws {
+    var part = DecisionPart.start
+    var startCount = (earlier?.startCount ?? 0) + 1
+    if let earlier, try earlier.isCurrent(policyVersion: policy.version, plan) {
+      part = earlier.rest
+      startCount = earlier.startCount
+    }
+    do {
+      try decide(AuthorizedOperation(caller: caller, operation: .commit(plan.netWrites)), by: policy) {
+        plan.documentView(part)
+      }
+    } catch let unfinished as UnfinishedDecision<FirestoreAccess> {
+      throw UndecidedCommit(
+        decision: try CommitDecision(
+          unfinished, policyVersion: policy.version, plan, startCount: startCount,
+          costBefore: earlier?.cost ?? 0))
+    }
   }
 }

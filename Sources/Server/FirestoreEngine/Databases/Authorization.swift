@@ -48,8 +48,68 @@ extension FirestoreDatabase {
   }
 
   /// The documents that a policy may read during a read.
-  func readView(_ view: any ReadView) -> ReadDocumentView {
-    ReadDocumentView(view, time: options.clock.wallTime())
+  func readView(_ view: any ReadView, _ part: DecisionPart = .all) -> ReadDocumentView {
+    ReadDocumentView(view, time: options.clock.wallTime(), part)
+  }
+
+  /// The outcome of deciding a part of an operation.
+  enum PartialDecision: Sendable {
+    case finished(FirestoreDecision)
+    /// The next part. Nothing is allowed yet.
+    case unfinished(DecisionPart)
+  }
+
+  /// Decides a part of an operation on the state of `view`.
+  /// - Parameter policy: the policy that was in force at the first part.
+  /// - Throws: the policy's denial.
+  func authorise(
+    _ authorised: AuthorizedOperation, _ part: DecisionPart, by policy: PinnedPolicy<FirestoreAccess>,
+    in view: any ReadView
+  ) throws -> PartialDecision {
+    do {
+      return .finished(try decide(authorised, by: policy) { readView(view, part) })
+    } catch let unfinished as UnfinishedDecision<FirestoreAccess> {
+      return .unfinished(.rest(unfinished.continuation))
+    }
+  }
+
+  /// Decides an operation at one version, in several reads if that takes long.
+  /// - Parameter version: the version; nil for the newest.
+  /// - Throws: the policy's denial.
+  @discardableResult
+  func authorise(_ authorised: AuthorizedOperation, at version: Version?) async throws -> FirestoreDecision {
+    if isAllowed(authorised) { return .allowed }
+    var version = version
+    var part = DecisionPart.start
+    var policy: PinnedPolicy<FirestoreAccess>?
+    while true {
+      let (current, first) = (part, policy)
+      let (decision, read, pinned) = try await rows.read(at: version) { view in
+        let pinned = first ?? self.policies.current
+        return (try self.authorise(authorised, current, by: pinned, in: view), view.version, pinned)
+      }
+      switch decision {
+      case .finished(let decision): return decision
+      case .unfinished(let rest): (part, version, policy) = (rest, read, pinned)
+      }
+      try Task.checkCancellation()
+    }
+  }
+
+  /// Decides several operations at one version in one read.
+  /// - Returns: a decision or denial for each operation; nil for one whose decision needs further reads.
+  func authorise(
+    _ operations: [AuthorizedOperation], at version: Version
+  ) async throws -> [Result<FirestoreDecision, FirestoreError>?] {
+    try await rows.read(at: version) { view in
+      // Operations of one caller usually look up the same document, which the view keeps.
+      let documents = self.readView(view, .start)
+      return try operations.map { operation -> Result<FirestoreDecision, FirestoreError>? in
+        do { return .success(try self.decide(operation) { documents }) } catch let error as FirestoreError {
+          return .failure(error)
+        } catch is UnfinishedDecision<FirestoreAccess> { return nil }
+      }
+    }
   }
 
   /// Decides an operation on the state of a view that is made on demand.
@@ -90,9 +150,7 @@ extension FirestoreDatabase {
   /// Decides operations on the newest state, each in a read.
   /// - Throws: the policy's denial.
   func authoriseNow(_ operations: [AuthorizedOperation]) async throws {
-    for operation in operations where !isAllowed(operation) {
-      try await rows.read(at: nil) { view in _ = try self.authorise(operation, in: view) }
-    }
+    for operation in operations { try await authorise(operation, at: nil) }
   }
 }
 
@@ -101,10 +159,12 @@ extension FirestoreDatabase {
 final class ReadDocumentView: DocumentView {
   private let view: any ReadView
   let time: Timestamp
+  let part: DecisionPart
   private var first: (name: DocumentName, stored: StoredDocument?)?
 
-  init(_ view: any ReadView, time: Int64) {
+  init(_ view: any ReadView, time: Int64, _ part: DecisionPart) {
     self.view = view
+    self.part = part
     self.time = Timestamp(microseconds: time)
   }
 

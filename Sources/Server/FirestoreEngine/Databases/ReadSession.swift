@@ -181,6 +181,24 @@ extension FirestoreDatabase {
     return result
   }
 
+  /// Decides an operation at the session's version, in several reads if that takes long.
+  /// - Throws: the policy's denial.
+  func authorise(_ authorised: AuthorizedOperation, _ session: inout ReadSession) async throws {
+    if isAllowed(authorised) { return }
+    var part = DecisionPart.start
+    var policy: PinnedPolicy<FirestoreAccess>?
+    while true {
+      let (current, first) = (part, policy)
+      let (decision, pinned) = try await read(&session) { view in
+        let pinned = first ?? self.policies.current
+        return (try self.authorise(authorised, current, by: pinned, in: view), pinned)
+      }
+      guard case .unfinished(let rest) = decision else { return }
+      (part, policy) = (rest, pinned)
+      try Task.checkCancellation()
+    }
+  }
+
   /// Ends a read and records its keys and ranges with the transaction.
   func endRead(_ session: ReadSession, keys: [Key] = [], ranges: [KeyRange] = []) {
     guard let owner = session.transaction?.owner else { return }

@@ -7,13 +7,22 @@ import OrderedStore
 extension WatchWorker {
   /// Checks that the stream's caller may listen to `selection`: the target's selection or part of it.
   /// Subscribes the target to changes of the documents that the decision depends on.
+  /// - Parameter decided: the decision at the version; nil to ask the policy.
   /// - Throws: the policy's denial.
   func authorizeTarget(
-    _ target: inout ActiveTarget, _ selection: WatchSelection, at version: Version, _ stream: WatchStream
+    _ target: inout ActiveTarget, _ selection: WatchSelection, at version: Version, _ stream: WatchStream,
+    decided: FirestoreDecision? = nil
   ) async throws {
     var version = version
+    var known = decided
     while true {
-      let decision = try await authorise(selection, at: version, stream)
+      let decision: FirestoreDecision
+      if let decided = known {
+        decision = decided
+      } else {
+        decision = try await authorise(selection, at: version, stream)
+      }
+      known = nil
       let new = Set(decision.dependencies.map(\.path)).subtracting(target.dependencies)
       if decision.dependsOnTime {
         target.dependsOnTime = true
@@ -30,20 +39,50 @@ extension WatchWorker {
     }
   }
 
-  /// Checks by the policy in force whether the stream's caller may listen to a selection.
-  /// - Throws: the policy's denial.
-  private func authorise(
-    _ selection: WatchSelection, at version: Version, _ stream: WatchStream
-  ) async throws -> FirestoreDecision {
-    let database = stream.database
+  /// The targets that are decided in one read, which must not be long.
+  private static let maximumTogether = 16
+
+  /// Repeats the policy's decisions about active targets, many in one read. Removes denied targets.
+  /// - Parameter selections: the targets, each with the part of its selection that is decided.
+  func authorizeAgain(
+    _ selections: [(target: ActiveTarget, selection: WatchSelection)], at version: Version,
+    _ stream: WatchStream
+  ) async throws {
+    var rest = selections[...]
+    while !rest.isEmpty {
+      let together = Array(rest.prefix(Self.maximumTogether))
+      rest = rest.dropFirst(together.count)
+      let operations = together.map { authorised($0.selection, stream) }
+      // A read that fails concerns perhaps one target only, so each is then decided by itself.
+      let decisions = try? await stream.database.authorise(operations, at: version)
+      for (index, item) in together.enumerated() {
+        do {
+          var target = item.target
+          try await authorizeTarget(
+            &target, item.selection, at: version, stream, decided: try decisions?[index]?.get())
+        } catch {
+          try await revoke(item.target.id, error, stream)
+        }
+      }
+    }
+  }
+
+  /// The operation of listening to a selection, with the policy in force.
+  private func authorised(_ selection: WatchSelection, _ stream: WatchStream) -> AuthorizedOperation {
     let operation: FirestoreOperation =
       switch selection {
       case .query(let query): .list(ListedQuery(query.query, isListen: true))
       case .documents(let names): .get(names)
       }
-    let authorised = database.operation(operation, of: stream.caller)
-    if database.isAllowed(authorised) { return .allowed }
-    return try await database.rows.read(at: version) { view in try database.authorise(authorised, in: view) }
+    return stream.database.operation(operation, of: stream.caller)
+  }
+
+  /// Asks the policy in force whether the stream's caller may listen to a selection.
+  /// - Throws: the policy's denial.
+  private func authorise(
+    _ selection: WatchSelection, at version: Version, _ stream: WatchStream
+  ) async throws -> FirestoreDecision {
+    try await stream.database.authorise(authorised(selection, stream), at: version)
   }
 
   /// Whether the stream's caller could have listened to a selection at a past version. Changes since then show names of

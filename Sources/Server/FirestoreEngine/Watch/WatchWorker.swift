@@ -359,14 +359,8 @@ actor WatchWorker {
     let isReplaced = current.version != policyVersion
     policyVersion = current.version
     guard !current.allowsEverything(stream.caller) else { return }
-    for id in targets.keys.sorted() {
-      guard var target = targets[id], isReplaced || target.dependsOnTime else { continue }
-      do {
-        try await authorizeTarget(&target, target.selection, at: version, stream)
-      } catch {
-        try await revoke(id, error, stream)
-      }
-    }
+    let concerned = targets.values.filter { isReplaced || $0.dependsOnTime }.sorted { $0.id < $1.id }
+    try await authorizeAgain(concerned.map { (target: $0, selection: $0.selection) }, at: version, stream)
   }
 
   /// Repeats the policy's decision for every target whose permission depends on a changed document, and
@@ -374,26 +368,23 @@ actor WatchWorker {
   private func reauthorize(_ changes: PendingChanges, _ version: Version, _ stream: WatchStream) async throws
   {
     guard !stream.database.policies.current.allowsEverything(stream.caller) else { return }
+    var concerned: [(target: ActiveTarget, selection: WatchSelection)] = []
     for target in targets.values {
       let named = changes.named(by: target)
       guard !named.isEmpty else { continue }
-      do {
-        var target = target
-        var selection = target.selection
-        if case .documents = selection, target.dependencies.isDisjoint(with: named) {
-          // The policy decides about each named document separately, so only the changed documents are
-          // checked again.
-          selection = .documents(named.compactMap { DocumentName(database: stream.database.name, path: $0) })
-        }
-        try await authorizeTarget(&target, selection, at: version, stream)
-      } catch {
-        try await revoke(target.id, error, stream)
+      var selection = target.selection
+      if case .documents = selection, target.dependencies.isDisjoint(with: named) {
+        // The policy decides about each named document separately, so only the changed documents are
+        // checked again.
+        selection = .documents(named.compactMap { DocumentName(database: stream.database.name, path: $0) })
       }
+      concerned.append((target, selection))
     }
+    try await authorizeAgain(concerned, at: version, stream)
   }
 
   /// Removes an active target with a cause.
-  private func revoke(_ id: Int32, _ error: any Error, _ stream: WatchStream) async throws {
+  func revoke(_ id: Int32, _ error: any Error, _ stream: WatchStream) async throws {
     if (error as? StoreError)?.code == .versionTooOld { throw error }
     if let target = targets[id] { remove(target, stream) }
     try await reject(id, FirestoreError(error), stream)

@@ -9,7 +9,7 @@ extension FirestoreRuleset {
 
   /// The texts of the calls of `debug()` in an evaluation, in the order of evaluation.
   func debugTexts(of trace: RuleTrace) -> [String] {
-    guard program.usesDebug else { return [] }
+    guard usesDebug else { return [] }
     return trace.entries.lazy.compactMap { node, outcome in
       guard case .builtin(.debug, _) = self.program.nodes[Int(node)], case .value(let value) = outcome
       else { return nil }
@@ -20,8 +20,8 @@ extension FirestoreRuleset {
 }
 
 extension RuleProgram {
-  /// Whether an expression calls `debug()`.
-  fileprivate var usesDebug: Bool {
+  /// Whether an expression calls `debug()`. Iterates over all expressions.
+  var usesDebug: Bool {
     nodes.contains { if case .builtin(.debug, _) = $0 { true } else { false } }
   }
 }

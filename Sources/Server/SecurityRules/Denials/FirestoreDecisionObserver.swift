@@ -63,18 +63,19 @@ package struct FirestoreDecisionObserver: DecisionObserver {
     _ operation: FirestoreOperation, of principal: Principal, by ruleset: FirestoreRuleset,
     _ view: any DocumentView, _ members: inout JSONObject
   ) -> RecordedRequest? {
-    guard case .rules(let operation, let database)? = try? FirestoreRulesPolicy.request(for: operation, view)
+    guard case .rules(let part, let database)? = try? FirestoreRulesPolicy.request(for: operation, view)
     else { return nil }
     let documents = RecordedDocuments(source: ViewedDocuments(database: database, view: view))
-    let context = FirestoreRulesPolicy.context(principal, database, view.time, documents)
-    guard let explanation = try? ruleset.explain(operation, context) else { return nil }
+    var context = FirestoreRulesPolicy.context(principal, database, view.time, documents)
+    context.use(part)
+    guard let explanation = try? ruleset.explain(part.operation, context) else { return nil }
     members["decision"] = ExplainedDecision(explanation).json
-    members["data"] = .object(operation.summary(of: explanation.path))
+    members["data"] = .object(part.operation.summary(of: explanation.path))
     let looked = documents.recorded.values.reduce(0) { $0 + RuleOperation.bytes($1) }
     return .firestore(
       RecordedFirestoreRequest(
-        operation: operation, database: database, principal: principal, time: view.time,
-        lookups: documents.recorded, bytes: operation.bytes + looked))
+        part: part, database: database, principal: principal, time: view.time,
+        lookups: documents.recorded, bytes: part.operation.bytes + looked))
   }
 }
 

@@ -51,7 +51,8 @@ struct UnrecordedRead: Error {
 
 /// A recorded request to Cloud Firestore.
 package struct RecordedFirestoreRequest: Sendable {
-  let operation: RuleOperation
+  /// The part of the operation that has the denied document.
+  let part: FirestoreRulesPolicy.Part
   let database: DatabaseName
   let principal: Principal
   let time: Timestamp
@@ -61,13 +62,16 @@ package struct RecordedFirestoreRequest: Sendable {
 
   /// Decides the request by a ruleset.
   package func decide(by ruleset: FirestoreRuleset) -> ReplayedDecision {
-    let context = FirestoreRulesPolicy.context(
+    var context = FirestoreRulesPolicy.context(
       principal, database, time, RecordedDocuments(source: nil, recorded: lookups))
+    context.use(part)
+    // No other operation waits.
+    context.isDivisible = false
     do {
-      let decision = try ruleset.decide(operation, context)
+      let decision = try ruleset.decide(part.operation, context)
       if let failure = decision.failure { throw failure }
       if decision.isAllowed { return .allowed }
-      return .denied(try ruleset.explain(operation, context).map { ExplainedDecision($0) })
+      return .denied(try ruleset.explain(part.operation, context).map { ExplainedDecision($0) })
     } catch let error as UnrecordedRead { return .unknown([error.name]) } catch {
       return .unknown(["\(error)"])
     }

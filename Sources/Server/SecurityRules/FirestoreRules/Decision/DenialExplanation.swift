@@ -31,7 +31,8 @@ package struct DenialExplanation: Sendable {
   package var method: RuleMethod
   /// The path of the operation.
   package var path: ResourcePath
-  /// The statements for the method whose blocks cover the path; none if no block does.
+  /// The statements for the method whose blocks cover the path, and those that were not reached because a limit was
+  /// exhausted; none if no block covers the path.
   package var statements: [Statement]
 
   /// The denial for a log: method, path, and for each statement its line, fault and deciding values.
@@ -51,31 +52,48 @@ extension FirestoreRuleset {
   /// Explains the denial of a read of one document.
   package func explainGet(_ path: ResourcePath, _ fields: MapValue?, _ context: Context) -> DenialExplanation
   {
-    explain(.document(getRequest(path, fields, context)), context)
+    explain(
+      Denial(
+        step: .document(getRequest(path, fields, context)), lookups: context.lookups(operationCount: 1),
+        work: RuleBudget.maximumWork))
   }
 
   /// Explains the denial of a commit; nil if it is allowed.
   package func explainChanges(_ changes: [RuleChange], _ context: Context) -> DenialExplanation? {
-    firstDenial(of: steps(changes, context), context)
+    denial(
+      of: steps(changes, context), context.lookups(operationCount: changes.count), context.work
+    ).map { explain($0) }
   }
 
   /// Explains the denial of a query; nil if it is allowed.
   /// - Throws: the errors of the context's documents.
   package func explainQuery(_ query: RuleQuery, _ context: Context) throws -> DenialExplanation? {
-    firstDenial(of: try steps(query, context), context)
+    try explain(.query(query), context)
   }
 
-  func firstDenial(of steps: [DecisionStep], _ context: Context) -> DenialExplanation? {
-    let lookups = RuleLookups(context.documents, operationCount: steps.count)
-    let decision = decide(steps, lookups)
+  /// A denied step with the limits that it had, so that its evaluation can be repeated with the same result.
+  struct Denial {
+    let step: DecisionStep
+    var index = 0
+    /// The lookups after the step. Documents that it has read are known, and a limit that it reached stays reached.
+    let lookups: RuleLookups
+    /// The units of work that the step had.
+    let work: Int
+  }
+
+  /// The first denied step; nil if the steps are allowed.
+  func denial(of steps: [DecisionStep], _ lookups: RuleLookups, _ limit: WorkLimit) -> Denial? {
+    let decision = decide(steps, lookups, limit)
     guard !decision.isAllowed, let index = decision.deniedOperation else { return nil }
-    return explain(steps[index], context)
+    return Denial(step: steps[index], index: index, lookups: lookups, work: decision.workOfDenied)
   }
 
-  func explain(_ step: DecisionStep, _ context: Context) -> DenialExplanation {
-    let request = step.request
+  /// Explains a denied step by repeating its evaluation.
+  func explain(_ denial: Denial) -> DenialExplanation {
+    let (step, request) = (denial.step, denial.step.request)
     var explanation = DenialExplanation(method: request.method, path: request.path, statements: [])
-    var evaluator = RuleEvaluator(self, request: request, lookups: RuleLookups(context.documents))
+    denial.lookups.beginOperation()
+    var evaluator = RuleEvaluator(self, request: request, lookups: denial.lookups, work: denial.work)
     evaluator.trace = RuleTrace()
     _ = isAllowed(step, &evaluator) { statement, evaluator, outcome in
       var failure: RuleEvaluator.Failure?
@@ -83,7 +101,9 @@ extension FirestoreRuleset {
       explanation.statements.append(
         DenialExplanation.Statement(
           position: statement.position, fault: failure?.fault,
-          faultPosition: failure.map { self.program.positions[Int($0.node)] },
+          faultPosition: failure.map {
+            $0.node < 0 ? statement.position : self.program.positions[Int($0.node)]
+          },
           terms: self.terms(below: statement.condition, evaluator.trace ?? RuleTrace())))
     }
     return explanation

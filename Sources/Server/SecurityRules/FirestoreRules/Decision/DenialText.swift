@@ -41,14 +41,17 @@ extension FirestoreRuleset {
   /// - Throws: the errors of the context's documents.
   package func denialText(_ operation: RuleOperation, _ context: Context) throws -> String? {
     let steps = try steps(operation, context)
-    let decision = decide(steps, RuleLookups(context.documents, operationCount: steps.count))
-    guard !decision.isAllowed, let index = decision.deniedOperation else { return nil }
-    var explanations = [explain(steps[index], context)]
-    if case .changes(let changes) = operation, !changes[index].isConditional,
-      let other = changes[index].method.other, case .document(var request) = steps[index]
+    guard
+      let denial = denial(of: steps, lookups(for: operation, steps, context), limit(for: operation, context))
+    else { return nil }
+    var explanations = [explain(denial)]
+    if case .changes(let changes) = operation, !changes[denial.index].isConditional,
+      let other = changes[denial.index].method.other, case .document(var request) = denial.step
     {
       request.method = other
-      explanations.insert(explain(.document(request), context), at: other == .create ? 0 : 1)
+      explanations.insert(
+        explain(Denial(step: .document(request), lookups: denial.lookups, work: denial.work)),
+        at: other == .create ? 0 : 1)
     }
     return DenialExplanation.text(of: explanations)
   }

@@ -14,6 +14,8 @@ package final class FirestoreRuleset: Sendable {
   let text: RuleSourceText
   /// The recorded coverage; empty unless decisions are recorded.
   let counts = CoverageCounts<RuleTrace.Outcome>()
+  /// Whether an expression calls `debug()`.
+  let usesDebug: Bool
   /// The SHA-256 hash of the text in hexadecimal digits, which names a release to operators.
   package let fingerprint: String
 
@@ -27,6 +29,7 @@ package final class FirestoreRuleset: Sendable {
   /// - Throws: all findings, if one of them is an error.
   package init(compiling source: String) throws(RulesError) {
     program = try RuleProgram(compiling: source)
+    usesDebug = program.usesDebug
     text = RuleSourceText(source)
     fingerprint = RulesFingerprint.of(source)
   }
@@ -41,6 +44,12 @@ package final class FirestoreRuleset: Sendable {
     package var time: Timestamp
     /// The documents.
     package var documents: any RuleDocumentSource
+    /// The result of earlier parts of the decision.
+    var progress = RuleProgress()
+    /// The number of documents that the request names; nil if the operation has all of them.
+    var requestCount: Int?
+    /// Whether the decision may end after a part of the operation.
+    var isDivisible = false
 
     /// Makes a context.
     package init(
@@ -51,6 +60,11 @@ package final class FirestoreRuleset: Sendable {
       self.time = time
       self.documents = documents
     }
+
+    /// Lookups for an operation on some documents.
+    func lookups(operationCount: Int) -> RuleLookups {
+      RuleLookups(documents, operationCount: requestCount ?? operationCount, state: progress.lookups)
+    }
   }
 
   /// Decides reading documents by name.
@@ -59,9 +73,8 @@ package final class FirestoreRuleset: Sendable {
   package func decideGet(
     _ documents: [(path: ResourcePath, fields: MapValue?)], _ context: Context
   ) -> RuleDecision {
-    let lookups = RuleLookups(context.documents, operationCount: documents.count)
     let steps = documents.lazy.map { DecisionStep.document(self.getRequest($0.path, $0.fields, context)) }
-    return decide(steps, lookups)
+    return decide(steps, context.lookups(operationCount: documents.count), context.work)
   }
 
   /// The request of reading one document.
@@ -80,8 +93,7 @@ package final class FirestoreRuleset: Sendable {
     states: (ResourcePath) throws -> (before: MapValue?, after: MapValue?)
   ) rethrows -> RuleDecision {
     let changes = try Self.changes(of: writes, states: states)
-    return decide(
-      steps(changes, context), RuleLookups(context.documents, operationCount: writes.count))
+    return decide(steps(changes, context), context.lookups(operationCount: writes.count), context.work)
   }
 
   /// The net effects of a commit's writes.
@@ -100,7 +112,7 @@ package final class FirestoreRuleset: Sendable {
 
   /// Decides the net effects of a commit.
   package func decideChanges(_ changes: [RuleChange], _ context: Context) -> RuleDecision {
-    decide(steps(changes, context), RuleLookups(context.documents, operationCount: changes.count))
+    decide(steps(changes, context), context.lookups(operationCount: changes.count), context.work)
   }
 
   /// The steps of the documents that a commit writes.
@@ -141,11 +153,21 @@ package final class FirestoreRuleset: Sendable {
     }
   }
 
+  /// How the steps of an operation share the limit of work.
+  enum WorkLimit {
+    /// All steps have one limit: the ways of a query, which see few values.
+    case shared
+    /// Each step has the limit.
+    case each
+    /// Each step has the limit, and a decision that needs more than one of them is unfinished.
+    case divided
+  }
+
   /// Decides steps, up to the first that is denied.
   ///
   /// - Parameter recording: whether to count the values of expressions and to add the evaluations to the decision.
   func decide(
-    _ steps: some Sequence<DecisionStep>, _ lookups: RuleLookups, recording: Bool = false
+    _ steps: some Sequence<DecisionStep>, _ lookups: RuleLookups, _ limit: WorkLimit, recording: Bool = false
   ) -> RuleDecision {
     var decision = RuleDecision(isAllowed: true, readsTime: false, dependencies: [])
     var work = RuleBudget.maximumWork
@@ -154,12 +176,14 @@ package final class FirestoreRuleset: Sendable {
     for (index, step) in steps.enumerated() {
       lookups.beginOperation()
       if step.request.method == .list, let document = step.request.ownDocument { named.append(document.path) }
-      var evaluator = RuleEvaluator(self, request: step.request, lookups: lookups, work: work)
+      if limit == .each { work = RuleBudget.maximumWork }
+      let workOfStep = work
+      var evaluator = RuleEvaluator(self, request: step.request, lookups: lookups, work: workOfStep)
       let isAllowed: Bool
+      var evaluation: StepEvaluation?
       if recording {
-        let evaluation = evaluateCounted(step, &evaluator)
-        isAllowed = evaluation.isAllowed
-        if lookups.failure == nil { decision.evaluations.append(evaluation) }
+        evaluation = evaluateCounted(step, &evaluator)
+        isAllowed = evaluation?.isAllowed == true
       } else {
         isAllowed = self.isAllowed(step, &evaluator)
       }
@@ -170,13 +194,21 @@ package final class FirestoreRuleset: Sendable {
         decision.isAllowed = false
         break
       }
+      if limit == .divided, work == 0, !isAllowed, index > 0 {
+        // The steps before have left too little for this one. It is the first of the next part.
+        decision.finishedSteps = index
+        break
+      }
+      if let evaluation { decision.evaluations.append(evaluation) }
       if !isAllowed {
         decision.isAllowed = false
         decision.deniedOperation = index
+        decision.workOfDenied = workOfStep
         break
       }
     }
     decision.dependencies = lookups.paths + named
+    decision.lookups = lookups.state
     return decision
   }
 
@@ -191,7 +223,11 @@ package final class FirestoreRuleset: Sendable {
     for statement in program.statements where statement.methods & bit != 0 {
       if statement.pattern != matched {
         matched = statement.pattern
-        do { try evaluator.budget.spend(work: RuleCost.block) } catch { return false }
+        do { try evaluator.budget.spend(work: RuleCost.block) } catch {
+          report?(
+            statement, evaluator, .failed(RuleEvaluator.Failure(fault: error, node: statement.condition)))
+          return false
+        }
         isMatch = matches(program.patterns[matched], step, &evaluator)
       }
       guard isMatch else { continue }
@@ -232,4 +268,19 @@ package final class FirestoreRuleset: Sendable {
         database: evaluator.request.database, group: id, below: parent, into: &evaluator.wildcards)
     }
   }
+}
+
+/// The result of the parts of a decision so far. All their documents were allowed.
+struct RuleProgress: Sendable {
+  /// The documents that are decided.
+  var decided = 0
+  /// The documents that rules have read.
+  var lookups = RuleLookups.State()
+  /// Whether a rule has read the time of the request.
+  var readsTime = false
+}
+
+extension FirestoreRuleset.Context {
+  /// How the documents of an operation share the limit of work.
+  var work: FirestoreRuleset.WorkLimit { isDivisible ? .divided : .each }
 }

@@ -142,7 +142,7 @@ extension FirestoreRuleset {
   /// Decides a query before it runs.
   /// - Throws: the errors of the context's documents.
   package func decideQuery(_ query: RuleQuery, _ context: Context) throws -> RuleDecision {
-    decide(try steps(query, context), RuleLookups(context.documents))
+    decide(try steps(query, context), context.lookups(operationCount: 1), .shared)
   }
 
   /// The alternatives of a query.

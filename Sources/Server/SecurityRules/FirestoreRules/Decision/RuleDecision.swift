@@ -14,6 +14,12 @@ package struct RuleDecision: Sendable {
   package var failure: (any Error)?
   /// The position of the denied operation among the request's documents or alternatives.
   package var deniedOperation: Int?
+  /// The units of work that the denied operation had.
+  var workOfDenied = RuleBudget.maximumWork
+  /// The steps that are decided, and allowed, if the decision is unfinished; nil for a finished decision.
+  var finishedSteps: Int?
+  /// The documents that rules have read.
+  var lookups = RuleLookups.State()
   /// The evaluations, for the request feed; none unless they were requested.
   var evaluations: [StepEvaluation] = []
 }

@@ -28,12 +28,20 @@ extension FirestoreRuleset {
   /// - Throws: the errors of the context's documents.
   func decideRecorded(_ operation: RuleOperation, _ context: Context) throws -> RuleDecision {
     let steps = try steps(operation, context)
-    let count =
-      switch operation {
-      case .get, .changes: steps.count
-      case .query: 1
-      }
-    return decide(steps, RuleLookups(context.documents, operationCount: count), recording: true)
+    return decide(
+      steps, lookups(for: operation, steps, context), limit(for: operation, context), recording: true)
+  }
+
+  /// The lookups of an operation. All ways of a query are one operation.
+  func lookups(for operation: RuleOperation, _ steps: [DecisionStep], _ context: Context) -> RuleLookups {
+    if case .query = operation { return context.lookups(operationCount: 1) }
+    return context.lookups(operationCount: steps.count)
+  }
+
+  /// How the steps of an operation share the limit of work.
+  func limit(for operation: RuleOperation, _ context: Context) -> WorkLimit {
+    if case .query = operation { return .shared }
+    return context.work
   }
 
   /// The steps of an operation, all of which must be allowed.
@@ -48,6 +56,8 @@ extension FirestoreRuleset {
   /// Explains the denial of an operation; nil if it is allowed.
   /// - Throws: the errors of the context's documents.
   package func explain(_ operation: RuleOperation, _ context: Context) throws -> DenialExplanation? {
-    firstDenial(of: try steps(operation, context), context)
+    let steps = try steps(operation, context)
+    return denial(of: steps, lookups(for: operation, steps, context), limit(for: operation, context))
+      .map { explain($0) }
   }
 }

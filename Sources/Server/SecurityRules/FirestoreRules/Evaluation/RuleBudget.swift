@@ -1,8 +1,8 @@
 // The limits of a decision. Without them a rule could hold the commit sequencer for as long as its author, or a client
 // whose values it reads, likes.
 //
-// Invariant: the work of all documents of a request and of all ways of a query comes from one budget, so that the number
-// of writes in a commit does not multiply it. Work is charged before it is done.
+// Invariant: work is charged before it is done. The rules of one document have one budget, and so have all ways of a query.
+// A request with many documents is decided in parts, each with the work of one document at most.
 
 import FirestoreModel
 
@@ -10,8 +10,8 @@ import FirestoreModel
 struct RuleBudget: Sendable {
   /// Expressions that the rules of one document, or of one way of a query, may take.
   static let maximumExpressions = 1000
-  /// Units of work of one decision. A unit takes about one nanosecond in a release build, so that a decision ends within
-  /// about 20 ms.
+  /// Units of work of the rules of one document, or of a query. A unit takes about one nanosecond in a release build, so
+  /// that they end within about 20 ms.
   static let maximumWork = 20_000_000
 
   /// The expressions that remain.

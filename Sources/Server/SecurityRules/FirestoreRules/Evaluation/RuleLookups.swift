@@ -16,8 +16,9 @@ package protocol RuleDocumentSource {
 /// The documents that the rules of one request have read.
 package final class RuleLookups {
   private let source: any RuleDocumentSource
-  private var documents: [Document] = []
-  /// The documents that the current operation has read, as indices of `documents`.
+  /// The documents of the request so far, which another part of its decision continues with.
+  private(set) var state: State
+  /// The documents that the current operation has read, as indices of `state.documents`.
   private var ofOperation: [Int] = []
   private let limit: Int
   /// An error of the source. The request then fails with this error, even if rules allow it.
@@ -28,22 +29,30 @@ package final class RuleLookups {
   /// Documents that a request with several operations may read.
   static let maximumOfRequest = 20
 
-  private struct Document {
-    let path: ResourcePath
-    var before: MapValue??
-    var after: MapValue??
+  /// The documents that were read, in the order of first use.
+  struct State: Sendable {
+    fileprivate struct Document: Sendable {
+      let path: ResourcePath
+      var before: MapValue??
+      var after: MapValue??
+    }
+
+    fileprivate var documents: [Document] = []
   }
 
   /// Lookups for a request.
   ///
-  /// - Parameter operationCount: the number of documents that the request reads or writes.
-  package init(_ source: any RuleDocumentSource, operationCount: Int = 1) {
+  /// - Parameters:
+  ///   - operationCount: the number of documents that the request reads or writes.
+  ///   - state: the documents that earlier parts of the decision have read.
+  init(_ source: any RuleDocumentSource, operationCount: Int = 1, state: State = State()) {
     self.source = source
+    self.state = state
     limit = operationCount > 1 ? Self.maximumOfRequest : Self.maximumOfOperation
   }
 
   /// The documents that were read, in the order of first use.
-  package var paths: [ResourcePath] { documents.map(\.path) }
+  package var paths: [ResourcePath] { state.documents.map(\.path) }
 
   /// Begins the rules of another operation, which has its own limit.
   func beginOperation() { ofOperation.removeAll(keepingCapacity: true) }
@@ -53,13 +62,14 @@ package final class RuleLookups {
   /// - Returns: its fields, or nil if it does not exist.
   func fields(of path: ResourcePath, afterWrites: Bool) throws(RuleFault) -> MapValue? {
     let index = try index(of: path)
-    if let known = afterWrites ? documents[index].after : documents[index].before { return known }
+    let known = state.documents[index]
+    if let fields = afterWrites ? known.after : known.before { return fields }
     do {
       let fields = try source.fields(of: path, afterWrites: afterWrites)
       if afterWrites {
-        documents[index].after = .some(fields)
+        state.documents[index].after = .some(fields)
       } else {
-        documents[index].before = .some(fields)
+        state.documents[index].before = .some(fields)
       }
       return fields
     } catch {
@@ -69,12 +79,12 @@ package final class RuleLookups {
   }
 
   private func index(of path: ResourcePath) throws(RuleFault) -> Int {
-    let known = documents.firstIndex { $0.path == path }
+    let known = state.documents.firstIndex { $0.path == path }
     if let known, ofOperation.contains(known) { return known }
     guard ofOperation.count < Self.maximumOfOperation else { throw .lookupLimit(Self.maximumOfOperation) }
-    if known == nil, documents.count >= limit { throw .lookupLimit(limit) }
-    let index = known ?? documents.count
-    if known == nil { documents.append(Document(path: path, before: nil, after: nil)) }
+    if known == nil, state.documents.count >= limit { throw .lookupLimit(limit) }
+    let index = known ?? state.documents.count
+    if known == nil { state.documents.append(State.Document(path: path, before: nil, after: nil)) }
     ofOperation.append(index)
     return index
   }

@@ -15,7 +15,7 @@ extension RuleMethods {
     case .size: return .int(Int64(list.count))
     case .toSet:
       try budget.spend(hashing: .list(list))
-      return .set(RuleSet(list.items))
+      return .set(try RuleSet(list.items))
     case .join:
       guard case .string(let separator) = arguments[0] else {
         throw unsupported("list", method, arguments[0])
@@ -91,7 +91,7 @@ extension RuleMethods {
       let other: Set<ValueKey>
       switch arguments[0] {
       case .set(let set): other = set.members
-      case .list(let list): other = RuleSet(list.items).members
+      case .list(let list): other = try RuleSet(list.items).members
       default: throw unsupported("set", method, arguments[0])
       }
       return switch method {
@@ -141,7 +141,7 @@ extension RuleMethods {
       guard case .map(let other) = arguments[0] else { throw unsupported("map", method, arguments[0]) }
       try budget.spend(hashing: .map(map))
       try budget.spend(hashing: arguments[0])
-      return .mapDiff(RuleMapDiff(map, other))
+      return .mapDiff(try RuleMapDiff(map, other))
     default: throw .functionNotFound(method.rawValue)
     }
   }
@@ -178,7 +178,7 @@ extension RuleMethods {
       case .affectedKeys: diff.added + diff.removed + diff.changed
       default: throw .functionNotFound(method.rawValue)
       }
-    return .set(RuleSet(keys.map(RuleValue.string)))
+    return .set(RuleSet(keys))
   }
 
   /// Calls a method of a path.

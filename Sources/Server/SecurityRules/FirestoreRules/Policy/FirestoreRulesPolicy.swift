@@ -32,7 +32,58 @@ package struct FirestoreRulesPolicy: AccessPolicy {
     /// Rules cannot allow the operation, for a reason.
     case denied(String)
     /// Rules decide.
-    case rules(RuleOperation, DatabaseName)
+    case rules(Part, DatabaseName)
+  }
+
+  /// The part of an operation that is decided at once.
+  struct Part: Sendable {
+    /// The documents of a read that are held in memory for one part.
+    static let maximumReadDocuments = 256
+
+    /// The part's documents, or the query.
+    var operation: RuleOperation
+    /// The result of earlier parts.
+    var progress = RuleProgress()
+    /// The documents of the complete operation; nil for a query.
+    var requestCount: Int?
+    /// The documents of the part; nil for a query.
+    var count: Int?
+    /// Whether the decision may end before the end of the operation.
+    var isDivisible = false
+
+    /// A query.
+    init(_ query: RuleQuery) { operation = .query(query) }
+
+    /// The part of an operation on documents that a view requests.
+    /// - Parameters:
+    ///   - limit: the most documents of a part.
+    ///   - read: reads the documents of the part.
+    init<Name>(
+      of names: [Name], _ part: DecisionPart, limit: Int = .max,
+      _ read: (ArraySlice<Name>) throws -> RuleOperation
+    ) rethrows {
+      switch part {
+      case .all: break
+      case .start: isDivisible = names.count > 1
+      case .rest(let progress):
+        isDivisible = true
+        if let progress = progress as? RuleProgress { self.progress = progress }
+      }
+      var documents = names.dropFirst(progress.decided)
+      if isDivisible { documents = documents.prefix(limit) }
+      operation = try read(documents)
+      requestCount = names.count
+      count = documents.count
+    }
+
+    /// The result after an allowed part; nil after the last one.
+    func progress(after decision: RuleDecision) -> RuleProgress? {
+      guard let requestCount, let count else { return nil }
+      let decided = progress.decided + (decision.finishedSteps ?? count)
+      guard decided < requestCount else { return nil }
+      return RuleProgress(
+        decided: decided, lookups: decision.lookups, readsTime: decision.readsTime || progress.readsTime)
+    }
   }
 
   /// Decides one operation.
@@ -53,22 +104,28 @@ package struct FirestoreRulesPolicy: AccessPolicy {
     switch try Self.request(for: operation, view) {
     case .allowed: return .allowed
     case .denied(let reason): return .deny(reason: reason)
-    case .rules(let operation, let database):
-      let context = Self.context(
+    case .rules(let part, let database):
+      let operation = part.operation
+      var context = Self.context(
         principal, database, view.time, ViewedDocuments(database: database, view: view))
+      context.use(part)
       let decision =
         recording ? try ruleset.decideRecorded(operation, context) : try ruleset.decide(operation, context)
       if let failure = decision.failure { throw failure }
+      let readsTime = decision.readsTime || part.progress.readsTime
       let dependencies = decision.dependencies.compactMap { DocumentName(database: database, path: $0) }
-      var result = FirestoreDecision.allow(dependingOn: dependencies, time: decision.readsTime)
+      var result = FirestoreDecision.allow(dependingOn: dependencies, time: readsTime)
       if !decision.isAllowed {
         let reason = explainsDenials ? try ruleset.explain(operation, context)?.report : nil
         let text = namesStatements ? try ruleset.denialText(operation, context) : nil
         result = .deny(
           text.map { .permissionDenied($0) }, reason: reason ?? "the rules deny the operation",
-          dependingOn: dependencies, time: decision.readsTime)
+          dependingOn: dependencies, time: readsTime)
       }
       if recording { result.record = EvaluationRecord(decision.evaluations) }
+      if decision.isAllowed {
+        result.continuation = part.progress(after: decision)
+      }
       return result
     }
   }
@@ -89,25 +146,40 @@ package struct FirestoreRulesPolicy: AccessPolicy {
     switch operation {
     case .get(let names):
       guard let database = names.first?.database else { return .allowed }
-      return .rules(.get(try names.map { (path: $0.path, fields: try view.document($0)?.fields) }), database)
+      let part = try Part(of: names, view.part, limit: Part.maximumReadDocuments) { names in
+        .get(try names.map { (path: $0.path, fields: try view.document($0)?.fields) })
+      }
+      return .rules(part, database)
     case .list(let listed), .aggregate(let listed):
       guard let query = RuleQuery(listed.query) else {
         return .denied("the rules cannot decide the query")
       }
-      return .rules(.query(query), listed.query.parent.database)
+      return .rules(Part(query), listed.query.parent.database)
     case .commit(let writes):
       guard let database = writes.first?.name.database else { return .allowed }
-      let changes = try writes.map { write in
-        RuleChange(
-          path: write.name.path, method: RuleMethod(write.kind),
-          before: try view.document(write.name)?.fields, after: try view.documentAfter(write.name)?.fields,
-          isConditional: write.isConditional)
+      let part = try Part(of: writes, view.part) { writes in
+        .changes(
+          try writes.map { write in
+            RuleChange(
+              path: write.name.path, method: RuleMethod(write.kind),
+              before: try view.document(write.name)?.fields,
+              after: try view.documentAfter(write.name)?.fields, isConditional: write.isConditional)
+          })
       }
-      return .rules(.changes(changes), database)
+      return .rules(part, database)
     case .transaction: return .allowed
     case .partition, .showMissing, .listCollections, .explain, .batchWrite:
       return .denied("only service accounts may perform this operation")
     }
+  }
+}
+
+extension FirestoreRuleset.Context {
+  /// Continues with a part of an operation.
+  mutating func use(_ part: FirestoreRulesPolicy.Part) {
+    progress = part.progress
+    requestCount = part.requestCount
+    isDivisible = part.isDivisible
   }
 }
 

@@ -59,6 +59,12 @@ enum RuleEquality {
 
   private func equal(_ a: RuleMap, _ b: RuleMap) -> Bool {
     guard a.count == b.count else { return false }
+    if case .document(let a) = a, case .document(let b) = b {
+      // The other members are parts of the name.
+      return a.database.hasSameUTF8(as: b.database)
+        && a.path.segments.elementsEqual(b.path.segments) { $0.hasSameUTF8(as: $1) }
+        && inner.equal(.stored(a.fields), .stored(b.fields))
+    }
     // Both are sorted in the same order, so one pass compares them.
     if case .stored(let a) = a, case .stored(let b) = b {
       for (first, second) in zip(a.entries, b.entries) {

@@ -7,7 +7,15 @@ package struct RuleSet: Sendable {
   /// The members.
   let members: Set<ValueKey>
 
-  init(_ items: some Sequence<RuleValue>) { members = Set(items.lazy.map(ValueKey.init(member:))) }
+  /// Makes a set.
+  /// - Throws: a fault for an item whose value the request does not determine. Nobody knows what it equals.
+  init(_ items: [RuleValue]) throws(RuleFault) {
+    for item in items { try item.requireKnown() }
+    members = Set(items.lazy.map(ValueKey.init(member:)))
+  }
+
+  /// A set of names.
+  init(_ names: [RuleText]) { members = Set(names.lazy.map { ValueKey(member: .string($0)) }) }
 
   init(members: Set<ValueKey>) { self.members = members }
 
@@ -27,15 +35,16 @@ package struct RuleMapDiff: Sendable {
   let unchanged: [RuleText]
 
   /// Compares two maps.
-  init(_ first: RuleMap, _ second: RuleMap) {
+  /// - Throws: a fault if both have a key whose values the request does not determine.
+  init(_ first: RuleMap, _ second: RuleMap) throws(RuleFault) {
     if case .stored(let first) = first, case .stored(let second) = second {
       self.init(first, second)
     } else {
-      self.init(unsorted: first, second)
+      try self.init(unsorted: first, second)
     }
   }
 
-  private init(unsorted first: RuleMap, _ second: RuleMap) {
+  private init(unsorted first: RuleMap, _ second: RuleMap) throws(RuleFault) {
     var (added, changed, unchanged): ([RuleText], [RuleText], [RuleText]) = ([], [], [])
     var removed: [RuleText] = []
     let old = Dictionary(second.entries.map { ($0.key, $0.value) }) { first, _ in first }
@@ -46,6 +55,8 @@ package struct RuleMapDiff: Sendable {
         continue
       }
       seen.insert(entry.key)
+      try entry.value.requireKnown()
+      try other.requireKnown()
       if ValueKey(entry.value) == ValueKey(other) {
         unchanged.append(entry.key)
       } else {
@@ -85,5 +96,20 @@ package struct RuleMapDiff: Sendable {
     self.removed = removed
     self.changed = changed
     self.unchanged = unchanged
+  }
+}
+
+extension RuleValue {
+  /// Throws a fault if a part of the value is not determined by the request: a field that a query's filters only bound,
+  /// or a wildcard.
+  func requireKnown() throws(RuleFault) {
+    switch self {
+    case .constraint: throw .undecided
+    case .unknownPath: throw .unboundWildcard("of the path")
+    case .list(.built(let items)): for item in items { try item.requireKnown() }
+    case .map(.built(let entries)): for entry in entries { try entry.value.requireKnown() }
+    // Stored values and sets have known parts only.
+    default: break
+    }
   }
 }

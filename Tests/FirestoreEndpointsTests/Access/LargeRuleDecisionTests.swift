@@ -1,0 +1,86 @@
+// Large requests under security rules, over sockets: ordinary work is allowed, and the limits are those of one request.
+
+import Access
+import FirestoreModel
+import FirestoreProtobuf
+import Foundation
+import OrderedStore
+import Ports
+import SecurityRules
+import Testing
+
+@testable import EndpointFixture
+
+@Suite("Large requests under rules", .timeLimit(.minutes(5))) struct LargeRuleDecisionTests {
+  private static let rules = """
+    rules_version = '2';
+    service cloud.firestore {
+      match /databases/{database}/documents {
+        function changes(keys) { return request.resource.data.diff(resource.data).affectedKeys().hasOnly(keys); }
+        match /notes/{id} {
+          allow update: if changes(['title']) || changes(['owner']) || changes(['time']) || changes(['n', 'at']);
+        }
+        match /groups/{id} { allow get: if !exists(/databases/$(database)/documents/d/$(id.split('-')[0])); }
+      }
+    }
+    """
+
+  private func with(_ body: (FirestoreTestPort) async throws -> Void) async throws {
+    let policy = FirestoreRulesPolicy(try FirestoreRuleset(compiling: Self.rules))
+    try await FirestoreTestPort.with(store: try MemoryStore(), policy: policy, body)
+  }
+
+  private func commit(
+    _ port: FirestoreTestPort, _ writes: [Proto.Write], asOwner: Bool
+  ) async throws -> Google_Firestore_V1_CommitResponse {
+    var request = Google_Firestore_V1_CommitRequest()
+    request.database = FirestoreTestServer.database
+    request.writes = writes
+    return try await port.client.unary(
+      "Commit", request, metadata: asOwner ? GRPCTestClient.administrator : [])
+  }
+
+  @Test("a commit of 450 masked updates of documents of 10 KB under affectedKeys() is allowed")
+  func maskedUpdates() async throws {
+    try await with { port in
+      var fields = Dictionary(
+        uniqueKeysWithValues: (0..<100).map {
+          ("field\($0)", Proto.Value.text(String(repeating: "x", count: 100)))
+        })
+      fields["n"] = .int(1)
+      let paths = (0..<450).map { "notes/n\($0)" }
+      for start in stride(from: 0, to: paths.count, by: 150) {
+        _ = try await commit(port, paths[start..<start + 150].map { .set($0, fields) }, asOwner: true)
+      }
+      func updates(_ field: String) -> [Proto.Write] {
+        paths.map { path in
+          var write = Proto.Write.set(path, [field: .int(2)])
+          write.updateMask.fieldPaths = [field]
+          return write
+        }
+      }
+      let response = try await commit(port, updates("n"), asOwner: false)
+      #expect(response.writeResults.count == 450)
+      await #expect(throws: (any Error).self) {
+        _ = try await self.commit(port, updates("field7"), asOwner: false)
+      }
+    }
+  }
+
+  @Test("BatchGetDocuments of 600 names reads twenty documents in its rules")
+  func lookups() async throws {
+    try await with { port in
+      func status(_ groupCount: Int) async throws -> Int {
+        let names = (0..<600).map {
+          "\"\(FirestoreTestServer.documents)/groups/g\($0 * groupCount / 600)-\($0)\""
+        }
+        return try await RESTClient.request(
+          port.port.port, "POST", "/v1/\(FirestoreTestServer.documents):batchGet",
+          body: "{\"documents\":[\(names.joined(separator: ","))]}"
+        ).status
+      }
+      let statuses = [try await status(20), try await status(21)]
+      #expect(statuses == [200, 403])
+    }
+  }
+}
