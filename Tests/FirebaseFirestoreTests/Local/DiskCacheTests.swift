@@ -285,6 +285,27 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     store.persistence.close()
   }
 
+  // SQLite syncs the start of a new log, so that the first write waits for the disk.
+  @Test("reads after a start write nothing")
+  func readsAfterStart() throws {
+    var store = try open()
+    _ = try store.apply(event([document("a"), document("b")], at: 1))
+    store.persistence.close()
+    var reopened = try open()
+    let log = cache.file.path + "-wal"
+    func bytes() throws -> Int {
+      guard FileManager.default.fileExists(atPath: log) else { return 0 }
+      return try FileManager.default.attributesOfItem(atPath: log)[.size] as? Int ?? 0
+    }
+    let before = try bytes()
+    #expect(try reopened.execute(query, usePreviousResults: true).documents.count == 2)
+    #expect(try reopened.read(name("a")).isFound)
+    #expect(try bytes() == before)
+    _ = try reopened.allocate(query.target)
+    #expect(try bytes() > before)
+    reopened.persistence.close()
+  }
+
   @Test("only the owner can read the cache, and only one client can open it")
   func ownership() throws {
     let store = try open()

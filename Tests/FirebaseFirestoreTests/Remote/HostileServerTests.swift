@@ -81,8 +81,9 @@ import Testing
   /// A document with a field of lists in lists, or of maps in maps.
   private static func nestedDocument(of kind: UInt64, levels: Int) -> [UInt8] {
     let key = field(1, [97])
-    var prefixes: [[UInt8]] = []
-    var length = 0
+    // The innermost value is null.
+    var prefixes: [[UInt8]] = [varint(11 << 3) + [0]]
+    var length = prefixes[0].count
     func wrap(_ number: UInt64, after start: [UInt8] = []) {
       prefixes.append(start + varint(number << 3 | 2) + varint(UInt64(length)))
       length += prefixes[prefixes.count - 1].count
@@ -180,6 +181,9 @@ import Testing
     engine.watchReceived(1, try #require(try WatchChange(response)))
     engine.watchReceived(
       1, .target(.init(kind: .noChange, targets: [], snapshotVersion: .init(microseconds: 2))))
-    #expect(engine.listenTargets[target]?.purpose == .existenceFilterMismatch)
+    let purposes = engine.takeActions().compactMap { action -> TargetPurpose? in
+      if case .send(.watch, .addTarget(let data)) = action { data.purpose } else { nil }
+    }
+    #expect(purposes.last == .existenceFilterMismatch)
   }
 }
