@@ -1,4 +1,4 @@
-// Tests that closed connections are released. The memory budget retains the channels of open ones.
+// Tests that closed connections are released.
 
 import Access
 import FirestoreEndpoints

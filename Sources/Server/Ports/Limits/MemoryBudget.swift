@@ -102,18 +102,18 @@ package final class MemoryHolder: Sendable {
 
   /// - Parameters:
   ///   - address: the peer's address, without its port; empty if unknown.
-  ///   - closing: closes the connection, from any thread; nil if it must not be closed for its memory. It may retain a
-  ///     connection that releases the holder when it closes.
+  ///   - closing: closes the connection, from any thread; nil if it must not be closed for its memory. It must not own the
+  ///     connection.
   package init(_ budget: MemoryBudget, address: String, closing: (@Sendable () -> Void)?) {
     self.budget = budget
     self.address = address
     self.closing = closing
   }
 
-  /// Creates the holder of a connection. It retains the channel, whose handlers retain the holder: NIO removes the handlers of
-  /// a closed channel. A weak reference would slow each retain and release of the channel, of which a request has dozens.
+  /// Creates the holder of a connection.
   package convenience init(_ budget: MemoryBudget, _ channel: any Channel) {
-    self.init(budget, address: channel.remoteAddress?.ipAddress ?? "") {
+    self.init(budget, address: channel.remoteAddress?.ipAddress ?? "") { [weak channel] in
+      guard let channel else { return }
       channel.eventLoop.execute { channel.disconnect() }
     }
   }
