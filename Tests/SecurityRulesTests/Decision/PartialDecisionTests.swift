@@ -102,7 +102,7 @@ import Testing
     #expect(try decide(policy, .commit(writes), other).decision.denial != nil)
   }
 
-  @Test("a document that exceeds the limit of work is denied, whatever was decided before it")
+  @Test("a document that exceeds the limit of work is denied in its first part")
   func exhaustion() throws {
     let policy = try policy("allow get: if resource.data.t.matches('(a*)*(a|b)*c');")
     let fields: MapValue = ["t": .string(String(repeating: "a", count: 300_000))]

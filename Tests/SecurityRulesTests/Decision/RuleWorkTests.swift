@@ -129,6 +129,23 @@ import Testing
     #expect(explanation.statements.map(\.fault) == [.workLimit])
   }
 
+  @Test("evaluation ends at a depth that the stack of a thread has room for, also through functions")
+  func depth() throws {
+    func denial(levels: Int, functions count: Int) throws -> DenialExplanation.Statement? {
+      let functions = (1...count).map { number in
+        let inner = number == count ? "true" : "f\(number + 1)()"
+        return "function f\(number)() { return \(String(repeating: "!", count: levels))\(inner); }"
+      }
+      let rules = try ruleset(allowing: "f1()", functions: functions.joined(separator: "\n"))
+      let isAllowed = rules.decideGet([("c/x", nil)], context()).isAllowed
+      return isAllowed ? nil : rules.explainGet("c/x", nil, context()).statements.first
+    }
+    #expect(try denial(levels: 90, functions: 2) == nil)
+    let denied = try #require(try denial(levels: 90, functions: 10))
+    #expect(denied.fault == .expressionLimit)
+    #expect(denied.faultPosition != nil)
+  }
+
   @Test("extreme numbers in a document cause errors, never traps")
   func extremes() throws {
     for number in [Int64.min, .min + 1, .max] {

@@ -10,6 +10,9 @@ import FirestoreModel
 struct RuleBudget: Sendable {
   /// Expressions that the rules of one document, or of one way of a query, may take.
   static let maximumExpressions = 1000
+  /// Evaluations that are nested in each other. Functions multiply the nesting of their expressions, and each level takes
+  /// stack: a debug build overflows 8 MB within 950 levels.
+  static let maximumDepth = 250
   /// Units of work of the rules of one document, or of a query. A unit takes about one nanosecond in a release build, so
   /// that they end within about 20 ms.
   static let maximumWork = 20_000_000

@@ -28,6 +28,8 @@ struct RuleEvaluator {
   /// The locals of all active calls; those of the current one begin at `frame`.
   var locals: [Local] = []
   var frame = 0
+  /// The evaluations that the current one is nested in.
+  private var depth = 0
   /// Whether a rule has read the time of the request.
   var readsTime = false
   /// Records values for an explanation.
@@ -47,6 +49,9 @@ struct RuleEvaluator {
 
   /// Evaluates a node.
   mutating func evaluate(_ id: Int32) throws(Failure) -> RuleValue {
+    depth += 1
+    defer { depth -= 1 }
+    guard depth <= RuleBudget.maximumDepth else { throw Failure(fault: .expressionLimit, node: id) }
     guard trace != nil else { return try value(of: id) }
     do {
       let value = try value(of: id)
