@@ -51,10 +51,10 @@ struct FirestoreRESTTests {
       #expect(stale.status == 400 && stale.error["status"] == .string("FAILED_PRECONDITION"))
       let deleted = try await server.rest("DELETE", "\(docs)/books/b1?currentDocument.updateTime=\(time)")
       #expect(deleted.status == 200 && deleted.body == "{}\n")
-      let deleted = try await server.rest("GET", "\(docs)/books/b1")
-      #expect(deleted.status == 404)
+      let missing = try await server.rest("GET", "\(docs)/books/b1")
+      #expect(missing.status == 404)
       #expect(
-        deleted.json
+        missing.json
           == .object([
             "error": .object([
               "code": .int(404), "message": .string("Document \"\(names)/books/b1\" not found."),
