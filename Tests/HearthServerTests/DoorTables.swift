@@ -11,11 +11,13 @@ import OrderedStore
 @testable import IdentityEndpoints
 @testable import RealtimeEngine
 
-/// An operation of the auth port, with a body that names the stored account in every member.
+/// An operation of the auth port, with bodies that name the stored account in every member.
 struct IdentityDoor {
   var method: String
   var path: String
-  var body: String
+  /// A body with all members. For an operation of users also the bodies without one of them, and without all that this
+  /// server does not implement or does not accept from users, because those end an operation at its first checks.
+  var bodies: [String]
   /// Whether the operation needs an administrator.
   var isPrivileged: Bool
 
@@ -32,7 +34,8 @@ struct IdentityDoor {
         operations.flatMap { method, operation in
           paths(of: pattern).map { path in
             IdentityDoor(
-              method: method, path: prefix + path, body: body(of: operation.fields),
+              method: method, path: prefix + path,
+              bodies: bodies(of: operation.fields, isPrivileged: operation.isPrivileged),
               isPrivileged: operation.isPrivileged)
           }
         }
@@ -49,10 +52,21 @@ struct IdentityDoor {
       ? [project] : [project, "projects/my-app/tenants/t1" + rest]
   }
 
-  private static func body(of fields: [String: FieldKind]) -> String {
+  /// The members that end an operation of a user at its first checks.
+  private static let rejected: Set<String> = [
+    "pendingIdToken", "returnRefreshToken", "localId", "returnOobLink", "providerId", "customAttributes",
+  ]
+
+  private static func bodies(of fields: [String: FieldKind], isPrivileged: Bool) -> [String] {
     // With an invalid ID token or an unknown tenant an operation would end before anything else is tried.
     let names = fields.filter { !["idToken", "tenantId", "targetProjectId"].contains($0.key) }
-    return JSONValue.object(object(names)).text
+    guard !isPrivileged else { return [text(names)] }
+    let partial = names.keys.map { left in text(names.filter { $0.key != left }) }
+    return Set(partial + [text(names), text(names.filter { !rejected.contains($0.key) })]).sorted()
+  }
+
+  private static func text(_ fields: [String: FieldKind]) -> String {
+    JSONValue.object(object(fields)).text
   }
 
   private static func object(_ fields: [String: FieldKind]) -> JSONObject {
@@ -67,7 +81,7 @@ struct IdentityDoor {
     case .bool: .bool(true)
     case .int: .int(1)
     case .decimal: .string("1")
-    case .word(let words): .string(words.last ?? "")
+    case .word(let words): .string(words.first { $0 == "PASSWORD_RESET" } ?? words.last ?? "")
     case .list(let element): .array([value(name, element)])
     case .object(let fields): .object(object(fields))
     case .any: .object([:])
@@ -77,6 +91,9 @@ struct IdentityDoor {
   private static let texts = [
     "localId": "u1", "localIds": "u1", "email": "vault@example.com", "oldEmail": "vault@example.com",
     "identifier": "vault@example.com", "password": "wrong-password", "phoneNumber": "+15555550100",
+    "requestUri": "https://app.example/x", "continueUri": "https://app.example/x",
+    "continueUrl": "https://app.example/x", "grantType": "refresh_token",
+    "postBody": "id_token=e30.e30.&providerId=google.com",
   ]
 }
 

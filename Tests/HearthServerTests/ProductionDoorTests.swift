@@ -29,7 +29,8 @@ struct ProductionDoorTests {
     ("key=k", "Authorization: Bearer owner"), ("key=k", "Authorization: Bearer e30.e30."),
   ]
   /// The operations of the auth port that succeed without credentials and with the members of another account: settings
-  /// that SDKs read at the start, published keys, and a revocation that does nothing. A sign-up with a new address or none
+  /// that SDKs read at the start, published keys, a revocation that does nothing, and a list of sign-in methods that does not
+  /// show whether an account exists. A sign-up with a new address or none
   /// succeeds too.
   private static let publicOperations: Set<String> = [
     "GET /identitytoolkit.googleapis.com/v1/projects",
@@ -38,6 +39,8 @@ struct ProductionDoorTests {
     "GET /identitytoolkit.googleapis.com/v2/passwordPolicy",
     "GET /identitytoolkit.googleapis.com/v2/recaptchaConfig",
     "POST /identitytoolkit.googleapis.com/v2/accounts:revokeToken",
+    "POST /identitytoolkit.googleapis.com/v1/accounts:createAuthUri",
+    "POST /www.googleapis.com/identitytoolkit/v3/relyingparty/createAuthUri",
     "GET /www.googleapis.com/identitytoolkit/v3/relyingparty/getProjectConfig",
     "GET /www.googleapis.com/identitytoolkit/v3/relyingparty/getRecaptchaParam",
   ]
@@ -188,12 +191,14 @@ struct ProductionDoorTests {
 
   /// Sends a request, whose response must not contain stored data.
   private func attempt(
-    _ port: Int, _ method: String, _ path: String, _ body: String, _ caller: (query: String, header: String?)
+    _ port: Int, _ method: String, _ path: String, _ body: String, _ caller: (query: String, header: String?),
+    address: String? = nil
   ) async throws -> String {
     let target = path + (caller.query.isEmpty ? "" : (path.contains("?") ? "&" : "?") + caller.query)
     let response = try await PlainRequest.send(
       port, "\(method) \(target)", method == "GET" ? "" : body,
-      headers: ["Content-Type: application/json"] + [caller.header].compactMap(\.self))
+      headers: ["Content-Type: application/json"]
+        + [caller.header, address.map { "X-Forwarded-For: " + $0 }].compactMap(\.self))
     #expect(!response.contains(Self.marker), "\(method) \(target) \(caller.header ?? "")")
     return response
   }
@@ -202,20 +207,35 @@ struct ProductionDoorTests {
     response.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
   }
 
-  /// Tries every operation of the auth port, those for administrators with every caller. The others count as guesses of
-  /// this address, so they are tried with an API key only.
+  /// The errors of checks that come after those of the members: the requests reach the stored accounts and codes.
+  private static let reachedErrors: Set<String> = [
+    "INVALID_LOGIN_CREDENTIALS", "EMAIL_EXISTS", "INVALID_OOB_CODE", "INVALID_SESSION_INFO",
+    "INVALID_TEMPORARY_PROOF", "INVALID_MFA_PENDING_CREDENTIAL", "INVALID_CUSTOM_TOKEN",
+    "INVALID_REFRESH_TOKEN", "MISSING_ID_TOKEN", "no way to send e-mails", "no way to send text messages",
+  ]
+
+  /// Tries every operation of the auth port, those for administrators with every caller, the others with an API key. Each
+  /// request has another address, because its guess counts.
   private func tryOperations(_ port: Int) async throws {
-    var successes: Set<String> = []
+    var (successes, reached): (Set<String>, Set<String>) = ([], [])
+    var number = 0
     for door in IdentityDoor.all {
       for caller in door.isPrivileged ? Self.callers : [("key=k", nil)] {
-        let response = try await attempt(port, door.method, door.path, door.body, caller)
-        let isRejected = (400..<600).contains(Self.status(response))
-        if !isRejected { successes.insert("\(door.method) \(door.path)") }
-        #expect(isRejected || !door.isPrivileged, "\(door.method) \(door.path): \(response.prefix(200))")
-        #expect(!response.contains("TOO_MANY_ATTEMPTS"), "the attempt was not decided")
-        #expect(!response.contains("vault@example.com") || isRejected, "\(door.path): \(response)")
+        for body in door.bodies {
+          number += 1
+          let response = try await attempt(
+            port, door.method, door.path, body, caller, address: "203.0.\(number / 256).\(number % 256)")
+          let isRejected = (400..<600).contains(Self.status(response))
+          if !isRejected { successes.insert("\(door.method) \(door.path)") }
+          reached.formUnion(Self.reachedErrors.filter(response.contains))
+          #expect(isRejected || !door.isPrivileged, "\(door.method) \(door.path): \(response.prefix(200))")
+          #expect(
+            !response.contains("TOO_MANY_ATTEMPTS"), "the attempt was not decided: \(door.path) \(body)")
+          #expect(!response.contains("vault@example.com") || isRejected, "\(door.path): \(response)")
+        }
       }
     }
+    #expect(reached == Self.reachedErrors)
     #expect(successes == Self.publicOperations)
   }
 

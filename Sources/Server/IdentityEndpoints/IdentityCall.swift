@@ -30,6 +30,8 @@ package struct IdentityCall: Sendable {
   package let seal: TokenSeal
   /// Milliseconds since the Unix epoch at the start of the call.
   package let now: Int64
+  /// The client whose work is limited; nil for administrators and clients without an IP address.
+  package var client: ClientAddress?
 
   /// The ID of the project.
   package var projectID: String { database.projectID }
@@ -71,6 +73,40 @@ package struct IdentityCall: Sendable {
   package func account(_ reader: IdentityReader) throws -> (account: Account, token: IDToken) {
     let token = try idToken.get()
     return (try reader.account(of: token, in: tenantID), token)
+  }
+
+  // MARK: Limits
+
+  /// Counts a message to an e-mail address or phone number.
+  /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER`.
+  func countMessage(to recipient: String) throws(IdentityError) {
+    guard services.recipients.begin(recipient, at: now) else {
+      throw .rejected("TOO_MANY_ATTEMPTS_TRY_LATER", "Too many messages were sent to this recipient.")
+    }
+  }
+
+  private func countingHash<Value: Sendable>(
+    _ work: () async throws(IdentityError) -> Value
+  ) async throws(IdentityError) -> Value {
+    guard services.hashes.begin(client) else {
+      throw .rejected("TOO_MANY_ATTEMPTS_TRY_LATER", "Too many passwords are being verified.")
+    }
+    defer { services.hashes.end(client) }
+    return try await work()
+  }
+
+  /// Hashes a new password.
+  func hash(_ password: String) async throws(IdentityError) -> StoredPassword {
+    try await countingHash { () async throws(IdentityError) -> StoredPassword in
+      try await services.hasher.hash(password)
+    }
+  }
+
+  /// Whether a password matches a stored one; nil stands for the account that an address does not have.
+  func verify(_ password: String, _ stored: StoredPassword?) async throws(IdentityError) -> Bool {
+    try await countingHash { () async throws(IdentityError) -> Bool in
+      try await services.hasher.verify(password, stored)
+    }
   }
 
   // MARK: Passwords

@@ -156,7 +156,7 @@ struct IdentityOperation: Sendable {
   /// `identitytoolkit.googleapis.com/v2`.
   static let version2: Table = [
     "accounts/mfaEnrollment:start": [
-      "POST": IdentityOperation(RequestFields.multiFactorEnrolment, guesses: .failures) {
+      "POST": IdentityOperation(RequestFields.multiFactorEnrolment, guesses: .always) {
         try await $0.startEnrolment()
       }
     ],
@@ -171,7 +171,7 @@ struct IdentityOperation: Sendable {
       }
     ],
     "accounts/mfaSignIn:start": [
-      "POST": IdentityOperation(RequestFields.multiFactorSignIn, guesses: .failures) {
+      "POST": IdentityOperation(RequestFields.multiFactorSignIn, guesses: .always) {
         try await $0.startSecondFactor()
       }
     ],

@@ -115,7 +115,8 @@ package struct IdentityService: HTTPService {
       let message: JSONObject = ["message": .string("\(request.head.method.rawValue) method not allowed")]
       return .identity(message, .methodNotAllowed)
     }
-    let call = try await call(request, route, operation)
+    var call = try await call(request, route, operation)
+    if !call.isPrivileged { call.client = client }
     return .identity(try await run(operation, call, client))
   }
 

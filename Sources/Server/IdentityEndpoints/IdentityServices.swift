@@ -17,6 +17,12 @@ package struct IdentityServices: Sendable {
   package let attempts: AttemptLimiter
   /// Limits the guesses of each client address.
   package let addresses: AddressLimiter
+  /// Limits the accounts that each client address creates by sign-ups.
+  package let newAccounts: AllowanceLimiter<ClientAddress>
+  /// Limits the messages to each e-mail address and phone number.
+  package let recipients: AllowanceLimiter<String>
+  /// Limits the passwords of each client address that are hashed or wait for it.
+  package let hashes: ConcurrencyLimiter
   /// Sends codes to users.
   package var delivery: any CodeDelivery
   /// The deliveries that responses do not wait for.
@@ -42,6 +48,13 @@ package struct IdentityServices: Sendable {
     self.outbound = outbound
     attempts = AttemptLimiter(isEnabled: mode == .production)
     addresses = AddressLimiter(isEnabled: mode == .production)
+    newAccounts = AllowanceLimiter(
+      isEnabled: mode == .production, allowance: Self.newAccountAllowance,
+      restorationMilliseconds: Self.newAccountRestorationMilliseconds)
+    recipients = AllowanceLimiter(
+      isEnabled: mode == .production, allowance: Self.messageAllowance,
+      restorationMilliseconds: Self.messageRestorationMilliseconds)
+    hashes = ConcurrencyLimiter(isEnabled: mode == .production)
     self.delivery = delivery
     deliveries = BackgroundDeliveries(log: log)
     self.providers = providers
@@ -49,12 +62,19 @@ package struct IdentityServices: Sendable {
     self.log = log
   }
 
+  /// Accounts that a client address creates before it must wait: 100 an hour, as in the hosted product.
+  package static let newAccountAllowance: Int64 = 100
+  private static let newAccountRestorationMilliseconds: Int64 = 36_000
+  /// Messages to a recipient before the next must wait: twice as many as the free failures of its codes, and 20 an hour.
+  package static let messageAllowance: Int64 = 20
+  package static let messageRestorationMilliseconds: Int64 = 180_000
+
   /// Whether the server runs as an emulator.
   package var isEmulator: Bool { mode == .emulator }
 
-  /// The address of the page that receives the links of e-mails.
+  /// The address of the page that receives the links of e-mails. Without one a production server sends no links.
   /// - Parameter base: the address that the client used, which only an emulator trusts.
-  func actionURL(base: String) -> String { actionPage ?? base + "/emulator/action" }
+  func actionURL(base: String) -> String { actionPage ?? (isEmulator ? base + "/emulator/action" : "") }
 
   /// Sends a code by e-mail.
   func deliver(_ code: OutOfBandCode, language: String) async throws {

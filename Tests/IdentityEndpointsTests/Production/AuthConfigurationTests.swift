@@ -73,7 +73,7 @@ struct AuthConfigurationTests {
     let directory = AuthTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let file = """
-      {"mail": {"relay": {"host": "h", "certificates": "\(directory)/missing.pem"}, "from": "a@b.example"}}
+      {"actionUrl": "https://app.example", "mail": {"relay": {"host": "h", "certificates": "\(directory)/missing.pem"}, "from": "a@b.example"}}
       """
     let error = await #expect(throws: HearthError.self) {
       try await ProductionServer.start(directory, authConfig: file)
@@ -148,6 +148,7 @@ struct AuthConfigurationTests {
   @Test(
     "An invalid file stops the start with the name of the setting",
     arguments: [
+      (#"{"mail": {"relay": {"host": "h"}, "from": "a@b.example"}}"#, "mail needs actionUrl"),
       (#"{"mail": {"from": "a@b.example"}}"#, "mail must have either command or relay"),
       (
         #"{"mail": {"command": ["/bin/x"], "relay": {"host": "h"}, "from": "a@b.example"}}"#,

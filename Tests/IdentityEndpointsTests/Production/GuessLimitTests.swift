@@ -179,17 +179,6 @@ struct GuessLimitTests {
     #expect(try await signIn("+15550100", isCorrect: true) == nil)
   }
 
-  /// Records the codes of text messages by phone number.
-  private final class CodeRecorder: CodeDelivery {
-    let codes = NIOLockedValueBox<[String: String]>([:])
-
-    func sendEmail(_ code: OutOfBandCode, language: String) async throws {}
-
-    func sendTextMessage(_ session: PhoneSession, language: String) async throws {
-      codes.withLockedValue { $0[session.phoneNumber] = session.code }
-    }
-  }
-
   /// Decodes Base32 without padding.
   private static func base32(_ text: String) -> [UInt8] {
     let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".utf8)

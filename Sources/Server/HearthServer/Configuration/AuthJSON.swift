@@ -44,6 +44,10 @@ struct AuthJSON: Sendable {
       ["actionUrl", "mail", "textMessages", "providers", "issuers", "databaseSecrets"])
     if let value = root["actionUrl"] { actionURL = try Self.url(value, "actionUrl", path) }
     if let value = root["mail"] { mail = try Self.mail(value, path) }
+    // Without a page the links would contain the host that a client named, and lead a user with a code there.
+    guard mail == nil || actionURL != nil else {
+      throw HearthError("\(path): mail needs actionUrl, the page that receives the links of e-mails.")
+    }
     if let value = root["textMessages"] {
       let object = try Self.object(value, "textMessages", path, ["webhook"])
       textMessageURL = try Self.url(object["webhook"] ?? .null, "textMessages.webhook", path)

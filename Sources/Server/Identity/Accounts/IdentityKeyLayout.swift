@@ -5,7 +5,7 @@
 //
 //   'a' tenant, localId                       the account, as JSON
 //   'e' tenant, e-mail                        localId
-//   'i' tenant, initial e-mail                localId
+//   'i' tenant, initial e-mail                no longer written; removed with all accounts
 //   'n' tenant, phone number                  localId
 //   'p' tenant, provider ID, raw ID           localId
 //   'm' tenant, provider's e-mail, localId    localId: several accounts may have the same address

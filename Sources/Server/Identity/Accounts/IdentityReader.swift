@@ -30,11 +30,6 @@ package struct IdentityReader {
     try account(indexedBy: IdentityKeyLayout.key(.email, tenant ?? "", email), in: tenant)
   }
 
-  /// The account whose address was changed from this one.
-  package func account(initialEmail email: String, in tenant: String?) throws -> Account? {
-    try account(indexedBy: IdentityKeyLayout.key(.initialEmail, tenant ?? "", email), in: tenant)
-  }
-
   /// The account with a phone number.
   package func account(phoneNumber: String, in tenant: String?) throws -> Account? {
     try account(indexedBy: IdentityKeyLayout.key(.phoneNumber, tenant ?? "", phoneNumber), in: tenant)

@@ -100,7 +100,6 @@ package final class IdentityTransaction {
     let tenant = account.tenantID ?? ""
     var keys: [Key] = []
     if let email = account.email { keys.append(IdentityKeyLayout.key(.email, tenant, email)) }
-    if let email = account.initialEmail { keys.append(IdentityKeyLayout.key(.initialEmail, tenant, email)) }
     if let number = account.phoneNumber { keys.append(IdentityKeyLayout.key(.phoneNumber, tenant, number)) }
     for provider in account.providers ?? [] {
       keys.append(IdentityKeyLayout.key(.provider, tenant, provider.id, provider.rawID))

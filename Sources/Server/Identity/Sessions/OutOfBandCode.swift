@@ -38,6 +38,8 @@ package struct OutOfBandCode: Sendable, Equatable {
   package var purpose: Purpose
   package var email: String
   package var newEmail: String?
+  /// The account for which the code was made; nil for a code that only proves who reads the mailbox.
+  package var localID: String?
   package var link: String
   /// Milliseconds since the Unix epoch.
   package var createdAt: Int64
@@ -46,12 +48,14 @@ package struct OutOfBandCode: Sendable, Equatable {
 
   /// Creates a code.
   package init(
-    code: String, purpose: Purpose, email: String, newEmail: String?, link: String, createdAt: Int64
+    code: String, purpose: Purpose, email: String, newEmail: String?, localID: String? = nil, link: String,
+    createdAt: Int64
   ) {
     self.code = code
     self.purpose = purpose
     self.email = email
     self.newEmail = newEmail
+    self.localID = localID
     self.link = link
     self.createdAt = createdAt
   }
@@ -67,6 +71,7 @@ package struct OutOfBandCode: Sendable, Equatable {
       "link": .string(link), "createdAt": .int(createdAt), "sequence": .int(sequence),
     ]
     object.set("newEmail", newEmail)
+    object.set("localId", localID)
     return object
   }
 
@@ -76,8 +81,8 @@ package struct OutOfBandCode: Sendable, Equatable {
       let link = object["link"]?.string, let createdAt = object["createdAt"]?.int
     else { throw CorruptRow("an out-of-band code is incomplete") }
     self.init(
-      code: code, purpose: purpose, email: email, newEmail: object["newEmail"]?.string, link: link,
-      createdAt: createdAt)
+      code: code, purpose: purpose, email: email, newEmail: object["newEmail"]?.string,
+      localID: object["localId"]?.string, link: link, createdAt: createdAt)
     sequence = object["sequence"]?.int ?? 0
   }
 }

@@ -9,9 +9,15 @@ package struct PhoneSession: Sendable, Equatable {
   /// Seconds for which a code is valid in production.
   package static let lifetimeSeconds: Int64 = 600
 
+  /// The operation that the code completes. A code for one must not complete another: their guesses are counted apart.
+  package enum Purpose: String, Sendable {
+    case signIn, enrolment, secondFactor
+  }
+
   /// The session's name, which the client sends with the code.
   package var session: String
   package var phoneNumber: String
+  package var purpose: Purpose
   package var code: String
   /// Milliseconds since the Unix epoch.
   package var createdAt: Int64
@@ -21,9 +27,10 @@ package struct PhoneSession: Sendable, Equatable {
   var sequence: Int64 = 0
 
   /// Creates a verification with a random session name and a random code.
-  package init(phoneNumber: String, createdAt: Int64) {
+  package init(phoneNumber: String, purpose: Purpose = .signIn, createdAt: Int64) {
     session = RandomText.code(226)
     self.phoneNumber = phoneNumber
+    self.purpose = purpose
     code = RandomText.digits(6)
     self.createdAt = createdAt
   }
@@ -36,7 +43,8 @@ package struct PhoneSession: Sendable, Equatable {
   var storedForm: JSONObject {
     [
       "session": .string(session), "phoneNumber": .string(phoneNumber), "code": .string(code),
-      "createdAt": .int(createdAt), "attempts": .int(Int64(attempts)), "sequence": .int(sequence),
+      "purpose": .string(purpose.rawValue), "createdAt": .int(createdAt), "attempts": .int(Int64(attempts)),
+      "sequence": .int(sequence),
     ]
   }
 
@@ -44,7 +52,8 @@ package struct PhoneSession: Sendable, Equatable {
     guard let session = object["session"]?.string, let number = object["phoneNumber"]?.string,
       let code = object["code"]?.string, let createdAt = object["createdAt"]?.int
     else { throw CorruptRow("a verification of a phone number is incomplete") }
-    self.init(phoneNumber: number, createdAt: createdAt)
+    let purpose = object["purpose"]?.string.flatMap(Purpose.init(rawValue:)) ?? .signIn
+    self.init(phoneNumber: number, purpose: purpose, createdAt: createdAt)
     self.session = session
     self.code = code
     attempts = Int(clamping: object["attempts"]?.int ?? 0)

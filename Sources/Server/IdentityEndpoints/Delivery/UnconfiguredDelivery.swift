@@ -11,7 +11,7 @@ package struct UnconfiguredDelivery: CodeDelivery {
 
   package func checkSendsEmail() throws {
     throw IdentityError.notImplemented(
-      "This server has no way to send e-mails. An administrator can request the link (returnOobLink).")
+      "This server has no way to send e-mails. An administrator can request the link if actionUrl is set.")
   }
 
   package func sendTextMessage(_ session: PhoneSession, language: String) async throws {

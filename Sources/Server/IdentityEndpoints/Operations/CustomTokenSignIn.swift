@@ -30,7 +30,7 @@ extension IdentityCall {
       if let existing {
         account = existing
       } else {
-        account = Account(localID: id, tenantID: self.tenantID, createdAt: self.now)
+        account = self.newAccount(id)
         account.lastLoginAt = self.now
       }
       account.usesCustomToken = true

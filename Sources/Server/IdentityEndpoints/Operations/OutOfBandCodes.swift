@@ -13,6 +13,9 @@ extension IdentityCall {
     }
     let returnsLink = body.bool("returnOobLink") == true
     if returnsLink, !isPrivileged { throw IdentityError.rejected("INSUFFICIENT_PERMISSION") }
+    if returnsLink, !isEmulator, services.actionPage == nil {
+      throw IdentityError.notImplemented("This server has no actionUrl for links.")
+    }
     let continueURL = body.text("continueUrl")
     if let continueURL, !AbsoluteURL.isValid(continueURL) {
       throw IdentityError.rejected(
@@ -31,8 +34,10 @@ extension IdentityCall {
       if isPrivate { try services.delivery.checkSendsEmail() }
       created = try await write { transaction in
         let recipient = try self.recipient(purpose, returnsLink: returnsLink, transaction.reader)
+        if !self.isPrivileged { try self.countMessage(to: recipient.newEmail ?? recipient.email) }
         let code = self.makeCode(
-          purpose, email: recipient.email, newEmail: recipient.newEmail, continueURL: continueURL)
+          purpose, email: recipient.email, newEmail: recipient.newEmail, localID: recipient.localID,
+          continueURL: continueURL)
         if isPrivate || !recipient.isHidden {
           try transaction.put(code, in: self.tenantID, removingExpiredAt: self.removalTime)
         }
@@ -66,6 +71,8 @@ extension IdentityCall {
     var email: String
     /// The new address that the code confirms.
     var newEmail: String?
+    /// The account that the code changes.
+    var localID: String?
     /// Whether no code can be sent, and the response must not show the reason.
     var isHidden = false
   }
@@ -84,13 +91,13 @@ extension IdentityCall {
         throw IdentityError.rejected("EMAIL_NOT_FOUND")
       }
       return Recipient(email: email)
-    case .verifyEmail: return Recipient(email: try ownEmail(returnsLink: returnsLink, reader))
+    case .verifyEmail: return try ownRecipient(returnsLink: returnsLink, reader)
     case .changeEmail, .recoverEmail:
       guard let text = body.text("newEmail") else { throw IdentityError.rejected("MISSING_NEW_EMAIL") }
       guard EmailAddress.isValid(text) else { throw IdentityError.rejected("INVALID_NEW_EMAIL") }
       let newEmail = EmailAddress.canonical(text)
-      let email = try ownEmail(returnsLink: returnsLink, reader)
-      var recipient = Recipient(email: email, newEmail: newEmail)
+      var recipient = try ownRecipient(returnsLink: returnsLink, reader)
+      recipient.newEmail = newEmail
       if try reader.account(email: newEmail, in: tenantID) != nil {
         guard hidesAccounts, !isEmulator, !isPrivileged else { throw IdentityError.rejected("EMAIL_EXISTS") }
         recipient.isHidden = true
@@ -105,22 +112,24 @@ extension IdentityCall {
     return EmailAddress.canonical(text)
   }
 
-  /// The address of the ID token's account. An administrator that requests a link may name an account by its address.
-  private func ownEmail(returnsLink: Bool, _ reader: IdentityReader) throws -> String {
+  /// The ID token's account. An administrator that requests a link may name an account by its address.
+  private func ownRecipient(returnsLink: Bool, _ reader: IdentityReader) throws -> Recipient {
     if returnsLink, body.text("idToken") == nil {
       let email = try requestedEmail()
-      guard try reader.account(email: email, in: tenantID) != nil else {
+      guard let account = try reader.account(email: email, in: tenantID) else {
         throw IdentityError.rejected("USER_NOT_FOUND")
       }
-      return email
+      return Recipient(email: email, localID: account.localID)
     }
-    guard let email = try account(reader).account.email else { throw IdentityError.rejected("MISSING_EMAIL") }
-    return email
+    let account = try account(reader).account
+    guard let email = account.email else { throw IdentityError.rejected("MISSING_EMAIL") }
+    return Recipient(email: email, localID: account.localID)
   }
 
   /// Makes a code with its link.
   func makeCode(
-    _ purpose: OutOfBandCode.Purpose, email: String, newEmail: String? = nil, continueURL: String? = nil
+    _ purpose: OutOfBandCode.Purpose, email: String, newEmail: String? = nil, localID: String? = nil,
+    continueURL: String? = nil
   ) -> OutOfBandCode {
     let code = RandomText.code(54)
     let key = target["key"].flatMap { isEmulator || $0.isEmpty ? nil : $0 } ?? "fake-api-key"
@@ -129,7 +138,8 @@ extension IdentityCall {
     if let tenantID { parameters.append(("tenantId", tenantID)) }
     let link = services.actionURL(base: baseURL) + "?" + FormText.encode(parameters)
     return OutOfBandCode(
-      code: code, purpose: purpose, email: email, newEmail: newEmail, link: link, createdAt: now)
+      code: code, purpose: purpose, email: email, newEmail: newEmail, localID: localID, link: link,
+      createdAt: now)
   }
 
   /// The stored code with a text.
@@ -154,7 +164,7 @@ extension IdentityCall {
       let code = try await read { try self.validCode(text, $0) }
       guard code.purpose == .passwordReset else { throw IdentityError.rejected("INVALID_OOB_CODE") }
       try checkStrength(newPassword)
-      password = try await services.hasher.hash(newPassword)
+      password = try await hash(newPassword)
     }
     let newPassword = password
     return try await write { transaction in
@@ -163,6 +173,7 @@ extension IdentityCall {
         guard code.purpose == .passwordReset,
           var account = try transaction.reader.account(email: code.email, in: self.tenantID)
         else { throw IdentityError.rejected("INVALID_OOB_CODE") }
+        if !self.isEmulator { self.removeUnprovenCredentials(of: &account) }
         self.set(newPassword, on: &account)
         account.isEmailVerified = true
         // Someone else may have linked a provider before the owner of the address proved its ownership.
@@ -201,8 +212,9 @@ extension IdentityCall {
         if let caller, caller.localID != owner.localID { throw IdentityError.rejected("EMAIL_EXISTS") }
       }
       let isNew = owner == nil && caller == nil
-      var account =
-        owner ?? caller ?? Account(localID: newID, tenantID: self.tenantID, createdAt: self.now)
+      var account = owner ?? caller ?? self.newAccount(newID)
+      // A caller with a session of this account knows its credentials.
+      if !self.isEmulator, owner != nil, caller == nil { self.removeUnprovenCredentials(of: &account) }
       account.email = email
       account.isEmailVerified = true
       account.usesEmailLink = true

@@ -18,7 +18,7 @@ extension IdentityCall {
     let email = EmailAddress.canonical(address)
     let found = try await account(email: email, password: password)
     let rehashed =
-      found.password?.scheme == services.hasher.scheme ? nil : try await services.hasher.hash(password)
+      found.password?.scheme == services.hasher.scheme ? nil : try await hash(password)
     return try await signIn { transaction, _ in
       guard var account = try transaction.reader.account(found.localID, in: self.tenantID),
         account.password == found.password, account.email == found.email
@@ -57,12 +57,12 @@ extension IdentityCall {
     let found = try await read { try $0.account(email: email, in: self.tenantID) }
     guard let found else {
       guard hidesAccounts else { throw IdentityError.rejected("EMAIL_NOT_FOUND") }
-      _ = try await services.hasher.verify(password, nil)
+      _ = try await verify(password, nil)
       outcome = .wrong
       throw wrongPassword
     }
     if isEmulator, found.isDisabled { throw IdentityError.rejected("USER_DISABLED") }
-    guard try await services.hasher.verify(password, found.password) else {
+    guard try await verify(password, found.password) else {
       outcome = .wrong
       throw wrongPassword
     }

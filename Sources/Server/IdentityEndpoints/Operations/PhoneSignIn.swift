@@ -14,7 +14,7 @@ extension IdentityCall {
       if let account = try transaction.reader.account(phoneNumber: number, in: nil) {
         try self.checkFirstFactor(account)
       }
-      return try self.beginVerification(number, in: transaction)
+      return try self.beginVerification(number, for: .signIn, in: transaction)
     }
     try await services.delivery.sendTextMessage(session, language: language)
     return ["sessionInfo": .string(session.session)]
@@ -29,8 +29,12 @@ extension IdentityCall {
   }
 
   /// Stores a new verification of a phone number.
-  func beginVerification(_ number: String, in transaction: IdentityTransaction) throws -> PhoneSession {
-    let session = PhoneSession(phoneNumber: number, createdAt: now)
+  /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER` after many messages to the number.
+  func beginVerification(
+    _ number: String, for purpose: PhoneSession.Purpose, in transaction: IdentityTransaction
+  ) throws -> PhoneSession {
+    try countMessage(to: number)
+    let session = PhoneSession(phoneNumber: number, purpose: purpose, createdAt: now)
     try transaction.put(session, in: tenantID, removingExpiredAt: removalTime)
     return session
   }
@@ -43,9 +47,13 @@ extension IdentityCall {
 
   /// Checks a code. A correct code ends its session. In production a wrong code is counted, which the transaction must
   /// commit.
-  func verify(session name: String, code: String, in transaction: IdentityTransaction) throws -> Verification
-  {
-    guard var session = try transaction.reader.phoneSession(name, in: tenantID) else {
+  func verify(
+    session name: String, code: String, for purpose: PhoneSession.Purpose,
+    in transaction: IdentityTransaction
+  ) throws -> Verification {
+    guard var session = try transaction.reader.phoneSession(name, in: tenantID),
+      isEmulator || session.purpose == purpose
+    else {
       throw IdentityError.rejected("INVALID_SESSION_INFO")
     }
     if !isEmulator, session.isExpired(at: now) {
@@ -79,9 +87,13 @@ extension IdentityCall {
     guard body.text("temporaryProof") == nil,
       let session = try await read({ try $0.phoneSession(self.body.text("sessionInfo") ?? "", in: nil) })
     else { return try await completePhoneSignIn() }
-    let key = AttemptLimiter.Key(
-      .phoneNumber, project: projectID, tenant: "", account: session.phoneNumber)
-    return try await countingGuess(key) { try await self.completePhoneSignIn() }
+    return try await countingGuess(guessKey(session)) { try await self.completePhoneSignIn() }
+  }
+
+  /// The key under which the guesses of a number's codes are counted.
+  func guessKey(_ session: PhoneSession) -> AttemptLimiter.Key {
+    AttemptLimiter.Key(
+      .phoneNumber, project: projectID, tenant: tenantID ?? "", account: session.phoneNumber)
   }
 
   private func completePhoneSignIn() async throws -> JSONObject {
@@ -103,7 +115,7 @@ extension IdentityCall {
         }
         return .respond(self.temporaryProof(number))
       }
-      var account = caller ?? owner ?? Account(localID: newID, tenantID: nil, createdAt: self.now)
+      var account = caller ?? owner ?? self.newAccount(newID)
       let isNew = caller == nil && owner == nil
       guard !account.isDisabled else { throw IdentityError.rejected("USER_DISABLED") }
       try self.checkFirstFactor(account)
@@ -130,7 +142,8 @@ extension IdentityCall {
   private func provenNumber(in transaction: IdentityTransaction) throws -> Verification {
     guard let proof = body.text("temporaryProof") else {
       return try verify(
-        session: body.text("sessionInfo") ?? "", code: body.text("code") ?? "", in: transaction)
+        session: body.text("sessionInfo") ?? "", code: body.text("code") ?? "", for: .signIn,
+        in: transaction)
     }
     guard let object = seal.open(proof, as: .phoneProof), let number = object["phoneNumber"]?.string,
       let expiry = object["exp"]?.int, number == body.text("phoneNumber"), isEmulator || expiry > nowSeconds

@@ -109,13 +109,7 @@ extension IdentityCall {
 
   private func merging(_ user: ProviderResponse, into owner: Account) -> Account {
     var account = owner
-    if owner.isEmailVerified != true {
-      account.password = nil
-      account.usesEmailLink = false
-      account.phoneNumber = nil
-      account.providers = []
-      account.validSince = nowSeconds
-    }
+    removeUnprovenCredentials(of: &account)
     account.isEmailVerified = true
     if let name = user.displayName { account.displayName = name }
     if let url = user.photoURL { account.photoURL = url }
@@ -123,7 +117,7 @@ extension IdentityCall {
   }
 
   private func newAccount(_ user: ProviderResponse, _ id: String) -> Account {
-    var account = Account(localID: id, tenantID: tenantID, createdAt: now)
+    var account = self.newAccount(id)
     account.lastLoginAt = now
     account.displayName = user.displayName
     account.photoURL = user.photoURL

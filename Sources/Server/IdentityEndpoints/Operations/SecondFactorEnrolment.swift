@@ -33,6 +33,7 @@ extension IdentityCall {
   private func enrollingAccount(_ reader: IdentityReader) throws -> (account: Account, token: IDToken) {
     let (account, token) = try account(reader)
     guard !Self.ineligibleProviders.contains(token.provider) else { throw Self.unsupportedFirstFactor }
+    try requireRecentSignIn(token)
     return (account, token)
   }
 
@@ -60,7 +61,7 @@ extension IdentityCall {
       guard !account.secondFactors.contains(where: { $0.phoneNumber == number }) else {
         throw Self.duplicateFactor
       }
-      return try self.beginVerification(number, in: transaction)
+      return try self.beginVerification(number, for: .enrolment, in: transaction)
     }
     try await services.delivery.sendTextMessage(session, language: language)
     return ["phoneSessionInfo": .object(["sessionInfo": .string(session.session)])]
@@ -100,16 +101,25 @@ extension IdentityCall {
   func finalizeEnrolment() async throws -> JSONObject {
     try checkOffered()
     guard body.text("idToken") != nil else { throw IdentityError.rejected("MISSING_ID_TOKEN") }
+    guard !usesTOTP, let name = body.object("phoneVerificationInfo")?["sessionInfo"]?.string,
+      let session = try await read({ try $0.phoneSession(name, in: self.tenantID) })
+    else { return try await completeEnrolment() }
+    return try await countingGuess(guessKey(session)) { try await self.completeEnrolment() }
+  }
+
+  private func completeEnrolment() async throws -> JSONObject {
     let newID = RandomText.identifier(28)
     let failure = Failures()
     let grant = try await write { transaction -> TokenGrant? in
       var (account, token) = try self.enrollingAccount(transaction.reader)
+      // The error of an account that cannot enrol must not depend on the code.
+      if !self.isEmulator { try self.checkVerified(account) }
       let kind: Account.SecondFactor.Kind
       if self.usesTOTP {
         kind = try self.verifiedTOTP(account)
       } else {
         let (session, code) = try self.phoneVerification()
-        switch try self.verify(session: session, code: code, in: transaction) {
+        switch try self.verify(session: session, code: code, for: .enrolment, in: transaction) {
         case .failed(let error):
           failure.set(error)
           return nil
@@ -175,6 +185,7 @@ extension IdentityCall {
     guard body.text("idToken") != nil else { throw IdentityError.rejected("MISSING_ID_TOKEN") }
     let grant = try await write { transaction in
       var (account, token) = try self.account(transaction.reader)
+      try self.requireRecentSignIn(token)
       let id = self.body.string("mfaEnrollmentId") ?? ""
       guard account.secondFactors.contains(where: { $0.id == id }) else {
         throw IdentityError.rejected("MFA_ENROLLMENT_NOT_FOUND")

@@ -51,7 +51,7 @@ extension IdentityCall {
       guard let number = factor.phoneNumber else {
         throw IdentityError.rejected("INVALID_ARGUMENT", "MFA provider not supported!")
       }
-      return try self.beginVerification(number, in: transaction)
+      return try self.beginVerification(number, for: .secondFactor, in: transaction)
     }
     try await services.delivery.sendTextMessage(session, language: language)
     return ["phoneResponseInfo": .object(["sessionInfo": .string(session.session)])]
@@ -92,7 +92,9 @@ extension IdentityCall {
       var account = try self.account(pending, transaction.reader)
       let factor: Account.SecondFactor
       if let phone {
-        switch try self.verify(session: phone.session, code: phone.code, in: transaction) {
+        switch try self.verify(
+          session: phone.session, code: phone.code, for: .secondFactor, in: transaction)
+        {
         case .failed(let error):
           failure.set(error)
           return .respond([:])

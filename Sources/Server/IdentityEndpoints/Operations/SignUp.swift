@@ -7,12 +7,27 @@ import JSON
 extension IdentityCall {
   /// `accounts:signUp`.
   func signUp() async throws -> JSONObject {
+    guard !body.has("idToken"), !isPrivileged else { return try await addOrCreateAccount() }
+    // A new account counts before its password is hashed, so that one client cannot occupy the hasher with sign-ups.
+    guard services.newAccounts.begin(client, at: now) else {
+      throw IdentityError.rejected(
+        "TOO_MANY_ATTEMPTS_TRY_LATER", "Too many accounts were created from this device. Try again later.")
+    }
+    do { return try await addOrCreateAccount() } catch {
+      services.newAccounts.refund(client, at: services.clock.milliseconds)
+      throw error
+    }
+  }
+
+  private func addOrCreateAccount() async throws -> JSONObject {
     let provider = try signUpProvider()
     var email: String?
     if let text = body.string("email"), !text.isEmpty || provider != nil {
       guard EmailAddress.isValid(text) else { throw IdentityError.rejected("INVALID_EMAIL") }
       email = EmailAddress.canonical(text)
     }
+    // In production a weak password gets the same error whether or not the address has an account.
+    if !isEmulator, let text = body.text("password") { try checkStrength(text) }
     if let email {
       // Checked again in the transaction. This check precedes those of the password, which is hashed outside of it.
       let isTaken = try await read { try $0.account(email: email, in: self.tenantID) != nil }
@@ -21,7 +36,7 @@ extension IdentityCall {
     var password: StoredPassword?
     if let text = body.text("password") {
       try checkStrength(text)
-      password = try await services.hasher.hash(text)
+      password = try await hash(text)
     }
     let (newEmail, newPassword, newID) = (email, password, RandomText.identifier(28))
     return try await signIn { transaction, result in
@@ -36,7 +51,7 @@ extension IdentityCall {
         account = existing.account
       } else {
         let id = self.body.text("localId") ?? newID
-        account = Account(localID: id, tenantID: self.tenantID, createdAt: self.now)
+        account = self.newAccount(id)
         account.lastLoginAt = self.isPrivileged ? nil : self.now
       }
       try self.applySignUp(to: &account, provider, reader)

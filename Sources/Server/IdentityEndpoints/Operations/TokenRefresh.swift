@@ -13,7 +13,10 @@ extension IdentityCall {
       throw IdentityError.rejected("INVALID_REFRESH_TOKEN")
     }
     let grant = try await write { transaction in
-      guard var account = try transaction.reader.account(session.localID, in: self.tenantID) else {
+      // The request may name a tenant; a session of the project or of another tenant is not valid there.
+      guard session.tenantID == self.tenantID,
+        var account = try transaction.reader.account(session.localID, in: self.tenantID)
+      else {
         throw IdentityError.rejected("INVALID_REFRESH_TOKEN")
       }
       guard !account.isDisabled else { throw IdentityError.rejected("USER_DISABLED") }

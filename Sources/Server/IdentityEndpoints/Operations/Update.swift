@@ -53,7 +53,7 @@ extension IdentityCall {
       try transaction.put(state.account)
       var recovery: OutOfBandCode?
       if let initial = state.account.initialEmail, state.changedEmail != nil, state.provider != "anonymous" {
-        let code = self.makeCode(.recoverEmail, email: initial)
+        let code = self.makeCode(.recoverEmail, email: initial, localID: state.account.localID)
         try transaction.put(code, in: self.tenantID, removingExpiredAt: self.removalTime)
         recovery = code
       }
@@ -74,12 +74,14 @@ extension IdentityCall {
   /// The hash of the new password. The checks of the caller come before the password's.
   private func newPassword() async throws -> StoredPassword? {
     guard let text = body.text("password") else { return nil }
+    // In production a weak password gets the same error whether or not the new address has an account.
+    if !isEmulator { try checkStrength(text) }
     try await read { reader in
       var state = try self.updateTarget(reader)
       try self.changeEmail(&state, reader)
     }
     try checkStrength(text)
-    return try await services.hasher.hash(text)
+    return try await hash(text)
   }
 
   private func updateTarget(_ reader: IdentityReader) throws -> UpdateState {
@@ -195,47 +197,67 @@ extension IdentityCall {
   // MARK: Action codes
 
   private func applyCode(_ text: String) async throws -> JSONObject {
-    let result = try await write { transaction -> Result<(JSONObject, TokenGrant?), IdentityError> in
+    typealias Applied = (response: JSONObject, recovery: OutOfBandCode?)
+    let result = try await write { transaction -> Result<Applied, IdentityError> in
       let reader = transaction.reader
       let code = try self.validCode(text, reader)
-      var newEmail: String?
-      var account: Account
+      let newEmail: String?
       switch code.purpose {
-      case .verifyEmail:
-        guard let owner = try reader.account(email: code.email, in: self.tenantID) else {
-          throw IdentityError.rejected("INVALID_OOB_CODE")
-        }
-        account = owner
-      case .changeEmail:
-        guard let owner = try reader.account(email: code.email, in: self.tenantID) else {
-          throw IdentityError.rejected("INVALID_OOB_CODE")
-        }
-        account = owner
-        newEmail = code.newEmail
-      case .recoverEmail:
-        guard let owner = try reader.account(initialEmail: code.email, in: self.tenantID) else {
-          throw IdentityError.rejected("INVALID_OOB_CODE")
-        }
-        account = owner
-        newEmail = code.email
+      case .verifyEmail: newEmail = nil
+      case .changeEmail: newEmail = code.newEmail
+      case .recoverEmail: newEmail = code.email
       case .passwordReset, .signIn:
         throw IdentityError.notImplemented(
           "accounts:update does not accept codes of \(code.purpose.rawValue).")
       }
+      var account = try self.account(of: code, reader)
       try transaction.removeCode(text, in: self.tenantID)
+      var recovery: OutOfBandCode?
       if let newEmail, newEmail != account.email {
         if try reader.account(email: newEmail, in: self.tenantID) != nil {
           // The code counts as used, so this transaction commits.
           return .failure(.rejected("EMAIL_EXISTS"))
+        }
+        // The owner of a proven address can undo the change. The holder of an unproven one has no right to the account.
+        if !self.isEmulator, code.purpose == .changeEmail, account.isEmailVerified == true {
+          let initial = account.initialEmail ?? code.email
+          account.initialEmail = initial
+          let undo = self.makeCode(.recoverEmail, email: initial, localID: account.localID)
+          try transaction.put(undo, in: self.tenantID, removingExpiredAt: self.removalTime)
+          recovery = undo
         }
         account.email = newEmail
         account.validSince = self.nowSeconds
       }
       account.isEmailVerified = true
       try transaction.put(account)
-      return .success((self.updateResponse(account, newEmail: newEmail), nil))
+      return .success((self.updateResponse(account, newEmail: newEmail), recovery))
     }
-    return try result.get().0
+    let applied = try result.get()
+    if let recovery = applied.recovery { services.deliverInBackground(recovery, language: language) }
+    return applied.response
+  }
+
+  /// The account that a code changes.
+  ///
+  /// In production a code is valid only for the account for which it was made: another account may have its address now. A
+  /// change of the address needs the rights of the session that requested it, so the end of that session ends the code. An
+  /// undo outlives sessions, because the thief of an account can end them; it ends when another owner proves the address.
+  private func account(of code: OutOfBandCode, _ reader: IdentityReader) throws -> Account {
+    let found: Account?
+    if code.purpose == .recoverEmail {
+      found = try code.localID.flatMap { try reader.account($0, in: tenantID) }
+      guard found?.initialEmail == code.email else { throw IdentityError.rejected("INVALID_OOB_CODE") }
+    } else {
+      found = try reader.account(email: code.email, in: tenantID)
+    }
+    guard let account = found, isEmulator || account.localID == code.localID else {
+      throw IdentityError.rejected("INVALID_OOB_CODE")
+    }
+    if !isEmulator, code.purpose == .changeEmail, code.createdAt / 1000 < account.validSince ?? 0 {
+      throw IdentityError.rejected("INVALID_OOB_CODE")
+    }
+    return account
   }
 
   private func updateResponse(_ account: Account, newEmail: String?) -> JSONObject {

@@ -1,0 +1,26 @@
+// Creates accounts, and passes an account to the owner of its address.
+
+import Identity
+
+extension IdentityCall {
+  /// A new account. In production the tokens of a deleted account with the same ID stay invalid.
+  func newAccount(_ id: String) -> Account {
+    var account = Account(localID: id, tenantID: tenantID, createdAt: now)
+    if !isEmulator { account.validSince = nowSeconds }
+    return account
+  }
+
+  /// Removes every way to sign in, to take part in a session and to undo a change, if the address was never proven: someone
+  /// else may have created the account with an address that is not theirs. The caller has proven the address.
+  func removeUnprovenCredentials(of account: inout Account) {
+    guard account.isEmailVerified != true else { return }
+    account.password = nil
+    account.usesEmailLink = false
+    account.phoneNumber = nil
+    account.providers = []
+    account.secondFactors = []
+    account.passkeys = []
+    account.initialEmail = nil
+    account.validSince = nowSeconds
+  }
+}
