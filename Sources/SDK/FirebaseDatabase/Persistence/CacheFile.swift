@@ -98,6 +98,18 @@ final class CacheFile {
   /// The number of pages in the log above which a commit copies them to the file, as SQLite does.
   private static let pagesBetweenCheckpoints = 1_000
 
+  /// Takes the lock of a cache, and creates its folder.
+  ///
+  /// - Throws: `CacheFailure`.
+  static func lock(_ url: URL, sync: LogSync.Sync) throws -> CacheLock {
+    do {
+      try createFolder(url.deletingLastPathComponent(), sync: sync)
+      return try CacheLock(url)
+    } catch {
+      throw CacheFailure(error)
+    }
+  }
+
   private static func create(_ url: URL, sync: LogSync.Sync) throws {
     try createFolder(url.deletingLastPathComponent(), sync: sync)
     guard !FileManager.default.fileExists(atPath: url.path) else { return }

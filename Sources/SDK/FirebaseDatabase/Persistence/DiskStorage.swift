@@ -30,6 +30,8 @@ final class DiskStorage: ClientStorage {
   private let report: Report
   private let now: () -> Int64
   private let sync: LogSync.Sync
+  /// Held while a file is used or will be; nil otherwise.
+  private var lock: CacheLock?
   /// The open file; nil if none can be used.
   private(set) var file: CacheFile?
   /// Whether the storage uses a file, or will when its repair succeeds.
@@ -83,6 +85,7 @@ final class DiskStorage: ClientStorage {
     var restored = RestoredWrites()
     isEnabled = true
     do {
+      lock = try CacheFile.lock(url, sync: sync)
       file = try openFile()
     } catch CacheFailure.damaged(let reason) {
       restored = CacheFile.readPendingWrites(url)
@@ -97,7 +100,7 @@ final class DiskStorage: ClientStorage {
       // Only a file that was open can be written again.
       if case .unsynced(let reason) = failure { failure = .unusable(reason) }
       report(failure.asNSError(file: url))
-      isEnabled = false
+      disable()
       return []
     }
     perform(()) { db in
@@ -124,6 +127,7 @@ final class DiskStorage: ClientStorage {
   private func disable() {
     file?.close()
     file = nil
+    lock = nil
     isEnabled = false
   }
 
@@ -214,7 +218,9 @@ final class DiskStorage: ClientStorage {
   /// Writes contents to a new file, which takes the place of the old one.
   private func rewrite(_ contents: StorageContents) {
     do {
-      try CacheFile.writeReplacement(of: url, keepsOld: repair == .replace, sync: sync) { try fill($0, contents) }
+      try CacheFile.writeReplacement(of: url, keepsOld: repair == .replace, sync: sync) {
+        try fill($0, contents)
+      }
       file?.close()
       file = nil
       // Opening completes the replacement. If that fails, the old file may be renamed already.
@@ -224,7 +230,7 @@ final class DiskStorage: ClientStorage {
       isWaiting = false
     } catch {
       failed(error)
-      // The other process has the pending writes, and sends them.
+      // A program that ignores the lock has the pending writes.
       if case .inUse = CacheFailure(error) { disable() }
     }
   }
