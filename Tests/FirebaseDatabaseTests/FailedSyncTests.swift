@@ -157,7 +157,7 @@ struct FailedSyncTests {
     let folder = try DataFolder()
     defer { folder.remove() }
     let disk = FailingDisk(folder)
-    let (fixture, _) = FailedSyncTests.failed(disk)
+    let (fixture, source) = FailedSyncTests.failed(disk)
     fixture.storage.retry()
     disk.fail()
     let codes = Guarded<[[Int]]>([])
@@ -172,6 +172,7 @@ struct FailedSyncTests {
     fixture.storage.retry()
     disk.state.withLock { $0.observer = nil }
     #expect(codes.withLock { $0 } == Array(repeating: [CachePersistenceError.inUse.rawValue], count: 4))
+    #expect(source.retries.count == 2)
     #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(5)))
     fixture.storage.close()
     let again = StorageFixture(folder)
