@@ -27,9 +27,15 @@ block "@main" >"$package/Sources/Notes/Notes.swift"
 "$server" serve --ephemeral --emulator --firestore-port 0 --database-port 9000 --hub-port 0 --auth-port 0 >"$folder/server.out" 2>&1 &
 pid=$!
 for _ in $(seq 600); do
-  grep -qx ready "$folder/server.out" && break
+  if grep -qx ready "$folder/server.out" || ! kill -0 "$pid" 2>/dev/null; then break; fi
   sleep 0.1
 done
-"$package/.build/debug/Notes" | tee "$folder/notes.out"
+# The program uses port 9000. If another server has it, the program must not run against that server.
+grep -qx ready "$folder/server.out" || {
+  cat "$folder/server.out"
+  echo "snippet: the server did not start on port 9000" >&2
+  exit 1
+}
+timeout 120 "$package/.build/debug/Notes" | tee "$folder/notes.out"
 grep -q 'Snap (first)' "$folder/notes.out" && grep -q Hello "$folder/notes.out"
 echo "snippet: the program of README.md built and ran"

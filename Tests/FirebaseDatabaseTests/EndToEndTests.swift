@@ -5,6 +5,7 @@ import FirebaseCore
 import Foundation
 import HearthServer
 import Locking
+import RealtimeModel
 import Testing
 
 @testable import FirebaseDatabase
@@ -381,6 +382,41 @@ struct EndToEndTests {
     #expect(ran >= 25)
     #expect(try await ref.getData().value as? Int == ran)
     await server.stop([client])
+  }
+
+  @Test("a transaction that waits for another one keeps another client's change that no observer sees")
+  func hiddenChange() async throws {
+    let server = try await TestServer.start()
+    let namespace = "hidden-\(UUID().uuidString.prefix(8).lowercased())"
+    let client = try Client(port: server.port, namespace: namespace)
+    try await client.ref.child("c").setValue(0)
+    client.ref.keepSynced(true)
+    // Its response follows that of the listen.
+    try await client.ref.child("marker").setValue(1)
+    let address = try #require(URL(string: "http://127.0.0.1:\(server.port)/c.json?ns=\(namespace)"))
+    let outcomes = Recorder<String>()
+    client.ref.repository.enqueue { repository in
+      repository.runTransaction(
+        at: "x", isVisible: true, watcher: .max, update: { _ in .commit(.leaf(.int(1))) },
+        completion: { outcomes.record("x \($0.isCommitted)") })
+      repository.runTransaction(
+        at: .root, isVisible: true, watcher: .max - 1,
+        update: { node in
+          guard case .int(let count)? = node.descendant("c").leafValue else { return .abort }
+          return .commit(node.setting("c", to: .leaf(.int(count + 1))))
+        }, completion: { outcomes.record("root \($0.isCommitted)") })
+      // The first transaction is sent when this step ends. So this change arrives before its response.
+      var request = URLRequest(url: address)
+      request.httpMethod = "PUT"
+      request.httpBody = Data("10".utf8)
+      let done = DispatchSemaphore(value: 0)
+      URLSession.shared.dataTask(with: request) { _, _, _ in done.signal() }.resume()
+      _ = done.wait(timeout: .now() + 20)
+    }
+    #expect(try await outcomes.next(2) == ["x true", "root true"])
+    let other = try Client(port: server.port, namespace: namespace)
+    #expect(try await other.ref.child("c").getData().value as? Int == 11)
+    await server.stop([client, other])
   }
 
   @Test("Codable values are stored and read by another client")

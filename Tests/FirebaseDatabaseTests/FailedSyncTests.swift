@@ -15,6 +15,8 @@ final class FailingDisk: Sendable {
     var syncsUntilFailure: Int?
     var isWatched = false
     var copies: [DataFolder] = []
+    /// Called before each sync.
+    var observer: (@Sendable () -> Void)?
   }
 
   let folder: DataFolder
@@ -33,7 +35,10 @@ final class FailingDisk: Sendable {
 
   var sync: LogSync.Sync {
     { [self] url in
-      let (suffixes, isWatched) = state.withLock { ($0.failingSuffixes, $0.isWatched) }
+      let (suffixes, isWatched, observer) = state.withLock {
+        ($0.failingSuffixes, $0.isWatched, $0.observer)
+      }
+      observer?()
       if isWatched {
         let copy = try DataFolder()
         try FileManager.default.removeItem(at: copy.url)
@@ -94,7 +99,7 @@ struct FailedSyncTests {
     fixture.storage.commit()
     fixture.storage.close()
     #expect(fixture.codes.count == 1 && source.retries.count == 2)
-    #expect(try files(in: folder, suffix: "").map(\.lastPathComponent) == [folder.file.lastPathComponent])
+    #expect(try files(in: folder, suffix: "").count == 2, "the file and its lock")
     let again = StorageFixture(folder)
     #expect(again.storage.restore().map(\.id) == [3, 4])
     again.storage.close()
@@ -140,11 +145,39 @@ struct FailedSyncTests {
       again.storage.append(FailedSyncTests.later)
       again.storage.commit()
       again.storage.close()
-      #expect(try files(in: copy, suffix: "").map(\.lastPathComponent) == [copy.file.lastPathComponent])
+      #expect(try files(in: copy, suffix: "").count == 2, "the file and its lock")
       let third = StorageFixture(copy)
       #expect(third.storage.restore().map(\.id) == [3, 4], "moment \(moment)")
       third.storage.close()
     }
+  }
+
+  @Test("no other process can use the cache while a new file takes the place of the old one")
+  func exclusiveReplacement() throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let disk = FailingDisk(folder)
+    let (fixture, source) = FailedSyncTests.failed(disk)
+    fixture.storage.retry()
+    disk.fail()
+    let codes = Guarded<[[Int]]>([])
+    disk.state.withLock { state in
+      state.observer = {
+        let other = StorageFixture(folder)
+        _ = other.storage.restore()
+        codes.withLock { $0.append(other.codes) }
+        other.storage.close()
+      }
+    }
+    fixture.storage.retry()
+    disk.state.withLock { $0.observer = nil }
+    #expect(codes.withLock { $0 } == Array(repeating: [CachePersistenceError.inUse.rawValue], count: 4))
+    #expect(source.retries.count == 2)
+    #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(5)))
+    fixture.storage.close()
+    let again = StorageFixture(folder)
+    #expect(again.storage.restore().map(\.id) == [3])
+    again.storage.close()
   }
 
   @Test("a log that was removed while the file is open counts as a failed sync")

@@ -205,6 +205,12 @@ struct LocalEventTests {
     #expect(await counts() == [1, 1])
     #expect(try await ref.recordValues().next() == "500")
     ref.removeAllObservers()
+    client.ref.repository.enqueue { repository in
+      let listen = Listen(path: "counter", query: .default, tag: nil)
+      repository.handle(.listenAnswered(listen, warnings: [], .permissionDenied))
+    }
+    ref.startTransaction { .success(withValue: $0) }
+    #expect(await counts() == [1, 1], "the server ended the listen, so that a new one starts")
     ref.put(0)
     await client.settle()
     #expect(await counts() == [0, 0], "the write has cancelled all of them")
@@ -228,6 +234,25 @@ struct LocalEventTests {
     ref.put(8)
     #expect(try await outcome.next() == "com.firebase 9999 false")
     #expect(try await values.next() == "8")
+    await client.close()
+  }
+
+  @Test("a transaction that ran on the result of a cancelled one runs again")
+  func rerunAfterOverride() async throws {
+    let client = try Client.offline()
+    let ref = client.ref.child("t")
+    let values = ref.child("c").recordValues()
+    ref.startTransaction { data in
+      data.value = ["c": 5]
+      return .success(withValue: data)
+    }
+    ref.child("c").startTransaction { data in
+      data.value = (data.value as? Int ?? 0) + 1
+      return .success(withValue: data)
+    }
+    #expect(try await values.first { $0 == "6" } == "6")
+    ref.child("a").put(1)
+    #expect(try await values.first(within: 20) { $0 == "1" } == "1")
     await client.close()
   }
 

@@ -221,6 +221,7 @@ struct PersistenceTests {
         continuation.resume()
       }
     }
+    first.ref.child("a").put(1)
     first.ref.child("count").setValue(ServerValue.increment(1)) { error, _ in completed.record(error == nil) }
     try await within {
       while await first.pendingWriteCount() > 0 { try await Task.sleep(for: .milliseconds(5)) }
@@ -233,8 +234,30 @@ struct PersistenceTests {
     second.database.goOffline()
     await second.settle()
     #expect(await second.pendingWriteCount() == 0)
+    #expect(try await second.ref.child("a").recordValues().next() == "1", "the accepted value is stored")
     await second.close()
     await server.stop([])
+  }
+
+  @Test("an increment that the server executes on disconnection keeps the last known value in the cache")
+  func disconnectIncrements() async throws {
+    let folder = try DataFolder()
+    defer { folder.remove() }
+    let server = try await TestServer.start()
+    let other = try server.clients(1, in: namespace)[0]
+    _ = try await other.ref.child("n").setValue(10)
+    let first = try Client.persistent(in: folder, port: server.port, namespace: namespace)
+    _ = try await first.ref.child("n").getData()
+    _ = try await first.ref.child("n").onDisconnectSetValue(ServerValue.increment(5))
+    _ = try await other.ref.child("n").setValue(100)
+    first.database.goOffline()
+    await first.settle()
+    let stored = await withCheckedContinuation { continuation in
+      first.ref.repository.enqueue { continuation.resume(returning: $0.storage.load(.default, at: "n").node) }
+    }
+    #expect(stored == .leaf(.int(10)))
+    await first.close()
+    await server.stop([other])
   }
 
   @Test("a child that was removed while a filtered query was observed stays removed offline")

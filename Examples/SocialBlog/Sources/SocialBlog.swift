@@ -5,7 +5,7 @@
 //   SocialBlog bob
 //
 // Posts that are written offline survive the end of the program: they are sent after the next start. Commands that wait
-// for the server run in the background, so that the program accepts others meanwhile.
+// for the server run in the background, so that the program accepts others meanwhile. `quit` waits up to five seconds for them.
 // FIREBASE_DATABASE_EMULATOR_HOST overrides the server's address, 127.0.0.1:9000. `--offline` starts without a
 // connection.
 
@@ -37,13 +37,31 @@ struct SocialBlog {
     let blog = Blog(database, author: name)
     Terminal.say("SocialBlog. Type help for the commands.")
     show(blog)
+    var commands: [Task<Void, Never>] = []
     for await line in Terminal.lines() {
       let words = line.split(separator: " ", maxSplits: 1).map(String.init)
       guard let command = words.first else { continue }
       if command == "quit" { break }
-      run(command, words.count > 1 ? words[1] : "", on: blog)
+      if let task = run(command, words.count > 1 ? words[1] : "", on: blog) { commands.append(task) }
     }
+    await finish(commands)
+    // Ends the connection, after the cache has every post.
+    _ = await FirebaseApp.app()?.delete()
     Terminal.say("bye")
+  }
+
+  /// Waits for commands that still run, up to five seconds: without a connection, a star has no response.
+  static func finish(_ commands: [Task<Void, Never>]) async {
+    let (running, end) = AsyncStream<Void>.makeStream()
+    Task {
+      for command in commands { await command.value }
+      end.finish()
+    }
+    Task {
+      try? await Task.sleep(for: .seconds(5))
+      end.finish()
+    }
+    for await _ in running {}
   }
 
   static func connect() -> Database {
@@ -81,7 +99,8 @@ struct SocialBlog {
     }
   }
 
-  static func inBackground(_ work: @escaping @Sendable () async throws -> Void) {
+  @discardableResult
+  static func inBackground(_ work: @escaping @Sendable () async throws -> Void) -> Task<Void, Never> {
     Task {
       do {
         try await work()
@@ -91,21 +110,23 @@ struct SocialBlog {
     }
   }
 
-  static func run(_ command: String, _ argument: String, on blog: Blog) {
+  /// Executes a command.
+  ///
+  /// - Returns: the part that waits for the server, if there is one.
+  static func run(_ command: String, _ argument: String, on blog: Blog) -> Task<Void, Never>? {
     switch command {
     case "post":
-      guard !argument.isEmpty else { return Terminal.say("post what?") }
-      blog.publish(argument)
+      if argument.isEmpty { Terminal.say("post what?") } else { blog.publish(argument) }
     case "posts":
-      inBackground {
+      return inBackground {
         for (index, post) in await blog.latestPosts().enumerated() {
           Terminal.say("\(index + 1). \(post.line)")
         }
       }
     case "star":
-      withPost(argument, of: blog) { try await blog.toggleStar(of: $0) }
+      return withPost(argument, of: blog) { try await blog.toggleStar(of: $0) }
     case "read":
-      withPost(argument, of: blog) { post in
+      return withPost(argument, of: blog) { post in
         follow(blog.comments(on: post), .childAdded) { comment in
           let author = comment.childSnapshot(forPath: "author").value as? String ?? "?"
           return "# \(author): \(comment.childSnapshot(forPath: "text").value as? String ?? "")"
@@ -113,18 +134,19 @@ struct SocialBlog {
       }
     case "comment":
       let words = argument.split(separator: " ", maxSplits: 1).map(String.init)
-      guard words.count == 2 else { return Terminal.say(help) }
-      withPost(words[0], of: blog) { blog.comment(words[1], on: $0) }
+      guard words.count == 2 else { return run("help", "", on: blog) }
+      return withPost(words[0], of: blog) { blog.comment(words[1], on: $0) }
     case "offline": blog.database.goOffline()
     case "online": blog.database.goOnline()
     default: Terminal.say(help)
     }
+    return nil
   }
 
   /// Finds the post with the number that the user typed, and uses it.
   static func withPost(
     _ number: String, of blog: Blog, _ use: @escaping @Sendable (Post) async throws -> Void
-  ) {
+  ) -> Task<Void, Never> {
     inBackground {
       let posts = await blog.latestPosts()
       guard let index = Int(number), posts.indices.contains(index - 1) else {

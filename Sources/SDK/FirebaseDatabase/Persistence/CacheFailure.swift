@@ -21,6 +21,10 @@ enum CacheFailure: Error, Equatable {
     case let error as GRDB.DatabaseError
     where [ResultCode.SQLITE_IOERR_FSYNC, .SQLITE_IOERR_DIR_FSYNC].contains(error.extendedResultCode):
       self = .unsynced("\(error.extendedResultCode): \(error.message ?? "")")
+    case let error as GRDB.DatabaseError
+    where [ResultCode.SQLITE_IOERR_READ, .SQLITE_IOERR_SHORT_READ].contains(error.extendedResultCode):
+      // An unreadable sector. Another attempt would fail as well.
+      self = .damaged("\(error.extendedResultCode): \(error.message ?? "")")
     case let error as GRDB.DatabaseError:
       switch error.resultCode.primaryResultCode {
       case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_SCHEMA, .SQLITE_MISMATCH, .SQLITE_CONSTRAINT,

@@ -34,16 +34,7 @@ final class CacheFile {
     do {
       try finishReplacement(of: url, sync: sync)
       try create(url, sync: sync)
-      var configuration = Configuration()
-      configuration.label = "com.google.firebase.database.cache"
-      configuration.allowsUnsafeTransactions = true
-      configuration.foreignKeysEnabled = false
-      configuration.journalMode = .wal
-      configuration.prepareDatabase { db in
-        try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
-        try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
-      }
-      let queue = try DatabaseQueue(path: url.path, configuration: configuration)
+      let queue = try connect(url)
       do {
         try queue.inDatabase { db in
           // Takes the lock now, so that a second process fails here.
@@ -64,6 +55,34 @@ final class CacheFile {
     }
   }
 
+  private static func connect(_ url: URL) throws -> DatabaseQueue {
+    var configuration = Configuration()
+    configuration.label = "com.google.firebase.database.cache"
+    configuration.allowsUnsafeTransactions = true
+    configuration.foreignKeysEnabled = false
+    configuration.journalMode = .wal
+    configuration.prepareDatabase { db in
+      try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
+      try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
+    }
+    return try DatabaseQueue(path: url.path, configuration: configuration)
+  }
+
+  /// Reads the pending writes of a file that `open` found damaged: other tables may have the damage.
+  ///
+  /// - Returns: nothing if SQLite cannot open the file, or if it is not a cache.
+  static func readPendingWrites(_ url: URL) -> RestoredWrites {
+    guard let queue = try? connect(url) else { return RestoredWrites() }
+    defer { try? queue.close() }
+    return
+      (try? queue.inDatabase { db in
+        guard try Int.fetchOne(db, sql: "PRAGMA application_id") == CacheSchema.applicationID else {
+          return RestoredWrites()
+        }
+        return try PendingWriteTable(db: db).load()
+      }) ?? RestoredWrites()
+  }
+
   /// Replaces SQLite's automatic checkpoint by one that reports a failed sync as the failure of the commit. SQLite
   /// ignores it, and the next sync may succeed although data is lost.
   private static func reportFailedSyncs(of db: GRDB.Database) {
@@ -78,6 +97,18 @@ final class CacheFile {
 
   /// The number of pages in the log above which a commit copies them to the file, as SQLite does.
   private static let pagesBetweenCheckpoints = 1_000
+
+  /// Takes the lock of a cache, and creates its folder.
+  ///
+  /// - Throws: `CacheFailure`.
+  static func lock(_ url: URL, sync: LogSync.Sync) throws -> CacheLock {
+    do {
+      try createFolder(url.deletingLastPathComponent(), sync: sync)
+      return try CacheLock(url)
+    } catch {
+      throw CacheFailure(error)
+    }
+  }
 
   private static func create(_ url: URL, sync: LogSync.Sync) throws {
     try createFolder(url.deletingLastPathComponent(), sync: sync)
@@ -106,6 +137,8 @@ final class CacheFile {
   /// Renames a damaged file with its log to `….damaged`, in place of an earlier damaged file. Removes it if that fails.
   static func quarantine(_ url: URL) {
     let manager = FileManager.default
+    // An interrupted call has moved the file already.
+    guard manager.fileExists(atPath: url.path) else { return }
     let target = quarantined(url)
     for suffix in ["", "-wal", "-shm"] {
       try? manager.removeItem(atPath: target.path + suffix)

@@ -30,6 +30,8 @@ final class DiskStorage: ClientStorage {
   private let report: Report
   private let now: () -> Int64
   private let sync: LogSync.Sync
+  /// Held while a file is used or will be; nil otherwise.
+  private var lock: CacheLock?
   /// The open file; nil if none can be used.
   private(set) var file: CacheFile?
   /// Whether the storage uses a file, or will when its repair succeeds.
@@ -78,10 +80,29 @@ final class DiskStorage: ClientStorage {
 
   // MARK: Opening and closing
 
+  /// Opens the file. A damaged one is replaced by a new one with the pending writes that can be read.
   func restore() -> [OutgoingWrite] {
-    guard open() else { return [] }
-    isEnabled = true
     var restored = RestoredWrites()
+    isEnabled = true
+    do {
+      lock = try CacheFile.lock(url, sync: sync)
+      file = try openFile()
+    } catch CacheFailure.damaged(let reason) {
+      restored = CacheFile.readPendingWrites(url)
+      var text = reason
+      if case .damaged(let loss)? = restored.failure { text += "; \(loss)" }
+      report(CacheFailure.damaged(text).asNSError(file: url))
+      repair = .replace
+      rewrite(StorageContents(writes: restored.writes))
+      return isEnabled ? restored.writes : []
+    } catch {
+      var failure = CacheFailure(error)
+      // Only a file that was open can be written again.
+      if case .unsynced(let reason) = failure { failure = .unusable(reason) }
+      report(failure.asNSError(file: url))
+      disable()
+      return []
+    }
     perform(()) { db in
       restored = try PendingWriteTable(db: db).load()
       if let failure = restored.failure { throw failure }
@@ -95,26 +116,7 @@ final class DiskStorage: ClientStorage {
       disable()
       return []
     }
-    return restored.writes
-  }
-
-  /// Opens the file at the start, and replaces one of which nothing can be read.
-  private func open() -> Bool {
-    do {
-      do {
-        file = try openFile()
-      } catch CacheFailure.damaged(let reason) {
-        report(CacheFailure.damaged(reason).asNSError(file: url))
-        CacheFile.quarantine(url)
-        file = try openFile()
-      }
-    } catch {
-      var failure = CacheFailure(error)
-      // Only a file that was open can be written again.
-      if case .unsynced(let reason) = failure { failure = .unusable(reason) }
-      report(failure.asNSError(file: url))
-    }
-    return file != nil
+    return isEnabled ? restored.writes : []
   }
 
   private func openFile() throws -> CacheFile {
@@ -125,6 +127,7 @@ final class DiskStorage: ClientStorage {
   private func disable() {
     file?.close()
     file = nil
+    lock = nil
     isEnabled = false
   }
 
@@ -215,18 +218,19 @@ final class DiskStorage: ClientStorage {
   /// Writes contents to a new file, which takes the place of the old one.
   private func rewrite(_ contents: StorageContents) {
     do {
-      try CacheFile.writeReplacement(of: url, sync: sync) { try fill($0, contents) }
+      try CacheFile.writeReplacement(of: url, keepsOld: repair == .replace, sync: sync) {
+        try fill($0, contents)
+      }
       file?.close()
       file = nil
-      // A start that finds the replacement completes it.
-      if repair == .replace { CacheFile.quarantine(url) }
+      // Opening completes the replacement. If that fails, the old file may be renamed already.
       repair = .rewrite
       file = try openFile()
       repair = nil
       isWaiting = false
     } catch {
       failed(error)
-      // The other process has the pending writes, and sends them.
+      // A program that ignores the lock has the pending writes.
       if case .inUse = CacheFailure(error) { disable() }
     }
   }
@@ -281,7 +285,11 @@ final class DiskStorage: ClientStorage {
       let values = ServerValueTable(db: db)
       // A complete window is newer than the default queries that cover it.
       if !query.showsAll, let keys = try tracked.window(of: query, at: path) {
-        return CacheNode(node: try values.children(of: path, keys: keys), isComplete: true, isFiltered: true)
+        let node = try values.children(of: path, keys: keys)
+        // A child without rows has left the window since, and others may have entered it; or only a pending write has it.
+        if try node.childKeys.count == keys.count || PendingWriteTable(db: db).hasWrite(near: path) {
+          return CacheNode(node: node, isComplete: true, isFiltered: true)
+        }
       }
       if try tracked.isCovered(path) {
         return CacheNode(node: try values.node(at: path), isComplete: true, isFiltered: false)

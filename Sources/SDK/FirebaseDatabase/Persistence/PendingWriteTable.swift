@@ -48,6 +48,15 @@ struct PendingWriteTable {
     try db.run("DELETE FROM pending_writes")
   }
 
+  /// Whether a write changes a location, or locations below it.
+  func hasWrite(near path: Path) throws -> Bool {
+    let key = RowPath.encode(path)
+    // An encoding is a prefix of those below it.
+    return try db.integer(
+      "SELECT 1 FROM pending_writes WHERE (path >= ? AND path < ?) OR substr(?, 1, length(path)) = path LIMIT 1",
+      [key.data, RowPath.upperBound(key).data, key.data]) != nil
+  }
+
   /// Reads all writes. A damaged row costs its own write only, and damaged pages cost the writes in them.
   ///
   /// - Throws: an error that is not damage.
@@ -56,11 +65,11 @@ struct PendingWriteTable {
     var scan = Scan()
     if let damage = try scan.run(db, "\(columns) ORDER BY id") {
       // The scan ends at a damaged page. A scan from the other end finds the writes behind the last one, and single reads
-      // those between damaged pages.
+      // those between damaged pages, also if that scan finds nothing.
       let lower = scan.writes.keys.max() ?? -1
       _ = try scan.run(db, "\(columns) WHERE id > ? ORDER BY id DESC", Int64(lower))
-      let upper = scan.writes.keys.filter { $0 > lower }.min() ?? lower
-      for id in (lower + 1..<max(lower + 1, upper)).prefix(PendingWriteTable.maximumSingleReads) {
+      let upper = scan.writes.keys.filter { $0 > lower }.min() ?? .max
+      for id in (lower + 1..<upper).prefix(PendingWriteTable.maximumSingleReads) {
         _ = try scan.run(db, "\(columns) WHERE id = ?", Int64(id))
       }
       return scan.result("pending writes may be lost: \(damage)")

@@ -157,8 +157,10 @@ struct TrackedQueryTable {
       "SELECT path FROM tracked_queries WHERE path > ? AND path < ? AND query = ? AND is_complete = 1",
       [key.data, RowPath.upperBound(key).data, TrackedQueryTable.defaultForm.data]
     ) { row in
-      let below = try RowPath.decode(row.bytes(0).dropFirst(key.count))
-      if below.count == 1 { keys.formUnion(below) }
+      // Only children: a path that the app observed may have more levels than a stored value.
+      let below = try row.bytes(0).dropFirst(key.count)
+      if below.dropLast().contains(0) { return }
+      keys.formUnion(try RowPath.decode(below))
     }
     return keys.sorted()
   }

@@ -26,6 +26,8 @@ extension Repository {
       if connection.hasUnansweredListens {
         // The server's data with the write may arrive later. Removing the pending write now would show the old value.
         delayedAnswers.append((id, error))
+        // After a kill nothing else has the value.
+        if error == nil { tree.storeUnobservedWrite(id) }
       } else {
         writeAnswered(id, error)
       }
@@ -38,7 +40,7 @@ extension Repository {
   private func listenAnswered(_ listen: Listen, _ warnings: [String], _ error: RealtimeError?) {
     if let error {
       log(.warning, "Listener at \(listen.path.absolute) failed: \(error.status.rawValue)")
-      raise(tree.cancel(listen, error: error))
+      cancel(listen, error)
       rerunTransactions(at: listen.path)
     } else {
       if warnings.contains("no_index") {
@@ -50,6 +52,13 @@ extension Repository {
       }
       changed(listen.path, tree.applyListenComplete(listen))
     }
+  }
+
+  /// Removes the observers of a listen that the server has ended.
+  private func cancel(_ listen: Listen, _ error: RealtimeError) {
+    raise(tree.cancel(listen, error: error))
+    // The observer of transactions too, so that the next transaction adds a new one.
+    if listen.query.isDefault { transactions.watchers[listen.path] = nil }
   }
 
   func deliverDelayedAnswers() {
@@ -67,7 +76,7 @@ extension Repository {
       changed(path, tree.applyServerMerge(at: path, children, tag: tag.map { Int($0) }))
     case .cancel(let path, let queryText):
       for listen in tree.listens(at: path) where listen.isCancelled(by: queryText) {
-        raise(tree.cancel(listen, error: .permissionDenied))
+        cancel(listen, .permissionDenied)
       }
       rerunTransactions(at: path)
     case .rangeMerge: break  // The connection has made whole data of it.

@@ -1,7 +1,8 @@
 // The onDisconnect operations of a database.
 //
 // Invariant: when this client notices that the connection is lost, it applies the operations that the server has
-// accepted to its cache, since the server applies them as well.
+// accepted to its cache, since the server applies them as well. A location with an increment keeps its last known value: the
+// result depends on a value that the client may not know.
 
 import RealtimeModel
 
@@ -36,9 +37,10 @@ extension Repository {
     var changes: [(Path, Node)] = []
     overlay.forEach { changes.append(($0, $1)) }
     for (path, node) in changes {
-      raise(tree.applyServerOverwrite(at: path, estimate(of: node, at: path)))
-      raise(abortTransactions(at: path))
-      rerunTransactions(at: path)
+      if !node.containsIncrement {
+        raise(tree.applyServerOverwrite(at: path, estimate(of: node, at: path)))
+      }
+      overrideTransactions(at: [path])
     }
   }
 }

@@ -13,8 +13,7 @@ extension Repository {
     let id = makeIdentifier()
     apply(OutgoingWrite(id: id, path: path, change: .put(node, hash: nil)))
     send(OutgoingWrite(id: id, path: path, change: .put(node, hash: nil)), completion)
-    raise(abortTransactions(at: path))
-    rerunTransactions(at: path)
+    overrideTransactions(at: [path])
   }
 
   /// Replaces values at several paths below one, all at once.
@@ -26,10 +25,7 @@ extension Repository {
     let id = makeIdentifier()
     apply(OutgoingWrite(id: id, path: path, change: .merge(changes)))
     send(OutgoingWrite(id: id, path: path, change: .merge(changes)), completion)
-    for (relative, _) in changes {
-      raise(abortTransactions(at: path.appending(relative)))
-    }
-    for (relative, _) in changes { rerunTransactions(at: path.appending(relative)) }
+    overrideTransactions(at: changes.map { path.appending($0.0) })
   }
 
   /// The maximum levels of a write below the root: the maximum that a server may be configured to accept. The JSON reader

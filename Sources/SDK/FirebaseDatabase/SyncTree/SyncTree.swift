@@ -90,6 +90,11 @@ final class SyncTree {
     writes.removeAll().filter(\.isVisible).flatMap { apply(acknowledgement(of: $0, isRevert: true)) }
   }
 
+  /// Stores a write that the server has accepted, and whose record is removed later.
+  func storeUnobservedWrite(_ id: Int) {
+    if let record = writes.record(id) { storeUnobserved(record) }
+  }
+
   /// Stores the parts of an acknowledged write that no listen covers, so that a later run finds them. For other parts,
   /// the server has sent the result. A part with an increment keeps the last known value: the sum may be another one.
   private func storeUnobserved(_ record: WriteRecord) {

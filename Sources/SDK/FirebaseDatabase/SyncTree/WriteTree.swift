@@ -23,6 +23,9 @@ struct WriteTree {
   /// The location of a write.
   func path(of id: Int) -> Path? { queue[id]?.path }
 
+  /// A write that waits.
+  func record(_ id: Int) -> WriteRecord? { queue[id] }
+
   /// Adds a write made after all others.
   mutating func add(_ record: WriteRecord) {
     queue.append(record.id, record)

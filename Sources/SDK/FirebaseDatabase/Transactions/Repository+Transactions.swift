@@ -1,7 +1,8 @@
 // Runs transactions.
 //
 // Invariants
-//   1. A batch is sent only if every transaction at and below its path has run, with the hash of their input.
+//   1. A batch is sent only if every transaction at and below its path has run on the data that it is sent with. The server
+//      compares the hash of these data with its own.
 //   2. A transaction ends exactly once.
 //   3. Completions are called after the queue is consistent again.
 //   4. A location is listened to while transactions wait on it, by one observer for all of them.
@@ -62,6 +63,12 @@ extension Repository {
   }
 
   private func send(_ queue: [PendingTransaction], at path: Path) {
+    guard !queue.isEmpty else { return }
+    if !isCurrent(queue, at: path) {
+      let ended = rerun(queue)
+      // Without these the others may form several batches.
+      guard ended.isEmpty else { return finish(ended, near: path) }
+    }
     let before = tree.latestNode(at: path, excluding: Set(queue.map(\.writeID)))
     var after = before
     for transaction in queue {
@@ -73,6 +80,18 @@ extension Repository {
     let id = makeIdentifier()
     transactions.markSent(id, at: path, queue)
     connection.write(OutgoingWrite(id: id, path: path, change: .put(after, hash: before.hash)))
+  }
+
+  /// Whether every transaction has run on the current data. New data of the server cause no rerun if no observer sees them,
+  /// for instance because the transactions hide them.
+  private func isCurrent(_ queue: [PendingTransaction], at path: Path) -> Bool {
+    var node = tree.latestNode(at: path, excluding: Set(queue.map(\.writeID)))
+    for transaction in queue {
+      guard let relative = transaction.path.relative(to: path) else { continue }
+      guard node.descendant(relative) == transaction.input else { return false }
+      node = node.setting(relative, to: transaction.estimate)
+    }
+    return true
   }
 
   func transactionAnswered(_ id: Int, _ error: RealtimeError?) {
@@ -120,6 +139,13 @@ extension Repository {
     let root = transactions.rootmost(path)
     let queue = transactions.transactions(at: root)
     guard !queue.isEmpty else { return }
+    finish(rerun(queue), near: root)
+  }
+
+  /// Runs transactions again, in their order.
+  ///
+  /// - Returns: those that ended, and how.
+  private func rerun(_ queue: [PendingTransaction]) -> [(PendingTransaction, TransactionOutcome)] {
     var ended: [(PendingTransaction, TransactionOutcome)] = []
     var ignored = Set(queue.filter { $0.status == .run }.map(\.writeID))
     for transaction in queue {
@@ -132,6 +158,11 @@ extension Repository {
       case .sent, .sentNeedsAbort, .completed: break
       }
     }
+    return ended
+  }
+
+  /// Removes ended transactions, sends those that are ready now, and calls the completions.
+  private func finish(_ ended: [(PendingTransaction, TransactionOutcome)], near root: Path) {
     for (transaction, _) in ended { complete(transaction) }
     for (transaction, _) in ended { raise(unwatch(transaction.path)) }
     sendReadyTransactions(near: root)
@@ -172,7 +203,17 @@ extension Repository {
 
   // MARK: Aborting
 
-  /// Ends the transactions that a plain write at a path overrides.
+  /// Ends the transactions that a write at a path overrides, and reruns the others that may have used their results.
+  func overrideTransactions(at paths: [Path]) {
+    guard !transactions.isEmpty else { return }
+    var seen: Set<Path> = []
+    // Found before the abort: transactions below an ended one ran on its result.
+    let roots = paths.map { transactions.rootmost($0) }.filter { seen.insert($0).inserted }
+    for path in paths { raise(abortTransactions(at: path)) }
+    for root in roots { rerunTransactions(at: root) }
+  }
+
+  /// Ends the transactions that a plain write at a path overrides. Others are not sent before they have run again.
   ///
   /// - Parameter includingSent: whether transactions in flight fail immediately, since no response will arrive.
   /// - Returns: the events of removing their writes.
@@ -195,8 +236,6 @@ extension Repository {
     }
     for transaction in ended {
       events += unwatch(transaction.path)
-      // Transactions below waited for this one.
-      sendReadyTransactions(near: transaction.path)
       transaction.completion(TransactionOutcome(error: reason, isCommitted: false, node: nil))
     }
     return events
