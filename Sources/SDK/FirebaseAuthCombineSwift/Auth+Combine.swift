@@ -1,5 +1,6 @@
 // Signs in and observes the user by futures and publishers.
 
+import Dispatch
 public import FirebaseAuth
 import PublisherSupport
 
@@ -20,7 +21,7 @@ extension Auth {
   /// - Returns: a publisher of the current user, then of each user who signs in and of nil after a sign-out, on the main
   ///   queue. It never ends.
   public func authStateDidChangePublisher() -> AnyPublisher<User?, Never> {
-    ListenerPublisher<User?, Never> { receive in
+    ListenerPublisher<User?, Never>(on: .main) { receive in
       let handle = self.addStateDidChangeListener { _, user in receive(.success(user)) }
       return { self.removeStateDidChangeListener(handle) }
     }.eraseToAnyPublisher()
@@ -31,7 +32,7 @@ extension Auth {
   /// - Returns: a publisher of the current user, then of the user after each change of the user or of the ID token, and of
   ///   nil after a sign-out, on the main queue. It never ends.
   public func idTokenDidChangePublisher() -> AnyPublisher<User?, Never> {
-    ListenerPublisher<User?, Never> { receive in
+    ListenerPublisher<User?, Never>(on: .main) { receive in
       let handle = self.addIDTokenDidChangeListener { _, user in receive(.success(user)) }
       return { self.removeIDTokenDidChangeListener(handle) }
     }.eraseToAnyPublisher()

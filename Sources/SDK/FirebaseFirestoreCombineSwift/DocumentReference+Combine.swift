@@ -116,7 +116,7 @@ extension DocumentReference {
   public func snapshotPublisher(
     includeMetadataChanges: Bool = false
   ) -> AnyPublisher<DocumentSnapshot, any Error> {
-    ListenerPublisher<DocumentSnapshot, any Error> { receive in
+    ListenerPublisher<DocumentSnapshot, any Error>(on: self.firestore.settings.dispatchQueue) { receive in
       let listener = self.addSnapshotListener(includeMetadataChanges: includeMetadataChanges) {
         snapshot, error in
         receive(snapshot.map { .success($0) } ?? .failure(error ?? FirestoreErrorCode(.unknown)))

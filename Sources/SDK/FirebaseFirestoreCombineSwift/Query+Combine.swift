@@ -32,7 +32,7 @@ extension Query {
   public func snapshotPublisher(
     includeMetadataChanges: Bool = false
   ) -> AnyPublisher<QuerySnapshot, any Error> {
-    ListenerPublisher<QuerySnapshot, any Error> { receive in
+    ListenerPublisher<QuerySnapshot, any Error>(on: self.firestore.settings.dispatchQueue) { receive in
       let listener = self.addSnapshotListener(includeMetadataChanges: includeMetadataChanges) {
         snapshot, error in
         receive(snapshot.map { .success($0) } ?? .failure(error ?? FirestoreErrorCode(.unknown)))

@@ -30,6 +30,11 @@ private final class StepSubscriber: Subscriber {
   let failures = Recorder<Int>()
   private(set) var subscription: (any Subscription)?
   private let rebuilt = Locked<Set<String>>([])
+  /// Whether each snapshot arrived on the thread that the test expects.
+  let isExpectedThread = Recorder<Bool>()
+  private let checkThread: @Sendable () -> Bool
+
+  init(checkThread: @escaping @Sendable () -> Bool = { true }) { self.checkThread = checkThread }
 
   func receive(subscription: any Subscription) { self.subscription = subscription }
 
@@ -45,6 +50,7 @@ private final class StepSubscriber: Subscriber {
       return documents
     }
     let documents = snapshot.documents.map(\.documentID)
+    isExpectedThread.add(checkThread())
     received.add(rebuilt == Set(documents) ? documents : ["the changes do not fit"])
     return .none
   }
@@ -52,6 +58,26 @@ private final class StepSubscriber: Subscriber {
   func receive(completion: Subscribers.Completion<any Error>) {
     if case .failure(let error) = completion { failures.add((error as NSError).code) }
   }
+}
+
+/// Cancels its subscription when it is released, as a subscriber does that belongs to a view.
+private final class CancellingSubscriber: Subscriber {
+  typealias Input = QuerySnapshot
+  typealias Failure = any Error
+
+  private let released: Recorder<Bool>
+  private(set) var subscription: (any Subscription)?
+
+  init(_ released: Recorder<Bool>) { self.released = released }
+
+  deinit {
+    subscription?.cancel()
+    released.add(true)
+  }
+
+  func receive(subscription: any Subscription) { self.subscription = subscription }
+  func receive(_ snapshot: QuerySnapshot) -> Subscribers.Demand { .none }
+  func receive(completion: Subscribers.Completion<any Error>) {}
 }
 
 private struct RatedBook: Codable {
@@ -187,6 +213,49 @@ private struct BlockError: Error, Equatable {}
     _ = try await all.first { $0 == 4 }
     #expect(subscriber.received.all.last == ["b1", "b2", "b3"])
     listener.remove()
+    try await client.terminate()
+  }
+
+  @Test("snapshots arrive on the queue of the settings, also those that another thread requests later")
+  func deliveryQueue() async throws {
+    let queue = DispatchQueue(label: "snapshots")
+    let key = DispatchSpecificKey<Bool>()
+    queue.setSpecific(key: key, value: true)
+    let client = TestClient.make(port: 1, queue: queue)
+    try await client.disableNetwork()
+    let books = client.collection("books")
+    let subscriber = StepSubscriber { DispatchQueue.getSpecific(key: key) == true }
+    books.snapshotPublisher().subscribe(subscriber)
+    let all = Recorder<Int>()
+    let listener = books.addSnapshotListener { snapshot, _ in all.add(snapshot?.count ?? -1) }
+    for number in 1...3 {
+      put(books.document("b\(number)"), ["n": number])
+      _ = try await all.first { $0 == number }
+    }
+    let subscription = try #require(subscriber.subscription)
+    for _ in 1...2 { subscription.request(.max(1)) }
+    subscription.request(.unlimited)
+    _ = try await subscriber.received.first { $0 == ["b1", "b2", "b3"] }
+    #expect(subscriber.isExpectedThread.all.allSatisfy { $0 })
+    subscription.cancel()
+    listener.remove()
+    try await client.terminate()
+  }
+
+  @Test("a subscriber that cancels again when it is released ends its subscription")
+  func cancelOnRelease() async throws {
+    let client = TestClient.make(port: 1)
+    try await client.disableNetwork()
+    let released = Recorder<Bool>()
+    func subscribe() -> (any Subscription)? {
+      let subscriber = CancellingSubscriber(released)
+      client.collection("books").snapshotPublisher().subscribe(subscriber)
+      return subscriber.subscription
+    }
+    let subscription = subscribe()
+    #expect(subscription != nil && released.all.isEmpty)
+    subscription?.cancel()
+    #expect(released.all == [true])
     try await client.terminate()
   }
 

@@ -112,6 +112,30 @@ import Testing
     #expect(engine.pipeline.isEmpty && !renamed)
   }
 
+  @Test("a transform's result that nests too deeply makes the document unknown, and damages nothing")
+  func deepResult() throws {
+    var store = LocalStore(persistence: try cache.open(database: database))
+    defer { store.persistence.close() }
+    let path = try ModelFieldPath(parsing: (0..<30).map { "f\($0)" }.joined(separator: "."))
+    let write = Write(
+      .update(name("a"), fields: [:]), mask: [],
+      transforms: [.init(path, .increment(.integer(1)))])
+    _ = try store.write([write, Write(.update(name("b"), fields: ["kept": .null]))], at: .epoch)
+    let batch = try #require(try store.nextBatch(after: nil))
+    // As deep as a message can be.
+    var value = Value.null
+    for _ in 0..<45 { value = .map(["m": value]) }
+    let time = ModelTimestamp(microseconds: 5)
+    _ = try store.acknowledge(
+      batch,
+      results: [WriteResult(updateTime: time, transformResults: [value]), WriteResult(updateTime: time)],
+      commitTime: time)
+    #expect(try store.read(name("a")).isUnknown)
+    #expect(try store.read(name("b")).fields == ["kept": .null])
+    _ = try store.execute(query, usePreviousResults: true)
+    #expect(!renamed)
+  }
+
   @Test("a write whose collection begins with a combining character is read again")
   func combiningCharacter() throws {
     let document = ParentName(rootOf: database).collection("\u{301}c").document("\u{301}d")

@@ -285,6 +285,44 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     store.persistence.close()
   }
 
+  @Test("a bundle that cannot be stored changes no target and leaves none in use")
+  func failedBundle() throws {
+    var store = try open()
+    defer { store.persistence.close() }
+    let listened = try store.allocate(query.target)
+    func bundle(_ queries: [String], _ document: CachedDocument, at time: Int64)
+      -> FirebaseFirestore.Bundle
+    {
+      let metadata = BundleMetadata(
+        id: "b", version: 1, createTime: .init(seconds: time), totalDocuments: 1, totalBytes: 1)
+      let named = queries.map { collection in
+        NamedQuery(
+          name: collection,
+          query: ModelQuery(
+            parent: ParentName(rootOf: database), StructuredQuery(from: [.init(collection)])),
+          isLimitToLast: false, readTime: .init(seconds: time))
+      }
+      return FirebaseFirestore.Bundle(
+        metadata: metadata, queries: named, documents: [document.name: document], documentsOfQuery: [:])
+    }
+    _ = try store.apply(bundle(["c"], document("a"), at: 4))
+    #expect(store.targets[listened.id]?.snapshotVersion == .init(seconds: 4))
+    let before = store.targets
+    let persistence = try #require(store.persistence as? DiskPersistence)
+    persistence.use { try $0.execute(sql: "PRAGMA max_page_count = 1") }
+    let large = document("big", ["text": .string(String(repeating: "x", count: 1 << 20))], at: 9)
+    do throws(PersistenceFailure) {
+      _ = try store.apply(bundle(["c", "other"], large, at: 9))
+      Issue.record("the file grew")
+    } catch {
+      #expect(error.operation == .useBundle)
+    }
+    #expect(store.targets == before)
+    persistence.use { try $0.execute(sql: "PRAGMA max_page_count = 1000000") }
+    _ = try store.apply(bundle(["c", "other"], large, at: 9))
+    #expect(store.targets[listened.id]?.snapshotVersion == .init(seconds: 9))
+  }
+
   // SQLite syncs the start of a new log, so that the first write waits for the disk.
   @Test("reads after a start write nothing")
   func readsAfterStart() throws {

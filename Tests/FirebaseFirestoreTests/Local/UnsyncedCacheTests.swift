@@ -3,6 +3,7 @@
 import FirestoreModel
 import Foundation
 import GRDB
+import GRDBSQLite
 import Testing
 
 @testable import FirebaseFirestore
@@ -15,8 +16,12 @@ private final class FailingDisk: Sendable {
     var copies: [URL] = []
     var failures: [Int] = []
     var failedSyncs = 0
-    /// Counts down the syncs of the folder; the last one fails.
+    /// Counts down the syncs of the folder; the last one and all later ones fail, until it is zero again.
     var failingFolderSync = 0
+    /// Whether the next sync of the folder finds the complete copy damaged.
+    var damagesCopy = false
+    /// Whether no new file can be created after damage.
+    var blocksNewFile = false
   }
 
   let folder: URL
@@ -42,9 +47,13 @@ private final class FailingDisk: Sendable {
         guard url.lastPathComponent == folder.lastPathComponent, state.failingFolderSync > 0 else {
           return false
         }
+        if state.failingFolderSync == 1 { return true }
         state.failingFolderSync -= 1
-        return state.failingFolderSync == 0
+        return false
       }
+      let copy = folder.appendingPathComponent("cache.sqlite.next")
+      let damages = state.change { $0.damagesCopy && FileManager.default.fileExists(atPath: copy.path) }
+      if damages { try Data(repeating: 7, count: 8_192).write(to: copy) }
       if failsFolder || suffixes.contains(where: { url.path.hasSuffix($0) }) {
         throw FailedSync(description: "simulated")
       }
@@ -53,7 +62,13 @@ private final class FailingDisk: Sendable {
 
   var observer: CacheObserver {
     CacheObserver(
-      failed: { [state] failure in state.change { $0.failures.append(failure.error.code) } },
+      failed: { [state, folder] failure in
+        state.change { $0.failures.append(failure.error.code) }
+        guard case .damaged = failure, state.change({ $0.blocksNewFile }) else { return }
+        // SQLite cannot open a folder.
+        try? FileManager.default.createDirectory(
+          at: folder.appendingPathComponent("cache.sqlite"), withIntermediateDirectories: false)
+      },
       syncFailed: { [state] in state.change { $0.failedSyncs += 1 } })
   }
 
@@ -221,14 +236,136 @@ private func files(_ folder: URL) throws -> [String] {
       }
     }
     #expect(refused)
-    engine.timerFired(.repair)
+    disk.state.change { $0.failingFolderSync = 0 }
     engine.write(write("second"), at: .epoch, completion: nil)
+    #expect(queued(engine.store.persistence) == ["first", "second"], "the next group opens the copy")
+    engine.timerFired(.repair)
     #expect(queued(engine.store.persistence) == ["first", "second"])
     engine.store.persistence.close()
     let again = try disk.open()
     #expect(queued(again) == ["first", "second"])
     again.close()
   }
+
+  // MARK: Damage whose new file cannot be opened
+
+  @Test("damage is reported as damage if no new file can be opened, and the next operation tries again")
+  func blockedNewFile() throws {
+    let disk = FailingDisk(cache.folder)
+    disk.state.change { $0.blocksNewFile = true }
+    let persistence = try disk.open()
+    var store = LocalStore(persistence: persistence)
+    var event = RemoteEvent(version: .init(microseconds: 1))
+    event.documents[name("server")] = CachedDocument(
+      found: name("server"), fields: [:], version: .init(microseconds: 1), createTime: .epoch)
+    _ = try store.apply(event)
+    persistence.use { try $0.execute(sql: "UPDATE documents SET version = 5") }
+    func failure() -> PersistenceFailure.Kind? {
+      do throws(PersistenceFailure) {
+        _ = try store.read(name("server"))
+        return nil
+      } catch { return error.kind }
+    }
+    #expect(failure() == .damage)
+    #expect(failure() == .unavailable)
+    try FileManager.default.removeItem(at: cache.file)
+    #expect(failure() == nil)
+    #expect(try store.lastRemoteVersion() == .epoch)
+    _ = try store.write(write("later"), at: .epoch)
+    persistence.close()
+    let again = try disk.open()
+    #expect(queued(again) == ["later"])
+    again.close()
+  }
+
+  @Test(
+    "a copy that is damaged fails the lost writes and restarts the targets, also if no new file can be opened"
+  )
+  func damagedCopy() throws {
+    let disk = FailingDisk(cache.folder)
+    var engine = try failed(disk)
+    let query = ClientQuery(
+      ModelQuery(
+        parent: ParentName(rootOf: DatabaseName(project: "test")), StructuredQuery(from: [.init("c")])))
+    let target = try engine.store.allocate(query.target)
+    engine.store.setTarget(target.resuming(with: [9], at: .init(microseconds: 1)))
+    engine.write(write("lost"), at: .epoch, completion: CompletionID(number: 1))
+    _ = engine.takeActions()
+    disk.fail()
+    disk.state.change { ($0.damagesCopy, $0.blocksNewFile) = (true, true) }
+    engine.timerFired(.repair)
+    let isLost = engine.takeActions().contains { action in
+      if case .completed(CompletionID(number: 1), let error) = action {
+        error?.code == .dataLoss
+      } else {
+        false
+      }
+    }
+    #expect(isLost)
+    #expect(engine.store.targets[target.id]?.resumeToken == [])
+    disk.state.change { $0.damagesCopy = false }
+    try FileManager.default.removeItem(at: cache.file)
+    engine.timerFired(.lostWrites)
+    engine.write(write("later"), at: .epoch, completion: nil)
+    #expect(queued(engine.store.persistence) == ["later"])
+    engine.store.persistence.close()
+  }
+
+  @Test("a start after a kill copies the old log to the file, because its sync may have failed")
+  func oldLog() throws {
+    let disk = FailingDisk(cache.folder)
+    var killed = try failed(disk)
+    let copy = CacheFixture(.disk)
+    try FileManager.default.copyItem(at: cache.folder, to: copy.folder)
+    killed.store.persistence.close()
+    let log = copy.file.path + "-wal"
+    func bytes() throws -> Int? {
+      try FileManager.default.attributesOfItem(atPath: log)[.size] as? Int
+    }
+    #expect(try bytes() ?? 0 > 0)
+    let other = FailingDisk(copy.folder)
+    let started = try other.open()
+    #expect(try bytes() == 0)
+    let file = CacheFixture(.disk)
+    try FileManager.default.createDirectory(at: file.folder, withIntermediateDirectories: true)
+    try FileManager.default.copyItem(at: copy.file, to: file.file)
+    let fileAlone = try FailingDisk(file.folder).open()
+    #expect(queued(fileAlone) == ["first"])
+    fileAlone.close()
+    started.close()
+  }
+
+  @Test("a copy that fails leaves no part of it on the disk")
+  func partialCopy() throws {
+    let disk = FailingDisk(cache.folder)
+    var engine = try failed(disk)
+    let persistence = try #require(engine.store.persistence as? DiskPersistence)
+    disk.fail()
+    // Interrupts every statement of more than some steps.
+    persistence.use { sqlite3_progress_handler($0.sqliteConnection, 20, { _ in 1 }, nil) }
+    engine.timerFired(.repair)
+    let next = delay(&engine)
+    #expect(next != nil, "the copy failed")
+    #expect(try files(cache.folder).allSatisfy { !$0.contains(".new") })
+    persistence.use { sqlite3_progress_handler($0.sqliteConnection, 0, nil, nil) }
+    disk.fail(".new")
+    engine.timerFired(.repair)
+    #expect(try files(cache.folder).allSatisfy { !$0.contains(".new") })
+    disk.fail()
+    engine.timerFired(.repair)
+    #expect(queued(engine.store.persistence) == ["first"])
+    engine.store.persistence.close()
+  }
+
+  #if os(Linux)
+    // The file system of processes has no sync.
+    @Test("a folder that its file system cannot sync does not count as a failed sync; a file does")
+    func unsupportedSync() throws {
+      try LogSync.sync(URL(fileURLWithPath: "/proc", isDirectory: true))
+      #expect(throws: FailedSync.self) { try LogSync.sync(URL(fileURLWithPath: "/proc/self/status")) }
+      #expect(throws: FailedSync.self) { try LogSync.sync(cache.folder.appendingPathComponent("missing")) }
+    }
+  #endif
 
   @Test("a running client whose log was removed reports the failed sync to the app and loses no write")
   func removedLog() async throws {

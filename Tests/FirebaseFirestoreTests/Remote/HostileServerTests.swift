@@ -106,7 +106,8 @@ import Testing
   func nestedDocument(kind: UInt64) throws {
     func change(levels: Int) throws -> WatchChange? {
       let response = Self.field(3, Self.field(1, Self.nestedDocument(of: kind, levels: levels)))
-      return try WatchChange(Google_Firestore_V1_ListenResponse(serializedBytes: response))
+      return try WatchChange(
+        Google_Firestore_V1_ListenResponse(serializedBytes: response), in: Self.database)
     }
     #expect(try change(levels: 15) != nil)
     #expect(throws: (any Error).self) { try change(levels: 100_000) }
@@ -124,7 +125,40 @@ import Testing
         .with { $0.documentDelete.document = name }, .with { $0.documentRemove.document = name },
         .with { $0.documentChange.document.name = name },
       ]
-      for response in responses { _ = try? WatchChange(response) }
+      for response in responses { _ = try? WatchChange(response, in: Self.database) }
+    }
+  }
+
+  @Test("a document of another database is an error, in a listen and in a read")
+  func otherDatabase() throws {
+    let here = Self.collection.document("a").description
+    let others = [
+      "projects/other/databases/(default)/documents/c/a", "projects/test/databases/other/documents/c/a",
+    ]
+    for name in [here] + others {
+      let changes: [Google_Firestore_V1_ListenResponse] = [
+        .with { $0.documentDelete.document = name }, .with { $0.documentRemove.document = name },
+        .with { $0.documentChange.document.name = name },
+      ]
+      let reads: [Google_Firestore_V1_BatchGetDocumentsResponse] = [
+        .with { $0.found.name = name }, .with { $0.missing = name },
+      ]
+      func codes() -> Set<StatusCode?> {
+        var codes: Set<StatusCode?> = []
+        for change in changes {
+          do throws(FirestoreError) {
+            codes.insert(try WatchChange(change, in: Self.database) == nil ? .unknown : nil)
+          } catch { codes.insert(error.code) }
+        }
+        for read in reads {
+          switch Datastore.documents([read], in: Self.database) {
+          case .success: codes.insert(nil)
+          case .failure(let error): codes.insert(error.code)
+          }
+        }
+        return codes
+      }
+      #expect(codes() == (name == here ? [nil] : [.internalError]), "\(name)")
     }
   }
 
@@ -163,7 +197,7 @@ import Testing
         },
       ]
       for response in responses {
-        if let change = try WatchChange(response) { engine.watchReceived(1, change) }
+        if let change = try WatchChange(response, in: Self.database) { engine.watchReceived(1, change) }
         _ = engine.takeActions()
       }
     }
@@ -178,7 +212,7 @@ import Testing
       $0.filter.unchangedNames.bits.bitmap = Data(repeating: 0xFF, count: 1_000)
       $0.filter.unchangedNames.hashCount = .max
     }
-    engine.watchReceived(1, try #require(try WatchChange(response)))
+    engine.watchReceived(1, try #require(try WatchChange(response, in: Self.database)))
     engine.watchReceived(
       1, .target(.init(kind: .noChange, targets: [], snapshotVersion: .init(microseconds: 2))))
     let purposes = engine.takeActions().compactMap { action -> TargetPurpose? in

@@ -76,9 +76,8 @@ private struct FuzzedEngine {
   }
 
   private mutating func receiveChange(_ message: [UInt8]) throws {
-    guard let change = try WatchChange(Google_Firestore_V1_ListenResponse(serializedBytes: message)) else {
-      return
-    }
+    let response = try Google_Firestore_V1_ListenResponse(serializedBytes: message)
+    guard let change = try WatchChange(response, in: FuzzedEngine.database) else { return }
     engine.watchReceived(engine.watch.number, change)
   }
 

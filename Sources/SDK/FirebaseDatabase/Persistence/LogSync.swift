@@ -86,19 +86,31 @@ final class LogSync: Sendable {
     queue.sync {}
   }
 
-  /// Writes a file's data, or a folder's entries, to the disk.
+  /// Writes a file's data, or a folder's entries, to the disk. A folder that cannot be synced does not fail: some file
+  /// systems have no sync of folders, and a folder without the right to read it cannot be opened.
   ///
   /// - Throws: `CacheFailure.unsynced`.
   static let sync: Sync = { url in
     let descriptor = open(url.path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw CacheFailure.unsynced("opening \(url.path): error \(errno)") }
+    guard descriptor >= 0 else {
+      let code = errno
+      if code == EACCES, isFolder(url) { return }
+      throw CacheFailure.unsynced("opening \(url.path): error \(code)")
+    }
     defer { Foundation.close(descriptor) }
     #if canImport(Darwin)
       // Only this reaches the medium on Apple's platforms. Some file systems do not have it.
       if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
     #endif
     guard fsync(descriptor) == 0 else {
-      throw CacheFailure.unsynced("syncing \(url.path): error \(errno)")
+      let code = errno
+      if code == EINVAL || code == ENOTSUP, isFolder(url) { return }
+      throw CacheFailure.unsynced("syncing \(url.path): error \(code)")
     }
+  }
+
+  private static func isFolder(_ url: URL) -> Bool {
+    var isFolder: ObjCBool = false
+    return FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) && isFolder.boolValue
   }
 }

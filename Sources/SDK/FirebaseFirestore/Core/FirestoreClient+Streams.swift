@@ -77,7 +77,7 @@ extension FirestoreClient {
 
   private func watchReceived(_ buffer: ByteBuffer, _ number: Int) throws(FirestoreError) {
     let message = try parse(Google_Firestore_V1_ListenResponse.self, buffer)
-    guard let change = try WatchChange(message) else { return }
+    guard let change = try WatchChange(message, in: database) else { return }
     FirestoreLog.debug("Watch: \(change)")
     engine.watchReceived(number, change)
   }

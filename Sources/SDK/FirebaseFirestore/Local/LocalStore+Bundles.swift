@@ -16,12 +16,24 @@ extension LocalStore {
 
   /// Takes a bundle's documents and queries into the cache.
   mutating func apply(_ bundle: Bundle) throws(PersistenceFailure) -> DocumentChanges {
-    // A separate target protects the bundle's documents from garbage collection.
-    var holder: TargetData?
-    if let target = LocalStore.holder(of: bundle) { holder = try allocate(target) }
-    var targets: [TargetData] = []
-    for query in bundle.queries { targets.append(try allocate(query.clientQuery.target)) }
-    return try transaction(.useBundle) { store in
+    let before = targets
+    do throws(PersistenceFailure) {
+      // A separate target protects the bundle's documents from garbage collection.
+      let holder: TargetData? =
+        if let target = LocalStore.holder(of: bundle) { try allocate(target) } else { nil }
+      var targets: [TargetData] = []
+      for query in bundle.queries { targets.append(try allocate(query.clientQuery.target)) }
+      return try store(bundle, holder: holder, targets: targets)
+    } catch {
+      restore(before)
+      throw error
+    }
+  }
+
+  private mutating func store(
+    _ bundle: Bundle, holder: TargetData?, targets: [TargetData]
+  ) throws(PersistenceFailure) -> DocumentChanges {
+    try transaction(.useBundle) { store in
       if let holder {
         let found = Set(bundle.documents.values.filter(\.isFound).map(\.name))
         store.persistence.removeMatchingKeys(store.persistence.matchingKeys(of: holder.id), from: holder.id)

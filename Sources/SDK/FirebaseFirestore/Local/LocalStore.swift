@@ -243,6 +243,14 @@ struct LocalStore {
     }
   }
 
+  /// Returns to the targets before an operation that failed, and ends the use of those that it allocated.
+  mutating func restore(_ before: [TargetID: TargetData]) {
+    let allocated = Set(targets.keys).subtracting(before.keys)
+    targets.merge(before) { $1 }
+    // A target that cannot be released is unused at the next start.
+    for id in allocated { try? release(id) }
+  }
+
   /// Stores which documents a view shows, and that none was in limbo. After a failure a later query searches again.
   mutating func note(
     target id: TargetID, shows added: [DocumentName], hides removed: [DocumentName], fromCache: Bool

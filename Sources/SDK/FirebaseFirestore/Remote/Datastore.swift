@@ -62,12 +62,13 @@ struct Datastore: Sendable {
     request.database = database.description
     request.documents = names.map(\.description)
     unary("BatchGetDocuments", request, Google_Firestore_V1_BatchGetDocumentsResponse.self) { result in
-      completion(result.flatMap(Datastore.documents))
+      completion(result.flatMap { Datastore.documents($0, in: database) })
     }
   }
 
-  private static func documents(
-    _ responses: [Google_Firestore_V1_BatchGetDocumentsResponse]
+  /// Converts the responses of a read; an error if one names a document of another database.
+  static func documents(
+    _ responses: [Google_Firestore_V1_BatchGetDocumentsResponse], in database: DatabaseName
   ) -> Result<[CachedDocument], FirestoreError> {
     var documents: [CachedDocument] = []
     do throws(FirestoreError) {
@@ -75,13 +76,16 @@ struct Datastore: Sendable {
         switch response.result {
         case .found(let message):
           let document = try Document(message)
+          try document.name.check(in: database)
           documents.append(
             CachedDocument(
               found: document.name, fields: document.fields, version: document.updateTime,
               createTime: document.createTime))
-        case .missing(let name):
+        case .missing(let text):
+          let name = try DocumentName(parsing: text)
+          try name.check(in: database)
           // A missing document has the version zero, from which its precondition is made.
-          documents.append(CachedDocument(missing: try DocumentName(parsing: name), version: .epoch))
+          documents.append(CachedDocument(missing: name, version: .epoch))
         case nil: continue
         }
       }

@@ -37,10 +37,13 @@ extension Google_Firestore_V1_ListenRequest {
 
 extension WatchChange {
   /// Converts a message; nil if it is unknown.
-  init?(_ response: Google_Firestore_V1_ListenResponse) throws(FirestoreError) {
+  ///
+  /// - Throws: an error if the message is malformed or names a document of another database.
+  init?(_ response: Google_Firestore_V1_ListenResponse, in database: DatabaseName) throws(FirestoreError) {
     switch response.responseType {
     case .documentChange(let change):
       let document = try Document(change.document)
+      try document.name.check(in: database)
       let cached = CachedDocument(
         found: document.name, fields: document.fields, version: document.updateTime,
         createTime: document.createTime)
@@ -48,13 +51,15 @@ extension WatchChange {
         document.name, cached, updated: change.targetIds, removed: change.removedTargetIds)
     case .documentDelete(let delete):
       let name = try DocumentName(parsing: delete.document)
+      try name.check(in: database)
       let version = delete.hasReadTime ? ModelTimestamp(delete.readTime) : .epoch
       self = .document(
         name, CachedDocument(missing: name, version: version), updated: [],
         removed: delete.removedTargetIds)
     case .documentRemove(let remove):
-      self = .document(
-        try DocumentName(parsing: remove.document), nil, updated: [], removed: remove.removedTargetIds)
+      let name = try DocumentName(parsing: remove.document)
+      try name.check(in: database)
+      self = .document(name, nil, updated: [], removed: remove.removedTargetIds)
     case .filter(let filter):
       let names = filter.hasUnchangedNames ? BloomFilter(filter.unchangedNames) : nil
       self = .filter(filter.targetID, count: Int(filter.count), names: names)
@@ -63,6 +68,16 @@ extension WatchChange {
       self = .target(update)
     case nil: return nil
     }
+  }
+}
+
+extension DocumentName {
+  /// Checks the database of a document that a server sent.
+  ///
+  /// - Throws: INTERNAL for another database.
+  func check(in database: DatabaseName) throws(FirestoreError) {
+    guard self.database != database else { return }
+    throw .internalError("The server sent '\(self)', which is not in the database '\(database)'.")
   }
 }
 

@@ -30,6 +30,23 @@ struct CacheReplacement {
   /// - Throws: `FailedSync`, or the error of SQLite or of the file system.
   func write(from queue: DatabaseQueue) throws {
     removeIncomplete()
+    do {
+      try copy(queue)
+      try move(incomplete, to: complete)
+    } catch {
+      // A part of a copy would occupy a disk that may be full.
+      removeIncomplete()
+      throw error
+    }
+    do {
+      try sync(file.deletingLastPathComponent())
+    } catch {
+      // The old file stays in use, so that a start must not find the copy. A copy that cannot be removed is valid.
+      if unlink(complete.path) == 0 { throw error }
+    }
+  }
+
+  private func copy(_ queue: DatabaseQueue) throws {
     guard
       FileManager.default.createFile(
         atPath: incomplete.path, contents: nil, attributes: [.posixPermissions: 0o600])
@@ -42,13 +59,6 @@ struct CacheReplacement {
       throw FailedSync(description: "the cache cannot be copied: \(error)")
     }
     try sync(incomplete)
-    try move(incomplete, to: complete)
-    do {
-      try sync(file.deletingLastPathComponent())
-    } catch {
-      // The old file stays in use, so that a start must not find the copy. A copy that cannot be removed is valid.
-      if unlink(complete.path) == 0 { throw error }
-    }
   }
 
   /// Puts a complete copy in the place of the file, and removes an incomplete one. The cache must be closed.

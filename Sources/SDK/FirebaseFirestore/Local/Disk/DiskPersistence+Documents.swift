@@ -46,10 +46,10 @@ extension DiskPersistence {
 
   func setDocument(_ document: CachedDocument) {
     use { db in
+      let (document, fields) = DiskPersistence.readable(document)
       guard let kind = document.kindColumn else { return }
       let old = try row(of: document.name, in: db)
       let collection = try numbering(document.name.collectionPath, in: db)
-      let fields = document.isFound ? Data(DocumentCodec.encode(fields: document.fields)) : Data()
       let values: StatementArguments = [
         kind, document.changes != .none, document.version.column, document.createTime.column,
         document.readTime.column, fields, useOfGroup(),
@@ -70,6 +70,22 @@ extension DiskPersistence {
       }
       try replaceEntries(of: old?.document, by: document, number, collection, in: db)
     }
+  }
+
+  /// A document as it can be read again, and its fields as a column.
+  ///
+  /// A server can send results of transforms that nest too deeply with the fields around them. The contents are then
+  /// unknown until watch sends the document, instead of damage at the next read.
+  private static func readable(_ document: CachedDocument) -> (CachedDocument, Data) {
+    guard document.isFound else { return (document, Data()) }
+    let bytes = DocumentCodec.encode(fields: document.fields)
+    // A document that the server or a bundle sent was decoded with a lower limit.
+    guard document.hasPendingWrites, (try? DocumentCodec.decodeFields(bytes)) == nil else {
+      return (document, Data(bytes))
+    }
+    var unknown = document
+    unknown.becomeUnknown(version: document.version)
+    return (unknown, Data())
   }
 
   func removeDocument(_ name: DocumentName) {

@@ -67,7 +67,8 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     do {
       try open()
     } catch let error where DiskPersistence.isDamage(error) {
-      try replace(error)
+      try moveDamaged(error)
+      try open()
     }
   }
 
@@ -94,14 +95,31 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     }
     log = LogSync(of: folder.file, sync: sync, failed: observer.syncFailed)
     isReported = false
+    let hasOldLog = DiskPersistence.hasContents(folder.file.path + "-wal")
     let queue = try DatabaseQueue(path: folder.file.path, configuration: configuration)
     try queue.unsafeReentrantWrite { db in
       try DiskSchema.migrate(db)
       try load(db)
+      if hasOldLog { try applyOldLog(db) }
       reportFailedCheckpoints(of: db)
     }
     self.queue = queue
     saved = state
+  }
+
+  private static func hasContents(_ path: String) -> Bool {
+    let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+    return (attributes?[.size] as? Int ?? 0) > 0
+  }
+
+  /// Copies the log of a process that was killed to the file, and empties it. A sync of that log may have failed: its
+  /// data is then not on the disk, although the next sync of it succeeds.
+  private func applyOldLog(_ db: Database) throws {
+    let code = DiskPersistence.checkpoint(db.sqliteConnection, nil, log, mode: SQLITE_CHECKPOINT_TRUNCATE)
+    guard code != SQLITE_OK else { return }
+    let error = DatabaseError(resultCode: ResultCode(rawValue: code))
+    if DiskPersistence.isDamage(error) { throw error }
+    log.fail("the log of the last start: \(error)")
   }
 
   /// The number of pages in the log above which a commit copies them to the file, as SQLite does.
@@ -120,11 +138,15 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
       }, Unmanaged.passUnretained(log).toOpaque())
   }
 
-  /// Copies the log to the file; notes a failed sync.
-  private static func checkpoint(_ connection: OpaquePointer?, _ name: UnsafePointer<CChar>?, _ log: LogSync)
-  {
-    let code = sqlite3_wal_checkpoint_v2(connection, name, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+  /// Copies the log to the file; notes a failed sync. Returns SQLite's code.
+  @discardableResult
+  private static func checkpoint(
+    _ connection: OpaquePointer?, _ name: UnsafePointer<CChar>?, _ log: LogSync,
+    mode: CInt = SQLITE_CHECKPOINT_PASSIVE
+  ) -> CInt {
+    let code = sqlite3_wal_checkpoint_v2(connection, name, mode, nil, nil)
     if ResultCode(rawValue: code) == .SQLITE_IOERR_FSYNC { log.fail("a checkpoint: error \(code)") }
+    return code
   }
 
   private func load(_ db: Database) throws {
@@ -165,12 +187,15 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     return number
   }
 
-  /// Renames the damaged file and opens an empty one.
-  private func replace(_ error: any Error) throws {
+  /// Renames the damaged file. Its contents are lost, whether or not an empty file can be opened in its place.
+  private func moveDamaged(_ error: any Error) throws {
     closeFile()
     let place = try folder.quarantine()
+    let user = state.user
+    state = State()
+    state.user = user
+    saved = state
     observer.failed(.damaged(reason: "\(error)", place: place))
-    try open()
   }
 
   // MARK: Failed syncs
@@ -209,7 +234,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
 
   func close() {
     // SQLite would ignore a failed sync of its checkpoint at the end.
-    queue?.unsafeReentrantWrite { [log] in DiskPersistence.checkpoint($0.sqliteConnection, nil, log) }
+    _ = queue?.unsafeReentrantWrite { [log] in DiskPersistence.checkpoint($0.sqliteConnection, nil, log) }
     log.finish()
     // One more attempt.
     do throws(PersistenceFailure) { try repair() } catch { FirestoreLog.error("I-FST000010", error.reason) }
@@ -234,6 +259,8 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     failure = nil
     queuesWrite = false
     sequence += 1
+    // No file could be opened after damage or after a failed sync.
+    if queue == nil, !isClosed { do { try open() } catch { failure = error } }
     use { try $0.execute(sql: "BEGIN") }
     if failure != nil { try fail() }
   }
@@ -275,9 +302,11 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     guard DiskPersistence.isDamage(error) else {
       throw PersistenceFailure(operation: operation, reason: "\(error)")
     }
-    do { try replace(error) } catch {
+    do { try moveDamaged(error) } catch {
       throw PersistenceFailure(operation: operation, reason: "\(error)")
     }
+    // After a failure the next group tries again.
+    do { try open() } catch { FirestoreLog.error("I-FST000009", "No new cache can be opened: \(error)") }
     throw PersistenceFailure(operation: operation, reason: "\(error)", kind: .damage)
   }
 
