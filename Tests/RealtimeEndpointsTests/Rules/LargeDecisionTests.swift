@@ -4,6 +4,8 @@
 import Access
 import Foundation
 import JSON
+import Locking
+import OrderedStore
 import RealtimeModel
 import Testing
 
@@ -162,6 +164,138 @@ struct LargeDecisionTests {
         #expect(try await write("PUT", "a", "0", server) == (round % 2 == 0 ? 204 : 401))
       }
     }
+  }
+
+  // MARK: Bounds
+
+  private func policy(_ rules: String) throws -> RealtimeRulesPolicy {
+    RealtimeRulesPolicy(try RealtimeRuleset(Array(#"{"rules":\#(rules)}"#.utf8)))
+  }
+
+  private func rows() async throws -> any OrderedDatabase {
+    try await MemoryStore(StoreOptions()).database(named: "decisions", history: .activeReadersOnly)
+  }
+
+  @Test(
+    "A batch that has to decide a write itself does so within a bound, beyond which the write may be tried again",
+    arguments: [true, false])
+  func lastDecision(isLastAttempt: Bool) async throws {
+    let policy = try policy(#"{".write":true,"t":{".validate":"newData.val().matches(/^a+b?$/)"}}"#)
+    let executor = OperationExecutor(policies: PolicySlot(policy), limits: .standard, cacheBytes: 1 << 20)
+    let rows = try await rows()
+    func error(_ path: Path, _ text: String) async throws -> RealtimeError? {
+      let write = RealtimeOperation.Action.write(.set(path, .leaf(.string(text))), hash: nil)
+      var operation = RealtimeOperation(write, from: .call(.nobody) { _ in })
+      if isLastAttempt { operation.results.backgroundDecisionCount = WriteDecision.maximumAttempts }
+      let result = try await rows.execute(validating: nil) { [operation] writer in
+        try executor.run([operation], in: writer, SessionJournal(), mayDefer: isLastAttempt)
+      }.result
+      #expect(result.executed.count == 1)
+      for case .answer(_, .failure(let error)) in result.steps { return error }
+      return nil
+    }
+    #expect(try await error("t", String(repeating: "a", count: 2 << 20)) == WriteDecision.undecided)
+    #expect(try await error("t", "aab") == nil)
+    #expect(try await error("t", "abb")?.status == .permissionDenied)
+  }
+
+  @Test("A decision whose check takes a batch too long is outdated", arguments: [0, 2_000_000])
+  func check(steps: Int) async throws {
+    let policy = try policy(#"{"a":{".write":"root.child('n').val() == null"}}"#)
+    var staging = StagingLimits.backgroundDecisions
+    staging.maximumDecisionSteps = steps
+    let executor = OperationExecutor(
+      policies: PolicySlot(policy), limits: .standard, cacheBytes: 1 << 20, staging: staging)
+    let rows = try await rows()
+    let write = RealtimeWrite.set("a", .leaf(.int(1)))
+    let decision = WriteDecision(
+      request: try WriteRequest(write, limits: .standard, bytes: 1 << 20), operation: .write("a"),
+      caller: .nobody, decisionCount: (0, 0))
+    let changes = SequencedChanges()
+    let decided = try await rows.read(at: nil) { try executor.decide(decision, in: $0, changes) {} }
+    changes.invalidate("n")
+    var operation = RealtimeOperation(.write(write, hash: nil), from: .call(.nobody) { _ in })
+    operation.results.decision = .success(decided)
+    let result = try await rows.execute(validating: nil) { [operation] writer in
+      try executor.run([operation], in: writer, SessionJournal(), mayDefer: true)
+    }.result
+    #expect(result.executed.count == (steps == 0 ? 0 : 1))
+  }
+
+  @Test("Any number of changes that a decision does not depend on leaves it current")
+  func unrelatedChanges() throws {
+    let request = try WriteRequest(.set("a/b", .leaf(.int(1))), limits: .standard, bytes: 1 << 20)
+    let answers = RecordedAnswers(of: request, dependsOnReplacedData: true) {}
+    let question = TreeQuestion(path: "users/u1", state: .before, fact: .content)
+    try answers.record(question, .empty, isReplaced: false)
+    let changes = SequencedChanges()
+    changes.invalidate("users/u2")
+    let decided = DecidedWrite(
+      request: request, error: nil, caller: .nobody, policy: .init(), dependencies: answers.dependencies,
+      changes: changes, decisionCount: 0)
+    let others: [Path] = ["other", "users/u2", "users/u10/name", "a/c"]
+    for number in 0..<250_000 { changes.invalidate(others[number % 4]) }
+    #expect(decided.changedQuestions == [])
+    for path: Path in ["users/u1/name", "users/u1", "users"] {
+      changes.invalidate(path)
+      #expect(decided.changedQuestions == [question])
+    }
+    changes.invalidate("a/b/c")
+    #expect(decided.changedQuestions == nil)
+  }
+
+  @Test("A canary that takes long is compared in the background, and changes no verdict")
+  func canary() async throws {
+    let reports = Guarded<[String]>([])
+    var staging = StagingLimits()
+    staging.decisionSteps = 3_000
+    let store = try MemoryStore(StoreOptions())
+    let engine = RealtimeEngine(
+      store: store, policies: PolicyDirectory(default: OpenPolicy()),
+      rules: { RealtimeRulesPolicy.policy(of: $0) }, staging: staging,
+      report: { text in reports.withLock { $0.append(text) } })
+    let database = try await engine.database("demo")
+    func ruleset(_ rules: String) async throws -> String {
+      try await database.addRuleset(
+        try RulesFile(Array(#"{"rules":\#(rules)}"#.utf8)), as: .administrator)
+    }
+    let stable = try await ruleset(#"{".write":true}"#)
+    let canary = try await ruleset(#"{".write":true,"t":{".validate":"newData.val().matches(/^a+b$/)"}}"#)
+    _ = try await database.setRulesetLabels(
+      RulesetLabels(stable: stable, canary: canary), as: .administrator)
+    let text = String(repeating: "a", count: 100_000)
+    _ = try await database.set("t", to: .leaf(.string(text + "b")), as: .nobody)
+    #expect(reports.withLock { $0 } == [])
+    _ = try await database.set("t", to: .leaf(.string(text)), as: .nobody)
+    let found = reports.withLock { $0 }
+    #expect(found.count == 1 && found[0].contains("would deny the write of /t"), "\(found)")
+    await engine.shutdown()
+    try await store.close()
+  }
+
+  @Test("Decisions of all namespaces together are limited")
+  func concurrency() async {
+    let limit = ConcurrencyLimit(2)
+    let state = Guarded((running: 0, maximum: 0, finished: 0))
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<50 {
+        group.addTask {
+          await limit.run {
+            state.withLock {
+              $0.running += 1
+              $0.maximum = max($0.maximum, $0.running)
+            }
+            for _ in 0..<10 { await Task.yield() }
+            state.withLock {
+              $0.running -= 1
+              $0.finished += 1
+            }
+          }
+        }
+      }
+    }
+    let (maximum, finished) = state.withLock { ($0.maximum, $0.finished) }
+    #expect(maximum <= 2 && finished == 50)
   }
 
   @Test("Coverage counts a write once that is decided twice")

@@ -110,7 +110,7 @@ struct TreeAccessViewTests {
 
   /// Reads a view of a location with `count` old children and a priority, and counts the rows that it reads.
   private func reads(
-    _ count: Int, _ changes: [(path: Path, value: Node)],
+    _ count: Int, _ changes: [(path: Path, value: Node)], steps: Int? = nil,
     _ body: @escaping @Sendable (TreeAccessView) throws -> Void
   ) async throws -> (rows: Int, calls: Int) {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("views")
@@ -123,11 +123,37 @@ struct TreeAccessViewTests {
       try body(
         TreeAccessView(
           Tree(view: counting, cache: nil, limits: .standard), changes: changes.sorted { $0.path < $1.path },
-          now: 0))
+          now: 0, work: steps.map { DecisionWork(steps: $0) }))
       return (counting.rows, counting.calls)
     }
     await database.shutdown()
     return found
+  }
+
+  /// The result of reads; nil if they were interrupted.
+  private static func uninterrupted<Result>(_ body: () throws -> Result) throws -> Result? {
+    do { return try body() } catch is DecisionInterrupted { return nil }
+  }
+
+  @Test("A view with little work does not scan around every change")
+  func work() async throws {
+    let changes = (0..<500).map { (path: child("k\($0)"), value: Node.empty) }
+    let added = changes + [(path: child("z"), value: .leaf(.int(1)))]
+    for (steps, isEnough) in [(100, false), (2_000, false), (100_000, true)] {
+      let costs = try await reads(500, changes, steps: steps) { view in
+        let exists = try Self.uninterrupted { try view.exists(at: "large", .after) }
+        #expect(exists == (isEnough ? false : nil))
+      }
+      if !isEnough { #expect(costs.calls < 150) }
+      _ = try await reads(500, added, steps: steps) { view in
+        let keys = try Self.uninterrupted {
+          let priority = try view.priority(at: "large", .after)
+          #expect(priority == nil)
+          return try view.childKeys(at: "large", after: nil, limit: 2, .after)
+        }
+        #expect(keys == (isEnough ? ["z"] : nil))
+      }
+    }
   }
 
   @Test("The priority above many changes is derived once for each write")

@@ -38,6 +38,7 @@ package final class RealtimeDatabase: Sendable {
   ///   - revocations: decides whether credentials were revoked.
   ///   - now: the clock in milliseconds since the Unix epoch.
   ///   - threads: the threads for work on large values, which namespaces may share.
+  ///   - decisions: bounds the decisions in the background of the namespaces that share it.
   ///   - report: reports events that an operator must know.
   ///   - created: called when the first write has created the database.
   ///   - released: called when the object is released.
@@ -47,6 +48,7 @@ package final class RealtimeDatabase: Sendable {
     cacheBytes: Int,
     now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds,
     threads: ThreadPool = ThreadPool(threads: 1),
+    decisions: ConcurrencyLimit = ConcurrencyLimit(WriteDecision.maximumConcurrency),
     maximumInFlight: Int = BatchLoop.maximumInFlight, staging: StagingLimits = .standard,
     report: @escaping @Sendable (String) -> Void = { _ in },
     created: @escaping @Sendable () -> Void,
@@ -78,7 +80,8 @@ package final class RealtimeDatabase: Sendable {
         rowWindowsEnded: { RealtimeDatabase.followFullValue($0, queue) }),
       now: now)
     let runner = BatchRunner(
-      rows: rows, executor: executor, threads: threads, created: created, report: report)
+      rows: rows, executor: executor, threads: threads, decisions: decisions, created: created,
+      report: report)
     try await runner.load()
     try await runner.endLeftoverSessions()
     let policyChanged: @Sendable () -> Void = {

@@ -40,6 +40,7 @@ package final class RealtimeEngine: Sendable {
   /// The pool is created before the first request. The process would end if the system had no threads left
   /// later.
   private let threads = ThreadPool(threads: 2)
+  private let decisions = ConcurrencyLimit(WriteDecision.maximumConcurrency)
   private let pushIDs = Guarded(PushIDGenerator())
 
   /// Prefix of database names in the store's catalogue.
@@ -171,7 +172,8 @@ package final class RealtimeEngine: Sendable {
       let database = try await RealtimeDatabase(
         namespace: namespace, project: project(namespace), rows: rows, policies: policies.slot(of: namespace),
         rules: rules, revocations: revocations,
-        limits: limits, cacheBytes: cacheBytes, now: now, threads: threads, staging: staging, report: report,
+        limits: limits, cacheBytes: cacheBytes, now: now, threads: threads,
+        decisions: decisions, staging: staging, report: report,
         created: { [weak self] in self?.keepOpen(namespace) },
         released: { [weak self] in self?.release(namespace) })
       entries.withLock { entries in

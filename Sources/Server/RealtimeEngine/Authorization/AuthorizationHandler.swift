@@ -74,7 +74,13 @@ struct AuthorizationHandler: BatchHandler {
     let decision = try allow(operation, caller) {
       TreeAccessView(tree, changes: changes, now: now, work: work)
     }
-    try compare(decision, operation, caller, changes, work: work)
+    if work != nil { batch.canaryWork.refill(to: staging.minimumDecisionSteps) }
+    do {
+      try compare(decision, operation, caller, changes, work: work == nil ? nil : batch.canaryWork)
+    } catch let interruption as DecisionInterrupted {
+      // The background decides by both rulesets. Where it cannot, the canary is not compared.
+      if work === batch.decisionWork, batch.mayDefer, batch.writer != nil { throw interruption }
+    }
     try permit(decision)
   }
 
@@ -134,7 +140,7 @@ struct AuthorizationHandler: BatchHandler {
   ) throws {
     guard caller.role == nil, let canary = try batch.canary() else { return }
     // A separate view: the dependencies of an open listen are those of the decision in force alone.
-    canary.compare(decision, operation, caller, at: batch.clock, reportingTo: executor.canaryLog) {
+    try canary.compare(decision, operation, caller, at: batch.clock, reportingTo: executor.canaryLog) {
       TreeAccessView(tree, changes: changes, now: now, work: work)
     }
   }
@@ -164,13 +170,19 @@ struct AuthorizationHandler: BatchHandler {
   }
 
   /// Whether a decision in the background still holds: the policy, the caller and all that the decision read are the
-  /// same as when it was made.
+  /// same as when it was made. False if the check takes too long for a batch.
   func isCurrent(_ decided: DecidedWrite, _ caller: Principal) throws -> Bool {
+    do { return try holds(decided, caller) } catch is DecisionInterrupted { return false }
+  }
+
+  private func holds(_ decided: DecidedWrite, _ caller: Principal) throws -> Bool {
     guard try decided.policy == batch.policy().version, decided.caller == caller,
       let questions = decided.changedQuestions
     else { return false }
     guard !questions.isEmpty else { return true }
-    let view = TreeAccessView(tree, changes: decided.request.changes, now: now)
+    let view = TreeAccessView(
+      tree, changes: decided.request.changes, now: now,
+      work: DecisionWork(steps: staging.maximumDecisionSteps))
     for question in questions {
       guard try view.answer(to: question) == decided.dependencies.answers[question] else { return false }
     }

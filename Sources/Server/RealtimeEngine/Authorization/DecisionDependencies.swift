@@ -29,24 +29,38 @@ struct DecisionDependencies: Sendable {
     paths = questions.keys.sorted()
   }
 
-  /// Adds the questions whose answers a change at a path may have changed.
-  ///
-  /// - Returns: false if the decision depends on more than these answers.
-  func insertQuestions(changedBy path: Path, into changed: inout Set<TreeQuestion>) -> Bool {
-    guard isComplete else { return false }
+  /// Whether a change at a path may have changed something that the decision depends on.
+  func mayDepend(on path: Path) -> Bool {
+    if !isComplete || isReplaced(path) { return true }
+    if (0..<path.count).contains(where: { questions[Path(path.keys.prefix($0))] != nil }) { return true }
+    let index = Self.firstIndex(in: paths, notBefore: path)
+    return index < paths.count && path.contains(paths[index])
+  }
+
+  /// Whether the decision depends on data at, above or below a path that the write replaces.
+  private func isReplaced(_ path: Path) -> Bool {
     // No written path lies inside another.
     let next = Self.firstIndex(in: replaced, notBefore: path)
-    if next < replaced.count, path.contains(replaced[next]) { return false }
-    if next > 0, replaced[next - 1].contains(path) { return false }
+    if next < replaced.count, path.contains(replaced[next]) { return true }
+    return next > 0 && replaced[next - 1].contains(path)
+  }
+
+  /// Adds the questions whose answers a change at a path may have changed.
+  ///
+  /// - Returns: false if the decision depends on more than these answers, or on more than `maximum` of them.
+  func insertQuestions(
+    changedBy path: Path, into changed: inout Set<TreeQuestion>, maximum: Int
+  ) -> Bool {
+    guard isComplete, !isReplaced(path) else { return false }
     for count in 0..<path.count {
       for question in questions[Path(path.keys.prefix(count))] ?? [] { changed.insert(question) }
     }
     var index = Self.firstIndex(in: paths, notBefore: path)
-    while index < paths.count, path.contains(paths[index]) {
+    while index < paths.count, path.contains(paths[index]), changed.count <= maximum {
       for question in questions[paths[index]] ?? [] { changed.insert(question) }
       index += 1
     }
-    return true
+    return changed.count <= maximum
   }
 
   private static func firstIndex(in paths: [Path], notBefore path: Path) -> Int {

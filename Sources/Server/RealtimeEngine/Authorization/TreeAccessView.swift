@@ -122,11 +122,11 @@ final class TreeAccessView: TreeView {
   /// The cost of reading one location, in steps of an evaluation.
   private static let stepsPerRead = 20
 
-  /// Spends the work of reading one location.
-  private func spend() throws {
+  /// Spends the work of reading locations.
+  private func spend(_ count: Int = 1) throws {
     guard let work else { return }
-    guard work.steps >= Self.stepsPerRead else { throw DecisionInterrupted() }
-    work.spend(Self.stepsPerRead)
+    guard work.steps / Self.stepsPerRead >= count else { throw DecisionInterrupted() }
+    work.spend(count * Self.stepsPerRead)
   }
 
   // MARK: After the write
@@ -181,6 +181,7 @@ final class TreeAccessView: TreeView {
     var size = limit + 1
     while kept.count + addedBefore < limit {
       let page = try tree.childKeys(at: path, after: next, limit: size)
+      try spend(page.count)
       for child in page where !changed.isAdded(child) {
         if changed.removed.contains(child), case .empty = try contentAfter(path.child(child)) { continue }
         kept.append(child)
@@ -215,6 +216,7 @@ final class TreeAccessView: TreeView {
     }
     guard first > changes.startIndex, try !hasOtherRows(path, besides: changes) else { return false }
     for change in changes[first...] {
+      try spend()
       if case .empty = try tree.content(at: change.path) { continue }
       return false
     }
@@ -255,6 +257,7 @@ final class TreeAccessView: TreeView {
     var start = RowKeys.row(of: location) + [RowKeys.priority + 1]
     let end = KeyRange.successor(ofPrefix: RowKeys.row(of: location))
     // Rows are sorted by bytes, changes by keys.
+    try spend(changes.count)
     for row in changes.map({ RowKeys.row(of: $0.path) }).sorted(by: { $0.lexicographicallyPrecedes($1) }) {
       if start.lexicographicallyPrecedes(row), try hasValue(KeyRange(start: start, end: row)) { return true }
       guard let next = KeyRange.successor(ofPrefix: row) else { return false }

@@ -85,7 +85,7 @@ enum DeferralLane: Int, CaseIterable, Sendable {
     // All namespaces share two threads. With one hashing job for each namespace, none can occupy both
     // threads.
     case .hashing: 1
-    // Each job occupies one of the store's reader threads, which all namespaces share.
+    // All namespaces share the store's reader threads; see also `WriteDecision.maximumConcurrency`.
     case .decisions: 1
     // Each job has at most `StagingLimits.maximumCommitsInFlight` commits in flight.
     case .staging, .importedValues: 16

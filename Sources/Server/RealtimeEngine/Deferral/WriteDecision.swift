@@ -24,13 +24,23 @@ struct WriteDecision: DeferredWork {
   let decisionCount: (before: Int, now: Int)
 
   /// Maximum number of attempts. After the last one, other clients having changed what each of them read, the batch
-  /// itself decides.
+  /// itself decides, with at most ``StagingLimits/maximumDecisionSteps``.
   static let maximumAttempts = 8
+  /// Maximum number of decisions of all namespaces at a time. Each occupies one of the store's four reader threads.
+  static let maximumConcurrency = 2
+  /// The error of a write that takes a batch too long, and cannot be decided in the background.
+  static let undecided = RealtimeError(
+    .unavailable, "the rules take long about this write, and its data changed meanwhile; try again")
 
   var lane: DeferralLane { .decisions }
 
   func start(_ job: DeferralJob) async -> Result<DecidedWrite, RealtimeError> {
+    await job.runner.decisions.run { await decide(job) }
+  }
+
+  private func decide(_ job: DeferralJob) async -> Result<DecidedWrite, RealtimeError> {
     do {
+      try job.checkRunning()
       let executor = job.runner.executor
       let changes = SequencedChanges()
       executor.observers.add(changes)
@@ -88,6 +98,7 @@ struct DecidedWrite: Sendable {
     self.changes = changes
     self.decisionCount = decisionCount
     while questions != nil, let paths = changes.take(), !paths.isEmpty { questions = find(paths, questions) }
+    changes.follow(dependencies)
   }
 
   /// The request.
@@ -106,8 +117,8 @@ struct DecidedWrite: Sendable {
   private func find(_ paths: [Path], _ questions: Set<TreeQuestion>?) -> Set<TreeQuestion>? {
     guard var questions else { return nil }
     for path in paths {
-      guard dependencies.insertQuestions(changedBy: path, into: &questions),
-        questions.count <= Self.maximumQuestions
+      guard
+        dependencies.insertQuestions(changedBy: path, into: &questions, maximum: Self.maximumQuestions)
       else { return nil }
     }
     return questions
@@ -120,6 +131,8 @@ final class SequencedChanges: ChangeObserver {
     /// In sequenced order. A change without a version may be earlier than the decision.
     var changes: [(version: Version?, path: Path)] = []
     var start = Version.zero
+    /// What the decision depends on; nil until it is made.
+    var dependencies: DecisionDependencies?
     var isSpoiled = false
   }
 
@@ -136,9 +149,15 @@ final class SequencedChanges: ChangeObserver {
   private func add(_ path: Path, _ version: Version?) {
     state.withLock { state in
       if state.isSpoiled || version.map({ $0 <= state.start }) ?? false { return }
+      if let dependencies = state.dependencies, !dependencies.mayDepend(on: path) { return }
       state.changes.append((version, path))
       if state.changes.count > Self.maximumCount { state = State(isSpoiled: true) }
     }
+  }
+
+  /// Ignores further changes that a decision does not depend on.
+  func follow(_ dependencies: DecisionDependencies) {
+    state.withLock { if !$0.isSpoiled { $0.dependencies = dependencies } }
   }
 
   /// Forgets the changes up to a version.

@@ -33,6 +33,9 @@ struct StagingLimits: Sendable {
   var decisionSteps = 1_000_000
   /// Minimum steps of each decision about a write, also once the batch has spent its maximum: about 20 µs.
   var minimumDecisionSteps = 2_000
+  /// Maximum steps of a decision that a batch has to make because the background cannot, and of the check of a decision
+  /// from the background: about 20 ms.
+  var maximumDecisionSteps = 2_000_000
   /// The number of paths above which a write that needs a decision is decided in the background.
   var decidedPaths = 1_000
   /// The weight in bytes above which writes are staged.

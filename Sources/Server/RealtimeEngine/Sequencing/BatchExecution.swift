@@ -43,6 +43,8 @@ final class BatchExecution {
   /// The work that the access policy may spend on the writes of the batch. Writes that need more are decided in the
   /// background.
   let decisionWork: DecisionWork
+  /// The same for the canary ruleset, which must not use up the work of the rules in force.
+  private(set) lazy var canaryWork = DecisionWork(steps: executor.generations.limits.decisionSteps)
   /// The number of decisions that earlier batches have made about the current operation, and of those that this batch
   /// has made. Only a further one is counted for the coverage of rules.
   var decisionCount = (before: 0, now: 0)

@@ -40,6 +40,8 @@ struct BatchRunner: Sendable {
   let executor: OperationExecutor
   /// Threads that all namespaces share, for work on large values.
   let threads: ThreadPool
+  /// Bounds the decisions about writes that all namespaces make in the background at a time.
+  var decisions = ConcurrencyLimit(WriteDecision.maximumConcurrency)
   /// Called once, when the first write has created the database.
   let created: @Sendable () -> Void
   /// Reports events that an operator must know.

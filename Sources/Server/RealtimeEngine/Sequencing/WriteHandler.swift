@@ -46,8 +46,8 @@ struct WriteHandler: BatchHandler {
   ///
   /// A write that takes the policy long is decided in the background. The result holds if nothing that it depends on has
   /// changed since; otherwise the write is decided again.
-  /// - Throws: ``Deferral`` if the write has to be decided in the background; the errors of
-  ///   ``authorized(_:_:work:_:)``.
+  /// - Throws: ``Deferral`` if the write has to be decided in the background; ``RealtimeError`` with status `unavailable`
+  ///   if it cannot be decided there; the errors of ``authorized(_:_:work:_:)``.
   func authorized(
     _ request: WriteRequest, of operation: RealtimeOperation,
     _ accessOperation: ([Path]) -> RealtimeAccess.Operation
@@ -63,7 +63,12 @@ struct WriteHandler: BatchHandler {
     }
     guard batch.mayDefer || batch.writer == nil,
       operation.results.backgroundDecisionCount < WriteDecision.maximumAttempts
-    else { return try authorized(request, caller, accessOperation) }
+    else {
+      do {
+        let work = DecisionWork(steps: staging.maximumDecisionSteps)
+        return try authorized(request, caller, work: work, accessOperation)
+      } catch is DecisionInterrupted { throw WriteDecision.undecided }
+    }
     let isLong =
       request.changes.count > staging.decidedPaths || operation.weight > staging.minimumStagedBytes
       || operation.results.backgroundDecisionCount > 0

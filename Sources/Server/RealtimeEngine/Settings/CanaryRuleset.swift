@@ -1,6 +1,7 @@
 // Also decides requests by the ruleset with the label `canary`, and reports differences from the rules in force.
 //
-// Invariant: a canary never changes the verdict about a request. An error of its decision is ignored.
+// Invariant: a canary never changes the verdict about a request. An error of its decision is ignored, except that a write
+// is decided in the background if its canary takes long.
 
 import Access
 import Locking
@@ -14,17 +15,20 @@ struct CanaryRuleset: Sendable {
   /// Decides an operation, and reports the difference from the decision in force if there is one.
   ///
   /// - Parameter time: the clock in microseconds since the Unix epoch.
+  /// - Throws: ``Access/DecisionInterrupted`` only.
   func compare(
     _ decision: RealtimeDecision, _ operation: RealtimeAccess.Operation, _ caller: Principal, at time: Int64,
     reportingTo log: CanaryLog, view: () -> any TreeView
-  ) {
-    let other: RealtimeDecision?
+  ) throws {
+    let other: RealtimeDecision
     if policy.allowsEverything(caller) {
       other = .allowed
     } else {
-      other = try? policy.decide(caller, operation, view: view())
+      do {
+        other = try policy.decide(caller, operation, view: view())
+      } catch let interruption as DecisionInterrupted { throw interruption } catch { return }
     }
-    guard let other, (other.denial == nil) != (decision.denial == nil) else { return }
+    guard (other.denial == nil) != (decision.denial == nil) else { return }
     let who =
       caller.user.map { "user \(String(reflecting: $0.id.prefix(128)))" } ?? "a caller without credentials"
     let subject =
