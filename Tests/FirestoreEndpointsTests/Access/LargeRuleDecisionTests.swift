@@ -7,6 +7,7 @@ import Foundation
 import OrderedStore
 import Ports
 import SecurityRules
+import SwiftProtobuf
 import Testing
 
 @testable import EndpointFixture
@@ -19,6 +20,11 @@ import Testing
         function changes(keys) { return request.resource.data.diff(resource.data).affectedKeys().hasOnly(keys); }
         match /notes/{id} {
           allow update: if changes(['title']) || changes(['owner']) || changes(['time']) || changes(['n', 'at']);
+        }
+        match /users/{id} { allow write: if request.resource.data.last == request.time; }
+        match /posts/{id} {
+          allow create: if getAfter(/databases/$(database)/documents/users/u).data.last == request.time
+            && !request.resource.data.text.matches('(a*)*(a|b)*c');
         }
         match /groups/{id} { allow get: if !exists(/databases/$(database)/documents/d/$(id.split('-')[0])); }
       }
@@ -64,6 +70,25 @@ import Testing
       await #expect(throws: (any Error).self) {
         _ = try await self.commit(port, updates("field7"), asOwner: false)
       }
+    }
+  }
+
+  @Test(
+    "a commit whose rules compare a server timestamp with the time of the request is allowed in several parts"
+  )
+  func throttle() async throws {
+    try await with { port in
+      let text = Proto.Value.text(String(repeating: "a", count: 60_000))
+      var user = Proto.Write.set("users/u", [:])
+      user.updateTransforms = [
+        .with {
+          $0.fieldPath = "last"
+          $0.setToServerValue = .requestTime
+        }
+      ]
+      let posts = (0..<9).map { Proto.Write.set("posts/p\($0)", ["text": text]) }
+      let response = try await commit(port, [user] + posts, asOwner: false)
+      #expect(response.writeResults.count == 10)
     }
   }
 

@@ -124,6 +124,156 @@ import Testing
     #expect(parts.all == [0, 1])
   }
 
+  @Test("creations that are planned again and again for their decision cost at least their size")
+  func costOfCreations() async throws {
+    let parts = Collected<Int>()
+    let fixture = try EngineFixture(policy: Self.policy(parts) { _ in }, maximumCommitCost: 10_000)
+    try await fixture.set("flags/open", ["on": true])
+    let text = Value.string(String(repeating: "x", count: 2_000))
+    let commit = try writes(fixture).map { Write(.update($0.document, fields: ["text": text])) }
+    let error = await failure {
+      _ = try await fixture.engine.commit(in: fixture.database, commit, as: .user("u"))
+    }
+    #expect(error == FirestoreAccess.permissionDenied)
+    #expect(parts.all == [0, 1])
+  }
+
+  /// A decision of a policy of several commits.
+  private struct Decided: Equatable {
+    let commit: String
+    let part: Int
+  }
+
+  @Test(
+    "one undecided commit of a database continues at a time, and a commit that is cancelled while it waits holds no other up"
+  )
+  func queue() async throws {
+    let decided = Collected<Decided>()
+    let submit = Guarded<(@Sendable () -> Void)?>(nil)
+    let cancelled = Guarded<CommitCall?>(nil)
+    let policy = TestPolicy { _, operation, view in
+      guard operation.touches("c"), case .commit(let writes) = operation, let write = writes.first else {
+        return .allowed
+      }
+      var part = 0
+      if case .rest(let next) = view.part { part = next as? Int ?? -1 }
+      let commit = write.name.path.segments.last ?? ""
+      decided.append(Decided(commit: commit, part: part))
+      if let submit = submit.withLock({ submit in
+        defer { submit = nil }
+        return submit
+      }) {
+        submit()
+      }
+      // All three commits have decided their first parts.
+      if commit == "a", part == 1 { cancelled.withLock { $0?.cancel() } }
+      var decision = FirestoreDecision.allowed
+      if part < 2 { decision.continuation = part + 1 }
+      return decision
+    }
+    let fixture = try EngineFixture(policy: policy)
+    try await fixture.set("other/d", ["n": 1])
+    let outcomes = Collected<String>()
+    @Sendable func commit(_ id: String) -> CommitCall? {
+      guard let name = DocumentName(database: fixture.database, path: ResourcePath(["c", id])) else {
+        return nil
+      }
+      return fixture.engine.commit(
+        in: fixture.database, [Write(.update(name, fields: ["n": 1]))], as: .user("u")
+      ) { outcome in
+        switch outcome {
+        case .success: outcomes.append(id)
+        case .failure(let error): outcomes.append("\(id) \(error.code)")
+        }
+      }
+    }
+    submit.withLock {
+      $0 = {
+        let call = commit("b")
+        cancelled.withLock { $0 = call }
+        _ = commit("c")
+      }
+    }
+    _ = commit("a")
+    try await eventually("all commits end") { outcomes.all.count == 3 }
+    #expect(outcomes.all.sorted() == ["a", "b cancelled", "c"])
+    let order = ["a0", "b0", "c0", "a1", "a2", "c1", "c2"]
+    #expect(decided.all.map { "\($0.commit)\($0.part)" } == order)
+  }
+
+  @Test("all parts of a decision see the same time and server timestamps, which a new start renews")
+  func time() async throws {
+    let seen = Collected<Timestamp>()
+    let fixture = Guarded<EngineFixture?>(nil)
+    let milliseconds = Guarded<UInt64>(1_764_000_000_000)
+    // Each version is of another millisecond.
+    let clock = StoreClock {
+      milliseconds.withLock {
+        $0 += 1
+        return $0 * 1000
+      }
+    }
+    let policy = TestPolicy { _, operation, view in
+      guard operation.touches("c"), case .commit(let writes) = operation, let write = writes.first else {
+        return .allowed
+      }
+      var part = 0
+      if case .rest(let next) = view.part { part = next as? Int ?? -1 }
+      seen.append(view.time)
+      guard try view.documentAfter(write.name)?.fields["at"] == .timestamp(view.time) else {
+        return .deny(reason: "another time")
+      }
+      if seen.all.count == 2, let fixture = fixture.withLock({ $0 }) {
+        let change = Write(.update(write.name, fields: ["n": 1]))
+        fixture.engine.commit(in: fixture.database, [change], as: .administrator) { _ in }
+      }
+      var decision = FirestoreDecision.allowed
+      if part < 2 { decision.continuation = part + 1 }
+      return decision
+    }
+    let made = try EngineFixture(store: MemoryStore(StoreOptions(clock: clock)), policy: policy)
+    fixture.withLock { $0 = made }
+    let field = FieldPath(field: "at")
+    let write = Write(
+      .update(try made.name("c/d"), fields: [:]), transforms: [FieldTransform(field, .serverTimestamp)])
+    _ = try await made.engine.commit(in: made.database, [write], as: .user("u"))
+    let times = seen.all
+    try #require(times.count == 5)
+    #expect(times[0] == times[1] && times[1] < times[2] && times[2] == times[3] && times[3] == times[4])
+    #expect(try await made.get("c/d")?["at"] == .timestamp(times[4]))
+  }
+
+  /// Counts the parts that an observer of all decisions receives.
+  private struct Observer: DecisionObserver {
+    let count: Guarded<Int>
+    var observesAllowed: Bool { true }
+
+    func observe(
+      _ decision: FirestoreDecision, about operation: FirestoreOperation, of principal: Principal,
+      by policy: any AccessPolicy<FirestoreAccess>, view: (any DocumentView)?
+    ) { if operation.touches("c") { count.withLock { $0 += 1 } } }
+  }
+
+  @Test("an observer receives each part once, though the decision starts again")
+  func observation() async throws {
+    let parts = Collected<Int>()
+    let count = Guarded(0)
+    let engine = Guarded<EngineFixture?>(nil)
+    let fixture = try EngineFixture(
+      policy: Self.policy(parts) { part in
+        guard part == 1, parts.all.count == 2, let fixture = engine.withLock({ $0 }),
+          let name = DocumentName(database: fixture.database, path: "flags/open")
+        else { return }
+        let write = Write(.update(name, fields: ["on": true, "again": true]))
+        fixture.engine.commit(in: fixture.database, [write], as: .administrator) { _ in }
+      }, observer: Observer(count: count))
+    engine.withLock { $0 = fixture }
+    try await fixture.set("flags/open", ["on": true])
+    _ = try await fixture.engine.commit(in: fixture.database, try writes(fixture), as: .user("u"))
+    #expect(parts.all == [0, 1, 0, 1, 2])
+    #expect(count.withLock { $0 } == 3)
+  }
+
   @Test("a decision whose documents change at every part ends with ABORTED, and writes nothing")
   func contention() async throws {
     let parts = Collected<Int>()

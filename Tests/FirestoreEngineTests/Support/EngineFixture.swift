@@ -22,6 +22,7 @@ struct EngineFixture: Sendable {
     limits: EngineLimits = .standard,
     maximumCommitCost: Int = EngineLimits.maximumCommitCost, sortMemory: Int = 1 << 30,
     maximumSortBytes: Int = EngineLimits.maximumSortBytes,
+    observer: (any DecisionObserver<FirestoreAccess>)? = nil,
     report: @escaping @Sendable (String) -> Void = { _ in }
   ) throws {
     self.store = try store ?? MemoryStore()
@@ -34,6 +35,7 @@ struct EngineFixture: Sendable {
     options.maximumSortBytes = maximumSortBytes
     options.requiresIndexes = strict
     options.limits = limits
+    if let observer { options.observer = { _ in observer } }
     options.report = report
     engine = FirestoreEngine(store: self.store, policy: policy, options: options)
   }

@@ -2,6 +2,7 @@
 
 import Access
 import FirestoreModel
+import Locking
 import Testing
 
 @testable import SecurityRules
@@ -13,13 +14,15 @@ import Testing
     var after: MapValue?
     let time = Timestamp(seconds: 1_764_000_000)
     var part = DecisionPart.start
+    let readCount = Guarded(0)
 
     private func document(_ name: DocumentName, _ fields: MapValue?) -> Document? {
       fields.map { Document(name: name, fields: $0, createTime: time, updateTime: time) }
     }
 
     func document(_ name: DocumentName) -> Document? {
-      name.path.segments.first == "c" ? document(name, before) : nil
+      readCount.withLock { $0 += 1 }
+      return name.path.segments.first == "c" ? document(name, before) : nil
     }
     func documentAfter(_ name: DocumentName) -> Document? { document(name, after) }
     func exists(_ name: DocumentName) -> Bool { document(name) != nil }
@@ -100,6 +103,40 @@ import Testing
     #expect((2...60).contains(count))
     let other = View(before: before, after: fields(n: 2, field7: "y"))
     #expect(try decide(policy, .commit(writes), other).decision.denial != nil)
+  }
+
+  /// A rule that needs a considerable part of the work of a document.
+  private static let costly = "!resource.data.t.matches('(a*)*(a|b)*c')"
+  private static let costlyFields: MapValue = ["t": .string(String(repeating: "a", count: 60_000))]
+
+  @Test("a part of a read reads the documents that it decides, and the one that it leaves to the next part")
+  func reads() throws {
+    let policy = try policy("allow get: if \(Self.costly);")
+    let view = View(before: Self.costlyFields)
+    let (decision, count) = try decide(policy, .get(try names((0..<9).map { "d\($0)" })), view)
+    #expect(decision.denial == nil && count > 2)
+    #expect(view.readCount.withLock { $0 } <= 9 + count)
+  }
+
+  @Test("a document at which a part ends is counted once")
+  func coverage() throws {
+    let rules = try ruleset(allowing: Self.costly)
+    let policy = FirestoreRulesPolicy(rules)
+    var view = View(before: Self.costlyFields)
+    var (evaluations, partCount) = (0, 0)
+    var continuation: (any Sendable)?
+    repeat {
+      let decision = try policy.decideRecorded(
+        .nobody, .get(try names((0..<9).map { "d\($0)" })), view: view)
+      #expect(decision.denial == nil)
+      evaluations += try #require(decision.record as? EvaluationRecord).evaluations.count
+      continuation = decision.continuation
+      if let continuation { view.part = .rest(continuation) }
+      partCount += 1
+    } while continuation != nil
+    let condition = try #require(rules.program.statements.first?.condition)
+    #expect(partCount > 2 && evaluations == 9)
+    #expect(rules.counts.values(of: Int(condition)).total == 9)
   }
 
   @Test("a document that exceeds the limit of work is denied in its first part")

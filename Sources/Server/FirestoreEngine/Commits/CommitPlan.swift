@@ -55,7 +55,8 @@ struct CommitPlan {
 
   private let view: any SequencedTransaction
   private let commitTime: Timestamp
-  private let requestTime: Timestamp
+  /// The time of server timestamps, and of the request for the access policy.
+  let requestTime: Timestamp
   /// Whether the access policy decides about the commit. Then failures are kept until it has.
   private let needsDecisions: Bool
   /// The first failure that stored data decided.
@@ -78,9 +79,10 @@ struct CommitPlan {
   private var insertions: [(Key, StoredValue)] = []
   private var clears: [Key] = []
 
+  /// - Parameter requestTime: the time of an earlier plan whose decision continues; nil for the commit's time.
   init(
     _ view: any SequencedTransaction, _ indexes: IndexSet, _ limits: EngineLimits,
-    costBudget: CommitCostBudget, needsDecisions: Bool
+    costBudget: CommitCostBudget, needsDecisions: Bool, requestTime: Timestamp? = nil
   ) {
     self.view = view
     self.indexes = indexes
@@ -88,7 +90,7 @@ struct CommitPlan {
     self.costBudget = costBudget
     self.needsDecisions = needsDecisions
     commitTime = view.commitVersion.timestamp
-    requestTime = commitTime.truncatedToMilliseconds
+    self.requestTime = requestTime ?? commitTime.truncatedToMilliseconds
   }
 
   // MARK: Applying writes
@@ -294,6 +296,13 @@ struct CommitPlan {
   /// The update times of the documents before the commit, in the order in which the writes first name them; nil for a
   /// missing document.
   var updateTimesBefore: [Timestamp?] { documents.map { $0.before?.updateTime } }
+
+  /// The update time of any document before the commit; nil if the document does not exist.
+  /// - Throws: the store's errors.
+  func updateTimeBefore(_ name: DocumentName) throws -> Timestamp? {
+    if let position = positions[name.path] { return documents[position].before?.updateTime }
+    return try view.updateTime(of: name)
+  }
 
   // MARK: Rows
 

@@ -9,7 +9,7 @@
 //   2. The body runs in the sequencer, one commit at a time. CommitPlan applies the writes to the stored documents
 //      (Documents/DocumentRow) and finds the changed index entries (Indexes/IndexSet, Indexes/IndexEntries).
 //      CommitCostBudget limits the cost. If the access policy needs long, the commit leaves the sequencer and repeats
-//      step 2, where CommitDecision continues the decision.
+//      step 2, where CommitDecision continues the decision. DecisionQueue lets one such commit continue at a time.
 //   3. Transactions/LockTable records the commit's footprint or reports a conflict. After a conflict the commit leaves
 //      the sequencer, waits for the locks and repeats step 2.
 //   4. `CommitPlan.write` passes the rows and the log record (CommitRecord) to the store, which makes them durable.
@@ -98,7 +98,7 @@ extension FirestoreDatabase {
   }
 
   /// A commit that may need several attempts.
-  private struct Attempt: Sendable {
+  struct Attempt: Sendable {
     let call: CommitCall
     let writer: UInt64
     /// The transaction's reads, which the store validates; nil if there are none.
@@ -113,7 +113,12 @@ extension FirestoreDatabase {
     var deadline: UInt64?
     /// The parts of the policy's decision so far; nil before the first.
     var decision: CommitDecision?
-    let plan: @Sendable (any SequencedTransaction, CommitDecision?) throws -> CommitPlan
+    /// Whether this is the commit of the database that continues its decision: see ``DecisionQueue``.
+    var isContinuing = false
+    /// The parts of the decision that the policy's observer has received.
+    var observedPartCount = 0
+    let plan:
+      @Sendable (any SequencedTransaction, CommitDecision?, _ observedPartCount: Int) throws -> CommitPlan
     let completion: CommitCall.Completion
   }
 
@@ -121,8 +126,8 @@ extension FirestoreDatabase {
   fileprivate func commit(
     _ writes: [Write], transaction token: [UInt8]?, as caller: Principal, _ call: CommitCall
   ) {
-    let plan: @Sendable (any SequencedTransaction, CommitDecision?) throws -> CommitPlan = {
-      try self.plan(writes, as: caller, $0, $1)
+    let plan: @Sendable (any SequencedTransaction, CommitDecision?, Int) throws -> CommitPlan = {
+      try self.plan(writes, as: caller, $0, $1, observedPartCount: $2)
     }
     guard let token else {
       return attempt(Attempt(call: call, writer: makeWriter(), plan: plan) { call.complete($0) })
@@ -183,8 +188,9 @@ extension FirestoreDatabase {
       self.attempt(
         Attempt(
           call: call, writer: self.makeWriter(),
-          plan: { view, decision in
-            let plan = try self.plan([write], as: caller, view, decision)
+          plan: { view, decision, observedPartCount in
+            let plan = try self.plan(
+              [write], as: caller, view, decision, observedPartCount: observedPartCount)
             let result = plan.document(at: 0)
             document.withLock { $0 = result }
             return plan
@@ -206,14 +212,18 @@ extension FirestoreDatabase {
       try self.sequence(attempt, view)
     } completion: { outcome in
       locks.leave(attempt.writer)
+      if case .failure(let undecided as UndecidedCommit) = outcome {
+        return self.resume(attempt, undecided.decision)
+      }
+      self.endContinuation(of: attempt)
       switch outcome {
       case .success(let committed):
         attempt.completion(
           .success(CommitResponse(writeResults: committed.result, commitTime: committed.version.timestamp)))
       case .failure(let blocked as Blocked): self.wait(for: blocked.footprint, attempt)
-      case .failure(let undecided as UndecidedCommit): self.resume(attempt, undecided.decision)
       case .failure(let error as StoreError) where error.code == .conflict && attempt.needsDecisions:
         var decided = attempt
+        decided.isContinuing = false
         decided.reads = nil
         decided.needsDecisions = false
         decided.isConflicting = true
@@ -225,19 +235,37 @@ extension FirestoreDatabase {
 
   /// Enqueues a commit again whose decision is unfinished.
   private func resume(_ attempt: Attempt, _ decision: CommitDecision) {
-    if attempt.call.isCancelled { return attempt.completion(.failure(FirestoreError(CancellationError()))) }
-    guard decision.startCount <= EngineLimits.maximumCommitDecisions else {
-      return attempt.completion(.failure(LockTable.contention))
+    if let error = failure(of: attempt, decision) {
+      endContinuation(of: attempt)
+      return attempt.completion(.failure(error))
     }
+    var next = attempt
+    next.decision = decision
+    next.observedPartCount = max(next.observedPartCount, decision.partCount)
+    next.isContinuing = true
+    if attempt.isContinuing || undecided.enter(next) { self.attempt(next) }
+  }
+
+  /// Why an unfinished decision does not continue; nil if it does.
+  private func failure(of attempt: Attempt, _ decision: CommitDecision) -> FirestoreError? {
+    if attempt.call.isCancelled { return FirestoreError(CancellationError()) }
+    guard decision.startCount <= EngineLimits.maximumCommitDecisions else { return LockTable.contention }
     guard decision.cost <= options.maximumCommitCost else {
       let denial = FirestoreDecision.Denial(
         FirestoreAccess.permissionDenied, reason: "the rules need too long for so many large documents")
       options.reportDenial?(name, denial)
-      return attempt.completion(.failure(denial.error))
+      return denial.error
     }
-    var next = attempt
-    next.decision = decision
-    self.attempt(next)
+    return nil
+  }
+
+  /// Lets the next commit continue its decision, if `attempt` continued its own.
+  private func endContinuation(of attempt: Attempt) {
+    guard attempt.isContinuing else { return }
+    while let next = undecided.next() {
+      if !next.call.isCancelled { return self.attempt(next) }
+      next.completion(.failure(FirestoreError(CancellationError())))
+    }
   }
 
   /// Waits until the footprint's locks are free, then attempts the commit again.
@@ -245,6 +273,8 @@ extension FirestoreDatabase {
     var next = blocked
     let deadline = next.deadline ?? options.clock.now() + options.lockWait
     next.deadline = deadline
+    next.isContinuing = false
+    next.observedPartCount = max(next.observedPartCount, (next.decision?.partCount ?? 0) + 1)
     next.call.startWaiting { [next] in
       do {
         try await self.locks.waitToWrite(footprint, as: next.writer, for: next.owner, until: deadline)
@@ -257,7 +287,7 @@ extension FirestoreDatabase {
 
   /// Plans a commit and writes it, in the sequencer.
   private func sequence(_ attempt: Attempt, _ view: any SequencedTransaction) throws -> [WriteResult] {
-    let plan = try attempt.plan(view, attempt.decision)
+    let plan = try attempt.plan(view, attempt.decision, attempt.observedPartCount)
     if attempt.isConflicting { throw LockTable.contention }
     guard locks.enter(plan.footprint, as: attempt.writer, for: attempt.owner) else {
       throw Blocked(footprint: plan.footprint)
@@ -270,21 +300,39 @@ extension FirestoreDatabase {
   }
 
   /// Applies writes and authorizes them.
-  /// - Parameter decision: the parts of the policy's decision so far; nil before the first.
+  /// - Parameters:
+  ///   - decision: the parts of the policy's decision so far; nil before the first.
+  ///   - observedPartCount: the parts that the policy's observer has received.
   /// - Throws: ``UndecidedCommit`` if the decision needs another time slice.
   func plan(
     _ writes: [Write], as caller: Principal, _ view: any SequencedTransaction,
-    _ decision: CommitDecision? = nil
+    _ decision: CommitDecision? = nil, observedPartCount: Int = 0
   ) throws -> CommitPlan {
     let pinned = policies.current
     let caller = caller.acting(in: name.project)
     let needsDecisions = !pinned.allowsEverything(caller)
-    var plan = CommitPlan(
-      view, indexes.current, options.limits, costBudget: CommitCostBudget(limit: options.maximumCommitCost),
-      needsDecisions: needsDecisions)
-    try plan.apply(writes)
+    // The decided parts hold only with the server timestamps that they have seen.
+    var earlier = needsDecisions && decision?.policyVersion == pinned.version ? decision : nil
+    var plan = try applied(writes, view, needsDecisions: needsDecisions, at: earlier?.requestTime)
+    var cost = decision?.cost ?? 0
+    if let current = earlier, try !current.isCurrent(plan) {
+      cost += max(plan.cost, writes.size)
+      earlier = nil
+      plan = try applied(writes, view, needsDecisions: needsDecisions, at: nil)
+    }
     if needsDecisions {
-      try authorise(plan, as: caller, pinned, decision)
+      do {
+        try decide(
+          AuthorizedOperation(caller: caller, operation: .commit(plan.netWrites)), by: pinned,
+          isRepeated: (earlier?.partCount ?? 0) < observedPartCount
+        ) { plan.documentView(earlier?.rest ?? .start) }
+      } catch let unfinished as UnfinishedDecision<FirestoreAccess> {
+        throw UndecidedCommit(
+          decision: try CommitDecision(
+            unfinished, policyVersion: pinned.version, plan, after: earlier,
+            startCount: earlier?.startCount ?? (decision?.startCount ?? 0) + 1,
+            cost: cost + max(plan.cost, writes.size)))
+      }
       try plan.throwFailure()
     }
     try plan.finish()
@@ -292,26 +340,15 @@ extension FirestoreDatabase {
     return plan
   }
 
-  /// Decides a commit, or the next part of it.
-  private func authorise(
-    _ plan: CommitPlan, as caller: Principal, _ policy: PinnedPolicy<FirestoreAccess>,
-    _ earlier: CommitDecision?
-  ) throws {
-    var part = DecisionPart.start
-    var startCount = (earlier?.startCount ?? 0) + 1
-    if let earlier, try earlier.isCurrent(policyVersion: policy.version, plan) {
-      part = earlier.rest
-      startCount = earlier.startCount
-    }
-    do {
-      try decide(AuthorizedOperation(caller: caller, operation: .commit(plan.netWrites)), by: policy) {
-        plan.documentView(part)
-      }
-    } catch let unfinished as UnfinishedDecision<FirestoreAccess> {
-      throw UndecidedCommit(
-        decision: try CommitDecision(
-          unfinished, policyVersion: policy.version, plan, startCount: startCount,
-          costBefore: earlier?.cost ?? 0))
-    }
+  /// A plan with the writes applied.
+  /// - Parameter requestTime: the time of the plan whose decision continues; nil for the commit's time.
+  private func applied(
+    _ writes: [Write], _ view: any SequencedTransaction, needsDecisions: Bool, at requestTime: Timestamp?
+  ) throws -> CommitPlan {
+    var plan = CommitPlan(
+      view, indexes.current, options.limits, costBudget: CommitCostBudget(limit: options.maximumCommitCost),
+      needsDecisions: needsDecisions, requestTime: requestTime)
+    try plan.apply(writes)
+    return plan
   }
 }

@@ -113,14 +113,18 @@ extension FirestoreDatabase {
   }
 
   /// Decides an operation on the state of a view that is made on demand.
-  /// - Parameter policy: the policy in force.
+  /// - Parameters:
+  ///   - policy: the policy in force.
+  ///   - isRepeated: whether the policy's observer has received a decision about the same operation already.
   /// - Throws: the policy's denial.
   @discardableResult
   func decide(
     _ authorised: AuthorizedOperation, by policy: PinnedPolicy<FirestoreAccess>? = nil,
-    view: () -> any DocumentView
+    isRepeated: Bool = false, view: () -> any DocumentView
   ) throws -> FirestoreDecision {
-    let decision = try (policy ?? policies.current).decide(authorised.caller, authorised.operation) { view() }
+    let decision = try (policy ?? policies.current).decide(
+      authorised.caller, authorised.operation, isRepeated: isRepeated
+    ) { view() }
     if let denial = decision.denial {
       options.reportDenial?(name, denial)
       throw denial.error

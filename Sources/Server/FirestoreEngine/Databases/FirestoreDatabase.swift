@@ -29,6 +29,8 @@ final class FirestoreDatabase: Sendable {
   /// The number of the change of rules that is in force; 0 without one in this process.
   let rulesChange = Guarded<UInt64>(0)
   let firstRows: FirstRows
+  /// The commits whose decision is unfinished.
+  let undecided = DecisionQueue<Attempt>()
   private let nextWriter = Guarded<UInt64>(1)
 
   /// - Parameters:

@@ -49,6 +49,15 @@ enum DocumentRow {
     return try result.get()
   }
 
+  /// The update time in a row, without decoding its document.
+  /// - Throws: DATA_LOSS if the bytes are not a row of this format.
+  static func updateTime(_ row: StoredValue, _ name: DocumentName) throws(FirestoreError) -> Timestamp {
+    guard row.count >= headerSize, row[0] == format else {
+      throw FirestoreError(.dataLoss, "The stored document \(name) cannot be read.")
+    }
+    return row.withUnsafeBytes { time($0, at: 9) }
+  }
+
   /// Whether a `Document` message begins with a name.
   private static func hasName(_ name: DocumentName, _ message: UnsafeRawBufferPointer) -> Bool {
     // Field 1, length-delimited.
@@ -110,5 +119,11 @@ extension ReadView {
   func document(_ name: DocumentName) throws -> StoredDocument? {
     guard let row = try get(FirestoreKeyLayout.document(name.path)) else { return nil }
     return try DocumentRow.decode(row.value, name)
+  }
+
+  /// The update time of a document, which is not decoded; nil if the document does not exist.
+  func updateTime(of name: DocumentName) throws -> Timestamp? {
+    guard let row = try get(FirestoreKeyLayout.document(name.path)) else { return nil }
+    return try DocumentRow.updateTime(row.value, name)
   }
 }

@@ -27,8 +27,8 @@ final class EvaluationRecord: DecisionRecord {
 }
 
 extension FirestoreRuleset {
-  /// Evaluates the statements for a step, up to the first that allows it, and counts the values of their expressions.
-  func evaluateCounted(_ step: DecisionStep, _ evaluator: inout RuleEvaluator) -> StepEvaluation {
+  /// Evaluates the statements for a step, up to the first that allows it, and traces the values of their expressions.
+  func evaluateRecorded(_ step: DecisionStep, _ evaluator: inout RuleEvaluator) -> StepEvaluation {
     evaluator.trace = RuleTrace()
     var evaluation = StepEvaluation(request: step.request, isQuery: step.isQuery)
     evaluation.isAllowed = isAllowed(step, &evaluator) { statement, _, outcome in
@@ -40,12 +40,14 @@ extension FirestoreRuleset {
       }
       evaluation.statements.append((statement.position.line, isTrue))
     }
-    if let trace = evaluator.trace {
-      counts.count(
-        trace.entries.lazy.filter { !self.program.isConstant($0.node) }.map { (Int($0.node), $0.outcome) })
-      evaluation.debugTexts = debugTexts(of: trace)
-    }
+    if let trace = evaluator.trace { evaluation.debugTexts = debugTexts(of: trace) }
     return evaluation
+  }
+
+  /// Counts the values of a decided step for the coverage.
+  func count(_ trace: RuleTrace) {
+    counts.count(
+      trace.entries.lazy.filter { !self.program.isConstant($0.node) }.map { (Int($0.node), $0.outcome) })
   }
 
   /// The coverage of the rules since they were released.

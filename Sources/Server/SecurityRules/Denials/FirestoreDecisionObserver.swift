@@ -63,9 +63,12 @@ package struct FirestoreDecisionObserver: DecisionObserver {
     _ operation: FirestoreOperation, of principal: Principal, by ruleset: FirestoreRuleset,
     _ view: any DocumentView, _ members: inout JSONObject
   ) -> RecordedRequest? {
-    guard case .rules(let part, let database)? = try? FirestoreRulesPolicy.request(for: operation, view)
+    guard case .rules(var part, let database)? = try? FirestoreRulesPolicy.request(for: operation, view)
     else { return nil }
-    let documents = RecordedDocuments(source: ViewedDocuments(database: database, view: view))
+    let source = ViewedDocuments(database: database, view: view)
+    guard let read = try? part.operation.reading(source) else { return nil }
+    part.operation = read
+    let documents = RecordedDocuments(source: source)
     var context = FirestoreRulesPolicy.context(principal, database, view.time, documents)
     context.use(part)
     guard let explanation = try? ruleset.explain(part.operation, context) else { return nil }
@@ -121,6 +124,7 @@ extension RuleOperation {
   fileprivate var bytes: Int {
     switch self {
     case .get(let documents): documents.reduce(0) { $0 + Self.bytes($1.fields) }
+    case .read(let paths): paths.count * Self.bytes(nil)
     case .changes(let changes): changes.reduce(0) { $0 + Self.bytes($1.before) + Self.bytes($1.after) }
     case .query(let query): 256 * query.alternatives.reduce(0) { $0 + $1.count }
     }
@@ -135,6 +139,7 @@ extension RuleOperation {
     switch self {
     case .get(let documents):
       return ["document": Self.fields(documents.first { $0.path == path }?.fields)]
+    case .read: return [:]
     case .changes(let changes):
       guard let change = changes.first(where: { $0.path == path }) else { return [:] }
       return ["before": Self.fields(change.before), "after": Self.fields(change.after)]

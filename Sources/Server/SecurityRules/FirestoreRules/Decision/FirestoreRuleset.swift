@@ -77,6 +77,15 @@ package final class FirestoreRuleset: Sendable {
     return decide(steps, context.lookups(operationCount: documents.count), context.work)
   }
 
+  /// Decides reading documents by name, and reads each of them when it is decided.
+  ///
+  /// - Parameter recording: whether to count the values of expressions and to add the evaluations to the decision.
+  func decideRead(_ paths: [ResourcePath], _ context: Context, recording: Bool = false) -> RuleDecision {
+    let lookups = context.lookups(operationCount: paths.count)
+    let steps = paths.lazy.map { DecisionStep.document(self.getRequest($0, lookups.named($0), context)) }
+    return decide(steps, lookups, context.work, recording: recording)
+  }
+
   /// The request of reading one document.
   func getRequest(_ path: ResourcePath, _ fields: MapValue?, _ context: Context) -> RuleRequest {
     RuleRequest(
@@ -174,6 +183,7 @@ package final class FirestoreRuleset: Sendable {
     // A query for one document is decided by its contents, so a listen for it is decided again when they change.
     var named: [ResourcePath] = []
     for (index, step) in steps.enumerated() {
+      if lookups.failure != nil { break }
       lookups.beginOperation()
       if step.request.method == .list, let document = step.request.ownDocument { named.append(document.path) }
       if limit == .each { work = RuleBudget.maximumWork }
@@ -182,30 +192,33 @@ package final class FirestoreRuleset: Sendable {
       let isAllowed: Bool
       var evaluation: StepEvaluation?
       if recording {
-        evaluation = evaluateCounted(step, &evaluator)
+        evaluation = evaluateRecorded(step, &evaluator)
         isAllowed = evaluation?.isAllowed == true
       } else {
         isAllowed = self.isAllowed(step, &evaluator)
       }
       work = evaluator.budget.work
       decision.readsTime = decision.readsTime || evaluator.readsTime
-      if let failure = lookups.failure {
-        decision.failure = failure
-        decision.isAllowed = false
-        break
-      }
+      if lookups.failure != nil { break }
       if limit == .divided, work == 0, !isAllowed, index > 0 {
         // The steps before have left too little for this one. It is the first of the next part.
         decision.finishedSteps = index
         break
       }
-      if let evaluation { decision.evaluations.append(evaluation) }
+      if let evaluation {
+        if let trace = evaluator.trace { count(trace) }
+        decision.evaluations.append(evaluation)
+      }
       if !isAllowed {
         decision.isAllowed = false
         decision.deniedOperation = index
         decision.workOfDenied = workOfStep
         break
       }
+    }
+    if let failure = lookups.failure {
+      decision.failure = failure
+      decision.isAllowed = false
     }
     decision.dependencies = lookups.paths + named
     decision.lookups = lookups.state

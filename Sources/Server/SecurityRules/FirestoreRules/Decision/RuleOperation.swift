@@ -7,10 +7,21 @@ package import FirestoreModel
 package enum RuleOperation: Sendable {
   /// Read documents by name; nil fields for a missing one.
   case get([(path: ResourcePath, fields: MapValue?)])
+  /// Read documents by name, which the context has. A decision reads only the documents that it decides.
+  case read([ResourcePath])
   /// Apply the net effects of a commit.
   case changes([RuleChange])
   /// Read the results of a query.
   case query(RuleQuery)
+}
+
+extension RuleOperation {
+  /// The operation with the documents that it reads.
+  /// - Throws: the errors of `documents`.
+  func reading(_ documents: any RuleDocumentSource) throws -> RuleOperation {
+    guard case .read(let paths) = self else { return self }
+    return .get(try paths.map { (path: $0, fields: try documents.fields(of: $0, afterWrites: false)) })
+  }
 }
 
 extension FirestoreRuleset {
@@ -19,6 +30,7 @@ extension FirestoreRuleset {
   package func decide(_ operation: RuleOperation, _ context: Context) throws -> RuleDecision {
     switch operation {
     case .get(let documents): decideGet(documents, context)
+    case .read(let paths): decideRead(paths, context)
     case .changes(let changes): decideChanges(changes, context)
     case .query(let query): try decideQuery(query, context)
     }
@@ -27,6 +39,7 @@ extension FirestoreRuleset {
   /// Decides an operation, counts the values of its expressions, and adds the evaluations to the decision.
   /// - Throws: the errors of the context's documents.
   func decideRecorded(_ operation: RuleOperation, _ context: Context) throws -> RuleDecision {
+    if case .read(let paths) = operation { return decideRead(paths, context, recording: true) }
     let steps = try steps(operation, context)
     return decide(
       steps, lookups(for: operation, steps, context), limit(for: operation, context), recording: true)
@@ -48,6 +61,10 @@ extension FirestoreRuleset {
   func steps(_ operation: RuleOperation, _ context: Context) throws -> [DecisionStep] {
     switch operation {
     case .get(let documents): documents.map { .document(getRequest($0.path, $0.fields, context)) }
+    case .read(let paths):
+      try paths.map {
+        .document(getRequest($0, try context.documents.fields(of: $0, afterWrites: false), context))
+      }
     case .changes(let changes): steps(changes, context)
     case .query(let query): try steps(query, context)
     }

@@ -78,6 +78,16 @@ package final class RuleLookups {
     }
   }
 
+  /// Reads a document that the request itself names. It does not count as a document that rules have read.
+  ///
+  /// - Returns: its fields, or nil if it does not exist. After an error, which is then the request's failure, nil too.
+  func named(_ path: ResourcePath) -> MapValue? {
+    do { return try source.fields(of: path, afterWrites: false) } catch {
+      failure = error
+      return nil
+    }
+  }
+
   private func index(of path: ResourcePath) throws(RuleFault) -> Int {
     let known = state.documents.firstIndex { $0.path == path }
     if let known, ofOperation.contains(known) { return known }

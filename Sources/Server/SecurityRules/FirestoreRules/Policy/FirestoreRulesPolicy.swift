@@ -37,7 +37,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
 
   /// The part of an operation that is decided at once.
   struct Part: Sendable {
-    /// The documents of a read that are held in memory for one part.
+    /// The documents of a read that one part decides.
     static let maximumReadDocuments = 256
 
     /// The part's documents, or the query.
@@ -146,8 +146,8 @@ package struct FirestoreRulesPolicy: AccessPolicy {
     switch operation {
     case .get(let names):
       guard let database = names.first?.database else { return .allowed }
-      let part = try Part(of: names, view.part, limit: Part.maximumReadDocuments) { names in
-        .get(try names.map { (path: $0.path, fields: try view.document($0)?.fields) })
+      let part = Part(of: names, view.part, limit: Part.maximumReadDocuments) { names in
+        .read(names.map(\.path))
       }
       return .rules(part, database)
     case .list(let listed), .aggregate(let listed):

@@ -1,0 +1,52 @@
+// Queues the commits of one database whose decision takes several time slices of the sequencer.
+//
+// One of them continues at a time, since each of its attempts plans all writes again and holds the sequencer. Other commits of
+// the database then wait for one such attempt at most.
+//
+// Invariant: the queue is empty unless a commit continues. The commit that continues calls `next` when it ends or waits
+// for locks.
+
+import Locking
+
+/// The commits of one database that wait to continue their decisions, in order of arrival.
+final class DecisionQueue<Commit: Sendable>: Sendable {
+  private struct State {
+    var isBusy = false
+    /// The first `started` commits have left the queue.
+    var commits: [Commit] = []
+    var started = 0
+  }
+
+  private let state = Guarded(State())
+
+  /// Starts to continue a commit.
+  /// - Returns: whether it may continue now. Otherwise `next` returns it later.
+  func enter(_ commit: Commit) -> Bool {
+    state.withLock { state in
+      if state.isBusy {
+        state.commits.append(commit)
+        return false
+      }
+      state.isBusy = true
+      return true
+    }
+  }
+
+  /// Ends the commit that continues.
+  /// - Returns: the next one; nil if none waits.
+  func next() -> Commit? {
+    state.withLock { state in
+      guard state.started < state.commits.count else {
+        state = State()
+        return nil
+      }
+      let commit = state.commits[state.started]
+      state.started += 1
+      if state.started * 2 > state.commits.count {
+        state.commits.removeFirst(state.started)
+        state.started = 0
+      }
+      return commit
+    }
+  }
+}
