@@ -131,7 +131,7 @@ final class SequencedChanges: ChangeObserver {
     /// In sequenced order. A change without a version may be earlier than the decision.
     var changes: [(version: Version?, path: Path)] = []
     var start = Version.zero
-    /// What the decision depends on; nil until it is made.
+    /// The dependencies of the decision; nil until it is made.
     var dependencies: DecisionDependencies?
     var isSpoiled = false
   }
