@@ -196,7 +196,7 @@ import Testing
     }
     _ = commit("a")
     try await eventually("all commits end") { outcomes.all.count == 3 }
-    #expect(outcomes.all.sorted() == ["a", "b cancelled", "c"])
+    #expect(outcomes.all.sorted() == ["a", "b CANCELLED", "c"])
     let order = ["a0", "b0", "c0", "a1", "a2", "c1", "c2"]
     #expect(decided.all.map { "\($0.commit)\($0.part)" } == order)
   }
