@@ -217,7 +217,8 @@ struct ServeCommandTests {
     func run(_ arguments: [String], _ body: (HearthProcess) async throws -> Void) async throws
       -> HearthProcess
     {
-      let process = try HearthProcess(["serve", "--firestore-port", "0", "--database-port", "0"] + arguments)
+      let process = try HearthProcess(
+        ["serve", "--firestore-port", "0", "--database-port", "0", "--auth-port", "0"] + arguments)
       try await process.wait(for: "ready\n")
       try await body(process)
       process.signal(SIGTERM)
