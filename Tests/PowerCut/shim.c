@@ -56,9 +56,9 @@ typedef struct name {
 struct object {
   int id;
   int is_log, is_dir;
-  // Of a file.
+  // The writes of a file that are not durable, in order.
   pending *first, **last;
-  // Of a directory: the names that the process sees, and those that are durable.
+  // A directory has the names that the process sees, and the durable ones.
   name *names, *durable;
 };
 
