@@ -17,6 +17,40 @@
 
     @Test("Trimming returns freed memory between live allocations to the system")
     func freeMemoryReturns() async throws {
+      let live = try fragmentHeap()
+      defer { for address in live { free(UnsafeMutableRawPointer(bitPattern: address)) } }
+      let before = try residentBytes()
+      await HeapTrimming.trim()
+      let after = try residentBytes()
+      #expect(before - after > 150 << 20, "resident before \(before), after \(after)")
+    }
+
+    @Test("A busy process trims its heap when it has more than half of its memory", .timeLimit(.minutes(1)))
+    func busyProcessTrims() async throws {
+      let live = try fragmentHeap()
+      defer { for address in live { free(UnsafeMutableRawPointer(bitPattern: address)) } }
+      let before = try residentBytes()
+      let trimming = Task { await HeapTrimming.run(memory: before) }
+      defer { trimming.cancel() }
+      // Polling keeps the process busy, so that it does not count as idle.
+      while try before - residentBytes() < 150 << 20 { await Task.yield() }
+    }
+
+    @Test("Pressure begins at half of the memory, and after a trim with a quarter of growth")
+    func pressure() {
+      var pressure = MemoryPressure(memory: 1000)
+      #expect(!pressure.isHigh(resident: 500))
+      #expect(pressure.isHigh(resident: 501))
+      pressure.trimmed(to: 480)
+      #expect(!pressure.isHigh(resident: 600))
+      #expect(pressure.isHigh(resident: 601))
+      pressure.trimmed(to: 100)
+      #expect(!pressure.isHigh(resident: 500))
+    }
+
+    /// Fragments the heap: of 200 MiB, every 100th block of 1 KiB stays allocated, including the last one.
+    /// - Returns: the addresses of the blocks that stay allocated.
+    private func fragmentHeap() throws -> [UInt] {
       let block = 1 << 10
       var blocks: [UnsafeMutableRawPointer] = []
       for _ in 0..<200_000 {
@@ -24,13 +58,8 @@
         memset(pointer, 1, block)
         blocks.append(pointer)
       }
-      // Every 100th block stays allocated, including the last block. The memory between them is free.
       for (index, pointer) in blocks.enumerated() where index % 100 != 99 { free(pointer) }
-      let before = try residentBytes()
-      await HeapTrimming.trim()
-      let after = try residentBytes()
-      for (index, pointer) in blocks.enumerated() where index % 100 == 99 { free(pointer) }
-      #expect(before - after > 150 << 20, "resident before \(before), after \(after)")
+      return blocks.enumerated().filter { $0.offset % 100 == 99 }.map { UInt(bitPattern: $0.element) }
     }
   }
 #endif

@@ -165,6 +165,38 @@ struct UnreadResultTests {
     }
   }
 
+  @Test("Unary responses that are not read leave room for other clients before their connections are old enough to be closed")
+  func youngUnary() async throws {
+    let limits = limits(minimumAge: .hours(1))
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
+      try await fill(running)
+      var unread: [GRPCTestClient] = []
+      for _ in 0..<8 {
+        let client = try await GRPCTestClient.connect(port: running.port.port, window: 0)
+        for _ in 0..<8 {
+          let call = try await client.open("GetDocument")
+          try? await call.send(
+            Google_Firestore_V1_GetDocumentRequest.with {
+              $0.name = "\(FirestoreTestServer.documents)/large/1"
+            }, endStream: true)
+        }
+        unread.append(client)
+      }
+      #expect(try await eventually { limits.memory.used > Self.limit / 3 * 2 })
+      let client = try await GRPCTestClient.connect(port: running.port.port)
+      for _ in 0..<5 {
+        _ = try await client.get("c/small")
+        _ = try await client.get("large/1")
+        try await client.commit((0..<6).map { .set("written/\($0)", ["t": Self.text]) })
+      }
+      for client in unread { #expect(client.channel.isActive) }
+      for client in unread { await client.close() }
+      await client.close()
+      #expect(
+        try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are still reserved")
+    }
+  }
+
   @Test("A connection whose client reads nothing is closed after the timeout, although it answers PING")
   func timeout() async throws {
     var limits = limits(minimumAge: .hours(1))

@@ -1,9 +1,10 @@
 // Heap trimming returns freed memory to the system. The GNU C library retains freed memory that is between
 // live allocations. Without trimming, a process therefore stays as large as during its largest load.
 //
-// Invariant: trimming never delays a busy server. The library locks each part of the heap while it trims that
-// part. A trim therefore runs only after five seconds of almost no work, and not again before there was more
-// work.
+// Trimming locks each part of the heap while it trims that part, about 0.1 s for each gigabyte. It therefore runs
+//   1. after five seconds of almost no work, and not again before there was more work,
+//   2. on a busy server only if the process has more than half of the memory that it may use, where the system would
+//      otherwise end it, and not again before it has grown by a quarter.
 //
 // Decision: docs/decisions/0016-memory-of-loads.md
 
@@ -20,16 +21,25 @@ enum HeapTrimming {
   private static let idleSeconds = 5
   /// The maximum processor time within ``idleSeconds`` of a process that counts as idle, in seconds.
   private static let maximumIdleProcessorSeconds = 0.1
-  /// The minimum processor time between two trims, in seconds. After less work there is little to trim.
+  /// The minimum processor time between two trims of an idle process, in seconds. After less work there is little to trim.
   private static let minimumWorkProcessorSeconds = 0.5
 
-  /// Trims the heap after each phase of work. Returns when its task is cancelled, and immediately if the
-  /// system's allocator returns memory by itself.
-  static func run() async {
+  /// Trims the heap after each phase of work, and under memory pressure. Returns when its task is cancelled, and
+  /// immediately if the system's allocator returns memory by itself.
+  /// - Parameter memory: the bytes that this process may use.
+  static func run(memory: Int) async {
     #if canImport(Glibc)
       var trimmed = 0.0
       var last = processorSeconds
-      while (try? await Task.sleep(for: .seconds(idleSeconds))) != nil {
+      var pressure = MemoryPressure(memory: memory)
+      var seconds = 0
+      while (try? await Task.sleep(for: .seconds(1))) != nil {
+        seconds += 1
+        if pressure.isHigh(resident: residentBytes) {
+          await trim()
+          pressure.trimmed(to: residentBytes)
+        }
+        guard seconds % idleSeconds == 0 else { continue }
         let now = processorSeconds
         if now - last < maximumIdleProcessorSeconds, now - trimmed > minimumWorkProcessorSeconds {
           await trim()
@@ -59,5 +69,31 @@ enum HeapTrimming {
       guard clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0 else { return 0 }
       return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
+
+    /// The resident size of this process in bytes (`statm` in proc(5)); 0 if it is not known.
+    private static var residentBytes: Int {
+      guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+      defer { fclose(file) }
+      var bytes = [UInt8](repeating: 0, count: 128)
+      let count = fread(&bytes, 1, bytes.count, file)
+      let fields = String(decoding: bytes[..<count], as: UTF8.self).split(separator: " ")
+      guard fields.count > 1, let pages = Int(fields[1]) else { return 0 }
+      return pages * sysconf(Int32(_SC_PAGESIZE))
+    }
   #endif
+}
+
+/// The resident size at which a busy process trims its heap: half of its memory, and a quarter more than after the last trim.
+struct MemoryPressure {
+  private let memory: Int
+  private var residentAfterTrim = 0
+
+  /// - Parameter memory: the bytes that the process may use.
+  init(memory: Int) { self.memory = memory }
+
+  /// Whether a process of this size, in bytes, trims its heap.
+  func isHigh(resident: Int) -> Bool { resident > max(memory / 2, residentAfterTrim / 4 * 5) }
+
+  /// Records the size in bytes after a trim.
+  mutating func trimmed(to resident: Int) { residentAfterTrim = resident }
 }

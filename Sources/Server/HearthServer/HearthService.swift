@@ -57,7 +57,7 @@ extension HearthServer {
         await server.reloadIndexes()
       }
     }
-    let trimming = Task { await HeapTrimming.run() }
+    let trimming = Task { await HeapTrimming.run(memory: SystemMemory.bytes) }
     defer {
       reloading.cancel()
       trimming.cancel()

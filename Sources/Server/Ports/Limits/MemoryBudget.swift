@@ -38,8 +38,8 @@ package final class MemoryBudget: Sendable {
   /// The bytes that the results of one connection's streams may hold together: an eighth of the budget, at most 64 MiB.
   package var connectionShare: Int { min(limit / 8, 64 << 20) }
 
-  /// The bytes up to which results may fill the budget. The rest remains for requests and single responses, so that these
-  /// find room also while connections are being closed.
+  /// The bytes up to which results may fill the budget, and responses of connections that already hold memory. The rest
+  /// remains for requests and first responses, so that these find room also while connections are being closed.
   var resultLimit: Int { limit / 4 * 3 }
 
   /// The error text for a client whose request does not fit.

@@ -336,7 +336,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     guard !stream.isFinished, let context else { return }
     if !isRead {
       connection.memory.reserveUnchecked(framed.readableBytes)
-    } else if !connection.memory.reserve(framed.readableBytes) {
+    } else if !connection.memory.reserveResponse(framed.readableBytes) {
       return finish(connection.outOfMemory)
     }
     writeStart(context)
