@@ -38,8 +38,8 @@ package final class MemoryBudget: Sendable {
   /// The bytes that the results of one connection's streams may hold together: an eighth of the budget, at most 64 MiB.
   package var connectionShare: Int { min(limit / 8, 64 << 20) }
 
-  /// The bytes up to which results may fill the budget. The rest remains for requests and single responses, so that these
-  /// find room also while connections are being closed.
+  /// The bytes up to which results may fill the budget. The remainder is for requests and single responses,
+  /// which therefore find room even while connections are being closed.
   var resultLimit: Int { limit / 4 * 3 }
 
   /// The error text for a client whose request does not fit.
@@ -47,7 +47,8 @@ package final class MemoryBudget: Sendable {
     "The server holds as many bytes of requests and answers as it may, \(limit) in all. Try again later."
   }
 
-  /// Reserves bytes for a holder, and closes the connections that hold most if that makes the room. Returns false on a full budget.
+  /// Reserves bytes for a holder, and closes the connections that hold most if that frees enough. Returns
+  /// false on a full budget.
   fileprivate func reserve(_ bytes: Int, for holder: MemoryHolder, within limit: Int) -> Bool {
     makeRoom(for: bytes, of: holder, within: limit) { $0.add(bytes, to: holder) }
   }
