@@ -8,7 +8,7 @@ import Testing
 @testable import FirebaseAuth
 
 @Suite("Current user", .timeLimit(.minutes(2))) struct CurrentUserTests {
-  @Test("listeners receive the current user first, state listeners then other users only")
+  @Test("listeners receive the current user first, and state listeners then only other users")
   func listeners() async throws {
     let scripted = try await ScriptedServer.start()
     let auth = scripted.auth
@@ -171,7 +171,7 @@ import Testing
     await scripted.stop()
   }
 
-  @Test("archives of results keep their values, and an archive of something else is nil")
+  @Test("archives of results keep their values, and reading an archive of another type returns nil")
   func archives() async throws {
     let scripted = try await ScriptedServer.start()
     scripted.answer(

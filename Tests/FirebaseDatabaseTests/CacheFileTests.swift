@@ -131,7 +131,8 @@ struct CacheFileTests {
     second.storage.close()
     let third = StorageFixture(folder)
     let restored = third.storage.restore().map(\.id)
-    // Damage that SQLite notices only on reading replaces the file, with the writes that the core holds.
+    // If SQLite notices damage only on reading, a new file with the client's pending writes replaces the
+    // damaged one.
     #expect(restored.contains(100) || !third.codes.isEmpty, "seed \(seed)")
     third.storage.close()
   }

@@ -38,7 +38,7 @@ struct CacheRecoveryTests {
 
   // MARK: Reading at the start
 
-  @Test("a pending write that cannot be read costs itself only, and the app receives an error")
+  @Test("only an unreadable pending write is lost, and the app receives an error")
   func unreadableRow() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -57,7 +57,7 @@ struct CacheRecoveryTests {
     again.storage.close()
   }
 
-  @Test("damaged pages cost the pending writes in them only", arguments: [[20], [20, 40], [20, 60]])
+  @Test("damaged pages lose only the pending writes in them", arguments: [[20], [20, 40], [20, 60]])
   func damagedPages(_ damaged: [Int]) throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -114,7 +114,7 @@ struct CacheRecoveryTests {
     again.storage.close()
   }
 
-  @Test("an unreadable sector costs the pending writes in it only")
+  @Test("an unreadable sector loses only the pending writes in it")
   func unreadableSector() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -161,7 +161,7 @@ struct CacheRecoveryTests {
     }
   }
 
-  @Test("a write that no server accepts fails at once, and every accepted one is found by the next run")
+  @Test("a write that no server accepts fails immediately, and the next run finds every accepted write")
   func depths() async throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -259,7 +259,7 @@ struct CacheRecoveryTests {
     again.storage.close()
   }
 
-  @Test("a file that is found damaged on a full disk stays until a new one has everything")
+  @Test("on a full disk a damaged file is kept until a new file has everything")
   func damageOnFullDisk() throws {
     let folder = try DataFolder()
     defer { folder.remove() }

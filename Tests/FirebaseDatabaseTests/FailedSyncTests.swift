@@ -7,11 +7,11 @@ import Testing
 
 @testable import FirebaseDatabase
 
-/// Syncs nothing, and fails for chosen files.
+/// A replacement for syncs, which does nothing and fails for chosen files.
 final class FailingDisk: Sendable {
   struct State {
     var failingSuffixes: [String] = []
-    /// The number of syncs until one fails; nil if none does.
+    /// The number of syncs that succeed before one fails; nil if none fails.
     var syncsUntilFailure: Int?
     var isWatched = false
     var copies: [DataFolder] = []

@@ -37,7 +37,7 @@ struct StressTests {
     await server.stop([client])
   }
 
-  @Test("a removed observer releases its closure, and its query's data with the last observer")
+  @Test("removing an observer releases its closure, and removing the last one releases the query's data")
   func removedObserver() async throws {
     final class Captured: Sendable {}
     let server = try await TestServer.start()

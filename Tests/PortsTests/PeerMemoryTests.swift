@@ -169,7 +169,8 @@ struct PeerMemoryTests {
   @Test("Query pages that a client does not read: further queries of its connection wait, others continue")
   func grpcStreams() async throws {
     var limits = limits()
-    // Results may fill three quarters of it: the unread page, and the largest page of the client that reads.
+    // Results may fill three quarters of the budget: the unread page, and the largest page of the client that
+    // reads.
     limits.memory = MemoryBudget(limit: 2 * Self.limit, minimumAge: .hours(1))
     try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { [limits] running in
       let text = Proto.Value.text(String(repeating: "x", count: 900_000))

@@ -10,13 +10,13 @@ struct SimulatedDisk {
   let scratch: Scratch
   private let shim: String
   /// The path of the data directory below `root`; empty if both are the same.
-  private let place: String
+  private let subdirectory: String
 
   /// Compiles the shim.
   ///
-  /// - Parameter place: the path of the data directory below the directory that children receive.
-  init(below place: String = "") throws {
-    self.place = place
+  /// - Parameter subdirectory: the path of the data directory below the directory that children receive.
+  init(below subdirectory: String = "") throws {
+    self.subdirectory = subdirectory
     scratch = try Scratch()
     shim = scratch.path + "/shim.so"
     let source = #filePath.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/shim.c"
@@ -31,13 +31,13 @@ struct SimulatedDisk {
   /// The directory that the next child receives.
   var root: String { scratch.path + "/data" }
   /// The directory that the shim simulates.
-  var data: String { root + place }
+  var data: String { root + subdirectory }
   /// The path of the file in which the children have recorded acknowledgements since the last ``reset()``.
   var childLogPath: String { scratch.path + "/notes" }
 
   /// Removes all data.
   func reset() throws {
-    try Scratch.makeDirectories(place, below: scratch.empty("data"))
+    try Scratch.makeDirectories(subdirectory, below: scratch.empty("data"))
     unlink(childLogPath)
   }
 
@@ -46,8 +46,8 @@ struct SimulatedDisk {
   /// - Returns: the copy's root.
   func copy() throws -> String {
     let path = try scratch.empty("copy")
-    try Scratch.makeDirectories(place, below: path)
-    try Scratch.copy(data, to: path + place)
+    try Scratch.makeDirectories(subdirectory, below: path)
+    try Scratch.copy(data, to: path + subdirectory)
     return path
   }
 

@@ -96,7 +96,7 @@ struct ServerMessageTests {
     #expect(
       String(decoding: text.message(tag: nil), as: UTF8.self)
         == #"{"t":"d","d":{"a":"d","b":{"p":"a/b","d":1}}}"#)
-    let tagged = String(decoding: text.bytes + PushEncoder.ending(tag: 12), as: UTF8.self)
+    let tagged = String(decoding: text.bytes + PushEncoder.suffix(tag: 12), as: UTF8.self)
     #expect(tagged == #"{"t":"d","d":{"a":"d","b":{"p":"a/b","d":1,"t":12}}}"#)
   }
 

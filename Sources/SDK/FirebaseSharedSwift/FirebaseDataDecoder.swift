@@ -29,7 +29,7 @@ open class FirebaseDataDecoder {
     case deferredToData
     /// From a base64 string.
     case base64
-    /// As it is; a base64 string is accepted too.
+    /// Unchanged; a base64 string is accepted too.
     case blob
     /// By a function that reads from the decoder.
     case custom((_ decoder: any Swift.Decoder) throws -> Data)
@@ -49,7 +49,7 @@ open class FirebaseDataDecoder {
     case useDefaultKeys
     /// `snake_case` becomes `camelCase`.
     case convertFromSnakeCase
-    /// By a function of the whole path of keys.
+    /// By a function of the complete path of keys.
     case custom((_ codingPath: [any CodingKey]) -> any CodingKey)
   }
 

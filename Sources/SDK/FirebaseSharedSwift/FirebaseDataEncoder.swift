@@ -6,7 +6,7 @@
 
 public import Foundation
 
-/// Says which types an encoder or decoder hands on as they are.
+/// Names the types that an encoder or decoder passes on unchanged.
 public protocol StructureCodingPassthroughTypeResolver {
   /// Whether a value of this type is stored untouched.
   static func isPassthroughType<T>(_ t: T) -> Bool
@@ -67,7 +67,7 @@ open class FirebaseDataEncoder {
     case useDefaultKeys
     /// `camelCase` becomes `snake_case`.
     case convertToSnakeCase
-    /// By a function of the whole path of keys.
+    /// By a function of the complete path of keys.
     case custom((_ codingPath: [any CodingKey]) -> any CodingKey)
   }
 

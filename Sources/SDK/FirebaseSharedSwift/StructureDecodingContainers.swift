@@ -50,7 +50,7 @@ struct KeyedStructureDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
   func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
     if type is any StructureCodingUncodedUnkeyed.Type {
-      // Its value does not come from the fields at all, so the key need not be there.
+      // The value does not come from the fields, so the key may be missing.
       return try decoder.nested(key, NSNull()).decode(type)
     }
     return try slot(key).decode(type)

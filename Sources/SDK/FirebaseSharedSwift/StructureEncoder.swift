@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// One place in the structure being built: nothing yet, a finished leaf, a map or a list.
+/// One position in the structure that is being built: empty, a finished leaf, a map or a list.
 final class StructureNode {
   private enum Content {
     case nothing

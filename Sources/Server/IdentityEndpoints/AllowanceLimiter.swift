@@ -25,7 +25,7 @@ package final class AllowanceLimiter<Key: Hashable & Sendable>: Sendable {
   /// Creates a limiter.
   /// - Parameters:
   ///   - isEnabled: false for an emulator, whose tests may cause as many events as they want.
-  ///   - allowance: events of a key before it must wait.
+  ///   - allowance: the number of events of a key before the key must wait.
   ///   - restorationMilliseconds: the time in which one event is restored.
   ///   - maximumRecords: maximum number of keys in memory, of 100 to 500 bytes each.
   package init(

@@ -20,7 +20,7 @@ package final class AttemptLimiter: Sendable {
     case secondFactor
   }
 
-  /// An account of which someone guesses a secret. It need not exist.
+  /// The account and the factor that an attempt guesses. The account need not exist.
   package struct Key: Hashable, Sendable {
     package var factor: Factor
     package var project: String
@@ -96,7 +96,7 @@ package final class AttemptLimiter: Sendable {
     }
   }
 
-  /// Ends an attempt. A correct one forgets the failures of the account.
+  /// Ends an attempt. A correct attempt resets the failures of the account.
   /// - Parameter now: milliseconds since the Unix epoch.
   package func end(_ key: Key, _ outcome: Outcome, at now: Int64) {
     guard isEnabled else { return }

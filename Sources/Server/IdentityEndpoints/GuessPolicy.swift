@@ -8,7 +8,7 @@ import JSON
 enum GuessPolicy: Sendable {
   /// No call.
   case none
-  /// Calls whose response shows that the guess was wrong, or that an account exists or does not.
+  /// Calls whose response shows that the guess was wrong, or whether an account exists.
   case failures
   /// Every call: the operation sends messages, or its success shows whether an account exists.
   case always

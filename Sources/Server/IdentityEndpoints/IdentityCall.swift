@@ -39,8 +39,9 @@ package struct IdentityCall: Sendable {
   package var nowSeconds: Int64 { now / 1000 }
   /// Whether the server runs as an emulator.
   package var isEmulator: Bool { services.isEmulator }
-  /// Codes that had expired at this time are removed: a day ago, in milliseconds since the Unix epoch. Until then the
-  /// use of an expired code reports that it has expired. Nil in an emulator, whose codes do not expire.
+  /// Codes that expired before this time are removed: a day ago, in milliseconds since the Unix epoch. Until
+  /// its removal, an expired code is rejected with the error for expired codes. Nil in an emulator, whose
+  /// codes do not expire.
   package var removalTime: Int64? { isEmulator ? nil : now - 86_400_000 }
 
   // MARK: Settings
@@ -102,7 +103,7 @@ package struct IdentityCall: Sendable {
     }
   }
 
-  /// Whether a password matches a stored one; nil stands for the account that an address does not have.
+  /// Whether a password matches a stored one; nil if the address has no account.
   func verify(_ password: String, _ stored: StoredPassword?) async throws(IdentityError) -> Bool {
     try await countingHash { () async throws(IdentityError) -> Bool in
       try await services.hasher.verify(password, stored)

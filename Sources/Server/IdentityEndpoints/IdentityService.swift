@@ -271,7 +271,7 @@ package struct IdentityService: HTTPService {
     }
     guard !tokens.isEmpty else { return nil }
     guard tokens.count == headers.count else { throw .invalidCredentials }
-    // This API does not accept the parameter alone.
+    // This API accepts the parameter only together with the header, so the two must agree.
     for parameter in request.target.parameters where parameter.name == "access_token" {
       tokens.append(parameter.value[...])
     }

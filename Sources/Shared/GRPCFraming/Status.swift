@@ -48,7 +48,7 @@ public struct GRPCStatus: Error, Sendable, Hashable {
     public static let resourceExhausted = Code(rawValue: 8)
     /// The system is not in the state that the call needs.
     public static let failedPrecondition = Code(rawValue: 9)
-    /// The call conflicts with another; the whole transaction may be retried.
+    /// The call conflicts with another; the complete transaction may be retried.
     public static let aborted = Code(rawValue: 10)
     /// Past the valid range.
     public static let outOfRange = Code(rawValue: 11)

@@ -87,7 +87,7 @@ import Testing
     #expect(engine.store.persistence.allBatches.map(\.writes) == [write(2)])
   }
 
-  /// An engine on disk with two queued writes, of which the server has the first one in work.
+  /// An engine on disk with two queued writes. The first one was sent and has no response.
   private func engineOnDisk(_ cache: CacheFixture) throws -> SyncEngine {
     var engine = SyncEngine(persistence: try cache.open(), seed: 1)
     engine.enableNetwork()

@@ -26,7 +26,7 @@ import Testing
       client.useEmulator(withHost: "127.0.0.1", port: 1)
       let count = Int(ProcessInfo.processInfo.environment["KILLED_CLIENT_COUNT"] ?? "") ?? 10
       for n in 0..<count { client.document("c/\(n)").setData(["n": n]) { _ in } }
-      // The client has handled all writes; more follow, so that the kill hits it at work.
+      // The client has handled all writes. More follow, so that the kill interrupts a write.
       _ = try await client.cacheCount(of: "c")
       for n in count..<(count + 500) { client.document("c/\(n)").setData(["n": n]) { _ in } }
       kill(getpid(), SIGKILL)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-/// Syncs nothing, and fails for chosen files.
+/// A replacement for syncs, which does nothing and fails for chosen files.
 private final class FailingDisk: Sendable {
   struct State {
     var failingSuffixes: [String] = []
@@ -16,9 +16,10 @@ private final class FailingDisk: Sendable {
     var copies: [URL] = []
     var failures: [Int] = []
     var failedSyncs = 0
-    /// Counts down the syncs of the folder; the last one and all later ones fail, until it is zero again.
+    /// The number of the first sync of the folder that fails, counted from now; all later ones fail too. Zero
+    /// if none fails.
     var failingFolderSync = 0
-    /// Whether the next sync of the folder finds the complete copy damaged.
+    /// Whether the next sync damages the complete copy, if it exists.
     var damagesCopy = false
     /// Whether no new file can be created after damage.
     var blocksNewFile = false

@@ -96,7 +96,7 @@ struct LargeMessageTests {
     try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 50_000_000, limits: limits) {
       running in
       let client = running.client
-      let transaction = try await lock("w/locked", client)
+      let transaction = try await client.lock("w/locked")
       let call = try await handshake(client)
       try await call.send(Request.with { $0.writes = [.set("w/locked", ["n": .int(1)])] })
       // An earlier message waits for a lock. Meanwhile the server receives the entire large message.
@@ -112,7 +112,7 @@ struct LargeMessageTests {
         Request.with { $0.writes = [.set("w/other", ["t": text]), .set("w/another", ["t": text])] })
       let _: Response = try await other.message()
       #expect(!call.hasUnreadEvents)
-      try await release(transaction, client)
+      try await client.release(transaction)
       let first: Response = try await call.message()
       #expect(first.writeResults.count == 1)
       expectRejection(try await call.status(), of: large)
@@ -157,24 +157,5 @@ struct LargeMessageTests {
     #expect(sent - client.windowUpdateBytes <= 512 << 10, "\(sent) \(client.windowUpdateBytes)")
     await client.close()
     await echo.stop()
-  }
-
-  // MARK: Locks that block a Write stream
-
-  private func lock(_ path: String, _ client: GRPCTestClient) async throws -> Data {
-    var read = Google_Firestore_V1_BatchGetDocumentsRequest()
-    read.database = FirestoreTestServer.database
-    read.documents = ["\(FirestoreTestServer.documents)/\(path)"]
-    read.newTransaction.readWrite = .init()
-    let responses: [Google_Firestore_V1_BatchGetDocumentsResponse] = try await client.stream(
-      "BatchGetDocuments", read)
-    return try #require(responses.first).transaction
-  }
-
-  private func release(_ transaction: Data, _ client: GRPCTestClient) async throws {
-    var rollback = Google_Firestore_V1_RollbackRequest()
-    rollback.database = FirestoreTestServer.database
-    rollback.transaction = transaction
-    let _: Google_Protobuf_Empty = try await client.unary("Rollback", rollback)
   }
 }

@@ -20,30 +20,12 @@ struct WriteBackPressureTests {
   private typealias Request = Google_Firestore_V1_WriteRequest
   private typealias Response = Google_Firestore_V1_WriteResponse
 
-  /// Locks a document: a write to it does not commit until the transaction ends.
-  private func lock(_ path: String, _ client: GRPCTestClient) async throws -> Data {
-    var read = Google_Firestore_V1_BatchGetDocumentsRequest()
-    read.database = FirestoreTestServer.database
-    read.documents = ["\(FirestoreTestServer.documents)/\(path)"]
-    read.newTransaction.readWrite = .init()
-    let responses: [Google_Firestore_V1_BatchGetDocumentsResponse] = try await client.stream(
-      "BatchGetDocuments", read)
-    return try #require(responses.first).transaction
-  }
-
-  private func release(_ transaction: Data, _ client: GRPCTestClient) async throws {
-    var rollback = Google_Firestore_V1_RollbackRequest()
-    rollback.database = FirestoreTestServer.database
-    rollback.transaction = transaction
-    let _: Google_Protobuf_Empty = try await client.unary("Rollback", rollback)
-  }
-
   @Test(
     "During a commit the server reads a bounded number of bytes, then commits everything")
   func boundedQueue() async throws {
     try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 50_000_000) { running in
       let client = running.client
-      let transaction = try await lock("w/locked", client)
+      let transaction = try await client.lock("w/locked")
       // The stream's window is larger than all messages, so only the server's back-pressure limits the client.
       let call = try await client.open("Write")
       try await call.send(Request.with { $0.database = FirestoreTestServer.database })
@@ -73,7 +55,7 @@ struct WriteBackPressureTests {
         last * size <= FirestoreRequestLimits.maximumPendingBytes + (256 << 10) + 2 * size, "\(last) messages"
       )
       #expect(last < count)
-      try await release(transaction, client)
+      try await client.release(transaction)
       for _ in 0...count {
         let response: Response = try await call.message()
         #expect(response.writeResults.count == 1)
@@ -91,7 +73,7 @@ struct WriteBackPressureTests {
     try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 50_000_000, limits: limits) {
       running in
       let other = try await GRPCTestClient.connect(port: running.port.port)
-      let transaction = try await lock("w/locked", other)
+      let transaction = try await other.lock("w/locked")
       var calls: [GRPCTestCall] = []
       for stream in 0..<8 {
         let call = try await running.client.open("Write")
@@ -103,7 +85,7 @@ struct WriteBackPressureTests {
           Request.with { $0.writes = [.set("w/locked", ["n": .int(Int64(stream)), "t": text])] })
         calls.append(call)
       }
-      try await release(transaction, other)
+      try await other.release(transaction)
       var rejected = 0
       for call in calls {
         do {

@@ -186,7 +186,7 @@ import Testing
     stream.close()
   }
 
-  @Test("a decision by the time is made again within a minute although nothing changes")
+  @Test("a decision that read the time is repeated within a minute even if nothing changes")
   func timeWithoutChanges() async throws {
     let limit = Guarded<Int64>(.max)
     let policy = TestPolicy { _, _, view in
@@ -204,7 +204,7 @@ import Testing
   }
 
   @Test(
-    "targets of one stream that depend on one document are decided again each; removed ones no longer count")
+    "each target of a stream that depends on a changed document is decided again, except removed targets")
   func sharedDependency() async throws {
     let flag = try #require(DocumentName(database: DatabaseName(project: "demo"), path: "flags/open"))
     let policy = TestPolicy { _, _, view in

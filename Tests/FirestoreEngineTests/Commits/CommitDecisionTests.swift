@@ -145,7 +145,7 @@ import Testing
   }
 
   @Test(
-    "one undecided commit of a database continues at a time, and a commit that is cancelled while it waits holds no other up"
+    "one undecided commit of a database continues at a time, and a waiting commit that is cancelled delays no other"
   )
   func queue() async throws {
     let decided = Collected<Decided>()

@@ -79,7 +79,7 @@ import Testing
       ])
   }
 
-  @Test("an empty query and a missing document receive their responses")
+  @Test("targets for an empty query and a missing document become current")
   func emptyQueryAndMissingDocument() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()

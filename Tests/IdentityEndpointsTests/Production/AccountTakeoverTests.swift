@@ -90,7 +90,7 @@ struct AccountTakeoverTests {
     #expect(try await server.account(Self.attacker) == nil)
   }
 
-  @Test("An undo of an earlier owner ends when another owner proves the address")
+  @Test("An earlier owner cannot undo a change after another owner has proven the address")
   func undoOfEarlierOwner() async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())
     let id = try await signUp(server, Self.attacker)["localId"] ?? .null

@@ -16,7 +16,7 @@ struct AuthProductionTests {
   private static let project = ProductionServer.project
 
   @Test("Without credentials no data and no administration is accessible")
-  func shutDoors() async throws {
+  func missingCredentials() async throws {
     try await ProductionServer.with { server in
       for (method, path) in [
         ("GET", Self.document), ("PATCH", Self.document), ("DELETE", Self.document),

@@ -19,53 +19,56 @@ struct DifferentCredentialTests {
   }
 
   @Test("REST, management, event streams and gRPC reject different credentials and accept equal ones")
-  func doors() async throws {
+  func endpoints() async throws {
     try await ProductionServer.with { server in
       let first = try await server.accessToken(server.account("first"))
       let second = try await server.accessToken(server.account("second"))
       // Each endpoint with the parameters that contain a credential. Each of the two tokens alone is accepted.
-      let doors: [(name: String, client: AuthClient, method: String, path: String, parameters: [String])] = [
-        ("Firestore", server.firestore, "GET", Self.document, ["access_token", "oauth_token"]),
-        ("Firestore write", server.firestore, "PATCH", Self.document, ["access_token"]),
-        ("value", server.database, "GET", "/a.json?ns=demo-prod", ["access_token", "auth"]),
-        ("write", server.database, "PUT", "/a.json?ns=demo-prod", ["access_token", "auth"]),
-        ("rules", server.database, "GET", "/.settings/rules.json?ns=demo-prod", ["access_token", "auth"]),
-        (
-          "accounts", server.auth, "GET",
-          "/identitytoolkit.googleapis.com/v1/projects/demo-prod/accounts:batchGet", []
-        ),
-      ]
-      for door in doors {
+      let endpoints:
+        [(name: String, client: AuthClient, method: String, path: String, parameters: [String])] = [
+          ("Firestore", server.firestore, "GET", Self.document, ["access_token", "oauth_token"]),
+          ("Firestore write", server.firestore, "PATCH", Self.document, ["access_token"]),
+          ("value", server.database, "GET", "/a.json?ns=demo-prod", ["access_token", "auth"]),
+          ("write", server.database, "PUT", "/a.json?ns=demo-prod", ["access_token", "auth"]),
+          ("rules", server.database, "GET", "/.settings/rules.json?ns=demo-prod", ["access_token", "auth"]),
+          (
+            "accounts", server.auth, "GET",
+            "/identitytoolkit.googleapis.com/v1/projects/demo-prod/accounts:batchGet", []
+          ),
+        ]
+      for endpoint in endpoints {
         func status(_ tokens: [String], _ query: String = "") async throws -> Int {
-          let separator = door.path.contains("?") ? "&" : "?"
-          return try await door.client.send(
-            door.method, door.path + (query.isEmpty ? "" : separator + query), headers: headers(tokens),
-            body: door.method == "GET" ? nil : Array("{}".utf8)
+          let separator = endpoint.path.contains("?") ? "&" : "?"
+          return try await endpoint.client.send(
+            endpoint.method, endpoint.path + (query.isEmpty ? "" : separator + query),
+            headers: headers(tokens),
+            body: endpoint.method == "GET" ? nil : Array("{}".utf8)
           ).status
         }
         let accepted = try await status([first])
-        #expect([200, 404].contains(accepted), "\(door.name) \(accepted)")
+        #expect([200, 404].contains(accepted), "\(endpoint.name) \(accepted)")
         #expect(try await status([second]) == accepted)
-        #expect(try await status([first, first]) == accepted, "\(door.name)")
-        #expect(try await status([first, second]) == 401, "\(door.name)")
-        #expect(try await status([second, first]) == 401, "\(door.name)")
-        #expect(try await status([first, "owner"]) == 401, "\(door.name)")
-        let schemes = try await door.client.send(
-          door.method, door.path, headers: headers([first], [("authorization", "Basic eDp5")]),
-          body: door.method == "GET" ? nil : Array("{}".utf8))
-        #expect(schemes.status == 401, "\(door.name)")
-        for parameter in door.parameters {
-          #expect(try await status([], "\(parameter)=\(first)") == accepted, "\(door.name) \(parameter)")
-          #expect(try await status([first], "\(parameter)=\(first)") == accepted, "\(door.name) \(parameter)")
-          #expect(try await status([first], "\(parameter)=\(second)") == 401, "\(door.name) \(parameter)")
+        #expect(try await status([first, first]) == accepted, "\(endpoint.name)")
+        #expect(try await status([first, second]) == 401, "\(endpoint.name)")
+        #expect(try await status([second, first]) == 401, "\(endpoint.name)")
+        #expect(try await status([first, "owner"]) == 401, "\(endpoint.name)")
+        let schemes = try await endpoint.client.send(
+          endpoint.method, endpoint.path, headers: headers([first], [("authorization", "Basic eDp5")]),
+          body: endpoint.method == "GET" ? nil : Array("{}".utf8))
+        #expect(schemes.status == 401, "\(endpoint.name)")
+        for parameter in endpoint.parameters {
+          #expect(try await status([], "\(parameter)=\(first)") == accepted, "\(endpoint.name) \(parameter)")
+          #expect(
+            try await status([first], "\(parameter)=\(first)") == accepted, "\(endpoint.name) \(parameter)")
+          #expect(try await status([first], "\(parameter)=\(second)") == 401, "\(endpoint.name) \(parameter)")
           #expect(
             try await status([], "\(parameter)=\(first)&\(parameter)=\(second)") == 401,
-            "\(door.name) \(parameter)")
+            "\(endpoint.name) \(parameter)")
         }
-        if door.parameters.count == 2 {
-          let (a, b) = (door.parameters[0], door.parameters[1])
-          #expect(try await status([], "\(a)=\(first)&\(b)=\(second)") == 401, "\(door.name)")
-          #expect(try await status([], "\(a)=\(first)&\(b)=\(first)") == accepted, "\(door.name)")
+        if endpoint.parameters.count == 2 {
+          let (a, b) = (endpoint.parameters[0], endpoint.parameters[1])
+          #expect(try await status([], "\(a)=\(first)&\(b)=\(second)") == 401, "\(endpoint.name)")
+          #expect(try await status([], "\(a)=\(first)&\(b)=\(first)") == accepted, "\(endpoint.name)")
         }
       }
       let stream = try await server.database.send(

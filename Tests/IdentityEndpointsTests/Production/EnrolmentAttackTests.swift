@@ -181,7 +181,7 @@ struct EnrolmentAttackTests {
     }
   }
 
-  @Test("One address has a quarter of the places for hashes")
+  @Test("One address may use a quarter of the queue for hashes")
   func hashes() throws {
     let limiter = ConcurrencyLimiter(isEnabled: true)
     func address(_ text: String) throws -> ClientAddress? {

@@ -1,5 +1,6 @@
-// The workload of a client of the Firestore SDK: batches number 1, 2, 3… in order, each of an entry and of the number of
-// the last entry. A batch that the cache refuses is written again, so that the entries have no gap.
+// The workload of a client of the Firestore SDK: batches with the numbers 1, 2, 3… in order. Each batch
+// writes an entry and the number of the last entry. A batch that the cache rejects is written again, so that
+// no entry is missing.
 
 import Dispatch
 import FirebaseCore
@@ -56,7 +57,8 @@ struct FirestoreWorkload {
     listener.remove()
   }
 
-  /// In its own function, since asynchronous code selects the form that waits for the server.
+  /// This is a separate synchronous function, because Swift would select the overload that waits for the
+  /// server in asynchronous code.
   private func update(_ number: Int, refused: @escaping @Sendable () -> Void) {
     notes.add("made \(number)")
     let batch = firestore.batch()

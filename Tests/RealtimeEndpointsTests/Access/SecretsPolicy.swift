@@ -33,7 +33,7 @@ final class SecretsPolicy: AccessPolicy {
     self.decisions = decisions
   }
 
-  /// Whether a location has nothing that is secret to a user.
+  /// Whether a user may see the complete value of a location.
   func mayShow(_ path: Path, to user: String) -> Bool {
     !(secrets[user] ?? []).contains { $0.contains(path) || path.contains($0) }
   }

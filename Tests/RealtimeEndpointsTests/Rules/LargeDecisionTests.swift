@@ -109,7 +109,8 @@ struct LargeDecisionTests {
     }
   }
 
-  @Test("A counter that rules let grow by one counts its writes, under concurrent ones", arguments: [1, 3])
+  @Test(
+    "A counter that rules allow to grow by one equals the number of its concurrent writes", arguments: [1, 3])
   func counter(clients: Int) async throws {
     try await RealtimeTestServer.run(staging: .backgroundDecisions) { server in
       try await setRules(
@@ -199,7 +200,7 @@ struct LargeDecisionTests {
     #expect(try await error("t", "abb")?.status == .permissionDenied)
   }
 
-  @Test("A decision whose check takes a batch too long is outdated", arguments: [0, 2_000_000])
+  @Test("A decision is outdated if its check takes too long for a batch", arguments: [0, 2_000_000])
   func check(steps: Int) async throws {
     let policy = try policy(#"{"a":{".write":"root.child('n').val() == null"}}"#)
     var staging = StagingLimits.backgroundDecisions
@@ -222,7 +223,7 @@ struct LargeDecisionTests {
     #expect(result.executed.count == (steps == 0 ? 0 : 1))
   }
 
-  @Test("Any number of changes that a decision does not depend on leaves it current")
+  @Test("A decision stays current after any number of changes that it does not depend on")
   func unrelatedChanges() throws {
     let request = try WriteRequest(.set("a/b", .leaf(.int(1))), limits: .standard, bytes: 1 << 20)
     let answers = RecordedAnswers(of: request, dependsOnReplacedData: true) {}
@@ -244,7 +245,7 @@ struct LargeDecisionTests {
     #expect(decided.changedQuestions == nil)
   }
 
-  @Test("A canary that takes long is compared in the background, and changes no verdict")
+  @Test("A slow canary is compared in the background and changes no verdict")
   func canary() async throws {
     let reports = Guarded<[String]>([])
     var staging = StagingLimits()

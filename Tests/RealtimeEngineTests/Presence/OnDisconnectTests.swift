@@ -283,7 +283,7 @@ struct OnDisconnectTests {
   }
 
   @Test(
-    "Operations that break a rule together are performed in the order of registration, as far as it permits",
+    "Operations that together break a rule are performed in the order of registration, as far as the rule permits",
     arguments: [false, true])
   func deniedTogether(crashes: Bool) async throws {
     let store = try MemoryStore()
@@ -307,7 +307,7 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{closed:true}")
   }
 
-  @Test("After a cancel next to them the operations below a registered value are decided by themselves")
+  @Test("After a cancel of a sibling, the operations below a registered value are decided separately")
   func cancelBesideOthers() async throws {
     let database = try await open(MemoryStore(), SharedFactsPolicy())
     let phone = Client(database, as: .user("u1"))

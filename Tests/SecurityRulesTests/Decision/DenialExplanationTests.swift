@@ -84,7 +84,8 @@ import Testing
   }
 
   @Test(
-    "the text of a denied write has the statements for create and update; a precondition leaves one of them")
+    "the text of a denied write has the statements for create and update; with a precondition, for one of them"
+  )
   func writes() throws {
     let rules = try FirestoreRuleset(
       compiling: """

@@ -35,7 +35,7 @@ import Testing
     #expect(log.admit(at: 8_000_000))
   }
 
-  @Test("a further database takes the place of the log that was idle for longest")
+  @Test("the log of a further database replaces the log that was idle longest")
   func databases() {
     var limits = DenialLogLimits()
     limits.logs = 2

@@ -75,7 +75,9 @@ import Testing
     #expect(found.count == 1 && found[0].hasPrefix("4:1: No query") && found[0].contains(finding), "\(found)")
   }
 
-  @Test("Strings without a bound, hiding functions, unused ones, and blocks without documents are found")
+  @Test(
+    "Unbounded strings, functions that hide others, unused functions, and blocks that match no document are found"
+  )
   func others() throws {
     #expect(
       try firestore("allow create: if request.resource.data.a is string;") == [

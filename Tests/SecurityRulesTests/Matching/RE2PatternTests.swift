@@ -7,7 +7,7 @@ import Testing
 @Suite struct RE2PatternTests {
   private func matches(_ pattern: String, _ text: String) throws -> Bool {
     var budget = PatternBudget(steps: 1_000_000)
-    return try RE2Pattern.compile(pattern, matchesWholeText: true)
+    return try RE2Pattern.compile(pattern, matchesCompleteText: true)
       .matches(in: text.unicodeScalars.map(\.value), budget: &budget)
   }
 
@@ -36,7 +36,7 @@ import Testing
       "(?-)", "\\x{110000}",
     ])
   func rejection(pattern: String) {
-    #expect(throws: PatternError.self) { try RE2Pattern.compile(pattern, matchesWholeText: true) }
+    #expect(throws: PatternError.self) { try RE2Pattern.compile(pattern, matchesCompleteText: true) }
   }
 
   @Test("a lazy repetition takes the shortest match, a greedy one the longest")

@@ -104,7 +104,7 @@ struct RealtimePolicyTests {
   }
 
   @Test(
-    "A decision about a write is interrupted beyond its work, is never denied by it, and spends what it uses",
+    "A decision about a write that exceeds its work is interrupted and not denied, and spends the work that it used",
     arguments: [0, 1, 50, 1_000, 10_000, 1_000_000])
   func interruption(steps: Int) throws {
     let policy = try policy(#"{".write":true,"$k":{".validate":"newData.val() + 1 > 0 && now > 0"}}"#)
@@ -128,7 +128,8 @@ struct RealtimePolicyTests {
   }
 
   @Test(
-    "A priority that is written to a missing location validates nothing, one above children validates them")
+    "A priority written to a missing location validates nothing; the priority of a location with children validates them"
+  )
   func missingPriority() throws {
     let policy = try policy(
       #"{".write":true,".validate":"newData.hasChild('b')","a":{"$k":{".validate":"newData.val() == 1"}}}"#)

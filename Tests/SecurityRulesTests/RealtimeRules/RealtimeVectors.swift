@@ -1,5 +1,5 @@
 // The shared vectors of Realtime Database rules, and an in-process player of them: the decision of the policy over a
-// tree in memory. Cases that need an endpoint, such as settings, tags and revocation, are left to the player there.
+// tree in memory. RealtimeEndpointsTests play the cases that need an endpoint, such as settings, tags and revocation.
 
 import Access
 import Foundation

@@ -29,7 +29,7 @@ struct DenialTextVectorTests {
   /// One reason of a text: an outcome, a method and a line.
   private struct Reason: Hashable {
     var outcome: String
-    var place: String
+    var suffix: String
 
     var isFalse: Bool { outcome == "false" }
   }
@@ -40,11 +40,11 @@ struct DenialTextVectorTests {
     var rest = text[...]
     if rest.first == "\n" { rest.removeFirst() }
     while !rest.isEmpty {
-      guard let place = rest.firstRange(of: /\ for '[a-z]+' @ L[0-9]+(, |$)/) else { return nil }
-      var name = rest[place]
+      guard let suffix = rest.firstRange(of: /\ for '[a-z]+' @ L[0-9]+(, |$)/) else { return nil }
+      var name = rest[suffix]
       if name.hasSuffix(", ") { name.removeLast(2) }
-      reasons.append(Reason(outcome: String(rest[..<place.lowerBound]), place: String(name)))
-      rest = rest[place.upperBound...]
+      reasons.append(Reason(outcome: String(rest[..<suffix.lowerBound]), suffix: String(name)))
+      rest = rest[suffix.upperBound...]
     }
     return reasons
   }
@@ -84,7 +84,7 @@ struct DenialTextVectorTests {
         let actual = try #require(Self.reasons(in: text), "\(own.id): \(text)")
         if Set(actual).isSubset(of: expected) { sameWords += 1 }
         for reason in actual {
-          let same = expected.filter { $0.place == reason.place }
+          let same = expected.filter { $0.suffix == reason.suffix }
           let isSame =
             same.contains { $0.isFalse == reason.isFalse } || Self.isOther(reason, actual) && !same.isEmpty
           let isKnown = !same.isEmpty && Self.otherOutcomes.keys.contains { own.id.hasPrefix($0) }
@@ -99,7 +99,7 @@ struct DenialTextVectorTests {
   /// Whether the statement belongs to the method that the write did not need. Google's emulator evaluates it without
   /// the stored document.
   private static func isOther(_ reason: Reason, _ reasons: [Reason]) -> Bool {
-    reasons.contains { $0.place.hasPrefix(" for 'create'") }
-      && reasons.contains { $0.place.hasPrefix(" for 'update'") }
+    reasons.contains { $0.suffix.hasPrefix(" for 'create'") }
+      && reasons.contains { $0.suffix.hasPrefix(" for 'update'") }
   }
 }

@@ -1,11 +1,12 @@
 // A Firestore test server is a complete server in this process with a gRPC client. It has helper functions
 // for common requests.
 
-import Foundation
 import FirestoreProtobuf
+import Foundation
 import GRPCFraming
 import HearthServer
 import SwiftProtobuf
+import Testing
 
 typealias Proto = FirestoreMessages
 
@@ -81,6 +82,25 @@ extension GRPCTestClient {
     var request = Google_Firestore_V1_GetDocumentRequest()
     request.name = "\(FirestoreTestServer.documents)/\(path)"
     return try await unary("GetDocument", request)
+  }
+
+  /// Locks a document: a write to it does not commit until the transaction ends.
+  func lock(_ path: String) async throws -> Data {
+    var read = Google_Firestore_V1_BatchGetDocumentsRequest()
+    read.database = FirestoreTestServer.database
+    read.documents = ["\(FirestoreTestServer.documents)/\(path)"]
+    read.newTransaction.readWrite = .init()
+    let responses: [Google_Firestore_V1_BatchGetDocumentsResponse] = try await stream(
+      "BatchGetDocuments", read)
+    return try #require(responses.first).transaction
+  }
+
+  /// Rolls a transaction back, which releases its locks.
+  func release(_ transaction: Data) async throws {
+    var rollback = Google_Firestore_V1_RollbackRequest()
+    rollback.database = FirestoreTestServer.database
+    rollback.transaction = transaction
+    let _: Google_Protobuf_Empty = try await unary("Rollback", rollback)
   }
 
   func query(_ request: Google_Firestore_V1_RunQueryRequest) async throws

@@ -96,34 +96,34 @@ package struct NaiveRealtimeRuleset {
   }
 
   /// A location with the rules that apply to it.
-  private struct Place {
+  private struct RuledLocation {
     var rules: Location
     var path: [Units]
     var captures: [String: Units]
 
     /// The rules of a child; nil if it has none.
-    func child(_ key: Units) -> Place? {
+    func child(_ key: Units) -> RuledLocation? {
       if let rules = rules.children[key] {
-        return Place(rules: rules, path: path + [key], captures: captures)
+        return RuledLocation(rules: rules, path: path + [key], captures: captures)
       }
       guard case .named(let name, let rules) = rules.wildcard else { return nil }
-      return Place(rules: rules, path: path + [key], captures: captures.merging([name: key]) { $1 })
+      return RuledLocation(rules: rules, path: path + [key], captures: captures.merging([name: key]) { $1 })
     }
   }
 
   /// The locations with rules from the root down to a path.
-  private func onTheWay(to path: [Units]) -> [Place] {
-    var places = [Place(rules: root, path: [], captures: [:])]
+  private func onTheWay(to path: [Units]) -> [RuledLocation] {
+    var locations = [RuledLocation(rules: root, path: [], captures: [:])]
     for key in path {
-      guard let next = places[places.count - 1].child(key) else { break }
-      places.append(next)
+      guard let next = locations[locations.count - 1].child(key) else { break }
+      locations.append(next)
     }
-    return places
+    return locations
   }
 
-  private func isValidBelow(_ place: Place, _ state: State) -> Bool {
-    state.after.descendant(place.path).children.keys.allSatisfy { key in
-      guard let child = place.child(key) else { return true }
+  private func isValidBelow(_ location: RuledLocation, _ state: State) -> Bool {
+    state.after.descendant(location.path).children.keys.allSatisfy { key in
+      guard let child = location.child(key) else { return true }
       return state.isValid(child) && isValidBelow(child, state)
     }
   }
@@ -135,18 +135,18 @@ package struct NaiveRealtimeRuleset {
     let after: PlainTree
     let query: [String: NaiveValue]
 
-    func isTrue(_ rule: String, _ place: Place) -> Bool {
-      guard let syntax = place.rules.rules[rule] else { return false }
+    func isTrue(_ rule: String, _ location: RuledLocation) -> Bool {
+      guard let syntax = location.rules.rules[rule] else { return false }
       let expression = NaiveExpression(
         auth: NaiveValue(claim: caller.auth), now: Double(caller.now), before: before, after: after,
-        location: place.path, captures: place.captures, query: query)
+        location: location.path, captures: location.captures, query: query)
       return (try? expression.bool(syntax)) ?? false
     }
 
     /// Whether the rule `.validate` of a location is true, or nothing exists there after the write.
-    func isValid(_ place: Place) -> Bool {
-      place.rules.rules[".validate"] == nil || after.descendant(place.path).isEmpty
-        || isTrue(".validate", place)
+    func isValid(_ location: RuledLocation) -> Bool {
+      location.rules.rules[".validate"] == nil || after.descendant(location.path).isEmpty
+        || isTrue(".validate", location)
     }
   }
 }

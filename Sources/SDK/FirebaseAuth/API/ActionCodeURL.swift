@@ -38,7 +38,7 @@ open class ActionCodeURL: NSObject, @unchecked Sendable {
   /// The query of a link, or of the link within it: a hosted link carries the actual one as a parameter.
   private static func query(of link: String) -> [String: String]? {
     var link = link
-    // A link within a link within a link does not occur.
+    // A link contains at most one other link.
     for _ in 0..<3 {
       guard let items = URLComponents(string: link)?.queryItems else { return nil }
       let query = Dictionary(items.map { ($0.name, $0.value ?? "") }) { first, _ in first }

@@ -52,7 +52,7 @@ open class AdditionalUserInfo: NSObject, NSSecureCoding, @unchecked Sendable {
       Archive(providerID: providerID, profile: profile, username: username, isNewUser: isNewUser))
   }
 
-  /// Decodes the properties; nil for an archive of something else.
+  /// Decodes the properties; nil for an archive of another type.
   public required convenience init?(coder: NSCoder) {
     guard let archive = coder.decodeValue(Archive.self) else { return nil }
     self.init(

@@ -29,7 +29,7 @@ open class AuthDataResult: NSObject, NSSecureCoding, @unchecked Sendable {
     coder.encode(credential, forKey: "credential")
   }
 
-  /// Decodes a result; nil for an archive of something else.
+  /// Decodes a result; nil for an archive of another type.
   public required init?(coder: NSCoder) {
     guard let user = coder.decodeObject(of: User.self, forKey: "user") else { return nil }
     self.user = user

@@ -55,7 +55,7 @@ open class AuthTokenResult: NSObject, NSSecureCoding, @unchecked Sendable {
     coder.encodeValue(text)
   }
 
-  /// Decodes a token; nil for an archive of something else.
+  /// Decodes a token; nil for an archive of another type.
   public required convenience init?(coder: NSCoder) {
     guard let token = coder.decodeValue(String.self) else { return nil }
     do { try self.init(parsing: token) } catch { return nil }

@@ -100,7 +100,7 @@ open class OAuthCredential: AuthCredential, NSSecureCoding, @unchecked Sendable 
     coder.encodeValue(values)
   }
 
-  /// Decodes the tokens; nil for an archive of something else.
+  /// Decodes the tokens; nil for an archive of another type.
   public required convenience init?(coder: NSCoder) {
     guard let values = coder.decodeValue(Values.self) else { return nil }
     self.init(values)

@@ -60,7 +60,7 @@ open class PhoneAuthCredential: AuthCredential, NSSecureCoding, @unchecked Senda
     coder.encodeValue(proof)
   }
 
-  /// Decodes the proof; nil for an archive of something else.
+  /// Decodes the proof; nil for an archive of another type.
   public required convenience init?(coder: NSCoder) {
     guard let proof = coder.decodeValue(Proof.self) else { return nil }
     self.init(proof)

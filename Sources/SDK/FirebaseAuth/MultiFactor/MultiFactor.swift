@@ -98,7 +98,7 @@ open class MultiFactor: NSObject, NSSecureCoding, @unchecked Sendable {
     coder.encode(user, forKey: "user")
   }
 
-  /// Decodes the user; nil for an archive of something else.
+  /// Decodes the user; nil for an archive of another type.
   public required init?(coder: NSCoder) {
     guard let user = coder.decodeObject(of: User.self, forKey: "user") else { return nil }
     self.user = user

@@ -43,7 +43,7 @@ open class MultiFactorInfo: NSObject, NSSecureCoding, @unchecked Sendable {
     coder.encodeValue(record)
   }
 
-  /// Decodes the properties; nil for an archive of something else.
+  /// Decodes the properties; nil for an archive of another type.
   public required init?(coder: NSCoder) {
     guard let record = coder.decodeValue(UserRecord.Factor.self) else { return nil }
     self.record = record
@@ -67,7 +67,7 @@ open class PhoneMultiFactorInfo: MultiFactorInfo, @unchecked Sendable {
     super.init(record, factorID: Self.PhoneMultiFactorID)
   }
 
-  /// Decodes the properties; nil for an archive of something else.
+  /// Decodes the properties; nil for an archive of another type.
   public required init?(coder: NSCoder) {
     super.init(coder: coder)
   }

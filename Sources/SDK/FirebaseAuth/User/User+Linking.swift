@@ -82,7 +82,7 @@ extension User {
       do {
         result = try await auth.authenticate(with: credential, .reauthenticate)
       } catch {
-        // A user who does not exist is not this one.
+        // A credential of an unknown user does not belong to this user.
         throw AuthErrorCode(of: error) == .userNotFound ? AuthErrorCode.userMismatch.error() : error
       }
       guard result.user.uid == self.uid else { throw AuthErrorCode.userMismatch.error() }

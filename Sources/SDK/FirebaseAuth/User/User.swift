@@ -112,7 +112,7 @@ open class User: NSObject, UserInfo, NSSecureCoding, @unchecked Sendable {
     coder.encodeValue(record)
   }
 
-  /// Decodes a user, which `Auth.updateCurrentUser(_:)` can sign in. Returns nil for an archive of something else.
+  /// Decodes a user, which `Auth.updateCurrentUser(_:)` can sign in. Returns nil for an archive of another type.
   public required init?(coder: NSCoder) {
     guard let record = coder.decodeValue(UserRecord.self) else { return nil }
     guardedRecord = Guarded(record)

@@ -24,7 +24,7 @@ open class UserMetadata: NSObject, NSSecureCoding, @unchecked Sendable {
     coder.encodeValue([creationDate, lastSignInDate])
   }
 
-  /// Decodes both dates; nil for an archive of something else.
+  /// Decodes both dates; nil for an archive of another type.
   public required init?(coder: NSCoder) {
     guard let dates = coder.decodeValue([Date?].self), dates.count == 2 else { return nil }
     creationDate = dates[0]

@@ -64,8 +64,8 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
 
   /// Configures a further app with a name.
   ///
-  /// Stops the program when the name is taken, empty, or holds anything but letters, digits, `-`
-  /// and `_`; and when the application id is malformed.
+  /// Stops the program when the name is in use, is empty, or contains other characters than letters, digits,
+  /// `-` and `_`. Also stops it when the application id is malformed.
   open class func configure(name: String, options: FirebaseOptions) {
     guard !name.isEmpty else {
       usageException("com.firebase.core", "Neither name nor options can be empty")

@@ -1,4 +1,4 @@
-// The configuration of the whole process, independent of apps.
+// The configuration of the process, independent of apps.
 
 public import Foundation
 import Locking

@@ -6,7 +6,7 @@ import Foundation
 
 /// Prints the SDK's own messages.
 package enum FirebaseLogger {
-  /// Prints one line to standard error if the configured level lets it through.
+  /// Prints one line to standard error if the configured level permits it.
   package static func log(
     _ level: FirebaseLoggerLevel, service: String, _ message: @autoclosure () -> String
   ) {

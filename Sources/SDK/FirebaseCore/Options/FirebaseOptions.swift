@@ -48,8 +48,8 @@ open class FirebaseOptions: NSObject, NSCopying, @unchecked Sendable {
 
   /// The options of the app's own `GoogleService-Info.plist`, or nil without a usable file.
   ///
-  /// Looked for in the main bundle, in the other bundles of the process, and, where apps have no
-  /// bundle, next to the executable and in the working directory.
+  /// The search covers the main bundle and the other bundles of the process. Where apps have no bundle, it
+  /// covers the folder of the executable and the working directory.
   @discardableResult
   open class func defaultOptions() -> FirebaseOptions? {
     for path in DefaultOptionsFile.candidates where FileManager.default.fileExists(atPath: path) {

@@ -38,8 +38,8 @@ struct OptionValues: Hashable, Sendable {
 
   /// Whether the application id has the form `version:number:platform:fingerprint`.
   ///
-  /// Only version 1 is known in detail; an id of another version passes when a number and a colon
-  /// open it.
+  /// Only version 1 is known in detail. An id of another version is accepted if it begins with a number and a
+  /// colon.
   var hasWellFormedAppID: Bool {
     let parts = googleAppID.split(separator: ":", omittingEmptySubsequences: false)
     guard parts.count > 1, let version = Int(parts[0]), version > 0 else { return false }

@@ -1,7 +1,8 @@
 // Exponential backoff: how long to wait before the next attempt.
 //
 // Invariant: the first attempt after a reset is immediate. Later delays grow by `factor` from `initial` up to
-// `maximum`. Each is multiplied by a random number from `jitter`, so that many clients do not return at once.
+// `maximum`. Each is multiplied by a random number from `jitter`, so that many clients do not reconnect at
+// the same time.
 
 /// Exponential backoff with jitter. Delays have the unit of ``initial``.
 package struct Backoff: Sendable {
@@ -21,7 +22,7 @@ package struct Backoff: Sendable {
   ///   - maximum: the longest delay, before jitter.
   ///   - factor: the ratio of one delay to the delay before.
   ///   - jitter: the range of the random factors.
-  ///   - seed: the seed of these.
+  ///   - seed: the seed of the random factors.
   package init(
     initial: Double, maximum: Double, factor: Double, jitter: ClosedRange<Double>, seed: UInt64
   ) {

@@ -10,7 +10,7 @@ public enum DataEventType: Int, Sendable {
   case childChanged = 2
   /// A child's position in the query's order may have changed.
   case childMoved = 3
-  /// The whole value changed, or is known for the first time.
+  /// The complete value changed, or is known for the first time.
   case value = 4
 
   var interest: EventInterest {

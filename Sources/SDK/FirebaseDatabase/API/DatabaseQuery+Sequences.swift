@@ -32,7 +32,7 @@ extension DatabaseQuery {
   }
 }
 
-/// Ends a sequence when nobody can feed it any more: the observer's blocks alone hold it.
+/// Ends a sequence when no event can arrive any more. Only the observer's blocks retain this object.
 private final class Feed: Sendable {
   let continuation: AsyncThrowingStream<DataSnapshot, any Error>.Continuation
 

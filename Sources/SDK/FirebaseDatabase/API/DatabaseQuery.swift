@@ -1,6 +1,6 @@
 // A query: a location, an ordering, bounds and a limit; constrains, observes and reads.
 //
-// Apps may override what they may override in Google's class, so that these methods are not in extensions.
+// These methods are not in extensions, because apps may override them, as in Google's class.
 //
 // Invariant: a query never changes; methods that add constraints return a new query, and stop the program for a combination
 // that the product rejects.
@@ -30,7 +30,7 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     super.init()
   }
 
-  /// Makes a query of no database, for subclasses; using it stops the program.
+  /// Makes a query without a database, for subclasses. Any use of it stops the program.
   public override init() {
     optionalRepository = nil
     path = .root
@@ -88,7 +88,7 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     with(parameters.limited(to: limit, fromStart: false, method: "queryLimitedToLast:"))
   }
 
-  /// Ordered by what lies at a path below each child.
+  /// Ordered by the value at a path below each child.
   @discardableResult
   open func queryOrdered(byChild key: String) -> DatabaseQuery {
     with(parameters.ordered(byChild: key))
@@ -213,7 +213,7 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     _ = register(eventType, isSingle: true, { snapshot, _ in block(snapshot) }, cancelBlock)
   }
 
-  /// Observes one event, the first, with the key of the sibling before.
+  /// Observes the first event only, with the key of the preceding sibling.
   open func observeSingleEvent(
     of eventType: DataEventType,
     andPreviousSiblingKeyWith block: @escaping (DataSnapshot, String?) -> Void,
@@ -222,10 +222,10 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     _ = register(eventType, isSingle: true, block, cancelBlock)
   }
 
-  /// Waits for one event, the first, with the key of the sibling before.
+  /// Waits for the first event, with the key of the preceding sibling.
   ///
   /// If the server does not allow the observation, or the app is deleted before there is an event, the
-  /// snapshot is one of nothing.
+  /// snapshot has no value.
   @discardableResult
   open func observeSingleEventAndPreviousSiblingKey(
     of eventType: DataEventType

@@ -8,7 +8,7 @@ import RealtimeModel
 extension DatabaseReference {
   // MARK: Writes
 
-  /// Reads values of the app; what cannot be stored stops the program.
+  /// Reads values of the app. A value that cannot be stored stops the program.
   func valid<Value>(_ method: String, _ read: () throws(InvalidValue) -> Value) -> Value {
     PathRules.checkWritable(path, method: method)
     do {

@@ -1,8 +1,8 @@
 // A reference to a location in a database: navigates, writes, runs transactions and registers onDisconnect operations.
 //
-// Apps may override what they may override in Google's class, so that these methods are not in extensions. Every form of
-// a write applies locally at once and completes when the server has responded. A value that cannot be stored stops the
-// program; errors of the server or the network are errors of the completion.
+// These methods are not in extensions, because apps may override them, as in Google's class. Every form of a
+// write applies locally at once and completes when the server has responded. A value that cannot be stored
+// stops the program; errors of the server or the network are errors of the completion.
 
 import FirebaseCore
 import Foundation
@@ -24,7 +24,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     super.init(repository: repository, path: path, parameters: QueryParameters())
   }
 
-  /// Makes a reference of no database, for subclasses; using it stops the program.
+  /// Makes a reference without a database, for subclasses. Any use of it stops the program.
   public override init() {
     super.init(repository: nil, path: .root, parameters: QueryParameters())
   }
@@ -100,9 +100,9 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     write(value, priority: nil, "setValue:withCompletionBlock:", block)
   }
 
-  /// Replaces the value, drops the priority, and waits for the server's answer.
+  /// Replaces the value, drops the priority, and waits for the server's response.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   open func setValue(_ value: Any?) async throws -> DatabaseReference {
     try await answer { write(value, priority: nil, "setValue:", $0) }
@@ -124,9 +124,9 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     write(value, priority: priority, "setValue:andPriority:withCompletionBlock:", block)
   }
 
-  /// Replaces value and priority, and waits for the server's answer.
+  /// Replaces value and priority, and waits for the server's response.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   open func setValue(_ value: Any?, andPriority priority: Any?) async throws -> DatabaseReference {
     try await answer { write(value, priority: priority, "setValue:andPriority:", $0) }
@@ -147,9 +147,9 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     write(nil, priority: nil, "removeValueWithCompletionBlock:", block)
   }
 
-  /// Removes the location and everything below it, and waits for the server's answer.
+  /// Removes the location and everything below it, and waits for the server's response.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   open func removeValue() async throws -> DatabaseReference {
     try await answer { write(nil, priority: nil, "removeValue", $0) }
@@ -170,9 +170,9 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     writePriority(priority, "setPriority:withCompletionBlock:", block)
   }
 
-  /// Replaces the priority alone, and waits for the server's answer.
+  /// Replaces the priority alone, and waits for the server's response.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   open func setPriority(_ priority: Any?) async throws -> DatabaseReference {
     try await answer { writePriority(priority, "setPriority:", $0) }
@@ -196,9 +196,9 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     update(values, "updateChildValues:withCompletionBlock:", block)
   }
 
-  /// Replaces the values at several paths below, all or none, and waits for the server's answer.
+  /// Replaces the values at several paths below, all or none, and waits for the server's response.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   open func updateChildValues(_ values: [AnyHashable: Any]) async throws -> DatabaseReference {
     try await answer { update(values, "updateChildValues:", $0) }
@@ -228,10 +228,11 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     run(block, withLocalEvents: true, completionBlock)
   }
 
-  /// Changes the value by a function of the current one, and waits until it is stored or given up.
+  /// Changes the value by a function of the current one, and waits until the result is stored or the
+  /// transaction has failed.
   ///
   /// - Returns: whether the result was stored, and the value.
-  /// - Throws: the server's refusal, or that 25 attempts were in vain.
+  /// - Throws: the server's rejection, or the error after 25 failed attempts.
   @discardableResult
   open func runTransactionBlock(
     _ block: @escaping (MutableData) -> TransactionResult
@@ -286,7 +287,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// Replaces the value when the server loses this client; waits until the server has taken the
   /// operation.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   open func onDisconnectSetValue(_ value: Any?) async throws -> DatabaseReference {
     try await answer { onDisconnectSet(value, nil, "onDisconnectSetValue:", $0) }
@@ -311,7 +312,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// Replaces value and priority when the server loses this client; waits until the server has taken
   /// the operation.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   open func onDisconnectSetValue(_ value: Any?, andPriority priority: Any?) async throws
     -> DatabaseReference
@@ -337,7 +338,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// Removes the location when the server loses this client; waits until the server has taken the
   /// operation.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   open func onDisconnectRemoveValue() async throws -> DatabaseReference {
     try await answer { onDisconnectSet(nil, nil, "onDisconnectRemoveValue", $0) }
@@ -362,7 +363,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// Replaces the values at several paths below when the server loses this client; waits until the
   /// server has taken the operation.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   open func onDisconnectUpdateChildValues(_ values: [AnyHashable: Any]) async throws -> DatabaseReference {
     try await answer { onDisconnectUpdate(values, "onDisconnectUpdateChildValues:", $0) }
@@ -383,9 +384,9 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     perform(.cancel, "cancelDisconnectOperationsWithCompletionBlock:", block)
   }
 
-  /// Cancels the operations of this location and below; waits for the server's answer.
+  /// Cancels the operations of this location and below; waits for the server's response.
   ///
-  /// - Throws: the server's refusal.
+  /// - Throws: the server's rejection.
   @discardableResult
   open func cancelDisconnectOperations() async throws -> DatabaseReference {
     try await answer { perform(.cancel, "cancelDisconnectOperations", $0) }

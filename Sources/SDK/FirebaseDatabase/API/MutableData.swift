@@ -53,7 +53,7 @@ open class MutableData: NSObject {
     !node.descendant(Path(path)).isEmpty
   }
 
-  /// The data of a location below; changes go through to this.
+  /// The data of a location below. A change of it also changes this value.
   ///
   /// The path is not checked, as in Google's SDK. If the app sets a value at an invalid key, or at one of more than
   /// 768 bytes, the server rejects the transaction, and its completion receives that error.

@@ -1,7 +1,7 @@
 // The parameters of a query, and the rules for combining them.
 //
-// Invariant: parameters are valid. Like Apple's SDK, a combination that the product rejects stops the program where it
-// is built.
+// Invariant: parameters are valid. As in Apple's SDK, a combination that the product rejects stops the
+// program where it is built.
 
 import FirebaseCore
 import RealtimeModel
@@ -24,7 +24,7 @@ struct QueryParameters: Sendable {
     return spec
   }
 
-  private static func refuse(_ method: String, _ reason: String) -> Never {
+  private static func failInvalidArgument(_ method: String, _ reason: String) -> Never {
     usageException("InvalidQueryParameter", "(\(method)) \(reason)")
   }
 
@@ -32,7 +32,7 @@ struct QueryParameters: Sendable {
 
   func ordered(by new: Ordering, method: String) -> QueryParameters {
     guard ordering == nil else {
-      QueryParameters.refuse(method, "Cannot use multiple queryOrderedBy calls!")
+      QueryParameters.failInvalidArgument(method, "Cannot use multiple queryOrderedBy calls!")
     }
     var result = self
     result.ordering = new
@@ -43,15 +43,16 @@ struct QueryParameters: Sendable {
   func ordered(byChild text: String) -> QueryParameters {
     let method = "queryOrderedByChild:"
     switch text {
-    case "$key", ".key": QueryParameters.refuse(method, "Use queryOrderedByKey: instead!")
-    case "$priority", ".priority": QueryParameters.refuse(method, "Use queryOrderedByPriority: instead!")
-    case "$value", ".value": QueryParameters.refuse(method, "Use queryOrderedByValue: instead!")
+    case "$key", ".key": QueryParameters.failInvalidArgument(method, "Use queryOrderedByKey: instead!")
+    case "$priority", ".priority":
+      QueryParameters.failInvalidArgument(method, "Use queryOrderedByPriority: instead!")
+    case "$value", ".value": QueryParameters.failInvalidArgument(method, "Use queryOrderedByValue: instead!")
     default: break
     }
     let path = PathRules.reference("/" + text, below: Path(keys: [ChildKey("-")]), method: method)
       .droppingFirst
     guard !path.isRoot else {
-      QueryParameters.refuse(method, "An empty path is used. Use queryOrderedByValue: instead!")
+      QueryParameters.failInvalidArgument(method, "An empty path is used. Use queryOrderedByValue: instead!")
     }
     return ordered(by: .child(path), method: method)
   }
@@ -60,10 +61,12 @@ struct QueryParameters: Sendable {
 
   func limited(to count: UInt, fromStart: Bool, method: String) -> QueryParameters {
     guard limit == nil else {
-      QueryParameters.refuse(method, "Can't call queryLimited if a limit was previously set.")
+      QueryParameters.failInvalidArgument(method, "Can't call queryLimited if a limit was previously set.")
     }
-    guard count > 0 else { QueryParameters.refuse(method, "Limit can't be zero") }
-    guard count < 1 << 31 else { QueryParameters.refuse(method, "Limit must be less than 2,147,483,647") }
+    guard count > 0 else { QueryParameters.failInvalidArgument(method, "Limit can't be zero") }
+    guard count < 1 << 31 else {
+      QueryParameters.failInvalidArgument(method, "Limit must be less than 2,147,483,647")
+    }
     var result = self
     result.limit = fromStart ? .first(Int(count)) : .last(Int(count))
     return result
@@ -73,7 +76,7 @@ struct QueryParameters: Sendable {
 
   func starting(_ value: Any?, _ childKey: String?, isInclusive: Bool, method: String) -> QueryParameters {
     guard start == nil else {
-      QueryParameters.refuse(
+      QueryParameters.failInvalidArgument(
         method, isEqual ? "Cannot combine queryEqual with queryStarting" : "Can't call queryStarting twice")
     }
     var result = self
@@ -84,7 +87,7 @@ struct QueryParameters: Sendable {
 
   func ending(_ value: Any?, _ childKey: String?, isInclusive: Bool, method: String) -> QueryParameters {
     guard end == nil else {
-      QueryParameters.refuse(
+      QueryParameters.failInvalidArgument(
         method, isEqual ? "Cannot combine queryEqual with queryEnding" : "Can't call queryEnding twice")
     }
     var result = self
@@ -95,7 +98,7 @@ struct QueryParameters: Sendable {
 
   func equal(_ value: Any?, _ childKey: String?, method: String) -> QueryParameters {
     guard start == nil, end == nil else {
-      QueryParameters.refuse(
+      QueryParameters.failInvalidArgument(
         method,
         isEqual
           ? "Can't call queryEqual twice" : "Cannot combine queryEqual with queryStarting or queryEnding")
@@ -117,12 +120,14 @@ struct QueryParameters: Sendable {
     do {
       node = try ValueReader.node(value)
     } catch {
-      QueryParameters.refuse(method, error.message)
+      QueryParameters.failInvalidArgument(method, error.message)
     }
     if case .children = node.content {
-      QueryParameters.refuse(method, "A bound is nil, a string, a number or a boolean")
+      QueryParameters.failInvalidArgument(method, "A bound is nil, a string, a number or a boolean")
     }
-    if case .deferred? = node.leafValue { QueryParameters.refuse(method, "A server value cannot be a bound") }
+    if case .deferred? = node.leafValue {
+      QueryParameters.failInvalidArgument(method, "A server value cannot be a bound")
+    }
     return QuerySpec.Bound(node.leafValue, key: childKey.map { ChildKey($0) }, isInclusive: isInclusive)
   }
 
@@ -134,12 +139,13 @@ struct QueryParameters: Sendable {
       switch ordering ?? .priority {
       case .key:
         guard case .string? = bound.value, bound.key == nil else {
-          QueryParameters.refuse(
+          QueryParameters.failInvalidArgument(
             method, "When ordering by key, bounds must be strings, and without a child key")
         }
       case .priority:
         if case .bool? = bound.value {
-          QueryParameters.refuse(method, "When ordering by priority, bounds must be nil, numbers or strings")
+          QueryParameters.failInvalidArgument(
+            method, "When ordering by priority, bounds must be nil, numbers or strings")
         }
       case .value, .child: break
       }

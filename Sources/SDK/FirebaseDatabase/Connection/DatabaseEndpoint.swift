@@ -8,7 +8,7 @@ import Foundation
 struct DatabaseEndpoint: Hashable, Sendable {
   /// In lower case.
   var host: String
-  /// Nil for the transport's own port.
+  /// The port; nil for the default port of the transport.
   var port: Int?
   var isSecure: Bool
   /// The database's name.
@@ -17,7 +17,7 @@ struct DatabaseEndpoint: Hashable, Sendable {
   /// The port to connect to.
   var effectivePort: Int { port ?? (isSecure ? 443 : 80) }
 
-  /// The host with its port if it is not the transport's own.
+  /// The host, with its port if that is not the default port of the transport.
   var authority: String {
     let name = host.contains(":") ? "[\(host)]" : host
     return port.map { "\(name):\($0)" } ?? name

@@ -1,5 +1,5 @@
-// Converts frames to messages and back, on the event loop, with the keep-alives of both ends: `0` after 45 s without
-// traffic, and a ping that the server must answer after as long a silence.
+// Converts frames to messages and back, on the event loop, with the keep-alives of both ends: `0` after 45 s
+// without traffic, and after 45 s without input a ping, which the server must answer.
 //
 // Invariant: the frames of one message are written contiguously.
 

@@ -31,7 +31,7 @@ struct ConnectionTokens {
 }
 
 extension ServerConnection {
-  /// The tokens were fetched that `fetchTokens` requested. An error is one of the ID token's provider: connecting
+  /// Receives the tokens that `fetchTokens` requested. An error is one of the ID token's provider: connecting
   /// without the token would show the user's data as denied.
   mutating func tokensFetched(
     _ generation: Int, auth: Result<String?, any Error>, appCheck: String?, at now: Int64

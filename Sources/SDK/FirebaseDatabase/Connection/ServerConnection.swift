@@ -30,7 +30,7 @@ struct ServerConnection {
     case fetchingTokens
     /// A transport is being opened or waits for the hello.
     case connecting
-    /// The server has said hello, at this time of both clocks, and verifies the token.
+    /// The server has sent its hello, at this time of both clocks, and verifies the token.
     case authenticating(since: Int64, serverTime: Int64)
     case connected(since: Int64)
   }
@@ -254,7 +254,7 @@ struct ServerConnection {
 
   /// Forgets all outstanding writes and operations for the disconnection.
   ///
-  /// - Returns: the operations, which nobody will answer now.
+  /// - Returns: the operations, which will receive no response.
   mutating func purge() -> [DisconnectOperation] {
     defer {
       writes = PendingQueue()
@@ -265,7 +265,7 @@ struct ServerConnection {
 
   // MARK: Sending
 
-  /// Sends everything that is not answered, in its order.
+  /// Sends all requests without a response, in their order.
   mutating func restore() {
     if !hasSentStats {
       hasSentStats = true

@@ -1,4 +1,4 @@
-// The transport of a connection: one WebSocket, on NIO. It moves messages; of their contents it knows only the
+// The transport of a connection: one WebSocket, on NIO. It transfers messages and interprets only the
 // keep-alives.
 //
 // Invariant: `closed` is called exactly once, and nothing is delivered after it.
@@ -35,7 +35,7 @@ final class Transport: Sendable {
     self.events = events
   }
 
-  /// The time within which the server must have said hello.
+  /// The time within which the server must send its hello.
   static let handshakeTimeout = TimeAmount.seconds(30)
 
   /// Opens a WebSocket; failure is reported as `closed`.
@@ -196,7 +196,7 @@ final class Transport: Sendable {
 }
 
 extension ChannelPipeline.SynchronousOperations {
-  /// Writes a whole message through the handler that cuts it into frames.
+  /// Writes a complete message through the handler that splits it into frames.
   fileprivate func fireOutboundMessage(_ message: [UInt8]) {
     guard let handler = try? handler(type: MessageHandler.self) else { return }
     handler.send(message)

@@ -18,11 +18,11 @@ final class UpgradeRequestHandler: ChannelInboundHandler, RemovableChannelHandle
   typealias OutboundOut = HTTPClientRequestPart
 
   private let request: UpgradeRequest
-  private let refused: @Sendable (String) -> Void
+  private let rejected: @Sendable (String) -> Void
 
-  init(_ request: UpgradeRequest, refused: @escaping @Sendable (String) -> Void) {
+  init(_ request: UpgradeRequest, rejected: @escaping @Sendable (String) -> Void) {
     self.request = request
-    self.refused = refused
+    self.rejected = rejected
   }
 
   func channelActive(context: ChannelHandlerContext) {
@@ -38,11 +38,11 @@ final class UpgradeRequestHandler: ChannelInboundHandler, RemovableChannelHandle
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     if case .head(let head) = unwrapInboundIn(data) {
-      refused("The server answered \(head.status.code) instead of opening a WebSocket")
+      rejected("The server answered \(head.status.code) instead of opening a WebSocket")
     }
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    refused("\(error)")
+    rejected("\(error)")
   }
 }

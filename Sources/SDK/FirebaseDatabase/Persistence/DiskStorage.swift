@@ -30,7 +30,7 @@ final class DiskStorage: ClientStorage {
   private let report: Report
   private let now: () -> Int64
   private let sync: LogSync.Sync
-  /// Held while a file is used or will be; nil otherwise.
+  /// Held while a file is in use, or will be used again; otherwise nil.
   private var lock: CacheLock?
   /// The open file; nil if none can be used.
   private(set) var file: CacheFile?
@@ -43,7 +43,7 @@ final class DiskStorage: ClientStorage {
   private var repair: Repair?
   /// Whether nothing uses the file until the next call of `retry`.
   private var isWaiting = false
-  /// The codes of the failures that the app knows of, since the file last worked.
+  /// The codes of the failures that were reported to the app since the file last worked.
   private var reported: Set<Int> = []
   /// Whether the transaction replaces the contents.
   private var isRefill = false
@@ -286,7 +286,8 @@ final class DiskStorage: ClientStorage {
       // A complete window is newer than the default queries that cover it.
       if !query.showsAll, let keys = try tracked.window(of: query, at: path) {
         let node = try values.children(of: path, keys: keys)
-        // A child without rows has left the window since, and others may have entered it; or only a pending write has it.
+        // A child without rows has left the window since, so other children may have entered it; or the child
+        // exists only in a pending write.
         if try node.childKeys.count == keys.count || PendingWriteTable(db: db).hasWrite(near: path) {
           return CacheNode(node: node, isComplete: true, isFiltered: true)
         }

@@ -21,7 +21,7 @@ struct PendingWriteTable {
     case merge = 2
   }
 
-  /// The largest identifier that a file may have. It leaves room for those of the next runs.
+  /// The largest identifier that a file may have. Identifiers above it remain for later runs.
   private static let maximumID: Int64 = 1 << 53
 
   let db: GRDB.Database
@@ -51,21 +51,21 @@ struct PendingWriteTable {
   /// Whether a write changes a location, or locations below it.
   func hasWrite(near path: Path) throws -> Bool {
     let key = RowPath.encode(path)
-    // An encoding is a prefix of those below it.
+    // The encoding of a path is a prefix of the encodings of all paths below it.
     return try db.integer(
       "SELECT 1 FROM pending_writes WHERE (path >= ? AND path < ?) OR substr(?, 1, length(path)) = path LIMIT 1",
       [key.data, RowPath.upperBound(key).data, key.data]) != nil
   }
 
-  /// Reads all writes. A damaged row costs its own write only, and damaged pages cost the writes in them.
+  /// Reads all writes. A damaged row loses only its own write, and a damaged page loses the writes in it.
   ///
   /// - Throws: an error that is not damage.
   func load() throws -> RestoredWrites {
     let columns = "SELECT id, kind, path, value FROM pending_writes"
     var scan = Scan()
     if let damage = try scan.run(db, "\(columns) ORDER BY id") {
-      // The scan ends at a damaged page. A scan from the other end finds the writes behind the last one, and single reads
-      // those between damaged pages, also if that scan finds nothing.
+      // The scan ends at a damaged page. A scan from the other end finds the writes after the last damaged
+      // page. Single reads find the writes between damaged pages, even if that scan finds nothing.
       let lower = scan.writes.keys.max() ?? -1
       _ = try scan.run(db, "\(columns) WHERE id > ? ORDER BY id DESC", Int64(lower))
       let upper = scan.writes.keys.filter { $0 > lower }.min() ?? .max

@@ -1,7 +1,8 @@
 // The table of tracked queries: which queries the cache knows, completely or in part, and when each was last used.
 //
-// A query that only orders is tracked as the default query, since both load the same data. The children in the window of
-// a filtered query are stored as keys, since the table of server values has other children of the location as well.
+// A query with an order but without bounds and limits is tracked as the default query, since both load the same
+// data. The children in the window of a filtered query are stored as keys, since the table of server values has
+// other children of the location as well.
 //
 // Invariants
 //   1. Keys exist only for tracked queries.

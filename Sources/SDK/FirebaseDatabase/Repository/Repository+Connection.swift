@@ -21,12 +21,12 @@ extension Repository {
     case .push(let push): handle(push)
     case .listenAnswered(let listen, let warnings, let error): listenAnswered(listen, warnings, error)
     case .writeAnswered(let id, let error):
-      // At once: after a kill the write must not be sent again.
+      // The write is removed immediately, because it must not be sent again after a kill.
       if !transactions.isSent(id) { storage.remove(id) }
       if connection.hasUnansweredListens {
         // The server's data with the write may arrive later. Removing the pending write now would show the old value.
         delayedAnswers.append((id, error))
-        // After a kill nothing else has the value.
+        // The value is stored, because after a kill only the cache has it.
         if error == nil { tree.storeUnobservedWrite(id) }
       } else {
         writeAnswered(id, error)
@@ -57,7 +57,7 @@ extension Repository {
   /// Removes the observers of a listen that the server has ended.
   private func cancel(_ listen: Listen, _ error: RealtimeError) {
     raise(tree.cancel(listen, error: error))
-    // The observer of transactions too, so that the next transaction adds a new one.
+    // The observer of transactions is removed too, so that the next transaction adds a new one.
     if listen.query.isDefault { transactions.watchers[listen.path] = nil }
   }
 
@@ -79,7 +79,7 @@ extension Repository {
         cancel(listen, .permissionDenied)
       }
       rerunTransactions(at: path)
-    case .rangeMerge: break  // The connection has made whole data of it.
+    case .rangeMerge: break  // The connection has made complete data of it.
     case .authRevoked, .appCheckRevoked: break  // The connection handles both.
     case .securityDebug(let text): log(.info, text)
     case .unknown(let action): log(.debug, "Ignored an unknown push '\(action)'")

@@ -118,7 +118,7 @@ final class Repository: @unchecked Sendable {
     Repository.queue.async {
       self.start()
       work(self)
-      if self.hasEnded { self.refuse() }
+      if self.hasEnded { self.rejectRequests() }
       self.flush()
     }
   }
@@ -340,7 +340,7 @@ final class Repository: @unchecked Sendable {
   }
 
   /// Fails requests after the app was deleted. They were never sent, so every completion receives an error.
-  private func refuse() {
+  private func rejectRequests() {
     observers = [:]
     purgeOutstandingWrites()
     for id in gets.keys.sorted() { failGet(id) }

@@ -47,7 +47,7 @@ struct WriteOverlay {
     }
   }
 
-  /// The whole value at a path, if writes alone determine it.
+  /// The complete value at a path, if writes alone determine it.
   func completeNode(at path: Path) -> Node? {
     tree.rootmostValue(on: path).map { $0.value.descendant($0.rest) }
   }
@@ -63,7 +63,7 @@ struct WriteOverlay {
     return overlay
   }
 
-  /// The children whose whole value writes alone determine.
+  /// The children whose complete value writes alone determine.
   var completeChildren: [(ChildKey, Node)] {
     if let value = tree.value {
       var children: [(ChildKey, Node)] = []

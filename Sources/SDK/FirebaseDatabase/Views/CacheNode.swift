@@ -7,20 +7,20 @@ import RealtimeModel
 /// A cached value and its completeness.
 struct CacheNode {
   var node: Node
-  /// Whether the whole result is known (of the query, if filtered).
+  /// Whether the complete result is known (of the query, if filtered).
   var isComplete: Bool
   /// Whether children outside a query's window are missing.
   var isFiltered: Bool
 
   static let nothing = CacheNode(node: .empty, isComplete: false, isFiltered: false)
 
-  /// Whether the whole value at a path is known.
+  /// Whether the complete value at a path is known.
   func isComplete(at path: Path) -> Bool {
     guard let key = path.first else { return isComplete && !isFiltered }
     return isComplete(forChild: key)
   }
 
-  /// Whether a child's whole value is known.
+  /// Whether a child's complete value is known.
   func isComplete(forChild key: ChildKey) -> Bool {
     (isComplete && !isFiltered) || (key.isPriority ? node.priority != nil : !node.child(key).isEmpty)
   }
@@ -33,10 +33,10 @@ struct ViewCache {
   /// The server's data.
   var server: CacheNode
 
-  /// The whole result that observers see, if known.
+  /// The complete result that observers see, if known.
   var completeEventNode: Node? { event.isComplete ? event.node : nil }
 
-  /// The server's whole data, if known.
+  /// The server's complete data, if known.
   var completeServerNode: Node? { server.isComplete ? server.node : nil }
 
   func withEvent(_ node: Node, isComplete: Bool, isFiltered: Bool) -> ViewCache {

@@ -30,7 +30,7 @@ struct ChangeAccumulator {
 
   var isEmpty: Bool { byChild.isEmpty }
 
-  /// Adds a change that follows those seen before.
+  /// Adds a change that follows the earlier ones.
   mutating func add(_ key: ChildKey, _ change: ChildChange) {
     guard !key.isPriority else { return }
     switch (byChild[key], change) {

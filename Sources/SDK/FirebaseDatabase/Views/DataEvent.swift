@@ -26,7 +26,7 @@ struct DataEvent {
   enum Content {
     /// A child changed; `previous` is the key of the sibling before it, in the query's order.
     case child(EventInterest, ChildKey, Node, previous: ChildKey?)
-    /// The whole value.
+    /// The complete value.
     case value(Node)
     /// The observation ended with an error.
     case cancelled(RealtimeError)

@@ -44,7 +44,7 @@ final class SyncView {
     if !query.showsAll { storage.setWindow(cache.event.node.childKeys, of: query, at: path) }
   }
 
-  /// The server's whole value at a path below the view, if the view knows it.
+  /// The server's complete value at a path below the view, if the view knows it.
   func completeServerNode(at relative: Path) -> Node? {
     guard let node = cache.completeServerNode else { return nil }
     // A window has complete children, so everything below one of them is known.
@@ -165,7 +165,7 @@ final class SyncView {
     _ changes: [(key: ChildKey, change: ChildChange)]
   ) -> [(key: ChildKey, change: ChildChange)] {
     guard changes.count > 1, query.ordering != .key else { return changes }
-    let places = changes.map { SortKey(of: $0.key, $0.change.node, in: query.ordering) }
-    return changes.indices.sorted { places[$0] < places[$1] }.map { changes[$0] }
+    let sortKeys = changes.map { SortKey(of: $0.key, $0.change.node, in: query.ordering) }
+    return changes.indices.sorted { sortKeys[$0] < sortKeys[$1] }.map { changes[$0] }
   }
 }

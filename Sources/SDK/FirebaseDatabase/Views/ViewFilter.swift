@@ -8,7 +8,7 @@ protocol CompleteChildSource {
   /// A child's complete value, also if the child is outside the window.
   func completeChild(_ key: ChildKey) -> Node?
 
-  /// The whole value of the location, from which a window can be refilled.
+  /// The complete value of the location, from which a window can be refilled.
   var completeNode: Node? { get }
 }
 
@@ -28,16 +28,16 @@ struct ViewFilter {
   /// The same order without a window.
   var unfiltered: ViewFilter { ViewFilter(query: QuerySpec(ordering: query.ordering)) }
 
-  private func place(_ key: ChildKey, _ node: Node) -> SortKey {
+  private func sortKey(_ key: ChildKey, _ node: Node) -> SortKey {
     SortKey(of: key, node, in: query.ordering)
   }
 
   /// Whether a child lies within the bounds.
   private func shows(_ key: ChildKey, _ child: Node) -> Bool {
-    !child.isEmpty && ((query.start == nil && query.end == nil) || query.contains(place(key, child)))
+    !child.isEmpty && ((query.start == nil && query.end == nil) || query.contains(sortKey(key, child)))
   }
 
-  /// Replaces the whole value.
+  /// Replaces the complete value.
   func replacing(_ old: Node, with new: Node, _ changes: inout ChangeAccumulator) -> Node {
     let filtered = filtersNodes ? new.window(query) : new
     filtered.forEachChangedChild(from: old) { key, now, before in
@@ -86,22 +86,22 @@ struct ViewFilter {
   ) -> Node {
     let isFromStart = if case .first = limit { true } else { false }
     func isBefore(_ a: SortKey, _ b: SortKey) -> Bool { isFromStart ? a < b : b < a }
-    var edge: (key: ChildKey, node: Node, place: SortKey)?
+    var edge: (key: ChildKey, node: Node, sortKey: SortKey)?
     node.forEachChild { other, child in
-      let place = place(other, child)
-      if edge == nil || isBefore(edge?.place ?? place, place) { edge = (other, child, place) }
+      let candidate = sortKey(other, child)
+      if edge == nil || isBefore(edge?.sortKey ?? candidate, candidate) { edge = (other, child, candidate) }
       return true
     }
     guard let edge else { return node }
     let old = node.child(key)
     if old.isEmpty {
-      guard !new.isEmpty, isBefore(place(key, new), edge.place) else { return node }
+      guard !new.isEmpty, isBefore(sortKey(key, new), edge.sortKey) else { return node }
       changes.add(edge.key, .removed(edge.node))
       changes.add(key, .added(new))
       return node.settingChild(key, to: new).settingChild(edge.key, to: .empty)
     }
-    let next = nextChild(after: edge.place, outside: node, except: key, from: source, isBefore: isBefore)
-    if !new.isEmpty, next.map({ isBefore(place(key, new), $0.place) }) ?? true {
+    let next = nextChild(after: edge.sortKey, outside: node, except: key, from: source, isBefore: isBefore)
+    if !new.isEmpty, next.map({ isBefore(sortKey(key, new), $0.sortKey) }) ?? true {
       changes.add(key, .changed(new, from: old))
       return node.settingChild(key, to: new)
     }
@@ -116,15 +116,17 @@ struct ViewFilter {
   private func nextChild(
     after edge: SortKey, outside window: Node, except excluded: ChildKey,
     from source: some CompleteChildSource, isBefore: (SortKey, SortKey) -> Bool
-  ) -> (key: ChildKey, node: Node, place: SortKey)? {
-    var best: (key: ChildKey, node: Node, place: SortKey)?
+  ) -> (key: ChildKey, node: Node, sortKey: SortKey)? {
+    var best: (key: ChildKey, node: Node, sortKey: SortKey)?
     source.completeNode?.forEachChild { key, child in
       guard key != excluded, window.child(key).isEmpty else { return true }
-      let place = place(key, child)
-      guard isBefore(edge, place), best.map({ isBefore(place, $0.place) }) ?? true else { return true }
-      best = (key, child, place)
+      let candidate = sortKey(key, child)
+      guard isBefore(edge, candidate), best.map({ isBefore(candidate, $0.sortKey) }) ?? true else {
+        return true
+      }
+      best = (key, child, candidate)
       return true
     }
-    return best.flatMap { query.contains($0.place) ? $0 : nil }
+    return best.flatMap { query.contains($0.sortKey) ? $0 : nil }
   }
 }

@@ -59,7 +59,8 @@ public final class Firestore: NSObject, Sendable {
   @discardableResult
   public class func firestore(database: String) -> Firestore {
     guard let app = FirebaseApp.app() else {
-      refuseNow("Failed to get FirebaseApp instance. Call FirebaseApp.configure() before using Firestore")
+      failIllegalState(
+        "Failed to get FirebaseApp instance. Call FirebaseApp.configure() before using Firestore")
     }
     return firestore(app: app, database: database)
   }
@@ -69,7 +70,7 @@ public final class Firestore: NSObject, Sendable {
   @discardableResult
   public class func firestore(app: FirebaseApp, database: String) -> Firestore {
     guard let project = app.options.projectID, !project.isEmpty else {
-      refuse("FirebaseOptions.projectID must be set to a valid project ID.")
+      failInvalidArgument("FirebaseOptions.projectID must be set to a valid project ID.")
     }
     let key = Key(app: app.name, database: database)
     let (instance, isNew) = instances.withLock { instances in
@@ -91,11 +92,12 @@ public final class Firestore: NSObject, Sendable {
     set {
       let values = newValue.values
       if !values.isSSLEnabled && values.host == FirestoreSettings.defaultHost {
-        refuseNow("You can't set the 'sslEnabled' setting to false unless you also set a non-default 'host'")
+        failIllegalState(
+          "You can't set the 'sslEnabled' setting to false unless you also set a non-default 'host'")
       }
       let contradictions = values.contradictions.joined(separator: " and ")
       if !contradictions.isEmpty {
-        refuseNow(
+        failIllegalState(
           "Cannot use cacheSettings, because \(contradictions) is specified too. Please remove the code specifying"
             + " \(contradictions).")
       }
@@ -105,7 +107,7 @@ public final class Firestore: NSObject, Sendable {
         return false
       }
       if isLate {
-        refuseNow(
+        failIllegalState(
           "Firestore instance has already been started and its settings can no longer be changed. You can"
             + " only set settings before calling any other methods on a Firestore instance.")
       }
@@ -114,7 +116,7 @@ public final class Firestore: NSObject, Sendable {
 
   /// Uses a local server, unencrypted. Stops the program after first use.
   public func useEmulator(withHost host: String, port: Int) {
-    if host.isEmpty { refuse("Cannot use an empty host") }
+    if host.isEmpty { failInvalidArgument("Cannot use an empty host") }
     let settings = settings
     settings.host = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]:\(port)" : "\(host):\(port)"
     settings.isSSLEnabled = false
@@ -128,7 +130,7 @@ public final class Firestore: NSObject, Sendable {
       if let client = state.client { return client }
       let settings = state.settings
       guard let address = ServerAddress(settings.host, isEncrypted: settings.isSSLEnabled) else {
-        refuse("The host setting '\(settings.host)' is no host name with an optional port.")
+        failInvalidArgument("The host setting '\(settings.host)' is no host name with an optional port.")
       }
       let client = FirestoreClient(
         database: databaseName, appID: app.options.googleAppID, address: address,
@@ -139,7 +141,7 @@ public final class Firestore: NSObject, Sendable {
       state.client = client
       return client
     }
-    guard let client else { refuseNow("The client has already been terminated.") }
+    guard let client else { failIllegalState("The client has already been terminated.") }
     return client
   }
 
@@ -191,7 +193,7 @@ public final class Firestore: NSObject, Sendable {
   func collection(_ path: ResourcePath, _ text: String) -> CollectionReference {
     _ = client
     guard let name = CollectionName(database: databaseName, path: path) else {
-      refuse(
+      failInvalidArgument(
         "Invalid collection reference. Collection references must have an odd number of segments, but"
           + " \(text) has \(path.count)")
     }
@@ -207,7 +209,7 @@ public final class Firestore: NSObject, Sendable {
   func document(_ path: ResourcePath, _ text: String) -> DocumentReference {
     _ = client
     guard let name = DocumentName(database: databaseName, path: path) else {
-      refuse(
+      failInvalidArgument(
         "Invalid document reference. Document references must have an even number of segments, but"
           + " \(text) has \(path.count)")
     }
@@ -217,9 +219,10 @@ public final class Firestore: NSObject, Sendable {
   /// All collections of an ID, wherever they are.
   @discardableResult
   public func collectionGroup(_ collectionID: String) -> Query {
-    if collectionID.isEmpty { refuse("Collection ID cannot be empty") }
+    if collectionID.isEmpty { failInvalidArgument("Collection ID cannot be empty") }
     if collectionID.utf8.contains(UInt8(ascii: "/")) {
-      refuse("Invalid collection ID (\(collectionID)). Collection IDs must not contain / in them.")
+      failInvalidArgument(
+        "Invalid collection ID (\(collectionID)). Collection IDs must not contain / in them.")
     }
     _ = client
     let query = StructuredQuery(from: [.init(collectionID, allDescendants: true)])
@@ -243,7 +246,7 @@ public final class Firestore: NSObject, Sendable {
     try await Continuations.done { done in write(writes, completion: done) }
   }
 
-  /// Runs a transaction: the block reads, then writes; all of it is tried up to five times.
+  /// Runs a transaction: the block reads, then writes. The SDK runs it up to five times.
   ///
   /// The block runs on a queue of the SDK and must not wait for the main queue. The completion receives the result of
   /// the block, or the error.

@@ -170,10 +170,10 @@ extension FirestoreError {
 }
 
 /// Stops the program because of a mistake in it, naming the mistake.
-func refuse(_ reason: String) -> Never { usageException("FIRInvalidArgumentException", reason) }
+func failInvalidArgument(_ reason: String) -> Never { usageException("FIRInvalidArgumentException", reason) }
 
 /// Stops the program because of a call at the wrong time.
-func refuseNow(_ reason: String) -> Never { usageException("FIRIllegalStateException", reason) }
+func failIllegalState(_ reason: String) -> Never { usageException("FIRIllegalStateException", reason) }
 
 /// The SDK's own messages.
 enum FirestoreLog {

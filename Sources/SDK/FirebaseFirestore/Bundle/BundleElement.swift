@@ -31,7 +31,7 @@ struct BundledDocumentMetadata: Equatable, Sendable {
   /// When the document was read, or found missing.
   let readTime: ModelTimestamp
   let exists: Bool
-  /// The names of the bundle's queries that show it.
+  /// The names of the bundle's queries that contain the document.
   let queries: [String]
 }
 

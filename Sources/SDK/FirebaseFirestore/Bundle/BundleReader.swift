@@ -20,7 +20,7 @@ struct BundleReader {
     buffer.append(contentsOf: bytes)
   }
 
-  /// The next element's JSON and the size it has with its length in front; nil until more bytes come.
+  /// The next element's JSON, and its size including the length prefix; nil until more bytes arrive.
   mutating func next() throws(FirestoreError) -> (json: [UInt8], size: Int)? {
     var index = position
     var length = 0

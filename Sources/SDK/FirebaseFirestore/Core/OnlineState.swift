@@ -49,7 +49,7 @@ struct OnlineStateTracker {
     return stopTimer()
   }
 
-  /// Sets a state that is known otherwise: a message arrived, or the app switched the network.
+  /// Sets the state after another event: a message arrived, or the app switched the network.
   mutating func set(_ new: OnlineState) -> TimerChange? {
     failures = 0
     state = new

@@ -3,8 +3,9 @@
 // A change makes new nodes on one path from the root and shares all others, so that a version costs O(log n) time and
 // memory. The weights are those of Hirai and Yamamoto (2011): 3 for the balance, 2 for the choice of the rotation.
 //
-// Invariant: the elements are in the order of the comparison that inserted them, and no two are the same in it. Of two
-// sibling subtrees neither has more than three times as many places as the other.
+// Invariant: the elements are in the order of the comparison that inserted them, and no two are the same in
+// it. Neither of two sibling subtrees has more than three times the weight of the other; the weight is the
+// number of elements plus one.
 
 import FirestoreModel
 
@@ -53,7 +54,8 @@ struct PersistentTree<Element: Sendable>: Sendable {
   /// Whether two trees are the same version.
   func isIdentical(to other: PersistentTree) -> Bool { root === other.root }
 
-  /// Finds the element that a comparison calls the same; the comparison places each element relative to the one sought.
+  /// Finds the element for which a comparison returns `same`. The comparison orders each element relative to
+  /// the wanted one.
   func find(_ place: (Element) -> ComparisonOrder) -> (index: Int, element: Element)? {
     var node = root
     var index = 0

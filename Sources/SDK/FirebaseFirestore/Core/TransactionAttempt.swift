@@ -60,7 +60,7 @@ struct TransactionAttempt {
 
 extension FirestoreError {
   /// Whether a server that responds to a commit with this code has not applied it.
-  var saysNothingHappened: Bool {
+  var showsUnappliedCommit: Bool {
     code.isPermanent || code == .aborted || code == .resourceExhausted || code == .unauthenticated
   }
 

@@ -6,9 +6,11 @@ import FirestoreModel
 enum TargetPurpose: Hashable, Sendable {
   /// A listener requested the target.
   case listen
-  /// A repeat after an existence filter disagreed and no bloom filter helped.
+  /// The target is requested again, because an existence filter did not match, and there was no bloom filter
+  /// to repair it.
   case existenceFilterMismatch
-  /// A repeat after an existence filter disagreed and the bloom filter was wrong.
+  /// The target is requested again, because an existence filter did not match, and its bloom filter had false
+  /// positives.
   case existenceFilterMismatchBloom
   /// The target resolves the state of one document in limbo.
   case limboResolution

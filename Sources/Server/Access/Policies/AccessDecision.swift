@@ -67,7 +67,7 @@ package struct UnfinishedDecision<Product: AccessProduct>: Error {
   package var dependencies: [Product.Resource]
 }
 
-/// The part of an operation that a policy decides at once.
+/// The part of an operation that a policy decides in one call.
 package enum DecisionPart: Sendable {
   /// The complete operation, however long that takes.
   case all

@@ -1,5 +1,6 @@
-// The access policy decides whether a user may perform an operation. The engine calls it on the state that the operation
-// itself reads, before everything that stored data decides: locks, preconditions, cursors and errors.
+// The access policy decides whether a user may perform an operation. The engine calls it with the state that
+// the operation reads. The decision comes before locks, preconditions, cursors and all errors that depend on
+// stored data.
 //
 // Invariant: an engine returns or changes data only after the policy in force has allowed exactly this operation.
 
@@ -17,8 +18,9 @@ package protocol AccessPolicy<Product>: Sendable {
     _ principal: Principal, _ operation: Product.Operation, view: Product.View
   ) throws -> AccessDecision<Product>
 
-  /// Decides one operation like ``decide(_:_:view:)``, counts the evaluation for the coverage of the rules, and adds its
-  /// record to the decision. Used instead of it for an observer of all decisions, so that nothing is evaluated twice.
+  /// Decides one operation like ``decide(_:_:view:)``, counts the evaluation for the coverage of the rules, and adds
+  /// its record to the decision. The engine calls it instead of `decide` for an observer of all decisions, so that
+  /// nothing is evaluated twice.
   /// - Throws: the errors of `view`.
   func decideRecorded(
     _ principal: Principal, _ operation: Product.Operation, view: Product.View
@@ -28,8 +30,8 @@ package protocol AccessPolicy<Product>: Sendable {
   /// the arguments of `decide`.
   func allowsEverything(_ principal: Principal) -> Bool
 
-  /// Whether the policy only stands in for rules that are not configured yet. Writes that a user has registered for a
-  /// later time are then not decided: they wait for the rules.
+  /// Whether the policy is a placeholder for rules that are not configured yet. Writes that a user has
+  /// registered for a later time then wait for the rules, without a decision.
   var awaitsRules: Bool { get }
 
   /// A rules file that describes the policy, for display.

@@ -73,7 +73,7 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
     throw UnfinishedDecision<Product>(continuation: continuation, dependencies: decision.dependencies)
   }
 
-  /// Reports a denial for which the caller is the reason.
+  /// Reports a denial that depends only on the caller.
   private func denied(
     _ decision: AccessDecision<Product>, _ principal: Principal, _ operation: Product.Operation,
     _ isObserved: Bool

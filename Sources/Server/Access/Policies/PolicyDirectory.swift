@@ -2,7 +2,7 @@
 //
 // A slot that nobody uses is released, so that requests for unknown databases take no memory.
 //
-// Invariant: publications are ordered. Each slot's last policy is the one that the last publication gave it.
+// Invariant: publications are ordered. The policy of a slot is always that of the last publication.
 
 import Locking
 
@@ -36,7 +36,7 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
   }
 
   private let state: Guarded<State>
-  /// Held for the whole of a publication.
+  /// Locked during a publication, so that publications run one at a time.
   private let publication = Guarded(())
   private let observer: (@Sendable (Product.Database) -> (any DecisionObserver<Product>)?)?
 

@@ -15,7 +15,7 @@ package struct InvalidCredential: Error, Equatable {
   package enum Kind: Sendable, Equatable {
     /// The token cannot be read.
     case malformed
-    /// The token was valid once.
+    /// The token has expired.
     case expired
     /// The token was revoked, or its user or service account was disabled or deleted.
     case revoked

@@ -30,11 +30,11 @@ package protocol TreeView {
     at path: Path, after: ChildKey?, limit: Int, _ state: TreeState
   ) throws -> [ChildKey]
 
-  /// The time of the operation in milliseconds since 1970: for writes that of their server values, for reads the
-  /// clock's.
+  /// The time of the operation in milliseconds since 1970. A write has the time of its server values, a read
+  /// the time of the clock.
   var now: Int64 { get }
 
-  /// The work that the decision may spend while other operations wait; nil if none wait for it.
+  /// The work that the decision may spend while other operations wait; nil if no operation waits.
   var work: DecisionWork? { get }
 }
 

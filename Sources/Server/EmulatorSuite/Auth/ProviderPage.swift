@@ -1,5 +1,5 @@
-// The page of identity providers, which the web SDK opens for sign-in in a popup or by redirect. This server has no fake
-// provider, so the page names the way that works: a credential made up by the test.
+// The page of identity providers, which the web SDK opens for sign-in in a popup or by redirect. This server
+// has no fake provider, so the page recommends another way to sign in: a credential that the test makes.
 
 import NIOCore
 import NIOHTTP1

@@ -88,7 +88,7 @@ extension ExportDirectory {
   private static func folders(of directory: String) throws -> [(kind: Folder, path: String)] {
     try ExportFiles.names(in: directory).compactMap { name in
       let path = "\(directory)/\(name)"
-      guard let kind = Folder(of: name), ExportFiles.isOwnDirectory(path) else { return nil }
+      guard let kind = Folder(of: name), ExportFiles.isRealDirectory(path) else { return nil }
       return (kind, path)
     }
   }

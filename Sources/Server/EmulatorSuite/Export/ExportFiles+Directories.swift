@@ -21,7 +21,7 @@ extension ExportFiles {
   }
 
   /// Whether a path is a directory, and not a link to one.
-  static func isOwnDirectory(_ path: String) -> Bool {
+  static func isRealDirectory(_ path: String) -> Bool {
     var status = stat()
     return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
@@ -96,7 +96,7 @@ extension ExportFiles {
 
   /// Syncs the entries of a directory and of all directories below it.
   static func syncDirectories(_ path: String) throws(Failure) {
-    for name in try names(in: path) where isOwnDirectory("\(path)/\(name)") {
+    for name in try names(in: path) where isRealDirectory("\(path)/\(name)") {
       try syncDirectories("\(path)/\(name)")
     }
     try syncDirectory(path)
@@ -113,7 +113,7 @@ extension ExportFiles {
 
   /// Removes a file or a directory tree. Links are not followed.
   static func remove(_ path: String) throws(Failure) {
-    guard isOwnDirectory(path) else {
+    guard isRealDirectory(path) else {
       guard unlink(path) == 0 || errno == ENOENT else { throw Failure("remove", path) }
       return
     }

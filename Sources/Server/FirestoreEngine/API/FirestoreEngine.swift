@@ -13,8 +13,8 @@ package import OrderedStore
 public final class FirestoreEngine: Sendable {
   /// Settings of the engine.
   public struct Options: Sendable {
-    /// Whether the first commit of a missing database creates it; until then it is empty. If not, requests for it fail
-    /// with NOT_FOUND.
+    /// Whether the first commit of a missing database creates the database, which is empty until then. If
+    /// false, requests for a missing database fail with NOT_FOUND.
     public var createsDatabases: Bool
     /// How long a commit waits for locks of transactions before it fails with ABORTED, in microseconds.
     public var lockWait: UInt64
@@ -74,7 +74,7 @@ public final class FirestoreEngine: Sendable {
   /// The limits that the engine enforces.
   public var limits: EngineLimits { options.limits }
   private let store: any OrderedStore
-  /// The access policies of all databases. A published policy is in force at once.
+  /// The access policies of all databases. A published policy is in force immediately.
   package let policies: PolicyDirectory<FirestoreAccess>
   /// The open streams of callers with credentials.
   package let callerStreams: CallerStreams

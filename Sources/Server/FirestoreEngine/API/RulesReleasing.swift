@@ -1,8 +1,9 @@
 // Releases security rules: stores them in each database, by a commit in its log, and puts them in force.
 //
-// A change of rules is numbered when it is requested. The commit that stores it stores the change with the highest number, so the
-// log has the changes in the order of their numbers. A change is put in force when it is durable, unless a change with a
-// higher number is in force. So the last change in the log is the one in force, in whatever order its callers resume.
+// A change of rules is numbered when it is requested. The commit that stores it stores the change with the highest
+// number, so the log has the changes in the order of their numbers. A change is put in force when it is durable,
+// unless a change with a higher number is in force. So the last change in the log is in force, in whatever order the
+// callers resume.
 //
 // Invariants
 //   1. A database whose stored rules are damaged or do not compile denies every request of users.
@@ -82,8 +83,8 @@ extension FirestoreEngine {
     }
   }
 
-  /// Stores a change of rules, or the later one that replaces it.
-  /// - Returns: the change that is durable. A database without a commit has it in memory only.
+  /// Stores a change of rules, or a later change that replaces it.
+  /// - Returns: the change that is durable. A database without a commit keeps the change in memory only.
   private func store(
     _ change: RulesDirectory.Change, in database: FirestoreDatabase
   ) async throws -> RulesDirectory.Change {

@@ -19,7 +19,7 @@ struct CommitDecision: Sendable {
   let rest: DecisionPart
   /// The version of the policy that decides.
   let policyVersion: UInt64
-  /// The time of the request at the first part, which the server timestamps of all plans have.
+  /// The request time of the first part. The server timestamps of all plans have this time.
   let requestTime: Timestamp
   /// The update times of the documents that the commit writes, in the order of the plan.
   private let written: [Timestamp?]

@@ -40,7 +40,7 @@ struct CommitPlan {
     var isDeletedHere = false
     /// The validation that the final contents still need.
     var pendingValidation = PendingValidation.nothing
-    /// The net effect of the writes so far, apart from verifying; nil without any.
+    /// The net effect of the writes so far; nil if they only verify preconditions.
     var netKind: DocumentWrite.Kind?
     /// Whether the writes so far create or update the document, ignoring deletions.
     var first: DocumentWrite.Kind?
@@ -103,8 +103,8 @@ struct CommitPlan {
   /// - Throws: INVALID_ARGUMENT for writes that fail in every state of the database; without a decision, the first
   ///   failure.
   mutating func apply(_ writes: [Write]) throws {
-    // Stored data may end the loop early. A fault of a later write then would be missing, and its absence would show the
-    // data to a caller whom the policy denies.
+    // Stored data may end the loop before a later, faulty write. Without the fault of that write, a caller
+    // whom the policy denies could infer the data.
     if needsDecisions { try throwRequestFault(writes) }
     for write in writes {
       do { try apply(write) } catch let fault as RequestFault {
@@ -221,7 +221,7 @@ struct CommitPlan {
       document.fields = outcome.fields
       document.createTime = exists ? document.createTime ?? commitTime : nil
       document.updateTime = exists ? commitTime : nil
-      // Each write was validated by itself before. A complete replacement then needs only a check of its
+      // Each write was already validated separately. So a complete replacement needs only a check of its
       // size. The result of an update mask or transforms needs every check.
       document.pendingValidation = write.mask == nil && write.allTransforms.isEmpty ? .size : .everything
     }

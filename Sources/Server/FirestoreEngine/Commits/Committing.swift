@@ -107,7 +107,8 @@ extension FirestoreDatabase {
     var owner: LockTable.Owner?
     /// Whether the access policy decides about the commit.
     var needsDecisions = false
-    /// Whether a conflict was found. The commit is then only decided, so that a denied caller does not learn of it.
+    /// Whether a conflict was found. The policy then still decides about the commit, so that a denied caller
+    /// does not learn of the conflict.
     var isConflicting = false
     /// When the wait for locks times out; nil before the first wait.
     var deadline: UInt64?

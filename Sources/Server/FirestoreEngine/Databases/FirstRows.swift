@@ -1,8 +1,9 @@
 // Writes the rows that every database has: the key of its tokens, its index state and its rules. The first commit
 // contains them, so that a database exists from its first commit on and not from its first request.
 //
-// The store refers to this object weakly. Swift counts the references of an object that ever had a weak one more slowly, so
-// neither the database nor the engine may have weak references: every request retains them several times.
+// The store refers to this object weakly. Reference counting is slower for an object that ever had a weak
+// reference. Every request retains the database and the engine several times, so neither may have weak
+// references.
 //
 // Invariant: a database with documents has the key of its tokens. A database without the key keeps its index state and
 // its rules in memory only.

@@ -90,8 +90,8 @@ extension FirestoreDatabase {
   }
 
   /// The version of a read time.
-  /// - Throws: INVALID_ARGUMENT for times in the future, before the database's creation, or not in whole
-  ///   microseconds.
+  /// - Throws: INVALID_ARGUMENT for times in the future, before the database's creation, or with fractions of
+  ///   a microsecond.
   private func version(at time: Timestamp) async throws -> Version {
     guard time.isInRange, time.nanoseconds.isMultiple(of: 1000) else {
       throw FirestoreError.invalidArgument("The requested 'read_time' must be in whole microseconds.")

@@ -39,7 +39,7 @@ extension WatchWorker {
     }
   }
 
-  /// The targets that are decided in one read, which must not be long.
+  /// Maximum targets that are decided in one read, so that the read stays short.
   private static let maximumTogether = 16
 
   /// Repeats the policy's decisions about active targets, many in one read. Removes denied targets.
@@ -53,7 +53,7 @@ extension WatchWorker {
       let together = Array(rest.prefix(Self.maximumTogether))
       rest = rest.dropFirst(together.count)
       let operations = together.map { authorised($0.selection, stream) }
-      // A read that fails concerns perhaps one target only, so each is then decided by itself.
+      // A failed read may concern one target only, so each target is then decided separately.
       let decisions = try? await stream.database.authorise(operations, at: version)
       for (index, item) in together.enumerated() {
         do {

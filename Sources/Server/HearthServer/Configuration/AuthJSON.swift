@@ -21,7 +21,8 @@ struct AuthJSON: Sendable {
   var mail: ConfiguredDelivery.Mail?
   var textMessageURL: String?
   var providers: [String: OpenIDProviders.Provider] = [:]
-  /// The issuers whose tokens the databases accept. An empty project is the server's own.
+  /// The issuers whose tokens the databases accept. An issuer with an empty project names users of the
+  /// server's own project.
   var issuers: [TrustedIssuers.Issuer] = []
   /// The secrets that give the rights of an administrator in the Realtime Database.
   var databaseSecrets: [String] = []
@@ -44,7 +45,8 @@ struct AuthJSON: Sendable {
       ["actionUrl", "mail", "textMessages", "providers", "issuers", "databaseSecrets"])
     if let value = root["actionUrl"] { actionURL = try Self.url(value, "actionUrl", path) }
     if let value = root["mail"] { mail = try Self.mail(value, path) }
-    // Without a page the links would contain the host that a client named, and lead a user with a code there.
+    // Without a configured page, the links would contain the host that a client named, and a user would send
+    // the code to that host.
     guard mail == nil || actionURL != nil else {
       throw HearthError("\(path): mail needs actionUrl, the page that receives the links of e-mails.")
     }
@@ -171,7 +173,8 @@ struct AuthJSON: Sendable {
     return audiences
   }
 
-  /// The address of keys. Over unencrypted HTTP anyone in between could replace them, except on the same machine.
+  /// The address of keys. Over unencrypted HTTP anyone on the network path could replace the keys, so HTTP is
+  /// allowed on the same machine only.
   private static func keysURL(
     _ object: JSONObject, _ name: String, _ path: String
   ) throws(HearthError) -> String {

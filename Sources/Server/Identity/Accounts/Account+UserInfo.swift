@@ -3,7 +3,7 @@
 package import JSON
 
 extension Account {
-  /// The reader of a UserInfo message, which decides what it contains.
+  /// The recipient of a UserInfo message. The contents depend on it.
   package enum Audience: Sendable {
     /// The user. Second factors show only the last digits of their numbers.
     case user

@@ -12,7 +12,7 @@
 //   'k' tenant, passkey credential ID         localId
 //   'o' tenant, code                          an out-of-band code, as JSON
 //   's' tenant, session                       a verification of a phone number, as JSON
-//   'r' tenant, localId                       a revocation of tokens, as JSON; localId is empty for the whole tenant
+//   'r' tenant, localId                       a revocation of tokens, as JSON; localId is empty for the entire tenant
 //   'c'                                       the settings of the project, as JSON
 //   't' tenant                                the settings of the tenant, as JSON
 //   'y' key ID                                a signing key, as JSON

@@ -45,7 +45,8 @@ package struct IdentityReader {
     try account(indexedBy: IdentityKeyLayout.key(.passkey, tenant ?? "", credentialID), in: tenant)
   }
 
-  /// The accounts with an e-mail address, as their own or at a linked provider, each once.
+  /// The accounts that have an e-mail address themselves or through a linked provider. Each account occurs
+  /// once.
   package func accounts(ownOrProviderEmail email: String, in tenant: String?) throws -> [Account] {
     var accounts: [Account] = []
     if let account = try account(email: email, in: tenant) { accounts.append(account) }

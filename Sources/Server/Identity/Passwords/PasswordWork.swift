@@ -6,10 +6,12 @@
 // which hashes the password again.
 
 extension PasswordScheme {
-  /// The N of the added work. It is that of the default scheme, for the same use of memory.
+  /// The parameter N of the added work. It equals that of the default scheme, so that both use the same
+  /// memory.
   private static let addedCost = 16_384
 
-  /// Does the work by which a hash of this scheme exceeds a verification.
+  /// Does additional work after a verification, so that both together take as much as one hash by this
+  /// scheme.
   ///
   /// - Parameter work: the work of the verification, see ``verificationWork(_:hash:salt:)``.
   /// - Returns: the added work.

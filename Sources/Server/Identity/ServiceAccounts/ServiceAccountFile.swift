@@ -5,7 +5,7 @@ import JSON
 
 /// The JSON file of a service account.
 package struct ServiceAccountFile: Sendable {
-  /// A file that is not one of a service account.
+  /// The file does not describe a service account.
   package struct Malformed: Error, Sendable {}
 
   /// Seconds for which a signed token is valid.

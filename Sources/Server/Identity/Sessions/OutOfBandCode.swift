@@ -38,7 +38,7 @@ package struct OutOfBandCode: Sendable, Equatable {
   package var purpose: Purpose
   package var email: String
   package var newEmail: String?
-  /// The account for which the code was made; nil for a code that only proves who reads the mailbox.
+  /// The account for which the code was made; nil for a code that only proves access to the mailbox.
   package var localID: String?
   package var link: String
   /// Milliseconds since the Unix epoch.

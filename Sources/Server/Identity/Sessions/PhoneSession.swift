@@ -9,7 +9,8 @@ package struct PhoneSession: Sendable, Equatable {
   /// Seconds for which a code is valid in production.
   package static let lifetimeSeconds: Int64 = 600
 
-  /// The operation that the code completes. A code for one must not complete another: their guesses are counted apart.
+  /// The operation that the code completes. A code for one operation must not complete another, because the
+  /// attempts of each operation are counted separately.
   package enum Purpose: String, Sendable {
     case signIn, enrolment, secondFactor
   }

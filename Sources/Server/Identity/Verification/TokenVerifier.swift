@@ -133,7 +133,8 @@ package final class TokenVerifier: CredentialVerifier {
   private static let invalidSignature = InvalidCredential(
     .untrusted, reason: "The token's signature is invalid.")
 
-  /// The ID of the key of a header that names an accepted algorithm and no other key.
+  /// The key ID in a header. The header must name an accepted algorithm and must not contain or link another
+  /// key.
   /// - Parameter isForeign: whether the token names another issuer. Its header may have a thumbprint of a certificate, which
   ///   is ignored, because some issuers always add one.
   static func keyID(_ header: JSONObject, isForeign: Bool = false) throws(InvalidCredential) -> String {

@@ -140,7 +140,7 @@ package final class TrustedIssuers: Sendable {
       claims: claims, issuedAt: issuedAt, expiry: expiry, isForeign: true)
   }
 
-  /// The key with an ID. An unknown one is requested.
+  /// The key with an ID. An unknown key is nil, and a fetch is requested.
   private func key(_ id: String, of index: Int) -> IssuerKey? {
     let (key, observers) = state.withLock { state -> (IssuerKey?, [@Sendable () -> Void]) in
       if let key = state.keys[index][id] { return (key, []) }

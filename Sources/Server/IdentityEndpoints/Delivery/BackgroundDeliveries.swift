@@ -9,14 +9,14 @@ package import Logging
 
 /// The deliveries that are in progress.
 package final class BackgroundDeliveries: Sendable {
-  /// Maximum deliveries in progress. A mail command or a relay takes up to seconds for each.
+  /// Maximum deliveries in progress. A mail command or a relay may take seconds for each.
   package static let maximum = 64
 
   private let count = Guarded(0)
   private let log: Logger
 
   /// Creates an empty set of deliveries.
-  /// - Parameter log: receives the errors, which no client waits for.
+  /// - Parameter log: receives the errors, because no client waits for a delivery.
   package init(log: Logger) { self.log = log }
 
   /// Reserves a delivery, which ``run(_:)`` or ``release()`` ends.

@@ -5,7 +5,8 @@ package import Logging
 
 /// Sends codes to users.
 package protocol CodeDelivery: Sendable {
-  /// Sends the link of a code to the address of the code; a change of the address goes to the new one.
+  /// Sends the link of a code to the code's address. The link for a change of the address is sent to the new
+  /// address.
   func sendEmail(_ code: OutOfBandCode, language: String) async throws
   /// Sends a verification code in a text message.
   func sendTextMessage(_ session: PhoneSession, language: String) async throws

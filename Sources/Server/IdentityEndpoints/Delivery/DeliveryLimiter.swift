@@ -16,7 +16,8 @@ final class DeliveryLimiter: Sendable {
 
   private let state = Guarded(State())
 
-  /// Runs a delivery when a place is free. Deliveries start in the order of their calls.
+  /// Runs a delivery when fewer than `maximumRunning` deliveries are running. Deliveries start in the order
+  /// of their calls.
   /// - Throws: ``DeliveryFailure`` if too many deliveries wait, or the error of the delivery.
   func run(_ delivery: () async throws -> Void) async throws {
     let isAdmitted = await withCheckedContinuation { (continuation: CheckedContinuation<Bool, Never>) in
@@ -40,7 +41,7 @@ final class DeliveryLimiter: Sendable {
     if let isAdmitted { continuation.resume(returning: isAdmitted) }
   }
 
-  /// Passes the place to the next delivery.
+  /// Starts the next delivery that waits, if there is one.
   private func release() {
     let next = state.withLock { state -> CheckedContinuation<Bool, Never>? in
       precondition(

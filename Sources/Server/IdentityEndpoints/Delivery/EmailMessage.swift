@@ -21,7 +21,7 @@ struct EmailMessage: Sendable {
   /// Writes the message of a code.
   /// - Throws: ``DeliveryFailure`` if the recipient's address could add headers or recipients.
   init(_ code: OutOfBandCode, from sender: Mailbox) throws(DeliveryFailure) {
-    // A change of the address is confirmed by the owner of the new one.
+    // The owner of the new address confirms a change of the address.
     guard let recipient = Mailbox(address: code.newEmail ?? code.email) else {
       throw DeliveryFailure("the recipient's address cannot be part of a message")
     }

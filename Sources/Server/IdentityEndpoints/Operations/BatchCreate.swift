@@ -149,7 +149,7 @@ extension IdentityCall {
       guard let object = info.object, let id = object["providerId"]?.string else {
         throw RowError(message: "providerId is missing")
       }
-      // These follow from the account's address, password and number.
+      // The account's address, password and number already determine these two providers.
       if id == "password" || id == "phone" { continue }
       guard let rawID = object["rawId"]?.string ?? object["federatedId"]?.string, !rawID.isEmpty else {
         throw RowError(message: "federatedId or (providerId & rawId) is required")

@@ -47,8 +47,8 @@ extension IdentityCall {
 
   /// The account with an address and a password.
   ///
-  /// In production only a correct password shows another reason for the failure, and every wrong password takes the
-  /// same work. So neither the error nor the time shows which accounts exist.
+  /// In production another reason for the failure is reported only if the password is correct, and every
+  /// wrong password takes the same work. So neither the error nor the time shows which accounts exist.
   private func account(email: String, password: String) async throws -> Account {
     let key = AttemptLimiter.Key(.password, project: projectID, tenant: tenantID ?? "", account: email)
     try services.attempts.begin(key, at: now)

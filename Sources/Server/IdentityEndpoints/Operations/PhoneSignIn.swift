@@ -45,8 +45,8 @@ extension IdentityCall {
     case failed(IdentityError)
   }
 
-  /// Checks a code. A correct code ends its session. In production a wrong code is counted, which the transaction must
-  /// commit.
+  /// Checks a code. A correct code ends its session. In production a wrong code is counted, and the
+  /// transaction must commit the count.
   func verify(
     session name: String, code: String, for purpose: PhoneSession.Purpose,
     in transaction: IdentityTransaction

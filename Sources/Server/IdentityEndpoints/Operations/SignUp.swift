@@ -29,7 +29,8 @@ extension IdentityCall {
     // In production a weak password gets the same error whether or not the address has an account.
     if !isEmulator, let text = body.text("password") { try checkStrength(text) }
     if let email {
-      // Checked again in the transaction. This check precedes those of the password, which is hashed outside of it.
+      // Checked again in the transaction. This check precedes those of the password, which is hashed outside
+      // of the transaction.
       let isTaken = try await read { try $0.account(email: email, in: self.tenantID) != nil }
       if isTaken { throw IdentityError.rejected("EMAIL_EXISTS") }
     }

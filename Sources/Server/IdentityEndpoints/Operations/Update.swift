@@ -71,7 +71,7 @@ extension IdentityCall {
     return response
   }
 
-  /// The hash of the new password. The checks of the caller come before the password's.
+  /// The hash of the new password. The caller is checked before the password.
   private func newPassword() async throws -> StoredPassword? {
     guard let text = body.text("password") else { return nil }
     // In production a weak password gets the same error whether or not the new address has an account.
@@ -218,7 +218,8 @@ extension IdentityCall {
           // The code counts as used, so this transaction commits.
           return .failure(.rejected("EMAIL_EXISTS"))
         }
-        // The owner of a proven address can undo the change. The holder of an unproven one has no right to the account.
+        // The owner of a proven address can undo the change. The holder of an unproven address has no right
+        // to the account.
         if !self.isEmulator, code.purpose == .changeEmail, account.isEmailVerified == true {
           let initial = account.initialEmail ?? code.email
           account.initialEmail = initial
@@ -240,9 +241,10 @@ extension IdentityCall {
 
   /// The account that a code changes.
   ///
-  /// In production a code is valid only for the account for which it was made: another account may have its address now. A
-  /// change of the address needs the rights of the session that requested it, so the end of that session ends the code. An
-  /// undo outlives sessions, because the thief of an account can end them; it ends when another owner proves the address.
+  /// In production a code is valid only for the account for which it was made: another account may have its address
+  /// now. A change of the address needs the rights of the session that requested it, so the code ends with that
+  /// session. An undo stays valid without the session, because an attacker can end sessions. It ends when another
+  /// user proves ownership of the address.
   private func account(of code: OutOfBandCode, _ reader: IdentityReader) throws -> Account {
     let found: Account?
     if code.purpose == .recoverEmail {

@@ -10,8 +10,9 @@ extension IdentityCall {
     return account
   }
 
-  /// Removes every way to sign in, to take part in a session and to undo a change, if the address was never proven: someone
-  /// else may have created the account with an address that is not theirs. The caller has proven the address.
+  /// Removes all credentials of an account whose address was never proven, invalidates its sessions, and removes its
+  /// initial address, so that no change of the address can be undone. Someone else may have created the account with
+  /// an address that is not theirs. The caller has proven the address.
   func removeUnprovenCredentials(of account: inout Account) {
     guard account.isEmailVerified != true else { return }
     account.password = nil

@@ -107,7 +107,7 @@ struct SAMLResponse: Sendable {
   var nameID: String
   var attributes: JSONValue?
 
-  /// The address: the name ID if it is one.
+  /// The e-mail address: the name ID, if that is an address.
   var email: String? { EmailAddress.isValid(nameID) ? nameID : nil }
 
   /// Reads the JSON form that an emulator accepts.

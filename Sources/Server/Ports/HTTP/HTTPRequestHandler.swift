@@ -1,5 +1,5 @@
 // Receives the HTTP requests of one HTTP/1.1 connection or HTTP/2 stream, passes them to a service and writes the
-// responses (see HTTPRequestHandler+Responses). `HTTPRequestState` decides what may follow what.
+// responses (see HTTPRequestHandler+Responses). `HTTPRequestState` decides when each step may follow.
 //
 // Invariants
 //   1. A body beyond its limit, or beyond the limits of its connection, is rejected without being stored.
@@ -233,7 +233,7 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   private func consumed(_ bytes: Int, ofUpload number: Int) {
-    // After the response nothing is held.
+    // The response has released the body already.
     guard upload?.number == number else { return }
     connection.releaseRequest(bytes)
     heldBytes -= bytes
@@ -291,7 +291,8 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// Ends what the request's body holds: called when the response to it is written, and at the end.
+  /// Releases the request's body and its memory. Called when the response is written, and at the end of the
+  /// connection.
   func releaseRequest() {
     endUpload(.broken)
     release()

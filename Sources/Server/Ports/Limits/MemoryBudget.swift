@@ -47,7 +47,8 @@ package final class MemoryBudget: Sendable {
     "The server holds as many bytes of requests and answers as it may, \(limit) in all. Try again later."
   }
 
-  /// Reserves bytes for a holder, and closes the connections that hold most if that makes the room. Returns false on a full budget.
+  /// Reserves bytes for a holder, and closes the connections that hold most if that frees enough. Returns
+  /// false on a full budget.
   fileprivate func reserve(_ bytes: Int, for holder: MemoryHolder, within limit: Int) -> Bool {
     makeRoom(for: bytes, of: holder, within: limit) { $0.add(bytes, to: holder) }
   }

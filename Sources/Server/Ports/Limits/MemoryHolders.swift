@@ -30,8 +30,8 @@ struct MemoryHolders {
       since = now
     }
 
-    /// The bytes, weighted by the time for which they are held. Longer than `maximumAge` changes nothing: an idle client
-    /// with many listens holds its few bytes for hours.
+    /// The bytes, weighted by the time for which they are held. The time counts up to `maximumAge` only,
+    /// because an idle client with many listens holds its few bytes for hours.
     func weight(at now: NIODeadline, with more: Int = 0) -> Double {
       let age = min(max(now - since, Self.minimumAge), Self.maximumAge)
       return Double(bytes + more) * Double(age.nanoseconds)

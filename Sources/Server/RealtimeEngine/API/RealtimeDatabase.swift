@@ -120,7 +120,7 @@ package final class RealtimeDatabase: Sendable {
     }
   }
 
-  /// Requests that open listens are decided whose permission may have ended.
+  /// Requests new decisions about the open listens whose permission may have ended.
   private static func decideListens(_ queue: OperationQueue) {
     _ = queue.append(RealtimeOperation(.decideListens, from: .call(.administrator) { _ in }))
   }

@@ -51,7 +51,7 @@ struct AuthorizationHandler: BatchHandler {
     try compare(decision, operation, caller)
     try permit(decision)
     var observations = view?.observations ?? []
-    // Paths that the policy names without having read them are followed in every respect.
+    // If the policy names a path without reading it, every fact about the path counts as read.
     let read = Set(observations.map(\.path))
     for path in decision.dependencies where !read.contains(path) {
       for fact in [TreeFact.content, .priority, .childKeys(after: nil, limit: 1)] {
@@ -78,7 +78,8 @@ struct AuthorizationHandler: BatchHandler {
     do {
       try compare(decision, operation, caller, changes, work: work == nil ? nil : batch.canaryWork)
     } catch let interruption as DecisionInterrupted {
-      // The background decides by both rulesets. Where it cannot, the canary is not compared.
+      // The background decides by both rulesets. If the write cannot be decided there, the canary is not
+      // compared.
       if work === batch.decisionWork, batch.mayDefer, batch.writer != nil { throw interruption }
     }
     try permit(decision)
@@ -93,8 +94,8 @@ struct AuthorizationHandler: BatchHandler {
     } catch is RealtimeError { return false }
   }
 
-  /// Whether a caller may perform a write. A denial is not recorded and the canary is not compared: the write combines
-  /// operations that are decided and recorded by themselves.
+  /// Whether a caller may perform a write. A denial is not recorded and the canary is not compared: the write
+  /// combines operations that are decided and recorded separately.
   ///
   /// - Parameter changes: in ascending order of paths, none inside another, with resolved server values.
   func canWrite(
@@ -133,13 +134,14 @@ struct AuthorizationHandler: BatchHandler {
     if let denial = decision.denial { throw denial.error }
   }
 
-  /// Reports whether the canary ruleset decides otherwise. The verdict is that of `decision` in any case.
+  /// Reports a different decision of the canary ruleset. It never changes the verdict of `decision`.
   private func compare(
     _ decision: RealtimeDecision, _ operation: RealtimeAccess.Operation, _ caller: Principal,
     _ changes: [(path: Path, value: Node)] = [], work: DecisionWork? = nil
   ) throws {
     guard caller.role == nil, let canary = try batch.canary() else { return }
-    // A separate view: the dependencies of an open listen are those of the decision in force alone.
+    // The canary ruleset reads through a separate view, because an open listen depends only on the decision
+    // in force.
     try canary.compare(decision, operation, caller, at: batch.clock, reportingTo: executor.canaryLog) {
       TreeAccessView(tree, changes: changes, now: now, work: work)
     }
@@ -259,8 +261,8 @@ struct AuthorizationHandler: BatchHandler {
     try settle(matching: changes.map(\.path))
   }
 
-  /// Decides the listens at, above and below some paths whose decisions are not certain. Called before anything is delivered
-  /// to them.
+  /// Decides again about the listens at, above and below some paths, if their decisions may no longer hold.
+  /// Called before anything is delivered to them.
   ///
   /// - Parameter paths: in ascending order, none inside another.
   func settle(matching paths: [Path]) throws {

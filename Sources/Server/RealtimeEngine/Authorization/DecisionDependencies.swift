@@ -87,7 +87,7 @@ final class RecordedAnswers {
 
   /// - Parameters:
   ///   - dependsOnReplacedData: whether the value of the write depends on the data that it replaces.
-  ///   - checkWanted: called now and then; its error ends the decision.
+  ///   - checkWanted: called repeatedly during the decision; its error ends the decision.
   init(of request: WriteRequest, dependsOnReplacedData: Bool, checkWanted: @escaping () throws -> Void) {
     self.request = request
     self.dependsOnReplacedData = dependsOnReplacedData

@@ -88,7 +88,7 @@ final class OpenListens: @unchecked Sendable {
 
   // MARK: Decisions
 
-  /// Whether the decision about a listen is to be made before it receives anything.
+  /// Whether a listen has to be decided before it receives anything.
   func isUndecided(_ listen: OpenListen) -> Bool { listen.decision.round != round }
 
   /// Records that a listen is allowed.
@@ -108,7 +108,7 @@ final class OpenListens: @unchecked Sendable {
     var outdated: [OpenListen] = []
     if let known = location.facts[observation.fact] {
       fact = known
-      // After a failed commit the answer may be that of the rolled back state.
+      // After a failed commit the known answer may come from the state that was rolled back.
       if known.answer != observation.answer { outdated = Array(known.listens.values) }
       fact.answer = observation.answer
     } else {

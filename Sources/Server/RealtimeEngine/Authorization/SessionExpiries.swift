@@ -3,8 +3,8 @@
 // An entry stays when its caller authenticates again with a later expiry. When it is due, it is replaced by an entry with
 // the later expiry.
 //
-// Invariant: a connection has one entry that counts, whose expiry is not later than its caller's. So a client that
-// authenticates often takes no memory for it.
+// Invariant: a connection has one valid entry, whose expiry is not later than that of its caller. So a client
+// that authenticates often takes no memory for it.
 
 import Access
 

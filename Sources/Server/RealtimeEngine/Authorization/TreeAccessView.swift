@@ -254,28 +254,12 @@ final class TreeAccessView: TreeView {
   private func hasOtherRows(
     _ location: Path, besides changes: ArraySlice<(path: Path, value: Node)>
   ) throws -> Bool {
-    var start = RowKeys.row(of: location) + [RowKeys.priority + 1]
-    let end = KeyRange.successor(ofPrefix: RowKeys.row(of: location))
-    // Rows are sorted by bytes, changes by keys.
     try spend(changes.count)
-    for row in changes.map({ RowKeys.row(of: $0.path) }).sorted(by: { $0.lexicographicallyPrecedes($1) }) {
-      if start.lexicographicallyPrecedes(row), try hasValue(KeyRange(start: start, end: row)) { return true }
-      guard let next = KeyRange.successor(ofPrefix: row) else { return false }
-      start = next
+    let children = RowKeys.row(of: location) + [RowKeys.priority + 1]
+    let end = KeyRange.successor(ofPrefix: RowKeys.row(of: location))
+    return try tree.hasValue(KeyRange(start: children, end: end), outside: changes.lazy.map { $0.path }) {
+      try spend()
     }
-    if let end, !start.lexicographicallyPrecedes(end) { return false }
-    return try hasValue(KeyRange(start: start, end: end))
-  }
-
-  /// Whether a range has a row that is not a priority. A priority row exists only together with a row of a value.
-  private func hasValue(_ range: KeyRange) throws -> Bool {
-    try spend()
-    var found = false
-    try tree.view.scan(range, reverse: false) { key, _, _ in
-      found = key.last != RowKeys.priority
-      return !found
-    }
-    return found
   }
 }
 

@@ -1,6 +1,6 @@
 // Limits how many tasks of all namespaces do one kind of work at a time.
 //
-// Invariant: tasks begin in the order of their arrival, and at most the maximum number works.
+// Invariant: tasks begin in the order of their arrival, and at most `maximum` tasks work at the same time.
 
 import Locking
 

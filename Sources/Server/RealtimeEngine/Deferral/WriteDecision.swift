@@ -23,8 +23,8 @@ struct WriteDecision: DeferredWork {
   /// See ``BatchExecution/decisionCount``.
   let decisionCount: (before: Int, now: Int)
 
-  /// Maximum number of attempts. After the last one, other clients having changed what each of them read, the batch
-  /// itself decides, with at most ``StagingLimits/maximumDecisionSteps``.
+  /// Maximum number of attempts. An attempt fails if other clients change the data that it read. After the
+  /// last one the batch itself decides, with at most ``StagingLimits/maximumDecisionSteps``.
   static let maximumAttempts = 8
   /// Maximum number of decisions of all namespaces at a time. Each occupies one of the store's four reader threads.
   static let maximumConcurrency = 2

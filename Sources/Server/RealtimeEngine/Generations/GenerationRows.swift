@@ -2,7 +2,7 @@
 // that the cleaner has to clear.
 //
 //   'g' + path                 the number of the generation of this location, 8 bytes
-//   'G'                        changes with every row above: a number it never had before, 8 bytes
+//   'G'                        a number that changes with every row above and never repeats, 8 bytes
 //   'n' + number + path        a row of a generation, its path relative to the location
 //   'x' + number               a pending delete: the length of the first key (LEB128), the first key, the end
 //   key

@@ -84,8 +84,8 @@ final class StagedGeneration: Sendable {
         }
         done = end
       } else {
-        // Only within the commit is it known how many rows there are to remove, and whether one commit
-        // suffices. So each commit reports where the next one starts.
+        // The number of rows to remove is known only within the commit. So each commit reports where the next
+        // one starts.
         done = try await store.execute(validating: nil) { [number, limits] writer in
           try StagedStep.apply(
             steps[from...], RowKeys.prefix(ofGeneration: number), limits, in: writer)

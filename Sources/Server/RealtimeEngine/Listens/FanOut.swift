@@ -262,7 +262,8 @@ package enum RealtimeOutput: Sendable {
   case push(RealtimePush)
   /// The response to a request, with the endpoint's number for it.
   case response(request: Int64, RealtimeResponse)
-  /// The credentials of the connection's caller are no longer valid. It acts as nobody until it authenticates again.
+  /// The credentials of the connection's caller are no longer valid. The connection acts as nobody until it
+  /// authenticates again.
   case authRevoked(RealtimeError)
   /// Another connection has ended this session. No output follows, and pending requests are neither performed
   /// nor answered.

@@ -1,7 +1,7 @@
 // Decides which onDisconnect operations of an ended session are performed.
 //
-// Each operation is decided by itself, and those that are permitted are decided together. Decision 0030 gives the reasons
-// and the bound of the work.
+// Each operation is decided separately; then the permitted operations are decided together. Decision 0030
+// gives the reasons and the bound of the work.
 
 import Access
 import RealtimeModel
@@ -30,7 +30,8 @@ extension DisconnectHandler {
     return try admitted(permitted, registered.caller)
   }
 
-  /// The values of operations that are denied together, without the operations that the earlier ones do not admit.
+  /// The values of operations that are denied together, without the operations that are denied in combination
+  /// with earlier ones.
   ///
   /// Groups of operations are added in the order of registration. Their size doubles until one is denied. Its longest
   /// permitted part is then found by halving, and the operation that follows is dropped. Operations that exceed the
@@ -59,7 +60,7 @@ extension DisconnectHandler {
       guard let isAdded = try add(before: end) else { break }
       size *= 2
       if isAdded { continue }
-      // The operations before `end` are denied with those that are kept.
+      // The operations before `end` are denied in combination with the kept ones.
       while end - next > 1 {
         let middle = (next + end) / 2
         guard let isPartAdded = try add(before: middle) else { break adding }

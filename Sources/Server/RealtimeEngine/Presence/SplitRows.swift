@@ -1,7 +1,7 @@
 // Splits registered onDisconnect values along a path, when a location inside them is cancelled.
 //
-// Rows may be nested: a later operation has a row below the row of an earlier one, and is decided by itself. The split
-// keeps that: a part has the number of the operation that its value came from.
+// Rows may be nested: a later operation has a row below the row of an earlier one, and is decided separately.
+// The split preserves this: each part keeps the number of the operation that registered its value.
 
 import RealtimeModel
 
@@ -30,8 +30,9 @@ struct SplitRows {
       if sibling.contains(path) {
         parts = known.filter { sibling.contains($0.path) && !path.contains($0.path) }
       }
-      // Unless an operation has registered this location itself, the next row above has its value. It is kept even if
-      // it is empty and only later operations have values here, because it replaces the complete location.
+      // If no operation has registered this location itself, its value is part of the next row above. An
+      // empty value is kept even if only later operations have values here, because it replaces the complete
+      // location.
       if parts.first?.path != sibling, let above = onPath.last(where: { $0.path.contains(sibling) }) {
         let relative = Path(keys: Array(sibling.keys.dropFirst(above.path.count)))
         rows.append(

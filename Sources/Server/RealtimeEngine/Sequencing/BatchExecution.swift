@@ -45,8 +45,8 @@ final class BatchExecution {
   let decisionWork: DecisionWork
   /// The same for the canary ruleset, which must not use up the work of the rules in force.
   private(set) lazy var canaryWork = DecisionWork(steps: executor.generations.limits.decisionSteps)
-  /// The number of decisions that earlier batches have made about the current operation, and of those that this batch
-  /// has made. Only a further one is counted for the coverage of rules.
+  /// The numbers of decisions about the current operation: in earlier batches, and in this batch. A decision
+  /// that repeats an earlier one is not counted for the coverage of rules.
   var decisionCount = (before: 0, now: 0)
   /// Number of listens that were authorized again for changed callers.
   private(set) var reauthorizedListens = 0
@@ -195,7 +195,8 @@ final class BatchExecution {
 
   // MARK: Policy
 
-  /// Names the policy in force: it changes with the policy of the database's slot, and with the stored rules.
+  /// Identifies the policy in force. It changes with the policy of the database's slot, and with the stored
+  /// rules.
   struct PolicyVersion: Equatable, Sendable {
     var published: UInt64 = 0
     var rules: Version?

@@ -128,7 +128,7 @@ extension BatchWriter {
   }
 
   /// Replaces a location's rows by those of a staged generation.
-  func place(_ generation: StagedGeneration, at prefix: [UInt8]) throws {
+  func install(_ generation: StagedGeneration, at prefix: [UInt8]) throws {
     try clear(RowKeys.pendingDelete(generation.number))
     if generation.hasPriority {
       if let parent = RowKeys.parent(prefix) { try priorities.mark(parent, .children, in: base) }

@@ -111,26 +111,9 @@ struct NotificationBuilder: BatchHandler {
 
   /// Whether a location has a value that none of these changes wrote.
   private func hasOtherValue(_ location: Path, besides changes: ArraySlice<Change>) throws -> Bool {
-    let rows = changes.filter { !$0.path.isPriority }.map { RowKeys.row(of: $0.path) }
-    var start = RowKeys.row(of: location)
-    let end = KeyRange.successor(ofPrefix: start)
-    for row in rows.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
-      if start.lexicographicallyPrecedes(row), try hasValue(KeyRange(start: start, end: row)) { return true }
-      guard let next = KeyRange.successor(ofPrefix: row) else { return false }
-      start = next
-    }
-    if let end, !start.lexicographicallyPrecedes(end) { return false }
-    return try hasValue(KeyRange(start: start, end: end))
-  }
-
-  /// Whether a range has a row that is not a priority.
-  private func hasValue(_ range: KeyRange) throws -> Bool {
-    var found = false
-    try tree.view.scan(range, reverse: false) { key, _, _ in
-      found = key.last != RowKeys.priority
-      return !found
-    }
-    return found
+    try tree.hasValue(
+      KeyRange(prefix: RowKeys.row(of: location)),
+      outside: changes.lazy.filter { !$0.path.isPriority }.map(\.path))
   }
 
   /// The locations above a path that have priorities, from the root down.

@@ -252,7 +252,8 @@ struct ExecutorEvents: Sendable {
   var operationsDropped: @Sendable (_ count: Int) -> Void = { _ in }
   /// Called when enforced rules were stored. The batch may still fail.
   var rulesChanged: @Sendable () -> Void = {}
-  /// Called with a report about a decision that the canary ruleset makes otherwise. Called on any thread.
+  /// Called with a report about a decision of the canary ruleset that differs from the decision in force.
+  /// Called on any thread.
   var canaryDiffers: @Sendable (String) -> Void = { _ in }
   /// Called when a location's windows can no longer be updated from rows, so that its complete value has to
   /// be read.

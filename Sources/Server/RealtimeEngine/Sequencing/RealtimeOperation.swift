@@ -65,8 +65,8 @@ struct RealtimeOperation: Sendable {
     /// Does nothing. Its answer confirms that all earlier operations are durable.
     case barrier
 
-    /// Whether the caller's credentials permit the operation. The others end what a caller had, or belong to the server:
-    /// they are performed after the credentials have expired, too.
+    /// Whether the operation requires valid credentials. Operations that end a listen or a session, and
+    /// operations of the server, are performed even after the credentials have expired.
     var needsCredentials: Bool {
       switch self {
       case .write, .get, .getShallow, .listen, .onDisconnect, .cancelOnDisconnect, .getSetting, .setSetting,
@@ -80,7 +80,7 @@ struct RealtimeOperation: Sendable {
   }
 
   enum Origin: Sendable {
-    /// A connection, and the request number that it wants in the answer.
+    /// A connection, and the request number for the answer.
     case connection(ConnectionState, request: Int64?)
     /// A call outside any connection.
     indirect case call(Principal, @Sendable (Result<CallResult, RealtimeError>) -> Void)

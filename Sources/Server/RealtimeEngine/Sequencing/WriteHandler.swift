@@ -44,8 +44,8 @@ struct WriteHandler: BatchHandler {
 
   /// The request of an operation with its server values resolved, once access is allowed.
   ///
-  /// A write that takes the policy long is decided in the background. The result holds if nothing that it depends on has
-  /// changed since; otherwise the write is decided again.
+  /// If the decision about a write takes long, it is made in the background. It is valid if nothing that it
+  /// depends on has changed since; otherwise the write is decided again.
   /// - Throws: ``Deferral`` if the write has to be decided in the background; ``RealtimeError`` with status `unavailable`
   ///   if it cannot be decided there; the errors of ``authorized(_:_:work:_:)``.
   func authorized(
@@ -167,7 +167,7 @@ struct WriteHandler: BatchHandler {
           if let (generation, deferred) = staged.changes[position] {
             (
               changed: true,
-              before: try tree.place(generation, at: change.path, change.value, deferred, in: writer)
+              before: try tree.install(generation, at: change.path, change.value, deferred, in: writer)
             )
           } else {
             try tree.set(change.path, to: change.value, inside: object, &gap, in: writer)

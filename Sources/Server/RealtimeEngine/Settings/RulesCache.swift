@@ -39,7 +39,7 @@ final class RulesCache: Sendable {
   /// Whether stored rules may deny something to users. True until a state was read.
   var mayDeny: Bool { state.withLock { $0.mayDeny } }
 
-  /// The rules of the state that was read last; nil before.
+  /// The rules of the state that was read last; nil before the first read.
   var latest: StoredRules? { state.withLock { $0.last?.rules } }
 
   /// Compiles rules that are about to be written. Large files take long, so this runs off the sequencer.

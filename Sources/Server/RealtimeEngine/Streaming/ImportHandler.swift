@@ -24,21 +24,21 @@ struct ImportHandler: BatchHandler {
     }
     if let failure = imported.known.failure { throw failure }
     let audience = executor.openListens.audience(of: path)
-    var places = Set(audience.below.map(\.name.path)).sorted()
+    var locations = Set(audience.below.map(\.name.path)).sorted()
     if !audience.above.isEmpty, imported.summary.size <= limits.responseBytes {
-      places.insert(path, at: 0)
+      locations.insert(path, at: 0)
     }
     var known = imported.known
-    if !known.has(places), batch.mayDefer, known.reads < LocationRead.maximumAttempts {
-      throw Deferral.importedValues(ImportedValueRead(imported: imported, path: path, locations: places))
+    if !known.has(locations), batch.mayDefer, known.reads < LocationRead.maximumAttempts {
+      throw Deferral.importedValues(ImportedValueRead(imported: imported, path: path, locations: locations))
     }
     // Every step that may reject the import comes before the first write, so a rejected import changes
     // nothing.
     let writer = try batch.requireWriter()
-    if !known.has(places) {
-      try known.read(places, in: imported.generation.view(writer, at: path), limits)
+    if !known.has(locations) {
+      try known.read(locations, in: imported.generation.view(writer, at: path), limits)
     }
-    let notified = known.outermost(places)
+    let notified = known.outermost(locations)
     let changes = notified.map { place in
       var value = known.values[place] ?? .empty
       for change in request.changes {
@@ -50,7 +50,7 @@ struct ImportHandler: BatchHandler {
     }
     try batch.markIfEmpty()
     let indexed = try batch.indexes.indexes(around: path)
-    try tree.place(imported.generation, at: path, in: writer)
+    try tree.install(imported.generation, at: path, in: writer)
     for (place, value) in request.changes {
       try writer.set(RowKeys.row(of: place), NodeEncoder.encode(value))
     }
@@ -81,23 +81,23 @@ struct ImportedValues: Sendable {
 
   /// The locations whose values are sent, none inside another.
   ///
-  /// - Parameter places: in ascending order.
-  func outermost(_ places: [Path]) -> [Path] {
+  /// - Parameter locations: in ascending order.
+  func outermost(_ locations: [Path]) -> [Path] {
     var found: [Path] = []
-    for place in places where !tooLarge.contains(place) && found.last?.contains(place) != true {
+    for place in locations where !tooLarge.contains(place) && found.last?.contains(place) != true {
       found.append(place)
     }
     return found
   }
 
   /// Whether the values of all locations are known.
-  func has(_ places: [Path]) -> Bool { outermost(places).allSatisfy { values[$0] != nil } }
+  func has(_ locations: [Path]) -> Bool { outermost(locations).allSatisfy { values[$0] != nil } }
 
   /// Reads the missing values of locations, which must be in ascending order.
-  mutating func read(_ places: [Path], in view: any ReadView, _ limits: RealtimeLimits) throws {
+  mutating func read(_ locations: [Path], in view: any ReadView, _ limits: RealtimeLimits) throws {
     reads += 1
     var last: Path?
-    for place in places where !tooLarge.contains(place) && last?.contains(place) != true {
+    for place in locations where !tooLarge.contains(place) && last?.contains(place) != true {
       if values[place] == nil {
         var limits = limits
         limits.responseBytes -= size
@@ -118,12 +118,12 @@ struct ImportedValues: Sendable {
 extension ImportedTree {
   /// The import with the values that it has at the given listened locations, which are at or below its
   /// location.
-  func reading(_ places: [Path], of path: Path, _ limits: RealtimeLimits) async -> ImportedTree {
+  func reading(_ locations: [Path], of path: Path, _ limits: RealtimeLimits) async -> ImportedTree {
     var read = self
     do {
       read.known = try await generation.read(as: RowKeys.row(of: path)) { [known] view in
         var known = known
-        try known.read(places, in: view, limits)
+        try known.read(locations, in: view, limits)
         return known
       }
     } catch { read.known.failure = RealtimeError(storeError: error) }

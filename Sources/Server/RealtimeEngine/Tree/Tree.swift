@@ -218,9 +218,9 @@ struct Tree {
 
   /// Replaces a location by the rows of a staged generation, which has at least one row. The value is not in
   /// memory, so it is removed from the cache.
-  func place(_ generation: StagedGeneration, at path: Path, in writer: BatchWriter) throws {
+  func install(_ generation: StagedGeneration, at path: Path, in writer: BatchWriter) throws {
     if case .empty = try presence(at: path) { try replaceLeaf(above: path, in: writer) }
-    try writer.place(generation, at: RowKeys.row(of: path))
+    try writer.install(generation, at: RowKeys.row(of: path))
     cache?.forget(path)
   }
 
@@ -228,7 +228,7 @@ struct Tree {
   ///
   /// - Parameter deferred: the paths in `node` of values that were not staged: resolved server values.
   /// - Returns: the previous value if it was empty or a leaf.
-  func place(
+  func install(
     _ generation: StagedGeneration, at path: Path, _ node: Node, _ deferred: [Path], in writer: BatchWriter
   ) throws -> Node? {
     let before: Node? =
@@ -238,7 +238,7 @@ struct Tree {
       case .object: nil
       }
     if before?.isEmpty == true { try replaceLeaf(above: path, in: writer) }
-    try writer.place(generation, at: RowKeys.row(of: path))
+    try writer.install(generation, at: RowKeys.row(of: path))
     cache?.apply(path, node, at: writer.commitVersion)
     for place in deferred {
       try writer.set(RowKeys.row(of: path.appending(place)), NodeEncoder.encode(node.descendant(place)))
@@ -345,6 +345,39 @@ struct Tree {
     try view.scan(range, reverse: reverse) { _, _, _ in
       found = true
       return false
+    }
+    return found
+  }
+
+  /// Whether a range has a value that is not at or below one of the given locations.
+  ///
+  /// - Parameters:
+  ///   - locations: locations in the range, in any order, none inside another.
+  ///   - beforeScan: called before each read of rows; an error ends the search.
+  func hasValue(
+    _ range: KeyRange, outside locations: some Sequence<Path>, beforeScan: () throws -> Void = {}
+  ) throws -> Bool {
+    var start = range.start
+    // Rows are sorted by bytes, locations by keys.
+    for row in locations.map({ RowKeys.row(of: $0) }).sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+      if start.lexicographicallyPrecedes(row) {
+        try beforeScan()
+        if try hasValue(KeyRange(start: start, end: row)) { return true }
+      }
+      guard let next = KeyRange.successor(ofPrefix: row) else { return false }
+      start = next
+    }
+    if let end = range.end, !start.lexicographicallyPrecedes(end) { return false }
+    try beforeScan()
+    return try hasValue(KeyRange(start: start, end: range.end))
+  }
+
+  /// Whether a range has a row that is not a priority. A priority row exists only together with a row of a value.
+  private func hasValue(_ range: KeyRange) throws -> Bool {
+    var found = false
+    try view.scan(range, reverse: false) { key, _, _ in
+      found = key.last != RowKeys.priority
+      return !found
     }
     return found
   }

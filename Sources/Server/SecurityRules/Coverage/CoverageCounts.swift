@@ -19,7 +19,7 @@ protocol CoveredOutcome: Sendable {
   var isCostly: Bool { get }
   /// An outcome of the same form that takes little memory; nil if there is none.
   var compactForm: Self? { get }
-  /// Whether another outcome has the same form in reports. False is also correct if that is not known.
+  /// Whether another outcome has the same form in reports. False if that is unknown.
   func hasSameForm(as other: Self) -> Bool
 }
 
@@ -95,16 +95,17 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
   /// Counts one evaluation.
   /// - Parameters:
   ///   - outcomes: the outcomes of the evaluated expressions by their indices.
-  ///   - rule: the position of the evaluated rule and its outcome; nil if expressions name it.
+  ///   - rule: the position of the evaluated rule and its outcome; nil if the outcomes of its expressions are
+  ///     given.
   func count(
-    _ outcomes: some Sequence<(Int, Outcome)>, rule: (place: SourcePosition, outcome: Outcome)? = nil
+    _ outcomes: some Sequence<(Int, Outcome)>, rule: (position: SourcePosition, outcome: Outcome)? = nil
   ) {
     state.withLock { state in
       for (index, outcome) in outcomes {
         while state.expressions.count <= index { state.expressions.append(Counter()) }
         state.expressions[index].add(outcome)
       }
-      if let rule { state.rules[rule.place, default: Counter()].add(rule.outcome) }
+      if let rule { state.rules[rule.position, default: Counter()].add(rule.outcome) }
     }
   }
 
@@ -116,7 +117,7 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
   }
 
   /// The values of a rule; none if it was never evaluated.
-  func values(ofRule place: SourcePosition) -> CoveredValues {
-    state.withLock { $0.rules[place]?.values ?? CoveredValues() }
+  func values(ofRule position: SourcePosition) -> CoveredValues {
+    state.withLock { $0.rules[position]?.values ?? CoveredValues() }
   }
 }

@@ -49,7 +49,7 @@ extension RuleTrace.Outcome: CoveredOutcome {
   func hasSameForm(as other: RuleTrace.Outcome) -> Bool {
     switch (self, other) {
     case (.failure, .failure): true
-    // Reports show the size of a set only, and nothing of a difference.
+    // Reports show only the size of a set, and no part of a difference of maps.
     case (.value(.set(let set)), .value(.set(let other))): set.members.count == other.members.count
     case (.value(.mapDiff), .value(.mapDiff)), (.value(.constraint), .value(.constraint)): true
     case (.value(let value), .value(let other)): RuleEquality.strict.equal(value, other)
@@ -119,7 +119,7 @@ extension RealtimeRuleResult {
   var outcome: RealtimeOutcome {
     switch self {
     case .granted: .value(.bool(true))
-    case .refused: .value(.bool(false))
+    case .denied: .value(.bool(false))
     case .failed(let failure): .failure(failure)
     }
   }

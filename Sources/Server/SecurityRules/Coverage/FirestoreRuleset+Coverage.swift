@@ -35,7 +35,7 @@ extension FirestoreRuleset {
       var isTrue = false
       switch outcome {
       case .allowed: isTrue = true
-      case .refused: break
+      case .denied: break
       case .failed: evaluation.hasFault = true
       }
       evaluation.statements.append((statement.position.line, isTrue))

@@ -126,7 +126,7 @@ package final class RequestFeed: Sendable {
     ])
   }
 
-  /// The ID of a record in the form of a UUID of version 8, whose bits are free.
+  /// The ID of a record in the form of a UUID of version 8, which leaves its bits to the application.
   private func id(of record: Record) -> String {
     var bytes = [UInt8](repeating: 0, count: 16)
     for index in 0..<8 {

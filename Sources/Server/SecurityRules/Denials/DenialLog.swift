@@ -20,15 +20,15 @@ package struct DenialEntry: Sendable {
 
 /// The limits of denial logs.
 package struct DenialLogLimits: Sendable {
-  /// Entries of one log.
+  /// Maximum entries of one log.
   package var entries = 1_000
-  /// Bytes of one log: the text of its entries and their recorded requests.
+  /// Maximum bytes of one log: the text of its entries and their recorded requests.
   package var bytes = 1 << 20
-  /// Bytes of one recorded request.
+  /// Maximum bytes of one recorded request.
   package var requestBytes = 64 << 10
-  /// Denials that a log explains and keeps in one second.
+  /// Maximum denials that a log explains and keeps in one second.
   package var entriesPerSecond = 100
-  /// Databases with a log. A further database replaces the log that was idle for longest.
+  /// Maximum databases with a log. A further database replaces the log that was idle longest.
   package var logs = 64
 
   /// The standard limits.

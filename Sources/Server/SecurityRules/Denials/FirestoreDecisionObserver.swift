@@ -58,7 +58,7 @@ package struct FirestoreDecisionObserver: DecisionObserver {
     log.append(members, request: request)
   }
 
-  /// Adds the explanation of a denial, and returns the request with all that the decision read.
+  /// Adds the explanation of a denial, and returns the request with everything that the decision read.
   private func explain(
     _ operation: FirestoreOperation, of principal: Principal, by ruleset: FirestoreRuleset,
     _ view: any DocumentView, _ members: inout JSONObject
@@ -134,7 +134,7 @@ extension RuleOperation {
     64 + (fields.map { RuleWeight.of(.map(.stored($0)), limit: 1 << 20) } ?? 0)
   }
 
-  /// The names and types of the fields of the denied document; of a query, its shape.
+  /// The names and types of the denied document's fields; for a query, its shape.
   fileprivate func summary(of path: ResourcePath) -> JSONObject {
     switch self {
     case .get(let documents):

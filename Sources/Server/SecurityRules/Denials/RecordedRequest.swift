@@ -65,7 +65,7 @@ package struct RecordedFirestoreRequest: Sendable {
     var context = FirestoreRulesPolicy.context(
       principal, database, time, RecordedDocuments(source: nil, recorded: lookups))
     context.use(part)
-    // No other operation waits.
+    // No other operation waits, so the decision is made in one part.
     context.isDivisible = false
     do {
       let decision = try ruleset.decide(part.operation, context)

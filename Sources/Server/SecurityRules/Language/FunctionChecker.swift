@@ -6,7 +6,7 @@ struct FunctionChecker: RuleWalker {
 
   /// The arguments of a function.
   static let maximumParameters = 7
-  /// The lets of a function. The published limit is 10; Google's compiler takes 11.
+  /// Maximum lets of a function. The published limit is 10; Google's compiler accepts 11.
   static let maximumLets = 11
   /// The functions in a chain of calls.
   static let maximumCallDepth = 21

@@ -125,8 +125,9 @@ extension Parser {
       var operand = try unaryOperand()
       guard count <= Self.maximumDepth else { throw fail(at: position, Self.tooComplex) }
       for distance in 0..<count {
-        let place = SourcePosition(line: position.line, column: position.column + count - 1 - distance)
-        operand = add(.not(operand), at: place)
+        let symbolPosition = SourcePosition(
+          line: position.line, column: position.column + count - 1 - distance)
+        operand = add(.not(operand), at: symbolPosition)
       }
       return operand
     default: return try unaryOperand()

@@ -4,7 +4,7 @@ struct PatternChecker {
   /// The findings.
   private(set) var issues: [RulesIssue] = []
 
-  /// Nested blocks below the outermost one.
+  /// Maximum nested blocks below the outermost one.
   static let maximumDepth = 10
   /// Segments of a concatenated pattern.
   static let maximumSegments = 100

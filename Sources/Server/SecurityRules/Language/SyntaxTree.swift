@@ -76,7 +76,7 @@ package struct SyntaxTree: Sendable {
     struct Variable: Sendable {
       var name: String
       var position: SourcePosition
-      /// The position of its keyword, or of its name without one.
+      /// The position of the keyword; of the name if a keyword is missing.
       var start: SourcePosition
       /// The value of a `let`; nil for a parameter.
       var value: ExpressionID?
@@ -187,7 +187,7 @@ struct Expression: Sendable {
 
 /// A type that `is` accepts.
 package enum RuleType: String, Hashable, Sendable, CaseIterable {
-  // The order is that of error messages.
+  // Error messages list the types in this order.
   case bool, bytes, constraint, duration, float, int, latlng, list, vector, set, number, map, string,
     timestamp, path
   case mapDiff = "map_diff"

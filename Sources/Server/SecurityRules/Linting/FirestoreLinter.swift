@@ -1,4 +1,5 @@
-// Finds allow statements of Cloud Firestore that are open, uneven or without effect, and functions that hide others.
+// Finds allow statements of Cloud Firestore that are open, have no effect, or check less in `update` than in
+// `create`. Also finds functions that hide others.
 
 /// Checks a rules file of Cloud Firestore.
 struct FirestoreLinter: RuleWalker {
@@ -97,7 +98,7 @@ struct FirestoreLinter: RuleWalker {
     add(statement.allow.position, warning)
   }
 
-  /// Compares what `create` and `update` of one block demand.
+  /// Compares the conditions for `create` and `update` in one block.
   private mutating func checkUpdates(_ block: [Statement]) {
     let creates = block.filter { $0.methods.contains(.create) }
     let updates = block.filter { $0.methods.contains(.update) }

@@ -155,7 +155,7 @@ struct RealtimeLinter {
       guard steps.count == 1 else { return .selected }
       let (operation, second) = (steps[0].operation, steps[0].operand)
       if isNull(first) && isCaller(second) || isCaller(first) && isNull(second) {
-        // Every client can omit its credentials.
+        // `auth == null` is open to everyone, because every client can send its requests without credentials.
         return operation == .unequal ? .signedIn : operation == .equal ? .everyone : .selected
       }
       let isEarlier = [.less, .lessOrEqual].contains(operation) && text(first) == "now" && isNumber(second)

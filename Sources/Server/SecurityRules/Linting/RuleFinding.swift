@@ -35,7 +35,7 @@ enum RuleOpenness: Int, Comparable {
   /// Everyone, until a time that the condition states.
   case everyoneUntil
   case signedIn
-  /// Those that a condition on data or claims selects.
+  /// The callers that a condition on data or claims selects.
   case selected
   case nobody
 

@@ -1,8 +1,8 @@
 /// A budget of work, shared by all patterns and matches of one evaluation.
 ///
-/// A step is one instruction at one offset of the text, or work of about the same time: compiling a pattern whose text
-/// comes from a request, and the memory of a matcher. A match takes at most the product of both, whatever the
-/// pattern, so that the budget bounds time and not only the pattern's or the text's size.
+/// A step is one instruction at one offset of the text, or work of about the same time: compiling a pattern whose
+/// text comes from a request, and the memory of a matcher. A match takes at most the number of instructions times the
+/// length of the text. So the budget bounds time, not only the size of the pattern or the text.
 package struct PatternBudget: Sendable {
   /// The budget does not suffice.
   package struct Exhausted: Error, Sendable, Hashable {
@@ -21,7 +21,7 @@ package struct PatternBudget: Sendable {
   /// Adds `count` steps.
   package mutating func add(_ count: Int) { steps += count }
 
-  /// Takes `count` steps.
+  /// Spends `count` steps.
   package mutating func take(_ count: Int = 1) throws(Exhausted) {
     guard steps >= count else {
       steps = 0

@@ -43,50 +43,51 @@ struct PatternMatcher {
     next.removeAll()
     scratch.visits.removeAll(keepingCapacity: true)
     var units = text.makeIterator()
-    var place = Place(offset: 0, previous: before, next: units.next())
+    var position = TextPosition(offset: 0, previous: before, next: units.next())
     var match: [Int]?
     while true {
-      // A match that starts later is less preferred than all threads that run, and than a found match.
-      if match == nil, place.offset == 0 || !pattern.isAnchoredAtStart {
-        scratch.start(at: place.offset)
-        try current.add(0, at: place, of: pattern, &scratch, &budget)
+      // An earlier start is preferred. Therefore the thread that starts here is the last one, and none starts
+      // after a match was found.
+      if match == nil, position.offset == 0 || !pattern.isAnchoredAtStart {
+        scratch.start(at: position.offset)
+        try current.add(0, at: position, of: pattern, &scratch, &budget)
       }
       if current.threads.isEmpty, match != nil || pattern.isAnchoredAtStart { return match }
       try budget.take(1 + current.threads.count * stepsPerThread)
-      let following = Place(
-        offset: place.offset + 1, previous: place.next, next: place.next == nil ? nil : units.next())
+      let following = TextPosition(
+        offset: position.offset + 1, previous: position.next, next: position.next == nil ? nil : units.next())
       threads: for thread in current.threads {
         switch pattern.instructions[Int(thread)] {
         case .set(let set):
-          guard let unit = place.next, pattern.sets[Int(set)].contains(unit) else { continue }
+          guard let unit = position.next, pattern.sets[Int(set)].contains(unit) else { continue }
           current.load(thread, into: &scratch)
           try next.add(thread + 1, at: following, of: pattern, &scratch, &budget)
         case .match:
           guard !scratch.slots.isEmpty else { return [] }
           current.load(thread, into: &scratch)
-          scratch.slots[1] = place.offset
+          scratch.slots[1] = position.offset
           match = scratch.slots
-          // Later threads are less preferred.
+          // The threads after this one are less preferred, so they end.
           break threads
         case .split, .jump, .assertion, .save: break
         }
       }
       swap(&current, &next)
       next.removeAll()
-      if place.next == nil { return match }
-      place = following
+      if position.next == nil { return match }
+      position = following
     }
   }
 }
 
 /// A position between two units; nil stands for an end of the text.
-private struct Place {
+private struct TextPosition {
   let offset: Int
   let previous: UInt32?
   let next: UInt32?
 }
 
-/// The memory of adding one thread.
+/// Temporary state of the addition of one thread.
 private struct Scratch {
   /// An instruction to visit, or an offset to restore after the instructions above it on the stack were visited.
   enum Visit {
@@ -132,7 +133,7 @@ private struct ThreadList {
 
   /// Adds the threads that an instruction reaches without consuming a unit.
   mutating func add(
-    _ instruction: Int32, at place: Place, of pattern: Pattern, _ scratch: inout Scratch,
+    _ instruction: Int32, at position: TextPosition, of pattern: Pattern, _ scratch: inout Scratch,
     _ budget: inout PatternBudget
   ) throws(PatternBudget.Exhausted) {
     scratch.visits.append(.instruction(instruction))
@@ -148,13 +149,13 @@ private struct ThreadList {
           scratch.visits.append(.instruction(preferred))
         case .jump(let target): scratch.visits.append(.instruction(target))
         case .assertion(let assertion):
-          if assertion.holds(between: place.previous, and: place.next) {
+          if assertion.holds(between: position.previous, and: position.next) {
             scratch.visits.append(.instruction(index + 1))
           }
         case .save(let slot):
           if slot < slotCount {
             scratch.visits.append(.restore(slot: Int(slot), offset: scratch.slots[Int(slot)]))
-            scratch.slots[Int(slot)] = place.offset
+            scratch.slots[Int(slot)] = position.offset
           }
           scratch.visits.append(.instruction(index + 1))
         case .set, .match:

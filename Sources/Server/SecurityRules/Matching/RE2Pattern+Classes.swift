@@ -33,7 +33,7 @@ extension RE2Pattern {
       ranges.append(first.value...last.value)
     }
     offset += 1
-    // The set sorts them.
+    // The cost of sorting the ranges in the set.
     try spend(8 * ranges.count)
     var set = UnitSet(ranges)
     if flags.ignoresCase { set = try closedUnderCase(set) }

@@ -35,11 +35,11 @@ package struct RE2Pattern {
   /// Compiles a regular expression.
   ///
   /// - Parameters:
-  ///   - matchesWholeText: whether a match must cover the complete text.
+  ///   - matchesCompleteText: whether a match must cover the complete text.
   ///   - budget: the steps that remain; compiling a text from a request spends them.
   /// - Throws: ``PatternError`` with the offset in code points.
   package static func compile(
-    _ text: String, matchesWholeText: Bool, budget: inout PatternBudget
+    _ text: String, matchesCompleteText: Bool, budget: inout PatternBudget
   ) throws(PatternError) -> Pattern {
     var parser = RE2Pattern(scalars: [], budget: budget)
     defer { budget = parser.budget }
@@ -48,17 +48,17 @@ package struct RE2Pattern {
     let node = try parser.alternatives()
     guard parser.peek == nil else { throw parser.error("a ')' without its '('") }
     let complete: PatternNode =
-      matchesWholeText ? .concatenation([.assertion(.textStart), node, .assertion(.textEnd)]) : node
+      matchesCompleteText ? .concatenation([.assertion(.textStart), node, .assertion(.textEnd)]) : node
     return try Pattern(complete, budget: &parser.budget)
   }
 
   /// Compiles a regular expression of a trusted author.
   ///
-  /// - Parameter matchesWholeText: whether a match must cover the complete text.
+  /// - Parameter matchesCompleteText: whether a match must cover the complete text.
   /// - Throws: ``PatternError`` with the offset in code points.
-  package static func compile(_ text: String, matchesWholeText: Bool) throws(PatternError) -> Pattern {
+  package static func compile(_ text: String, matchesCompleteText: Bool) throws(PatternError) -> Pattern {
     var budget = PatternBudget.unlimited
-    return try compile(text, matchesWholeText: matchesWholeText, budget: &budget)
+    return try compile(text, matchesCompleteText: matchesCompleteText, budget: &budget)
   }
 
   private init(scalars: [Unicode.Scalar], budget: PatternBudget) {

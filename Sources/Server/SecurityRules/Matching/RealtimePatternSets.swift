@@ -55,7 +55,7 @@ private struct CaseClasses {
   /// Computed when an expression first needs it.
   static let shared = CaseClasses()
 
-  /// The classes of at least two units.
+  /// The classes that contain at least two units.
   let classes: [[UInt32]]
 
   private init() {

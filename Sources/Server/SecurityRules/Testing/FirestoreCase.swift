@@ -7,7 +7,7 @@ package import FirestoreModel
 package struct CaseDocuments: RuleDocumentSource, Sendable {
   /// The fields by path.
   package var fields: [ResourcePath: MapValue]
-  /// The fields of every document that has none; nil if such documents are missing.
+  /// The fields of all documents that are not listed; nil if those documents do not exist.
   package var others: MapValue?
 
   /// Makes documents.

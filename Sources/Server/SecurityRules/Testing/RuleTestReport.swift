@@ -39,7 +39,7 @@ package struct RuleTestReport: Sendable {
     }
   }
 
-  /// The cases with another verdict than the expected one.
+  /// The cases whose verdict is not the expected one.
   package var failures: [Result] { results.filter { !$0.isPassed } }
 
   /// The results as a JUnit file.

@@ -1,6 +1,6 @@
 // A stored document.
 
-/// A document at one version. Times are whole microseconds.
+/// A document at one version. Times have microseconds.
 public struct Document: Hashable, Sendable {
   /// The full name.
   public var name: DocumentName

@@ -45,7 +45,7 @@ public struct FirestoreError: Error, Hashable, Sendable, CustomStringConvertible
   public static func alreadyExists(_ message: String) -> FirestoreError {
     FirestoreError(.alreadyExists, message)
   }
-  /// The call conflicts with another; the whole transaction may be retried.
+  /// The call conflicts with another; the complete transaction may be retried.
   public static func aborted(_ message: String) -> FirestoreError { FirestoreError(.aborted, message) }
   /// The caller is known but not permitted.
   public static func permissionDenied(_ message: String) -> FirestoreError {

@@ -28,7 +28,7 @@ public struct StatusCode: Hashable, Sendable, RawRepresentable, CustomStringConv
   public static let resourceExhausted = StatusCode(rawValue: 8)
   /// The system is not in the state that the request needs.
   public static let failedPrecondition = StatusCode(rawValue: 9)
-  /// The call conflicts with another; the whole transaction may be retried.
+  /// The call conflicts with another; the complete transaction may be retried.
   public static let aborted = StatusCode(rawValue: 10)
   /// Beyond the valid range.
   public static let outOfRange = StatusCode(rawValue: 11)

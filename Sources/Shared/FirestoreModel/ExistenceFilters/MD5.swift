@@ -1,4 +1,5 @@
-// MD5 (RFC 1321), by which existence filters spread document names over their bits. It protects nothing.
+// MD5 (RFC 1321), with which existence filters distribute document names over their bits. It has no security
+// purpose.
 //
 // An implementation of our own, since an app would otherwise build a cryptographic library for this function alone
 // (docs/decisions/0028-hashes-of-the-protocols.md).

@@ -1,4 +1,4 @@
-// A geo point: a place on Earth.
+// A geo point: a geographic point.
 
 /// A latitude and a longitude in degrees.
 public struct GeoPoint: Sendable {

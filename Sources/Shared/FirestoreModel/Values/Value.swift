@@ -21,7 +21,7 @@ public enum Value: Sendable {
   case bytes([UInt8])
   /// The name of a document, which may be missing or belong to another database.
   indirect case reference(DocumentName)
-  /// A place on Earth.
+  /// A geographic point.
   case geoPoint(GeoPoint)
   /// An array. No element is an array.
   case array([Value])

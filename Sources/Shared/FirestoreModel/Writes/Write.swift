@@ -20,7 +20,7 @@ public struct Write: Hashable, Sendable {
   /// The operation.
   public var operation: Operation
   /// The fields that an update changes: sets those that the update contains and deletes the others. Nil replaces the
-  /// whole document. The initialiser sorts the paths and removes repeats, so that this work is not done while other
+  /// complete document. The initialiser sorts the paths and removes repeats, so that this work is not done while other
   /// writes wait.
   public var mask: [FieldPath]?
   /// Transforms to apply after an update's fields, in order.

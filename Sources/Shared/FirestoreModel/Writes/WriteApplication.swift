@@ -105,21 +105,21 @@ extension Write {
       } else {
         try DocumentValidation.validate(fields, of: name, limits: limits)
       }
-    case .delete: try refuseUpdateParts("delete")
+    case .delete: try rejectUpdateParts("delete")
     case .verify:
-      try refuseUpdateParts("verify")
+      try rejectUpdateParts("verify")
       if precondition == nil { throw .invalidArgument("A verify of \(document) must have a precondition.") }
     case .transform(_, let own):
-      try refuseUpdateParts("transform")
+      try rejectUpdateParts("transform")
       if own.isEmpty { throw .invalidArgument("a transform must specify at least one field transform.") }
     }
     let transforms = allTransforms
     for transform in transforms { try transform.validate(limits: limits) }
-    try refuseNested(transforms)
+    try rejectNested(transforms)
   }
 
   /// Rejects transforms of a field and of a field inside it in one write, since their order would decide the result.
-  private func refuseNested(_ transforms: [FieldTransform]) throws(FirestoreError) {
+  private func rejectNested(_ transforms: [FieldTransform]) throws(FirestoreError) {
     guard transforms.count > 1 else { return }
     // In this order, the fields inside a field directly follow it.
     let fields = transforms.map(\.field).sorted()
@@ -130,7 +130,7 @@ extension Write {
     }
   }
 
-  private func refuseUpdateParts(_ kind: String) throws(FirestoreError) {
+  private func rejectUpdateParts(_ kind: String) throws(FirestoreError) {
     if mask != nil { throw .invalidArgument("a \(kind) must not specify a document mask.") }
     if !transforms.isEmpty { throw .invalidArgument("a \(kind) must not specify a update transform.") }
   }

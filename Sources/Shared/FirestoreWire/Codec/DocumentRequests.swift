@@ -49,7 +49,7 @@ public struct UpdateDocumentRequest: Hashable, Sendable {
   public var documentName = ""
   /// The document's new contents.
   public var fields = MapValue()
-  /// The fields to set or remove; nil for the whole document.
+  /// The fields to set or remove; nil for the complete document.
   public var updateMask: [FieldPath]?
   /// The fields to return; nil for all.
   public var mask: FieldMask?

@@ -29,13 +29,13 @@ extension NodeStreamReader {
       case UInt8(ascii: "\""): return index + 1
       case UInt8(ascii: "\\"):
         // The escape may be incomplete.
-        guard let escape = try escape(at: index) else { return try endless(start, index) }
+        guard let escape = try escape(at: index) else { return try recordIncomplete(start, index) }
         index += escape.length
         escaped += escape.length - escape.bytes
       default: index += 1
       }
     }
-    return try endless(start, index)
+    return try recordIncomplete(start, index)
   }
 
   /// The length of an escape and the number of bytes that it represents; nil if it is incomplete.
@@ -50,7 +50,7 @@ extension NodeStreamReader {
   }
 
   /// Records how far an incomplete string was scanned.
-  private mutating func endless(_ start: Int, _ index: Int) throws(RealtimeError) -> Int? {
+  private mutating func recordIncomplete(_ start: Int, _ index: Int) throws(RealtimeError) -> Int? {
     scanned = index
     guard index - start - 1 - escaped <= limits.stringBytes else {
       throw .invalidData("string longer than \(limits.stringBytes) bytes")
@@ -172,12 +172,12 @@ struct NodeStreamFrame: Sendable {
   }
 
   /// Records that earlier values of a child no longer count, because its name may repeat.
-  mutating func loses(_ key: ChildKey) {
+  mutating func forgetValue(of key: ChildKey) {
     if child == key { child = nil }
   }
 
   /// Records a name. Returns whether it may repeat an earlier one: names that ascend in either order never repeat.
-  mutating func mayHaveCome(_ key: ChildKey) -> Bool {
+  mutating func mayRepeat(_ key: ChildKey) -> Bool {
     defer { last = key }
     guard let last else { return false }
     if isByBytes, !last.text.utf8.lexicographicallyPrecedes(key.text.utf8) { isByBytes = false }

@@ -220,8 +220,8 @@ public struct NodeStreamReader: Sendable {
     frames[last].hasMembers = true
     let key = ChildKey(text)
     try descend(to: key)
-    if frames[last].mayHaveCome(key) {
-      frames[last].loses(key)
+    if frames[last].mayRepeat(key) {
+      frames[last].forgetValue(of: key)
       emit(.again(path))
     }
   }

@@ -76,7 +76,7 @@ public enum ClientAction: Sendable {
 public struct ListenRequest: Sendable, Equatable {
   /// The location.
   public var path: Path
-  /// The query; the default one for the whole location.
+  /// The query; the default one for the complete location.
   public var query: QuerySpec
   /// The client's tag of a filtered query.
   public var tag: Int64?

@@ -58,13 +58,13 @@ public struct PushEncoder: Sendable {
   }
 
   /// The bytes that follow ``bytes`` in the message to one query. A query without a filter has no tag.
-  public static func ending(tag: Int64?) -> [UInt8] {
+  public static func suffix(tag: Int64?) -> [UInt8] {
     guard let tag else { return Array("}}}".utf8) }
     return Array(",\"t\":\(tag)}}}".utf8)
   }
 
   /// The complete message to one query.
-  public func message(tag: Int64?) -> [UInt8] { bytes + Self.ending(tag: tag) }
+  public func message(tag: Int64?) -> [UInt8] { bytes + Self.suffix(tag: tag) }
 }
 
 extension JSONWriter {

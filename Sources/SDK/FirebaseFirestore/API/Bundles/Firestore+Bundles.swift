@@ -6,9 +6,9 @@ public import Foundation
 extension Firestore {
   /// Loads a bundle into the cache: documents and query results that a server put together in advance.
   ///
-  /// Nothing of a bundle is used unless all of it can be read. A bundle that was loaded before, as new
-  /// or newer, succeeds at once. Errors: `dataLoss` for a damaged bundle or one for another database,
-  /// `invalidArgument` where its elements contradict each other.
+  /// A bundle is used only if all of it can be read. A bundle that is not newer than the loaded one succeeds
+  /// immediately. Errors: `dataLoss` for a damaged bundle or one for another database, `invalidArgument`
+  /// where its elements contradict each other.
   @discardableResult
   public func loadBundle(_ bundleData: Data) -> LoadBundleTask { loadBundle(bundleData, completion: nil) }
 
@@ -64,8 +64,8 @@ extension Firestore {
     }
   }
 
-  /// Finds a query by the name it has in a bundle that was loaded; nil where there is none. Listening
-  /// to it resumes from where the bundle's server read it.
+  /// Finds a named query of a loaded bundle; nil if there is none. A listener to the query resumes at the
+  /// version that the bundle's server read.
   @preconcurrency
   public func getQuery(named name: String, completion: @escaping @Sendable (Query?) -> Void) {
     client.namedQuery(name) { found in
@@ -73,7 +73,7 @@ extension Firestore {
     }
   }
 
-  /// Finds a query by the name it has in a bundle that was loaded; nil where there is none.
+  /// Finds a named query of a loaded bundle; nil if there is none.
   public func getQuery(named name: String) async -> Query? {
     await withCheckedContinuation { continuation in
       getQuery(named: name) { continuation.resume(returning: $0) }

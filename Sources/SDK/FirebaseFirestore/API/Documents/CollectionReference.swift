@@ -76,12 +76,12 @@ enum PathReader {
   /// Splits at slashes; a slash at either end is ignored. Stops the program for empty paths and
   /// empty parts.
   static func parse(_ text: String) -> ResourcePath {
-    if text.isEmpty { refuse("Path must not be empty.") }
+    if text.isEmpty { failInvalidArgument("Path must not be empty.") }
     var names = ResourcePath(splitting: text).segments
     if names.first?.isEmpty == true { names.removeFirst() }
     if names.last?.isEmpty == true { names.removeLast() }
     if names.isEmpty || names.contains(where: \.isEmpty) {
-      refuse("Invalid path (\(text)). Paths must not contain // in them.")
+      failInvalidArgument("Invalid path (\(text)). Paths must not contain // in them.")
     }
     return ResourcePath(names)
   }

@@ -95,7 +95,7 @@ public final class AggregateQuerySnapshot: NSObject, Sendable {
 
   private func value(of operation: AggregationQuery.Operator) -> Any {
     guard let index = query.fields.firstIndex(where: { $0.operation == operation }) else {
-      refuse("The requested aggregate was not part of the query.")
+      failInvalidArgument("The requested aggregate was not part of the query.")
     }
     switch values[index] {
     case .integer(let number)?: return NSNumber(value: number)
@@ -107,7 +107,8 @@ public final class AggregateQuerySnapshot: NSObject, Sendable {
   /// The number of documents. Stops the program if it was not requested.
   public var count: NSNumber { value(of: .count(upTo: nil)) as? NSNumber ?? NSNumber(value: 0) }
 
-  /// One of the numbers; `NSNull` if the result has none. Stops the program if it was not requested.
+  /// One of the aggregated numbers; `NSNull` if the result has none. Stops the program if it was not
+  /// requested.
   @discardableResult
   public func get(_ aggregateField: AggregateField) -> Any { value(of: aggregateField.operation) }
 }

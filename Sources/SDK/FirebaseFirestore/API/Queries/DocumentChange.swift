@@ -8,7 +8,7 @@ public import Foundation
 public enum DocumentChangeType: Int, Sendable {
   /// It came into the result.
   case added = 0
-  /// It changed, and may have moved.
+  /// The document changed, and may have moved.
   case modified = 1
   /// It left the result.
   case removed = 2

@@ -26,7 +26,9 @@ struct FilterReader {
     let value = UserDataReader.argument(raw, of: "whereField()", in: database)
     switch (op, value) {
     case (.isIn, .array(let values)), (.notIn, .array(let values)), (.arrayContainsAny, .array(let values)):
-      if values.isEmpty { refuse("Invalid Query. A non-empty array is required for '\(op)' filters.") }
+      if values.isEmpty {
+        failInvalidArgument("Invalid Query. A non-empty array is required for '\(op)' filters.")
+      }
     case (.equal, .null): return .unary(UnaryFilter(path, .isNull))
     case (.notEqual, .null): return .unary(UnaryFilter(path, .isNotNull))
     case (.equal, let value) where value.isNaN: return .unary(UnaryFilter(path, .isNaN))
@@ -39,23 +41,24 @@ struct FilterReader {
   private func documentID(_ op: FieldFilter.Operator, _ raw: Any) -> Value {
     switch op {
     case .arrayContains, .arrayContainsAny:
-      refuse("Invalid query. You can't perform array queries on FieldPath.documentID().")
+      failInvalidArgument("Invalid query. You can't perform array queries on FieldPath.documentID().")
     case .isIn, .notIn:
       guard let values = UserDataReader.unwrapped(raw) as? [Any], !values.isEmpty else {
-        refuse("Invalid Query. A non-empty array is required for '\(op)' filters.")
+        failInvalidArgument("Invalid Query. A non-empty array is required for '\(op)' filters.")
       }
       return .array(values.map { reference($0) })
     default: return reference(raw)
     }
   }
 
-  /// The document that an ID, a path or a reference means.
+  /// The document that an ID, a path or a reference names.
   func reference(_ raw: Any) -> Value {
     switch UserDataReader.unwrapped(raw) {
     case let reference as DocumentReference: return .reference(reference.name)
     case let text as String:
       if text.isEmpty {
-        refuse("Invalid query. When querying by document ID you must provide a valid document ID, not ''.")
+        failInvalidArgument(
+          "Invalid query. When querying by document ID you must provide a valid document ID, not ''.")
       }
       let selector = query.structured.from.first
       var path = query.parent.path
@@ -63,20 +66,21 @@ struct FilterReader {
         path = path.appending(ResourcePath(splitting: text))
       } else {
         if text.utf8.contains(UInt8(ascii: "/")) {
-          refuse("Invalid query. A document ID must not contain a '/', but '\(text)' does.")
+          failInvalidArgument("Invalid query. A document ID must not contain a '/', but '\(text)' does.")
         }
         path = path.appending(selector?.collectionID ?? "").appending(text)
       }
       guard let name = DocumentName(database: firestore.databaseName, path: path) else {
-        refuse("Invalid query. '\(text)' is no path of a document.")
+        failInvalidArgument("Invalid query. '\(text)' is no path of a document.")
       }
       return .reference(name)
     case let other:
-      refuse("Invalid query. A document ID must be a String or a DocumentReference, not \(type(of: other)).")
+      failInvalidArgument(
+        "Invalid query. A document ID must be a String or a DocumentReference, not \(type(of: other)).")
     }
   }
 
-  /// Stops the program for conditions that do not go together.
+  /// Stops the program for conditions that cannot be combined.
   static func check(_ filter: ModelFilter?) {
     var operators: [FieldFilter.Operator] = []
     func collect(_ filter: ModelFilter) {
@@ -90,13 +94,14 @@ struct FilterReader {
     if let filter { collect(filter) }
     let notEquals = operators.count { $0 == .notEqual }
     let notIns = operators.count { $0 == .notIn }
-    if notEquals > 1 { refuse("Invalid Query. You cannot use more than one 'notEqual' filter.") }
-    if notIns > 1 { refuse("Invalid Query. You cannot use more than one 'notIn' filter.") }
+    if notEquals > 1 { failInvalidArgument("Invalid Query. You cannot use more than one 'notEqual' filter.") }
+    if notIns > 1 { failInvalidArgument("Invalid Query. You cannot use more than one 'notIn' filter.") }
     if notEquals > 0 && notIns > 0 {
-      refuse("Invalid Query. You cannot use 'notEqual' filters with 'notIn' filters.")
+      failInvalidArgument("Invalid Query. You cannot use 'notEqual' filters with 'notIn' filters.")
     }
     if notIns > 0 && (operators.contains(.isIn) || operators.contains(.arrayContainsAny)) {
-      refuse("Invalid Query. You cannot use 'notIn' filters with 'in' or 'arrayContainsAny' filters.")
+      failInvalidArgument(
+        "Invalid Query. You cannot use 'notIn' filters with 'in' or 'arrayContainsAny' filters.")
     }
   }
 }

@@ -65,7 +65,7 @@ extension Query {
   private func cursor(_ raw: [Any]) -> [Value] {
     let orders = model.structured.orderBy
     if raw.count > orders.count {
-      refuse(
+      failInvalidArgument(
         "Invalid query. You are trying to start or end a query using more values than were specified in"
           + " the order by.")
     }
@@ -80,17 +80,18 @@ extension Query {
   /// The complete order, with its implicit fields, and the document's position in it.
   private func cursor(_ snapshot: DocumentSnapshot) -> ([StructuredQuery.Order], [Value]) {
     guard let document = snapshot.document else {
-      refuse("Invalid query. You are trying to start or end a query using a document that doesn't exist.")
+      failInvalidArgument(
+        "Invalid query. You are trying to start or end a query using a document that doesn't exist.")
     }
     let orders = model.normalized.structured.orderBy
     let values = orders.map { order in
       guard let value = document.value(at: order.field) else {
-        refuse(
+        failInvalidArgument(
           "Invalid query. You are trying to start or end a query using a document for which the field"
             + " '\(order.field)' (used as the order by) does not exist.")
       }
       if case .pendingServerTimestamp = value {
-        refuse(
+        failInvalidArgument(
           "Invalid query. You are trying to start or end a query using a document for which the field"
             + " '\(order.field)' is an uncommitted server timestamp.")
       }

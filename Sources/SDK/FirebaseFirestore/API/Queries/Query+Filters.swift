@@ -4,7 +4,7 @@ import FirestoreModel
 public import Foundation
 
 extension Query {
-  /// Takes only documents that meet a filter. Stops the program for filters that do not go together.
+  /// Takes only documents that meet a filter. Stops the program for filters that cannot be combined.
   @discardableResult
   public func whereFilter(_ filter: Filter) -> Query {
     guard let added = FilterReader(firestore: firestore, query: model).read(filter) else { return self }
@@ -21,7 +21,7 @@ extension Query {
   /// Always stops the program: predicates in Apple's format language cannot be read here.
   @discardableResult
   public func filter(using predicate: NSPredicate) -> Query {
-    refuse("filter(using:) is not supported on this platform; use whereField and whereFilter.")
+    failInvalidArgument("filter(using:) is not supported on this platform; use whereField and whereFilter.")
   }
 
   /// Takes only documents whose field equals the value.

@@ -33,7 +33,7 @@ public class Query: NSObject, @unchecked Sendable {
   /// The query in the engine's form. Stops the program if it is invalid.
   var clientQuery: ClientQuery {
     if isLimitToLast && model.structured.orderBy.isEmpty {
-      refuse("limit(toLast:) queries require specifying at least one order(by:) clause.")
+      failInvalidArgument("limit(toLast:) queries require specifying at least one order(by:) clause.")
     }
     return ClientQuery(model, isLimitToLast: isLimitToLast)
   }
@@ -58,7 +58,7 @@ public class Query: NSObject, @unchecked Sendable {
   @discardableResult
   public func order(by path: FieldPath, descending: Bool) -> Query {
     if model.structured.startAt != nil || model.structured.endAt != nil {
-      refuse("Invalid query. You must specify cursors after all order(by:) clauses.")
+      failInvalidArgument("Invalid query. You must specify cursors after all order(by:) clauses.")
     }
     return with { $0.orderBy.append(.init(path.path, descending ? .descending : .ascending)) }
   }
@@ -72,7 +72,9 @@ public class Query: NSObject, @unchecked Sendable {
   public func limit(toLast limit: Int) -> Query { limited(limit, toLast: true) }
 
   private func limited(_ limit: Int, toLast: Bool) -> Query {
-    if limit <= 0 { refuse("Invalid Query. Query limit (\(limit)) is invalid. Limit must be positive.") }
+    if limit <= 0 {
+      failInvalidArgument("Invalid Query. Query limit (\(limit)) is invalid. Limit must be positive.")
+    }
     var model = model
     model.structured.limit = limit
     return Query(model, isLimitToLast: toLast, firestore: firestore)

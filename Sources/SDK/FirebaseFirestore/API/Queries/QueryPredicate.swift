@@ -147,7 +147,7 @@ extension QueryPredicate {
 extension Query {
   /// Applies filters, orders and limits in their order. Google's SDK does this inside `FirestoreQuery` only.
   ///
-  /// Stops the program for filters that do not go together, as the methods of the same names do.
+  /// Stops the program for filters that cannot be combined, as the methods of the same names do.
   ///
   /// - Parameter predicates: the filters, orders and limits.
   /// - Returns: the query with all of them.

@@ -59,7 +59,7 @@ public final class QuerySnapshot: NSObject, Sendable {
   @discardableResult
   public func documentChanges(includeMetadataChanges: Bool) -> [DocumentChange] {
     if includeMetadataChanges && snapshot.excludesMetadataChanges {
-      refuse(
+      failInvalidArgument(
         "To include metadata changes with your document changes, you must call"
           + " addSnapshotListener(includeMetadataChanges: true).")
     }

@@ -44,8 +44,8 @@ extension Query {
     QuerySnapshotsSequence(self, includeMetadataChanges: includeMetadataChanges)
   }
 
-  /// A query's snapshots as they come; each iterator listens for itself. Ends with the listener's
-  /// error.
+  /// A query's snapshots in the order of their arrival. Each iterator has a separate listener. Ends with the
+  /// listener's error.
   public struct QuerySnapshotsSequence: AsyncSequence, Sendable {
     /// A query's snapshot.
     public typealias Element = QuerySnapshot
@@ -97,8 +97,8 @@ extension DocumentReference {
     DocumentSnapshotsSequence(self, includeMetadataChanges: includeMetadataChanges)
   }
 
-  /// A document's snapshots as they come; each iterator listens for itself. Ends with the
-  /// listener's error.
+  /// A document's snapshots in the order of their arrival. Each iterator has a separate listener. Ends with
+  /// the listener's error.
   public struct DocumentSnapshotsSequence: AsyncSequence, Sendable {
     /// A document's snapshot.
     public typealias Element = DocumentSnapshot

@@ -14,7 +14,7 @@ public let FirestoreCacheSizeUnlimited: Int64 = -1
 /// A size of a cache in bytes. Stops the program for a size below the minimum.
 func checkedCacheSize(_ bytes: Int64) -> Int64 {
   if bytes != FirestoreCacheSizeUnlimited && bytes < 1 << 20 {
-    refuse("Cache size must be set to at least 1048576 bytes")
+    failInvalidArgument("Cache size must be set to at least 1048576 bytes")
   }
   return bytes
 }
@@ -97,7 +97,7 @@ open class MemoryCacheSettings: NSObject, NSCopying, LocalCacheSettings, @unchec
     case is MemoryEagerGCSetting: size = nil
     case let settings as MemoryLRUGCSettings: size = settings.size
     default:
-      refuse(
+      failInvalidArgument(
         "garbageCollectorSettings takes MemoryEagerGCSetting or MemoryLRUGCSettings, not \(type(of: settings))"
       )
     }

@@ -63,7 +63,7 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
   open var host: String {
     get { values.host }
     set {
-      if newValue.isEmpty { refuse("host setting may not be empty.") }
+      if newValue.isEmpty { failInvalidArgument("host setting may not be empty.") }
       guarded.withLock { $0.host = newValue }
     }
   }
@@ -89,7 +89,7 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
       case let settings as PersistentCacheSettings:
         guarded.withLock { $0.chosenCache = .persistent(settings) }
       case let settings as MemoryCacheSettings: guarded.withLock { $0.chosenCache = .memory(settings) }
-      default: refuse("cacheSettings takes PersistentCacheSettings or MemoryCacheSettings")
+      default: failInvalidArgument("cacheSettings takes PersistentCacheSettings or MemoryCacheSettings")
       }
     }
   }

@@ -11,7 +11,8 @@ open class FieldPath: NSObject, NSCopying, @unchecked Sendable {
   /// Makes a path. Stops the program when there are no names or one is empty.
   public init(_ fieldNames: [String]) {
     guard let path = ModelFieldPath(segments: fieldNames) else {
-      refuse("Invalid field path. Provided names must not be empty, and there must be at least one.")
+      failInvalidArgument(
+        "Invalid field path. Provided names must not be empty, and there must be at least one.")
     }
     self.path = path
   }
@@ -24,11 +25,11 @@ open class FieldPath: NSObject, NSCopying, @unchecked Sendable {
   /// A path in dotted form, `a.b`. Stops the program for names that need a `FieldPath`.
   static func parse(_ dotted: String) -> ModelFieldPath {
     if dotted.utf8.contains(where: { "~*/[]".utf8.contains($0) }) {
-      refuse("Invalid field path (\(dotted)). Paths must not contain '~', '*', '/', '[', or ']'")
+      failInvalidArgument("Invalid field path (\(dotted)). Paths must not contain '~', '*', '/', '[', or ']'")
     }
     let names = dotted.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
     guard let path = ModelFieldPath(segments: names) else {
-      refuse(
+      failInvalidArgument(
         "Invalid field path (\(dotted)). Paths must not be empty, begin with '.', end with '.', or"
           + " contain '..'")
     }
@@ -43,7 +44,7 @@ open class FieldPath: NSObject, NSCopying, @unchecked Sendable {
     case let hashable as AnyHashable where hashable.base is String || hashable.base is FieldPath:
       return parse(hashable.base, in: call)
     default:
-      refuse("\(call) takes field names as Strings or FieldPaths, not \(type(of: key))")
+      failInvalidArgument("\(call) takes field names as Strings or FieldPaths, not \(type(of: key))")
     }
   }
 

@@ -14,10 +14,11 @@ open class GeoPoint: NSObject, NSCopying, @unchecked Sendable, Codable {
   /// Makes a point. Stops the program when a coordinate is out of range.
   public init(latitude: Double, longitude: Double) {
     if !(latitude >= -90 && latitude <= 90) {
-      refuse("GeoPoint requires a latitude value in the range of [-90, 90], but was \(latitude)")
+      failInvalidArgument("GeoPoint requires a latitude value in the range of [-90, 90], but was \(latitude)")
     }
     if !(longitude >= -180 && longitude <= 180) {
-      refuse("GeoPoint requires a longitude value in the range of [-180, 180], but was \(longitude)")
+      failInvalidArgument(
+        "GeoPoint requires a longitude value in the range of [-180, 180], but was \(longitude)")
     }
     self.latitude = latitude
     self.longitude = longitude

@@ -55,7 +55,8 @@ struct UserDataReader {
         parsed.fields.value(at: path) != nil || parsed.mask.contains { $0.hasPrefix(path) }
         || parsed.transforms.contains { $0.field.hasPrefix(path) }
       if !isGiven {
-        refuse("Field '\(path)' is specified in your field mask but missing from your input data.")
+        failInvalidArgument(
+          "Field '\(path)' is specified in your field mask but missing from your input data.")
       }
     }
     func isCovered(_ path: ModelFieldPath) -> Bool { named.contains { path.hasPrefix($0) } }
@@ -75,7 +76,7 @@ struct UserDataReader {
     entries.sort { $0.0 < $1.0 }
     for (path, value) in entries {
       if let clash = paths.first(where: { path.hasPrefix($0) }) {
-        refuse("Field path '\(path)' is given together with '\(clash)', which contains it.")
+        failInvalidArgument("Field path '\(path)' is given together with '\(clash)', which contains it.")
       }
       paths.append(path)
       for name in path.segments { UserDataReader.check(name: name) }
@@ -95,7 +96,7 @@ struct UserDataReader {
   static func argument(_ value: Any, of call: String, in database: DatabaseName) -> Value {
     var reader = UserDataReader(database, .argument(call))
     guard let value = reader.value(value, at: nil, inArray: false) else {
-      refuse("\(call) takes no FieldValue sentinels")
+      failInvalidArgument("\(call) takes no FieldValue sentinels")
     }
     return value
   }
@@ -104,9 +105,9 @@ struct UserDataReader {
   static func elements(_ elements: [Any], of call: String) -> [Value] {
     var reader = UserDataReader(nil, .argument(call))
     return elements.map { element in
-      if unwrapped(element) is [Any] { refuse("Nested arrays are not supported") }
+      if unwrapped(element) is [Any] { failInvalidArgument("Nested arrays are not supported") }
       guard let value = reader.value(element, at: nil, inArray: true) else {
-        refuse("\(call) takes no FieldValue sentinels")
+        failInvalidArgument("\(call) takes no FieldValue sentinels")
       }
       return value
     }
@@ -115,13 +116,13 @@ struct UserDataReader {
   // MARK: Parts
 
   private static func check(name: String) {
-    if name.isEmpty { refuse("Document fields must not be empty") }
+    if name.isEmpty { failInvalidArgument("Document fields must not be empty") }
     if ResourceID.isReserved(name) {
-      refuse("Document fields cannot begin and end with \"__\" (found in field \(name))")
+      failInvalidArgument("Document fields cannot begin and end with \"__\" (found in field \(name))")
     }
   }
 
-  private static func place(_ path: ModelFieldPath?) -> String {
+  private static func fieldSuffix(_ path: ModelFieldPath?) -> String {
     path.map { " (found in field \($0))" } ?? ""
   }
 
@@ -163,7 +164,8 @@ struct UserDataReader {
       var named: [String: Any] = [:]
       for (key, value) in data {
         guard let name = key.base as? String else {
-          refuse("Map keys must be Strings, not \(type(of: key.base))\(UserDataReader.place(path))")
+          failInvalidArgument(
+            "Map keys must be Strings, not \(type(of: key.base))\(UserDataReader.fieldSuffix(path))")
         }
         named[name] = value
       }
@@ -171,7 +173,7 @@ struct UserDataReader {
     case let set as Set<AnyHashable>: return array(Array(set), at: path, inArray)
     case let list as [Any]: return array(list, at: path, inArray)
     default:
-      refuse("Unsupported type: \(type(of: raw))\(UserDataReader.place(path))")
+      failInvalidArgument("Unsupported type: \(type(of: raw))\(UserDataReader.fieldSuffix(path))")
     }
   }
 
@@ -179,8 +181,10 @@ struct UserDataReader {
     .array(
       list.map { element in
         let element = UserDataReader.unwrapped(element)
-        // Maps inside arrays may hold arrays again; the list of an `in` filter may hold arrays itself.
-        if element is [Any], !isOperandList(path, inArray) { refuse("Nested arrays are not supported") }
+        // A map inside an array may contain arrays, and so may the list of an `in` filter.
+        if element is [Any], !isOperandList(path, inArray) {
+          failInvalidArgument("Nested arrays are not supported")
+        }
         guard let value = value(element, at: path, inArray: true) else { return .null }
         return value
       })
@@ -207,9 +211,9 @@ struct UserDataReader {
     case let vector as VectorValue: return .vector(vector.array)
     case let reference as DocumentReference:
       if let database, reference.name.database != database {
-        refuse(
+        failInvalidArgument(
           "Document Reference is for database \(reference.name.database) but should be for database"
-            + " \(database)\(UserDataReader.place(path))")
+            + " \(database)\(UserDataReader.fieldSuffix(path))")
       }
       return .reference(reference.name)
     default: return nil
@@ -220,7 +224,7 @@ struct UserDataReader {
     if number.isBoolean { return .boolean(number.boolValue) }
     if number.holdsFloat { return .double(number.doubleValue) }
     if number.holdsUnsigned64, number.uint64Value > UInt64(Int64.max) {
-      refuse("NSNumber (\(number)) is too large\(place(path))")
+      failInvalidArgument("NSNumber (\(number)) is too large\(fieldSuffix(path))")
     }
     return .integer(number.int64Value)
   }
@@ -229,9 +233,10 @@ struct UserDataReader {
     _ sentinel: FieldValue, at path: ModelFieldPath?, inArray: Bool, isTopLevel: Bool
   ) {
     let name = sentinel.methodName
-    if case .argument(let call) = purpose { refuse("\(call): \(name) cannot be used here") }
+    if case .argument(let call) = purpose { failInvalidArgument("\(call): \(name) cannot be used here") }
     guard let path, !inArray else {
-      refuse("\(name) is not currently supported inside arrays\(UserDataReader.place(path))")
+      failInvalidArgument(
+        "\(name) is not currently supported inside arrays\(UserDataReader.fieldSuffix(path))")
     }
     switch sentinel.kind {
     case .delete:
@@ -239,9 +244,10 @@ struct UserDataReader {
       case .mergeSet: parsed.mask.append(path)
       case .update where isTopLevel: parsed.mask.append(path)
       case .update:
-        refuse("FieldValue.delete() can only appear at the top level of your update data (\(path))")
+        failInvalidArgument(
+          "FieldValue.delete() can only appear at the top level of your update data (\(path))")
       default:
-        refuse(
+        failInvalidArgument(
           "FieldValue.delete() can only be used with updateData() and setData() with merge: true (\(path))")
       }
     case .serverTimestamp: parsed.transforms.append(FieldTransform(path, .serverTimestamp))

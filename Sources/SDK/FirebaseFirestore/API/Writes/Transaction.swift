@@ -23,7 +23,7 @@ public final class Transaction: NSObject, Sendable {
 
   private func add(_ write: Write, _ document: DocumentReference) -> Transaction {
     if document.firestore !== firestore {
-      refuse("Provided document reference is from a different Firestore instance.")
+      failInvalidArgument("Provided document reference is from a different Firestore instance.")
     }
     attempt.withLock { $0.add(write) }
     return self
@@ -71,7 +71,7 @@ public final class Transaction: NSObject, Sendable {
   @discardableResult
   public func getDocument(_ document: DocumentReference) throws -> DocumentSnapshot {
     if document.firestore !== firestore {
-      refuse("Provided document reference is from a different Firestore instance.")
+      failInvalidArgument("Provided document reference is from a different Firestore instance.")
     }
     if let error = attempt.withLock({ $0.mayRead() }) { throw error.object }
     let answer = Guarded<Result<[CachedDocument], FirestoreError>?>(nil)
@@ -106,7 +106,7 @@ open class TransactionOptions: NSObject, NSCopying, @unchecked Sendable {
   open var maxAttempts: Int {
     get { attempts.withLock { $0 } }
     set {
-      if newValue < 1 { refuse("maxAttempts must be at least 1, but was \(newValue)") }
+      if newValue < 1 { failInvalidArgument("maxAttempts must be at least 1, but was \(newValue)") }
       attempts.withLock { $0 = newValue }
     }
   }
@@ -160,14 +160,14 @@ final class TransactionRunner: Sendable {
       let state = transaction.state
       if let failure = state.failure { return finish(nil, failure.object) }
       if let error {
-        let own = error.domain == FirestoreErrorDomain
+        let isFirestoreError = error.domain == FirestoreErrorDomain
         let code = StatusCode(rawValue: Int32(clamping: error.code))
-        let mayHelp = own && FirestoreError(code, "").allowsAnotherAttempt
-        return mayHelp ? again(attemptsLeft, error) : finish(nil, error)
+        let canRetry = isFirestoreError && FirestoreError(code, "").allowsAnotherAttempt
+        return canRetry ? again(attemptsLeft, error) : finish(nil, error)
       }
       client.datastore.commit(state.commit) { [self] failure in
         guard let failure else { return finish(value, nil) }
-        if hasEnded, !failure.saysNothingHappened {
+        if hasEnded, !failure.showsUnappliedCommit {
           finish(nil, Continuations.unknownOutcome.object)
         } else if failure.allowsAnotherAttempt {
           again(attemptsLeft, failure.object)

@@ -19,13 +19,13 @@ public final class WriteBatch: NSObject, Sendable {
 
   private func add(_ write: Write, _ document: DocumentReference) -> WriteBatch {
     if document.firestore !== firestore {
-      refuse("Provided document reference is from a different Firestore instance.")
+      failInvalidArgument("Provided document reference is from a different Firestore instance.")
     }
     let wasCommitted = state.withLock { state in
       state.writes.append(write)
       return state.isCommitted
     }
-    if wasCommitted { refuseNow("A write batch can no longer be used after commit has been called.") }
+    if wasCommitted { failIllegalState("A write batch can no longer be used after commit has been called.") }
     return self
   }
 
@@ -69,7 +69,7 @@ public final class WriteBatch: NSObject, Sendable {
       defer { state.isCommitted = true }
       return (state.writes, state.isCommitted)
     }
-    if wasCommitted { refuseNow("A write batch can no longer be used after commit has been called.") }
+    if wasCommitted { failIllegalState("A write batch can no longer be used after commit has been called.") }
     return writes
   }
 

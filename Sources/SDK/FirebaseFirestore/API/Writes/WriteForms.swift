@@ -10,8 +10,8 @@ extension Write {
     return Write(.update(name, fields: parsed.fields), transforms: parsed.transforms)
   }
 
-  /// Merges all given fields, or the named ones. The mask is there even when it is empty, so that
-  /// the document is not replaced.
+  /// Merges all given fields, or the named ones. An empty mask is sent too, so that the document is not
+  /// replaced.
   static func merge(_ data: [String: Any], _ fields: [Any]?, _ name: DocumentName) -> Write {
     let parsed = UserDataReader.merge(data, only: fields, in: name.database)
     return Write(.update(name, fields: parsed.fields), mask: parsed.mask, transforms: parsed.transforms)

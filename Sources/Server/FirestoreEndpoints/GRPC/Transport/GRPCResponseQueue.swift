@@ -92,7 +92,7 @@ final class GRPCResponseQueue {
       self.streamBytes -= bytes
       precondition(self.streamBytes >= 0, "invariant: a write completes once")
       self.memory.release(bytes)
-      // A client that resets its streams has not read them.
+      // The write of a reset stream fails. It is not progress, because the client has not read the response.
       if case .success = result { self.lastProgress = .now() }
     }
     return written

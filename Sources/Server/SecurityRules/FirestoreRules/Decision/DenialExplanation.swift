@@ -5,11 +5,11 @@ package import FirestoreModel
 
 /// Why the rules deny an operation.
 package struct DenialExplanation: Sendable {
-  /// An expression that decided, with its value.
+  /// An expression that determined the result, with its value.
   package struct Term: Sendable, Hashable {
     /// The position of the expression.
     package var position: SourcePosition
-    /// The expression as the file has it, at most about 96 characters.
+    /// The expression as written in the file, at most about 96 characters.
     package var expression: String
     /// The value in words, or the fault.
     package var value: String
@@ -75,9 +75,9 @@ extension FirestoreRuleset {
   struct Denial {
     let step: DecisionStep
     var index = 0
-    /// The lookups after the step. Documents that it has read are known, and a limit that it reached stays reached.
+    /// The lookups after the step: the documents that it has read, and whether it reached a limit.
     let lookups: RuleLookups
-    /// The units of work that the step had.
+    /// The units of work that were available to the step.
     let work: Int
   }
 
@@ -109,8 +109,8 @@ extension FirestoreRuleset {
     return explanation
   }
 
-  /// The expressions that decided a condition: through `&&`, `||`, `!`, conditionals and calls down to comparisons,
-  /// with the operands of these.
+  /// The expressions that determined a condition: the comparisons inside `&&`, `||`, `!`, conditionals and
+  /// calls, and the operands of these comparisons.
   private func terms(below root: Int32, _ trace: RuleTrace) -> [DenialExplanation.Term] {
     var terms: [DenialExplanation.Term] = []
     var stack = [root]

@@ -27,10 +27,10 @@ extension DenialExplanation {
 extension DenialExplanation.Statement {
   /// The outcome and the position of the statement.
   fileprivate func text(for method: RuleMethod) -> String {
-    let place = "for '\(method.rawValue)' @ L\(position.line)"
-    guard let fault else { return "false \(place)" }
-    guard fault == .undecided, let faultPosition else { return "\(fault.text) \(place)" }
-    return "evaluation error at L\(faultPosition.line):\(faultPosition.column) \(place)"
+    let subject = "for '\(method.rawValue)' @ L\(position.line)"
+    guard let fault else { return "false \(subject)" }
+    guard fault == .undecided, let faultPosition else { return "\(fault.text) \(subject)" }
+    return "evaluation error at L\(faultPosition.line):\(faultPosition.column) \(subject)"
   }
 }
 

@@ -77,7 +77,7 @@ package final class FirestoreRuleset: Sendable {
     return decide(steps, context.lookups(operationCount: documents.count), context.work)
   }
 
-  /// Decides reading documents by name, and reads each of them when it is decided.
+  /// Decides reads of documents by name. Each document is read when it is decided.
   ///
   /// - Parameter recording: whether to count the values of expressions and to add the evaluations to the decision.
   func decideRead(_ paths: [ResourcePath], _ context: Context, recording: Bool = false) -> RuleDecision {
@@ -164,11 +164,12 @@ package final class FirestoreRuleset: Sendable {
 
   /// How the steps of an operation share the limit of work.
   enum WorkLimit {
-    /// All steps have one limit: the ways of a query, which see few values.
+    /// All steps share one limit. Used for the alternatives of a query, which read few values.
     case shared
     /// Each step has the limit.
     case each
-    /// Each step has the limit, and a decision that needs more than one of them is unfinished.
+    /// Each step may spend the full limit. Once the steps together have spent it, the decision is unfinished,
+    /// and the next part continues it.
     case divided
   }
 
@@ -180,7 +181,8 @@ package final class FirestoreRuleset: Sendable {
   ) -> RuleDecision {
     var decision = RuleDecision(isAllowed: true, readsTime: false, dependencies: [])
     var work = RuleBudget.maximumWork
-    // A query for one document is decided by its contents, so a listen for it is decided again when they change.
+    // A query for one document is decided by the document's contents, so a listen for it is decided again
+    // when the document changes.
     var named: [ResourcePath] = []
     for (index, step) in steps.enumerated() {
       if lookups.failure != nil { break }
@@ -201,7 +203,8 @@ package final class FirestoreRuleset: Sendable {
       decision.readsTime = decision.readsTime || evaluator.readsTime
       if lookups.failure != nil { break }
       if limit == .divided, work == 0, !isAllowed, index > 0 {
-        // The steps before have left too little for this one. It is the first of the next part.
+        // The earlier steps have left too little work for this step. It becomes the first step of the next
+        // part.
         decision.finishedSteps = index
         break
       }
@@ -250,7 +253,7 @@ package final class FirestoreRuleset: Sendable {
           report?(statement, evaluator, .allowed)
           return true
         }
-        report?(statement, evaluator, .refused)
+        report?(statement, evaluator, .denied)
       } catch {
         report?(statement, evaluator, .failed(error))
       }
@@ -261,7 +264,7 @@ package final class FirestoreRuleset: Sendable {
   /// The outcome of an allow statement.
   enum StatementOutcome {
     case allowed
-    case refused
+    case denied
     case failed(RuleEvaluator.Failure)
   }
 

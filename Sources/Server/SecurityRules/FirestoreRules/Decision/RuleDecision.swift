@@ -14,7 +14,7 @@ package struct RuleDecision: Sendable {
   package var failure: (any Error)?
   /// The position of the denied operation among the request's documents or alternatives.
   package var deniedOperation: Int?
-  /// The units of work that the denied operation had.
+  /// The units of work that were available to the denied operation.
   var workOfDenied = RuleBudget.maximumWork
   /// The steps that are decided, and allowed, if the decision is unfinished; nil for a finished decision.
   var finishedSteps: Int?

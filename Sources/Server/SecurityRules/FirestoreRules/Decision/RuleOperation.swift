@@ -7,7 +7,8 @@ package import FirestoreModel
 package enum RuleOperation: Sendable {
   /// Read documents by name; nil fields for a missing one.
   case get([(path: ResourcePath, fields: MapValue?)])
-  /// Read documents by name, which the context has. A decision reads only the documents that it decides.
+  /// Read documents by name. The context provides them, and a decision reads only the documents that it
+  /// decides.
   case read([ResourcePath])
   /// Apply the net effects of a commit.
   case changes([RuleChange])
@@ -45,7 +46,7 @@ extension FirestoreRuleset {
       steps, lookups(for: operation, steps, context), limit(for: operation, context), recording: true)
   }
 
-  /// The lookups of an operation. All ways of a query are one operation.
+  /// The lookups of an operation. All alternatives of a query together are one operation.
   func lookups(for operation: RuleOperation, _ steps: [DecisionStep], _ context: Context) -> RuleLookups {
     if case .query = operation { return context.lookups(operationCount: 1) }
     return context.lookups(operationCount: steps.count)

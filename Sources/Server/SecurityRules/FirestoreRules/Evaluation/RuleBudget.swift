@@ -1,20 +1,21 @@
 // The limits of a decision. Without them a rule could hold the commit sequencer for as long as its author, or a client
 // whose values it reads, likes.
 //
-// Invariant: work is charged before it is done. The rules of one document have one budget, and so have all ways of a query.
-// A request with many documents is decided in parts, each with the work of one document at most.
+// Invariant: work is charged before it is done. The rules of one document have one budget, and all
+// alternatives of a query share one. A request with many documents is decided in parts, each with the work of
+// one document at most.
 
 import FirestoreModel
 
 /// The remaining work of one evaluation.
 struct RuleBudget: Sendable {
-  /// Expressions that the rules of one document, or of one way of a query, may take.
+  /// Maximum expressions that the rules of one document, or of one alternative of a query, may evaluate.
   static let maximumExpressions = 1000
-  /// Evaluations that are nested in each other. Functions multiply the nesting of their expressions, and each level takes
-  /// stack: a debug build overflows 8 MB within 950 levels.
+  /// Maximum nesting of evaluations. Functions multiply the nesting of their expressions, and each level
+  /// takes stack: a debug build overflows 8 MB within 950 levels.
   static let maximumDepth = 250
-  /// Units of work of the rules of one document, or of a query. A unit takes about one nanosecond in a release build, so
-  /// that they end within about 20 ms.
+  /// Maximum units of work of the rules of one document, or of a query. A unit takes about one nanosecond in
+  /// a release build, so that they end within about 20 ms.
   static let maximumWork = 20_000_000
 
   /// The expressions that remain.
@@ -22,9 +23,9 @@ struct RuleBudget: Sendable {
   /// The units of work that remain.
   private(set) var work: Int
 
-  /// The budget of a document or of a way of a query.
+  /// The budget of a document or of an alternative of a query.
   ///
-  /// - Parameter work: The units that the decision has left.
+  /// - Parameter work: the units of work that the decision may still spend.
   init(work: Int = RuleBudget.maximumWork) { self.work = work }
 
   /// Spends expressions.
@@ -59,12 +60,12 @@ struct RuleBudget: Sendable {
     }
   }
 
-  /// Spends the work of the index of a list, map or set over a value's parts.
+  /// Spends the work of hashing a value's parts for the index of a list, map or set.
   mutating func spend(hashing value: RuleValue) throws(RuleFault) {
     try spend(reading: value, times: RuleCost.hashingFactor)
   }
 
-  /// Spends the work of finding a key in a map: maps that an expression made are searched from the start.
+  /// Spends the work of finding a key in a map. A map that an expression made is searched linearly.
   mutating func spend(finding key: RuleText, in map: RuleMap) throws(RuleFault) {
     guard case .built(let entries) = map else { return try spend(work: RuleCost.item + key.byteCount) }
     try spend(work: entries.count * (1 + key.byteCount / 8))
@@ -95,7 +96,7 @@ struct RuleBudget: Sendable {
 
 /// The costs of operations, in units of work.
 enum RuleCost {
-  /// One expression without the bytes and items that it reads.
+  /// The base cost of one expression, without the bytes and items that it reads.
   static let expression = 30
   /// The comparison of a path with the pattern of a block.
   static let block = 30

@@ -48,7 +48,7 @@ extension RuleEvaluator {
     throw .unsupported("\(first.typeName) \(op.rawValue) \(second.typeName)")
   }
 
-  /// Decides a comparison with a constraint; nil if neither value is one.
+  /// Decides a comparison with a constraint; nil if neither value is a constraint.
   private mutating func constrained(
     _ op: Expression.Operator, _ first: RuleValue, _ second: RuleValue
   ) throws(RuleFault) -> Bool? {
@@ -118,7 +118,7 @@ extension Expression.Operator {
   }
 }
 
-/// Arithmetic of numbers, texts, times and spans.
+/// Arithmetic of numbers, strings, timestamps and durations.
 enum RuleArithmetic {
   /// The result of `+ - * / %`.
   static func apply(

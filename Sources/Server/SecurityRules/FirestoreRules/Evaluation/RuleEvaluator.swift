@@ -37,7 +37,7 @@ struct RuleEvaluator {
 
   /// Makes an evaluator.
   ///
-  /// - Parameter work: The units of work that the decision has left.
+  /// - Parameter work: the units of work that the decision may still spend.
   init(
     _ rules: FirestoreRuleset, request: RuleRequest, lookups: RuleLookups, work: Int = RuleBudget.maximumWork
   ) {

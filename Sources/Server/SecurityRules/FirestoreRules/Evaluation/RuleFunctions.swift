@@ -52,14 +52,14 @@ enum RuleFunctions {
     case .hashingMD5, .hashingSHA256, .hashingCRC32, .hashingCRC32C:
       try budget.spend(reading: argument, times: RuleCost.convertedByte)
     case .string:
-      // Text is its own conversion.
+      // A string converts to itself.
       if case .path = argument { try budget.spend(reading: argument) }
     default:
       if case .string = argument { try budget.spend(reading: argument, times: RuleCost.parsedByte) }
     }
   }
 
-  /// Calls a function with another number of arguments than one.
+  /// Calls a function with no argument or with several.
   static func call(_ builtin: Builtin, _ arguments: [RuleValue]) throws(RuleFault) -> RuleValue {
     switch builtin {
     case .debug: return arguments[0]

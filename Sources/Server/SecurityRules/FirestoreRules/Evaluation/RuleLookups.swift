@@ -16,7 +16,7 @@ package protocol RuleDocumentSource {
 /// The documents that the rules of one request have read.
 package final class RuleLookups {
   private let source: any RuleDocumentSource
-  /// The documents of the request so far, which another part of its decision continues with.
+  /// The documents of the request so far. The next part of the decision continues with them.
   private(set) var state: State
   /// The documents that the current operation has read, as indices of `state.documents`.
   private var ofOperation: [Int] = []
@@ -24,9 +24,9 @@ package final class RuleLookups {
   /// An error of the source. The request then fails with this error, even if rules allow it.
   private(set) var failure: (any Error)?
 
-  /// Documents that one operation may read.
+  /// Maximum documents that one operation may read.
   static let maximumOfOperation = 10
-  /// Documents that a request with several operations may read.
+  /// Maximum documents that a request with several operations may read.
   static let maximumOfRequest = 20
 
   /// The documents that were read, in the order of first use.
@@ -54,7 +54,7 @@ package final class RuleLookups {
   /// The documents that were read, in the order of first use.
   package var paths: [ResourcePath] { state.documents.map(\.path) }
 
-  /// Begins the rules of another operation, which has its own limit.
+  /// Begins the rules of another operation, which has a separate limit.
   func beginOperation() { ofOperation.removeAll(keepingCapacity: true) }
 
   /// Reads a document.
@@ -80,7 +80,7 @@ package final class RuleLookups {
 
   /// Reads a document that the request itself names. It does not count as a document that rules have read.
   ///
-  /// - Returns: its fields, or nil if it does not exist. After an error, which is then the request's failure, nil too.
+  /// - Returns: its fields; nil if it does not exist, or after an error, which becomes the request's failure.
   func named(_ path: ResourcePath) -> MapValue? {
     do { return try source.fields(of: path, afterWrites: false) } catch {
       failure = error

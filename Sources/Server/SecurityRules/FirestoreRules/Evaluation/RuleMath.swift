@@ -14,7 +14,7 @@ enum RuleMath {
     return pow(base, exponent)
   }
 
-  /// The distance of two places on a sphere with the Earth's mean radius, in metres.
+  /// The distance of two points on a sphere with the Earth's mean radius, in metres.
   static func distance(_ a: (latitude: Double, longitude: Double), _ b: (latitude: Double, longitude: Double))
     -> Double
   {

@@ -1,11 +1,11 @@
-// Implements the methods of times, spans of time and places on Earth.
+// Implements the methods of timestamps, durations and geographic points.
 
 import FirestoreModel
 
 extension RuleMethods {
   private static let secondsOfDay: Int64 = 86_400
 
-  /// Calls a method of a point in time, in UTC.
+  /// Calls a method of a timestamp, in UTC.
   static func call(_ method: Method, _ time: Timestamp) throws(RuleFault) -> RuleValue {
     let (quotient, remainder) = time.seconds.quotientAndRemainder(dividingBy: secondsOfDay)
     let days = remainder < 0 ? quotient - 1 : quotient
@@ -33,7 +33,7 @@ extension RuleMethods {
     }
   }
 
-  /// Calls a method of a span of time.
+  /// Calls a method of a duration.
   static func call(_ method: Method, _ duration: RuleDuration) throws(RuleFault) -> RuleValue {
     switch method {
     case .seconds: .int(duration.seconds)
@@ -42,7 +42,7 @@ extension RuleMethods {
     }
   }
 
-  /// Calls a method of a place on Earth.
+  /// Calls a method of a geographic point.
   static func call(_ method: Method, _ point: GeoPoint, _ arguments: [RuleValue]) throws(RuleFault)
     -> RuleValue
   {

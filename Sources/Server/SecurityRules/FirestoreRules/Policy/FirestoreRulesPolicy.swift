@@ -35,9 +35,9 @@ package struct FirestoreRulesPolicy: AccessPolicy {
     case rules(Part, DatabaseName)
   }
 
-  /// The part of an operation that is decided at once.
+  /// The part of an operation that is decided in one call.
   struct Part: Sendable {
-    /// The documents of a read that one part decides.
+    /// Maximum documents of a read that one part decides.
     static let maximumReadDocuments = 256
 
     /// The part's documents, or the query.
@@ -56,7 +56,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
 
     /// The part of an operation on documents that a view requests.
     /// - Parameters:
-    ///   - limit: the most documents of a part.
+    ///   - limit: the maximum number of documents in a part.
     ///   - read: reads the documents of the part.
     init<Name>(
       of names: [Name], _ part: DecisionPart, limit: Int = .max,

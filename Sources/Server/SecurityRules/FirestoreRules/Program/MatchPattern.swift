@@ -12,8 +12,8 @@ struct MatchPattern: Sendable {
   private let literals: [(index: Int, text: String)]
   /// The index of the `**` wildcard.
   let rest: Int?
-  /// The number of segments that the `**` wildcard takes at least.
-  let minimumRest: Int
+  /// The minimum number of segments that the `**` wildcard matches.
+  let minimumRestCount: Int
   /// The position of the block, which distinguishes blocks with equal patterns.
   let block: SourcePosition?
 
@@ -27,7 +27,7 @@ struct MatchPattern: Sendable {
     }
     literals = texts.filter { $0.index > 2 } + texts.filter { $0.index <= 2 }
     rest = segments.firstIndex { if case .rest = $0 { true } else { false } }
-    minimumRest = version == .one ? 1 : 0
+    minimumRestCount = version == .one ? 1 : 0
   }
 
   /// The number of wildcards.
@@ -57,7 +57,7 @@ struct MatchPattern: Sendable {
   ) -> Bool {
     let count = path.count + 3
     let restCount = count - (segments.count - 1)
-    if rest == nil ? segments.count != count : restCount < minimumRest { return false }
+    if rest == nil ? segments.count != count : restCount < minimumRestCount { return false }
     for (index, literal) in literals {
       let position = rest.map { index > $0 } ?? false ? index + restCount - 1 : index
       if position == count - 1, !isDocumentKnown { return false }

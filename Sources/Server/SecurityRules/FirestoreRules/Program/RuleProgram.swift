@@ -38,7 +38,8 @@ package struct RuleProgram: Sendable {
     case method(Int32, Method, Children)
     /// A method call whose pattern is a literal and therefore compiled, in `regexes`.
     case pattern(Int32, Method, Int32, Children)
-    /// A call that always fails after its operands, such as one of an unknown function; the fault is in `faults`.
+    /// A call that always fails after its operands are evaluated, such as a call of an unknown function. The
+    /// fault is in `faults`.
     case fault(Int32, Children)
     case not(Int32)
     case negate(Int32)
@@ -125,7 +126,7 @@ package struct RuleProgram: Sendable {
   var regexes: [RuleRegex] = []
   /// The version of the file.
   var version = SyntaxTree.Version.one
-  /// The text, for denials that operators read.
+  /// The source text, which denials for operators quote.
   package var source = ""
   /// The warnings of the compiler.
   package var warnings: [RulesIssue] = []

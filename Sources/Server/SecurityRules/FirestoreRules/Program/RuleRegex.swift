@@ -8,7 +8,7 @@ package struct RuleRegex: Sendable {
   /// - Throws: a fault with the pattern if it has an error or is too large.
   init(_ text: RuleText, for method: Method) throws(RuleFault) {
     do {
-      pattern = try RE2Pattern.compile(text.string, matchesWholeText: method == .matches)
+      pattern = try RE2Pattern.compile(text.string, matchesCompleteText: method == .matches)
     } catch {
       throw .invalidPattern(text.string)
     }
@@ -18,7 +18,7 @@ package struct RuleRegex: Sendable {
   init(_ text: RuleText, for method: Method, _ budget: inout RuleBudget) throws(RuleFault) {
     let result = try budget.match { (steps) throws(PatternBudget.Exhausted) -> Pattern? in
       do throws(PatternError) {
-        return try RE2Pattern.compile(text.string, matchesWholeText: method == .matches, budget: &steps)
+        return try RE2Pattern.compile(text.string, matchesCompleteText: method == .matches, budget: &steps)
       } catch {
         if error == .exhausted { throw PatternBudget.Exhausted() }
         return nil

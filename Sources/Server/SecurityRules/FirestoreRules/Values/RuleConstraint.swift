@@ -10,7 +10,7 @@ package struct RuleConstraint: Sendable {
     case equal, notEqual, less, lessOrEqual, greater, greaterOrEqual, contains
   }
 
-  /// The comparisons; each alone may imply another one.
+  /// The comparisons. One of them suffices to imply another comparison.
   var comparators: [(Comparator, RuleValue)]
   /// Whether the constraint stands for a wildcard, whose value the query does not determine, instead of a field.
   private(set) var isUnbound = false

@@ -12,7 +12,7 @@ package struct RuleDuration: Hashable, Comparable, Sendable {
   /// The maximum number of seconds, positive or negative.
   static let maximumSeconds: Int64 = 315_576_000_000
 
-  /// A span, or nil beyond the limit.
+  /// A duration; nil beyond the limit.
   ///
   /// - Parameters:
   ///   - seconds: Seconds of any sign.
@@ -66,7 +66,7 @@ extension Timestamp {
     return result.isInRange ? result : nil
   }
 
-  /// The span from another time to this one, or nil beyond a span's limit.
+  /// The duration from another time to this one; nil beyond the limit of durations.
   func since(_ other: Timestamp) -> RuleDuration? {
     RuleDuration(
       seconds: seconds - other.seconds, nanoseconds: Int64(nanoseconds) - Int64(other.nanoseconds))

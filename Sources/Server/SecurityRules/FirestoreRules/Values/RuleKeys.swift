@@ -5,7 +5,8 @@
 
 /// A value as a member of a set: numbers are equal by value at every depth, NaN equals NaN, and 0.0 equals −0.0.
 ///
-/// A path with placeholders does not equal even itself. As a member of a set it equals this member only.
+/// A path with placeholders equals no value, not even itself. As a member of a set it equals only that
+/// member.
 struct ValueKey: Hashable, Sendable {
   /// Distinguishes members whose values equal nothing.
   private final class Identity: Sendable {}
@@ -22,7 +23,7 @@ struct ValueKey: Hashable, Sendable {
   /// A value that becomes a member.
   init(member value: RuleValue) {
     self.value = value
-    // Values that equal nothing would share one hash.
+    // All values that equal nothing would have the same hash.
     identity = RuleEquality.byValue.equal(value, value) ? nil : Identity()
   }
 
@@ -60,7 +61,8 @@ extension RuleValue {
     case .null, .mapDiff, .constraint, .unknownPath: hasher.combine(0)
     case .bool(let value): hasher.combine(value)
     case .int(let value):
-      // An integer that no float equals exactly has its own hash: up to 1,024 neighbours are the same float.
+      // An integer that no float equals exactly is hashed as an integer, because up to 1,024 adjacent
+      // integers convert to the same float.
       if equality == .byValue, let float = Double(exactly: value) {
         Self.hash(float, into: &hasher)
       } else {

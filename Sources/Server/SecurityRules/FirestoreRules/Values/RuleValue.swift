@@ -22,7 +22,7 @@ package enum RuleValue: Sendable {
   case timestamp(Timestamp)
   /// A span of time.
   case duration(RuleDuration)
-  /// A place on Earth.
+  /// A geographic point.
   case latlng(GeoPoint)
   /// A path, such as `/databases/(default)/documents/users/u1`.
   case path(RulePath)

@@ -135,7 +135,7 @@ struct RealtimeChecker {
       if method == .hasChildren { return try hasChildren(receiver.term, arguments, syntax) }
       let terms = try texts(arguments, count: method.argumentCount, name, syntax)
       let call = RealtimeTerm.snapshotCall(method, receiver.term, terms)
-      return (Self.place(of: call) ?? call, method.result)
+      return (Self.knownSnapshot(of: call) ?? call, method.result)
     case .string, .primitive, .any:
       guard let method = RealtimeTextMethod(rawValue: name) else { throw unknownMember(name, callee) }
       if method == .matches { return try matches(receiver.term, arguments, syntax) }
@@ -146,21 +146,22 @@ struct RealtimeChecker {
   }
 
   /// The known snapshot of `root.child('…')`; nil for other calls.
-  private static func place(of call: RealtimeTerm) -> RealtimeTerm? {
+  private static func knownSnapshot(of call: RealtimeTerm) -> RealtimeTerm? {
     guard case .snapshotCall(.child, let receiver, let arguments) = call,
       case .constant(.string(let text))? = arguments.first
     else { return nil }
-    // The call, its argument and the bytes of that.
+    // The cost of the call, of its argument and of the argument's bytes.
     let steps = 2 + text.utf8.count / RealtimeBudget.bytesPerStep
     switch receiver {
     case .snapshot(.root):
-      return .place(RealtimeSnapshot(path: .root, state: .before).child(text), steps: steps + 1)
-    case .place(let base, let before, _): return .place(base.child(text), steps: steps + before)
+      return .knownSnapshot(RealtimeSnapshot(path: .root, state: .before).child(text), steps: steps + 1)
+    case .knownSnapshot(let base, let before, _):
+      return .knownSnapshot(base.child(text), steps: steps + before)
     case .marked(let mark, .snapshot(.root)):
       let root = RealtimeSnapshot(path: .root, state: .before)
-      return .place(root.child(text), steps: steps + 1, recorded: [(mark, root)])
-    case .marked(let mark, .place(let base, let before, let recorded)):
-      return .place(base.child(text), steps: steps + before, recorded: recorded + [(mark, base)])
+      return .knownSnapshot(root.child(text), steps: steps + 1, recorded: [(mark, root)])
+    case .marked(let mark, .knownSnapshot(let base, let before, let recorded)):
+      return .knownSnapshot(base.child(text), steps: steps + before, recorded: recorded + [(mark, base)])
     default: return nil
     }
   }
@@ -206,9 +207,9 @@ struct RealtimeChecker {
 
   // MARK: Operators
 
-  private func boolean(_ operand: RealtimeSyntax, _ place: String) throws(RealtimeFault) -> RealtimeTerm {
+  private func boolean(_ operand: RealtimeSyntax, _ context: String) throws(RealtimeFault) -> RealtimeTerm {
     let (term, type) = try check(operand)
-    guard type == .boolean else { throw fault(operand, "\(place) must be boolean.") }
+    guard type == .boolean else { throw fault(operand, "\(context) must be boolean.") }
     return term
   }
 

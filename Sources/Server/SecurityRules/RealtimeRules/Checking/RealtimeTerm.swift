@@ -12,7 +12,7 @@ indirect enum RealtimeTerm: Sendable {
   /// - Parameters:
   ///   - steps: the cost of the calls that it stands for.
   ///   - recorded: the values of the marked expressions inside.
-  case place(RealtimeSnapshot, steps: Int, recorded: [(mark: Int32, value: RealtimeSnapshot)] = [])
+  case knownSnapshot(RealtimeSnapshot, steps: Int, recorded: [(mark: Int32, value: RealtimeSnapshot)] = [])
   /// The key that a wildcard matched: its index among the wildcards from the root down.
   case capture(Int)
   case query(RealtimeQueryField)

@@ -17,7 +17,7 @@ struct RealtimeEvaluation {
   private var budget: PatternBudget
   /// Whether the decision is interrupted when the budget is spent; otherwise the rule fails.
   private let isInterruptible: Bool
-  /// The steps that evaluations have been granted so far.
+  /// The steps of all budgets that the evaluations have had so far.
   private var grantedSteps: Int
 
   /// A path that begins with the location of the rule, and the depth of that location.
@@ -98,7 +98,7 @@ struct RealtimeEvaluation {
     guard case .expression(let term) = rule.condition else {
       readPaths.removeAll()
       hasReadTime = false
-      return rule.condition.isTrue ? .granted : .refused
+      return rule.condition.isTrue ? .granted : .denied
     }
     self.path = path
     self.depth = depth
@@ -110,7 +110,7 @@ struct RealtimeEvaluation {
       guard case .bool(let value) = try evaluate(term) else {
         preconditionFailure("invariant: a checked rule is of type boolean")
       }
-      return value ? .granted : .refused
+      return value ? .granted : .denied
     } catch let failure as RealtimeFailure {
       return .failed(failure)
     }
@@ -134,7 +134,7 @@ struct RealtimeEvaluation {
       hasReadTime = true
       return .number(Double(view.now))
     case .snapshot(.root): return .snapshot(RealtimeSnapshot(path: .root, state: .before))
-    case .place(let snapshot, let steps, let recorded):
+    case .knownSnapshot(let snapshot, let steps, let recorded):
       try spend(steps - 1)
       for (mark, value) in recorded where trace.count < Self.maximumTrace {
         trace.append((mark, .value(.snapshot(value))))
@@ -178,7 +178,8 @@ struct RealtimeEvaluation {
         return .bool(try pattern.matches(in: text.utf16.lazy.map(UInt32.init), budget: &budget))
       } catch { throw exhausted }
     case .marked(let mark, let term):
-      // A mark costs nothing, so that the explanation of a decision has the budget of the decision.
+      // A mark costs no step, so that an explanation, which evaluates marks, spends its budget exactly as the
+      // decision did.
       budget.add(1)
       return try evaluate(term, recordedAs: mark)
     }
@@ -320,6 +321,6 @@ enum RealtimeOutcome: Sendable {
 /// The result of a rule.
 enum RealtimeRuleResult: Hashable, Sendable {
   case granted
-  case refused
+  case denied
   case failed(RealtimeFailure)
 }

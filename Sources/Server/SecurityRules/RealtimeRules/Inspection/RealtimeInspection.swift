@@ -83,7 +83,7 @@ package final class RealtimeInspection: Sendable {
 
 /// The rules that a decision has evaluated, with the values of their expressions.
 private struct EvaluatedRules {
-  /// Each rule with the end of its outcomes.
+  /// Each rule with the end index of its outcomes.
   private(set) var rules: [(rule: RealtimeRule, result: RealtimeRuleResult, end: Int)] = []
   private(set) var outcomes: [(mark: Int32, outcome: RealtimeOutcome)] = []
 

@@ -21,7 +21,7 @@ final class RealtimeMarks {
   private let lineStarts: [Int]
   private var expression: [UInt8] = []
   /// The line, column and offset in the file of each byte of the current expression, and of its end.
-  private var places: [SourcePosition] = []
+  private var positions: [SourcePosition] = []
   private var first = 0
   /// The marks, those of a rule in the order in which they were checked.
   private(set) var marks: [RealtimeMark] = []
@@ -40,7 +40,7 @@ final class RealtimeMarks {
     first = marks.count
     guard case .expression(let text) = site.rule else { return }
     expression = Array(text.utf8)
-    places = placesOfBytes(fromLine: site.line, column: site.column)
+    positions = positionsOfBytes(fromLine: site.line, column: site.column)
   }
 
   /// Marks an expression.
@@ -49,29 +49,32 @@ final class RealtimeMarks {
     let bytes = expression[range.clamped(to: 0..<expression.count)]
     let text = String(decoding: bytes.prefix(96), as: UTF8.self) + (bytes.count > 96 ? "…" : "")
     marks.append(
-      RealtimeMark(position: place(range.lowerBound), end: place(range.upperBound), range: range, text: text))
+      RealtimeMark(
+        position: position(at: range.lowerBound), end: position(at: range.upperBound), range: range,
+        text: text))
     return Int32(marks.count - 1)
   }
 
-  private func place(_ index: Int) -> SourcePosition {
-    places.indices.contains(index) ? places[index] : places.last ?? SourcePosition(line: 1, column: 1)
+  private func position(at index: Int) -> SourcePosition {
+    positions.indices.contains(index)
+      ? positions[index] : positions.last ?? SourcePosition(line: 1, column: 1)
   }
 
   /// Follows the JSON string of the current expression in the file: an escape stands for one or more of its bytes.
-  private func placesOfBytes(fromLine line: Int, column: Int) -> [SourcePosition] {
+  private func positionsOfBytes(fromLine line: Int, column: Int) -> [SourcePosition] {
     var position = SourcePosition(line: line, column: column)
-    var places: [SourcePosition] = []
+    var positions: [SourcePosition] = []
     guard var offset = offset(of: position) else { return [] }
-    while places.count < expression.count, offset < file.count {
+    while positions.count < expression.count, offset < file.count {
       let escape = escapeLength(at: offset)
       if let escape {
         // The bytes of an escaped character have one position.
-        for _ in 0..<escape.bytes { places.append(position) }
+        for _ in 0..<escape.bytes { positions.append(position) }
         position.column += escape.length
         offset += escape.length
         continue
       }
-      places.append(position)
+      positions.append(position)
       let byte = file[offset]
       offset += 1
       if byte == 0x0A {
@@ -81,7 +84,7 @@ final class RealtimeMarks {
         position.column += isLongCharacter(endingAt: offset) ? 2 : 1
       }
     }
-    return places + [position]
+    return positions + [position]
   }
 
   private func isLongCharacter(endingAt end: Int) -> Bool { end >= 4 && file[end - 4] & 0xF8 == 0xF0 }

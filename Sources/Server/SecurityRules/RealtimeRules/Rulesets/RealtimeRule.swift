@@ -35,7 +35,7 @@ final class RealtimeRuleNode: Sendable {
   let validate: RealtimeRule?
   /// The rules of named children.
   let children: [ChildKey: RealtimeRuleNode]
-  /// The same, if they are few: comparing a few keys is faster than hashing one.
+  /// The same rules as a list, if they are few: comparing a few keys is faster than hashing one.
   private let fewChildren: [(key: ChildKey, node: RealtimeRuleNode)]?
   /// The rules of all other children.
   let wildcard: RealtimeRuleNode?
@@ -52,16 +52,17 @@ final class RealtimeRuleNode: Sendable {
     self.validate = validate
     self.children = children
     fewChildren =
-      children.count <= RealtimeRuleNode.maximumFew ? children.map { (key: $0.key, node: $0.value) } : nil
+      children.count <= RealtimeRuleNode.maximumComparedChildren
+      ? children.map { (key: $0.key, node: $0.value) } : nil
     self.wildcard = wildcard
     hasValidation =
       validate != nil || wildcard?.hasValidation ?? false || children.values.contains { $0.hasValidation }
   }
 
   /// The largest number of children that are compared one by one.
-  private static let maximumFew = 6
+  private static let maximumComparedChildren = 6
 
-  /// The rules of a child: its own, or those of the wildcard; nil without either.
+  /// The rules of a child: those for its key, else those of the wildcard, else nil.
   func child(_ key: ChildKey) -> RealtimeRuleNode? {
     guard let fewChildren else { return children[key] ?? wildcard }
     for child in fewChildren where child.key == key { return child.node }

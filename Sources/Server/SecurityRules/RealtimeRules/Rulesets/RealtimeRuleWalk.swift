@@ -71,9 +71,9 @@ struct RealtimeRuleWalk {
   }
 
   private func describe(_ rule: RealtimeRule, at location: Path, _ result: RealtimeRuleResult) -> String {
-    let place = "\(rule.kind.rawValue) of /\(location) in line \(rule.line)"
-    if case .failed(let failure) = result { return "\(place) failed: \(failure.description)" }
-    return "\(place) is false"
+    let subject = "\(rule.kind.rawValue) of /\(location) in line \(rule.line)"
+    if case .failed(let failure) = result { return "\(subject) failed: \(failure.description)" }
+    return "\(subject) is false"
   }
 
   // MARK: Validation

@@ -1,6 +1,6 @@
-// Tests that a production server that is started as docs/production.md shows gives nothing to callers without credentials:
-// every port, path and method is tried, and stored data neither appears in a response nor changes. The operations of the
-// auth port, the verbs of REST, the gRPC methods and the settings come from the tables of the server (DoorTables.swift).
+// Tests that a production server that is started as docs/production.md shows rejects callers without credentials: requests to
+// every port, path and method neither return nor change stored data. The operations of the
+// auth port, the verbs of REST, the gRPC methods and the settings come from the tables of the server (EndpointTables.swift).
 
 import CryptoExtras
 import FirestoreProtobuf
@@ -15,8 +15,8 @@ import Testing
 
 @testable import EndpointFixture
 
-@Suite("Doors of a production server", .serialized, .timeLimit(.minutes(5)))
-struct ProductionDoorTests {
+@Suite("Endpoints of a production server without credentials", .serialized, .timeLimit(.minutes(5)))
+struct ProductionEndpointTests {
   private static let project = "my-app"
   private static let documents = "projects/my-app/databases/(default)/documents"
   private static let document = documents + "/vault/a"
@@ -51,8 +51,8 @@ struct ProductionDoorTests {
     var auth: Int
   }
 
-  @Test("Every port, path and method of a production server is shut to callers without credentials")
-  func doors() async throws {
+  @Test("Every port, path and method of a production server rejects callers without credentials")
+  func endpoints() async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
       "hearth-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: directory) }
@@ -131,7 +131,7 @@ struct ProductionDoorTests {
   private func tryREST(_ ports: Ports) async throws {
     let databases = "/v1/projects/my-app/databases"
     let collection = "/v1/\(Self.documents)"
-    let doors: [(port: Int, paths: [String], methods: [String])] = [
+    let endpoints: [(port: Int, paths: [String], methods: [String])] = [
       (
         ports.firestore,
         [
@@ -152,7 +152,7 @@ struct ProductionDoorTests {
       ),
       (
         ports.firestore,
-        DatabaseDoors.verbs.map { "\(collection):\($0)" }, ["GET", "POST"]
+        DatabaseEndpointNames.verbs.map { "\(collection):\($0)" }, ["GET", "POST"]
       ),
       (
         ports.database,
@@ -162,7 +162,9 @@ struct ProductionDoorTests {
           "/namespaces/my-app-default-rtdb/rulesets", "/namespaces/my-app-default-rtdb/rulesets/1",
           "/namespaces/my-app-default-rtdb/ruleset_labels",
         ].map { $0 + "?ns=my-app-default-rtdb" }
-          + (DatabaseDoors.settings + ["rulesets", "rulesets/1", "ruleset_labels", "functionTriggers"])
+          + (DatabaseEndpointNames.settings + [
+            "rulesets", "rulesets/1", "ruleset_labels", "functionTriggers",
+          ])
           .map { "/.settings/\($0).json?ns=my-app-default-rtdb" } + [
             "/.json?ns=my-app-default-rtdb&format=export&shallow=true"
           ],
@@ -177,11 +179,11 @@ struct ProductionDoorTests {
         ], ["GET", "POST", "PATCH", "DELETE"]
       ),
     ]
-    for door in doors {
-      for path in door.paths {
-        for method in door.methods {
+    for endpoint in endpoints {
+      for path in endpoint.paths {
+        for method in endpoint.methods {
           for caller in Self.callers {
-            let response = try await attempt(door.port, method, path, Self.body(of: path), caller)
+            let response = try await attempt(endpoint.port, method, path, Self.body(of: path), caller)
             #expect((400..<600).contains(Self.status(response)), "\(method) \(path): \(response.prefix(200))")
           }
         }
@@ -207,31 +209,35 @@ struct ProductionDoorTests {
     response.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
   }
 
-  /// The errors of checks that come after those of the members: the requests reach the stored accounts and codes.
+  /// The errors of the checks after those of the members. They show that requests reach the stored accounts
+  /// and codes.
   private static let reachedErrors: Set<String> = [
     "INVALID_LOGIN_CREDENTIALS", "EMAIL_EXISTS", "INVALID_OOB_CODE", "INVALID_SESSION_INFO",
     "INVALID_TEMPORARY_PROOF", "INVALID_MFA_PENDING_CREDENTIAL", "INVALID_CUSTOM_TOKEN",
     "INVALID_REFRESH_TOKEN", "MISSING_ID_TOKEN", "no way to send e-mails", "no way to send text messages",
   ]
 
-  /// Tries every operation of the auth port, those for administrators with every caller, the others with an API key. Each
-  /// request has another address, because its guess counts.
+  /// Tries every operation of the auth port: operations for administrators as every caller, the others with
+  /// an API key. Each request has a different address, because guesses are limited per address.
   private func tryOperations(_ port: Int) async throws {
     var (successes, reached): (Set<String>, Set<String>) = ([], [])
     var number = 0
-    for door in IdentityDoor.all {
-      for caller in door.isPrivileged ? Self.callers : [("key=k", nil)] {
-        for body in door.bodies {
+    for endpoint in IdentityEndpointCase.all {
+      for caller in endpoint.isPrivileged ? Self.callers : [("key=k", nil)] {
+        for body in endpoint.bodies {
           number += 1
           let response = try await attempt(
-            port, door.method, door.path, body, caller, address: "203.0.\(number / 256).\(number % 256)")
+            port, endpoint.method, endpoint.path, body, caller,
+            address: "203.0.\(number / 256).\(number % 256)")
           let isRejected = (400..<600).contains(Self.status(response))
-          if !isRejected { successes.insert("\(door.method) \(door.path)") }
+          if !isRejected { successes.insert("\(endpoint.method) \(endpoint.path)") }
           reached.formUnion(Self.reachedErrors.filter(response.contains))
-          #expect(isRejected || !door.isPrivileged, "\(door.method) \(door.path): \(response.prefix(200))")
           #expect(
-            !response.contains("TOO_MANY_ATTEMPTS"), "the attempt was not decided: \(door.path) \(body)")
-          #expect(!response.contains("vault@example.com") || isRejected, "\(door.path): \(response)")
+            isRejected || !endpoint.isPrivileged,
+            "\(endpoint.method) \(endpoint.path): \(response.prefix(200))")
+          #expect(
+            !response.contains("TOO_MANY_ATTEMPTS"), "the attempt was not decided: \(endpoint.path) \(body)")
+          #expect(!response.contains("vault@example.com") || isRejected, "\(endpoint.path): \(response)")
         }
       }
     }
@@ -259,7 +265,7 @@ struct ProductionDoorTests {
   private func tryRPC(_ port: Int) async throws {
     let client = try await GRPCTestClient.connect(port: port)
     let requests = Self.requests
-    #expect(Set(requests.map(\.method)) == (try DatabaseDoors.methods()))
+    #expect(Set(requests.map(\.method)) == (try DatabaseEndpointNames.methods()))
     for credential in [nil, "Bearer owner", "Bearer e30.e30.", "nonsense"] {
       let metadata = credential.map { [("authorization", $0)] } ?? []
       for (method, request) in requests {

@@ -11,14 +11,14 @@ import Testing
 @testable import EndpointFixture
 
 @Suite("Attacks on tokens at every endpoint", .serialized, .timeLimit(.minutes(5)))
-struct TokenDoorTests {
+struct TokenEndpointTests {
   /// The response of an endpoint: whether it accepted the token, and the text.
   private struct Outcome: Hashable {
     var isAccepted: Bool
     var text: String
   }
 
-  private struct Door {
+  private struct Endpoint {
     var name: String
     var attempt: (_ token: String) async throws -> Outcome
   }
@@ -49,24 +49,24 @@ struct TokenDoorTests {
       ).all()
       let client = try await GRPCTestClient.connect(port: server.server.firestorePort ?? 0)
       var count = 0
-      for door in doors(server, client) {
-        #expect(try await door.attempt(admin).isAccepted, "\(door.name) accepts the administrator")
+      for endpoint in endpoints(server, client) {
+        #expect(try await endpoint.attempt(admin).isAccepted, "\(endpoint.name) accepts the administrator")
         var outcomes: [Outcome: [String]] = [:]
         for (name, token) in attacks {
-          let outcome = try await door.attempt(token)
-          #expect(!outcome.isAccepted && !outcome.text.contains(Self.marker), "\(door.name): \(name)")
+          let outcome = try await endpoint.attempt(token)
+          #expect(!outcome.isAccepted && !outcome.text.contains(Self.marker), "\(endpoint.name): \(name)")
           count += 1
           // The Realtime Database reports that an authentic token has expired, as the hosted product does.
           if name != AttackTokens.expired { outcomes[outcome, default: []].append(name) }
         }
-        #expect(outcomes.count == 1, "\(door.name): \(outcomes.map { ($0.key.text, $0.value) })")
+        #expect(outcomes.count == 1, "\(endpoint.name): \(outcomes.map { ($0.key.text, $0.value) })")
       }
       #expect(count >= 150)
       await client.close()
     }
   }
 
-  private func doors(_ server: ProductionServer, _ client: GRPCTestClient) -> [Door] {
+  private func endpoints(_ server: ProductionServer, _ client: GRPCTestClient) -> [Endpoint] {
     let toolkit = "/identitytoolkit.googleapis.com"
     return [
       rest("Firestore REST", server.firestore, "GET", "/v1/" + Self.document),
@@ -100,8 +100,8 @@ struct TokenDoorTests {
 
   private func rest(
     _ name: String, _ client: AuthClient, _ method: String, _ path: String, parameter: String? = nil
-  ) -> Door {
-    Door(name: name) { token in
+  ) -> Endpoint {
+    Endpoint(name: name) { token in
       let separator = path.contains("?") ? "&" : "?"
       let reply = try await client.send(
         method, path + (parameter.map { "\(separator)\($0)=\(token)" } ?? ""),
@@ -111,8 +111,8 @@ struct TokenDoorTests {
     }
   }
 
-  private func eventStream(_ server: ProductionServer) -> Door {
-    Door(name: "event stream") { token in
+  private func eventStream(_ server: ProductionServer) -> Endpoint {
+    Endpoint(name: "event stream") { token in
       let client = try await RawClient.connect(server.server.databasePort ?? 0)
       try await client.send(
         "GET /vault.json?ns=demo-prod&access_token=\(token) HTTP/1.1\r\nHost: localhost\r\n"
@@ -129,8 +129,8 @@ struct TokenDoorTests {
 
   private func call(
     _ method: String, _ client: GRPCTestClient, _ send: @escaping (GRPCTestCall) async throws -> Void
-  ) -> Door {
-    Door(name: "gRPC " + method) { token in
+  ) -> Endpoint {
+    Endpoint(name: "gRPC " + method) { token in
       let call = try await client.open(method, metadata: [("authorization", "Bearer " + token)])
       // The response may arrive before the request is sent.
       try? await send(call)
@@ -139,8 +139,8 @@ struct TokenDoorTests {
     }
   }
 
-  private func webChannel(_ server: ProductionServer) -> Door {
-    Door(name: "WebChannel") { token in
+  private func webChannel(_ server: ProductionServer) -> Endpoint {
+    Endpoint(name: "WebChannel") { token in
       let listen = """
         {"database":"\(Self.database)","addTarget":{"documents":{"documents":\
         ["\(Self.document)"]},"targetId":2}}
@@ -157,8 +157,8 @@ struct TokenDoorTests {
     }
   }
 
-  private func socket(_ server: ProductionServer) -> Door {
-    Door(name: "WebSocket") { token in
+  private func socket(_ server: ProductionServer) -> Endpoint {
+    Endpoint(name: "WebSocket") { token in
       let port = server.server.databasePort ?? 0
       let socket = try await RawSocket.open(port: port, host: "localhost:\(port)", "v=5&ns=demo-prod")
       try await socket.send(#"{"r":1,"a":"gauth","b":{"cred":"\#(token)"}}"#)
@@ -172,8 +172,8 @@ struct TokenDoorTests {
   }
 
   /// Authenticates and reads in one session of long polling.
-  private func longPolling(_ server: ProductionServer) -> Door {
-    Door(name: "long polling") { token in
+  private func longPolling(_ server: ProductionServer) -> Endpoint {
+    Endpoint(name: "long polling") { token in
       func poll(_ query: String) async throws -> String {
         let reply = try await server.database.send("GET", "/.lp?ns=demo-prod&" + query)
         #expect(reply.status == 200)

@@ -12,17 +12,18 @@ import OrderedStore
 @testable import RealtimeEngine
 
 /// An operation of the auth port, with bodies that name the stored account in every member.
-struct IdentityDoor {
+struct IdentityEndpointCase {
   var method: String
   var path: String
-  /// A body with all members. For an operation of users also the bodies without one of them, and without all that this
-  /// server does not implement or does not accept from users, because those end an operation at its first checks.
+  /// A body with all members. Operations of users have further bodies: without each member, and without all
+  /// members that this server does not implement or accept from users. Such members fail the first checks of
+  /// an operation, so that later checks are not reached.
   var bodies: [String]
   /// Whether the operation needs an administrator.
   var isPrivileged: Bool
 
-  /// All operations, those of a project also as those of a tenant.
-  static var all: [IdentityDoor] {
+  /// All operations. Those of a project also occur as operations of a tenant.
+  static var all: [IdentityEndpointCase] {
     let tables: [(prefix: String, table: IdentityOperation.Table)] = [
       ("/identitytoolkit.googleapis.com/v1/", IdentityOperation.version1),
       ("/identitytoolkit.googleapis.com/v2/", IdentityOperation.version2),
@@ -33,7 +34,7 @@ struct IdentityDoor {
       table.flatMap { pattern, operations in
         operations.flatMap { method, operation in
           paths(of: pattern).map { path in
-            IdentityDoor(
+            IdentityEndpointCase(
               method: method, path: prefix + path,
               bodies: bodies(of: operation.fields, isPrivileged: operation.isPrivileged),
               isPrivileged: operation.isPrivileged)
@@ -98,7 +99,7 @@ struct IdentityDoor {
 }
 
 /// The names of the methods and settings of the databases' ports.
-enum DatabaseDoors {
+enum DatabaseEndpointNames {
   /// The verbs of Cloud Firestore's REST paths.
   static var verbs: [String] {
     FirestoreRESTMethod.ofDatabase.keys.sorted() + FirestoreRESTMethod.ofParent.keys.sorted()
