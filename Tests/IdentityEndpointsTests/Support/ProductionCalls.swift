@@ -57,6 +57,14 @@ struct ProductionCalls: Sendable {
     try await call(body, RequestFields.update, isPrivileged: isPrivileged).update()
   }
 
+  func batchCreate(_ body: JSONObject) async throws -> JSONObject {
+    try await call(body, RequestFields.batchCreate, isPrivileged: true).batchCreate()
+  }
+
+  func lookup(_ body: JSONObject) async throws -> JSONObject {
+    try await call(body, RequestFields.lookup, isPrivileged: true).lookup()
+  }
+
   func delete(_ body: JSONObject) async throws -> JSONObject {
     try await call(body, RequestFields.delete).deleteAccount()
   }

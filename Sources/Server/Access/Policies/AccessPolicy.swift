@@ -2,7 +2,9 @@
 // the operation reads. The decision comes before locks, preconditions, cursors and all errors that depend on
 // stored data.
 //
-// Invariant: an engine returns or changes data only after the policy in force has allowed exactly this operation.
+// An engine must return or change data only after the policy in force has allowed exactly this operation. No single place
+// can check this rule. The Firestore engine checks it for commits (`CommitPlan`), the Realtime engine for open listens
+// (`OpenListens`), and `make access` compares all responses with data that a policy denies.
 
 /// Decides about the operations of users and of callers without credentials. `PinnedPolicy` decides about service
 /// accounts and administrative operations itself.

@@ -70,6 +70,7 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
   /// - Throws: ``UnfinishedDecision`` if the policy has decided only a part.
   private func finished(_ decision: AccessDecision<Product>) throws -> AccessDecision<Product> {
     guard let continuation = decision.continuation else { return decision }
+    precondition(decision.denial == nil, "invariant: an unfinished decision denies nothing")
     throw UnfinishedDecision<Product>(continuation: continuation, dependencies: decision.dependencies)
   }
 

@@ -2,7 +2,8 @@
 //
 // A slot that nobody uses is released, so that requests for unknown databases take no memory.
 //
-// Invariant: publications are ordered. The policy of a slot is always that of the last publication.
+// Invariant: publications are ordered. Each slot's last policy is the one that the last publication gave it, so each
+// publication finds the slot at the version of the one before.
 
 import Locking
 
@@ -95,7 +96,7 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
         if policy == nil { state.ownPolicies.remove(database) } else { state.ownPolicies.insert(database) }
         return policy ?? state.defaultPolicy
       }
-      slot.publish(published)
+      publish(published, to: slot)
     }
   }
 
@@ -106,7 +107,14 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
         state.defaultPolicy = policy
         return state.slots.filter { !state.ownPolicies.contains($0.key) }.map(\.value)
       }
-      for slot in slots { slot.publish(policy) }
+      for slot in slots { publish(policy, to: slot) }
     }
+  }
+
+  /// Called within a publication, which is the only one that changes slots.
+  private func publish(_ policy: any AccessPolicy<Product>, to slot: PolicySlot<Product>) {
+    let before = slot.current.version
+    precondition(
+      slot.publish(policy) == before + 1, "invariant: publications to a policy slot follow one another")
   }
 }

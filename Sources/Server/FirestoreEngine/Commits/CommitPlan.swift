@@ -15,7 +15,8 @@
 //    the documents it touches and the work charged to `CommitCostBudget`.
 // 3. Errors that stored data decides (preconditions, merged contents, cost) are kept until the access policy has decided
 //    about the commit. Therefore a denial is the same whatever the store contains.
-// 4. Document rows, index entries, group rows (one per document, by which collection group queries find it)
+// 4. A plan is finished only after the policy has allowed the commit.
+// 5. Document rows, index entries, group rows (one per document, by which collection group queries find it)
 //    and the log record are written together or not at all.
 
 import Access
@@ -59,6 +60,8 @@ struct CommitPlan {
   let requestTime: Timestamp
   /// Whether the access policy decides about the commit. Then failures are kept until it has.
   private let needsDecisions: Bool
+  /// Whether the commit is allowed: the policy has nothing to decide about it, or has allowed it.
+  private var isAllowed: Bool
   /// The first failure that stored data decided.
   private var failure: (any Error)?
   /// The document whose row could not be read; nil if there is none.
@@ -89,6 +92,7 @@ struct CommitPlan {
     self.limits = limits
     self.costBudget = costBudget
     self.needsDecisions = needsDecisions
+    isAllowed = !needsDecisions
     commitTime = view.commitVersion.timestamp
     self.requestTime = requestTime ?? commitTime.truncatedToMilliseconds
   }
@@ -269,6 +273,9 @@ struct CommitPlan {
 
   // MARK: Access
 
+  /// Records that the access policy has allowed the commit.
+  mutating func markAllowed() { isAllowed = true }
+
   /// The net effect of the commit on each document, for the access policy.
   var netWrites: [DocumentWrite] {
     let unreadable = unreadable.map { [DocumentWrite($0, .update)] } ?? []
@@ -309,6 +316,7 @@ struct CommitPlan {
   /// Computes rows, index entries and the footprint.
   mutating func finish() throws {
     precondition(footprint.keys.isEmpty && changes.isEmpty, "invariant: a plan is finished once")
+    precondition(isAllowed, "invariant: the access policy allows a commit before its plan is finished")
     for document in documents {
       footprint.keys.append(document.key)
       // A document counts as changed if its times changed, even with equal fields. If the commit deletes it

@@ -334,6 +334,7 @@ extension FirestoreDatabase {
             startCount: earlier?.startCount ?? (decision?.startCount ?? 0) + 1,
             cost: cost + max(plan.cost, writes.size)))
       }
+      plan.markAllowed()
       try plan.throwFailure()
     }
     try plan.finish()

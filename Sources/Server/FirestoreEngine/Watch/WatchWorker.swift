@@ -357,6 +357,7 @@ actor WatchWorker {
   private func redecide(_ version: Version, _ stream: WatchStream) async throws {
     let current = stream.database.policies.current
     let isReplaced = current.version != policyVersion
+    precondition(current.version >= policyVersion, "invariant: the versions of a database's policies rise")
     policyVersion = current.version
     guard !current.allowsEverything(stream.caller) else { return }
     let concerned = targets.values.filter { isReplaced || $0.dependsOnTime }.sorted { $0.id < $1.id }

@@ -108,6 +108,9 @@ package struct Account: Sendable, Equatable {
     self.createdAt = createdAt
   }
 
+  /// Whether the account has an ID. IDs are compared as bytes: different Unicode normalization forms are different accounts.
+  package func hasID(_ id: String) -> Bool { localID.utf8.elementsEqual(id.utf8) }
+
   /// Whether an administrator disabled the account.
   package var isDisabled: Bool { disabled == true }
 

@@ -19,7 +19,7 @@ package struct IdentityReader {
   package func account(_ localID: String, in tenant: String?) throws -> Account? {
     guard let object = try object(IdentityKeyLayout.key(.account, tenant ?? "", localID)) else { return nil }
     let account = try Account(storedForm: object)
-    guard account.localID.utf8.elementsEqual(localID.utf8), account.tenantID ?? "" == tenant ?? "" else {
+    guard account.hasID(localID), account.tenantID ?? "" == tenant ?? "" else {
       throw CorruptRow("the row of an account has the ID of another account")
     }
     return account
@@ -56,7 +56,7 @@ package struct IdentityReader {
       ids.append(String(decoding: value, as: UTF8.self))
       return ids.count < 100
     }
-    for id in ids where !accounts.contains(where: { $0.localID == id }) {
+    for id in ids where !accounts.contains(where: { $0.hasID(id) }) {
       if let account = try account(id, in: tenant) { accounts.append(account) }
     }
     return accounts

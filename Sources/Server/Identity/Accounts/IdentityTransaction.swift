@@ -1,7 +1,8 @@
 // Changes a project's identity database in one atomic commit, and maintains the indexes of accounts.
 //
 // Invariant: an index row exists exactly for the current value of the account that it names. Two accounts never share
-// an e-mail address, a phone number, a passkey or a user of a provider.
+// an e-mail address, a phone number, a passkey or a user of a provider. Operations check this before they store an account,
+// for the error of the API. The transaction itself changes no index row that names another account.
 
 import JSON
 import OrderedStore
@@ -22,13 +23,19 @@ package final class IdentityTransaction {
   // MARK: Accounts
 
   /// Stores an account and replaces the one with the same ID.
+  /// - Throws: ``CorruptRow`` if an index row that the account needs names another one; the store's errors.
   package func put(_ account: Account) throws {
     let account = account.normalized
     let old = try reader.account(account.localID, in: account.tenantID)
     let (oldKeys, newKeys) = (old.map(Self.indexKeys) ?? [], Self.indexKeys(account))
-    for key in oldKeys where !newKeys.contains(key) { try writer.clear(key) }
+    for key in oldKeys where !newKeys.contains(key) { try clearIndex(key, of: account) }
     let id = Array(account.localID.utf8)
-    for key in newKeys where !oldKeys.contains(key) { try writer.set(key, id) }
+    for key in newKeys where !oldKeys.contains(key) {
+      if let row = try writer.get(key), !row.value.elementsEqual(id) {
+        throw CorruptRow("an index row of a value that an account gets names another account")
+      }
+      try writer.set(key, id)
+    }
     let key = IdentityKeyLayout.key(.account, account.tenantID ?? "", account.localID)
     try writer.set(key, JSONValue.object(account.storedForm).json())
     guard let old else { return }
@@ -37,9 +44,15 @@ package final class IdentityTransaction {
     }
   }
 
+  /// Removes an index row of an account. A row that names another account stays, since it is needed to find that account.
+  private func clearIndex(_ key: Key, of account: Account) throws {
+    guard let row = try writer.get(key), row.value.elementsEqual(account.localID.utf8) else { return }
+    try writer.clear(key)
+  }
+
   /// Removes an account.
   package func remove(_ account: Account) throws {
-    for key in Self.indexKeys(account) { try writer.clear(key) }
+    for key in Self.indexKeys(account) { try clearIndex(key, of: account) }
     try writer.clear(IdentityKeyLayout.key(.account, account.tenantID ?? "", account.localID))
     try record(.deleted, account)
   }

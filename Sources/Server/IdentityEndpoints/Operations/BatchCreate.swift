@@ -121,7 +121,7 @@ extension IdentityCall {
     }
     if let number = row.string("phoneNumber") {
       guard PhoneNumber.isValid(number) else { throw RowError(message: "phone number format is invalid") }
-      if let owner = try reader.account(phoneNumber: number, in: tenantID), owner.localID != id {
+      if let owner = try reader.account(phoneNumber: number, in: tenantID), !owner.hasID(id) {
         throw RowError(message: "phone number exists in other account in database")
       }
       account.phoneNumber = number
@@ -129,7 +129,7 @@ extension IdentityCall {
     if let text = row.string("email") {
       guard EmailAddress.isValid(text) else { throw RowError(message: "email is invalid") }
       let email = EmailAddress.canonical(text)
-      if let owner = try reader.account(email: email, in: tenantID), owner.localID != id {
+      if let owner = try reader.account(email: email, in: tenantID), !owner.hasID(id) {
         throw RowError(
           message: body.bool("sanityCheck") == true && hasOneAccountPerEmail
             ? "email exists in other account in database"
@@ -155,7 +155,7 @@ extension IdentityCall {
         throw RowError(message: "federatedId or (providerId & rawId) is required")
       }
       if let owner = try reader.account(provider: id, rawID: rawID, in: tenantID),
-        owner.localID != account.localID
+        !owner.hasID(account.localID)
       {
         throw RowError(message: "raw id exists in other account in database")
       }

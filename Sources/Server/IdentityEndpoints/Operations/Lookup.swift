@@ -26,7 +26,7 @@ extension IdentityCall {
     let users = try await read { reader in
       var accounts: [Account] = []
       func add(_ account: Account?) {
-        guard let account, !accounts.contains(where: { $0.localID == account.localID }) else { return }
+        guard let account, !accounts.contains(where: { $0.hasID(account.localID) }) else { return }
         accounts.append(account)
       }
       for id in self.body.strings("localId") { add(try reader.account(id, in: self.tenantID)) }

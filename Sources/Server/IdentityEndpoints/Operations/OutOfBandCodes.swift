@@ -209,7 +209,7 @@ extension IdentityCall {
       let owner = try transaction.reader.account(email: email, in: self.tenantID)
       if let owner {
         guard !owner.isDisabled else { throw IdentityError.rejected("USER_DISABLED") }
-        if let caller, caller.localID != owner.localID { throw IdentityError.rejected("EMAIL_EXISTS") }
+        if let caller, !owner.hasID(caller.localID) { throw IdentityError.rejected("EMAIL_EXISTS") }
       }
       let isNew = owner == nil && caller == nil
       var account = owner ?? caller ?? self.newAccount(newID)

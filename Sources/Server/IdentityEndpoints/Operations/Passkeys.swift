@@ -45,7 +45,7 @@ extension IdentityCall {
         throw IdentityError.rejected("MISSING_AUTHENTICATOR_RESPONSE")
       }
       if let owner = try transaction.reader.account(passkey: id, in: self.tenantID),
-        owner.localID != account.localID
+        !owner.hasID(account.localID)
       {
         throw IdentityError.rejected("CREDENTIAL_ALREADY_IN_USE")
       }

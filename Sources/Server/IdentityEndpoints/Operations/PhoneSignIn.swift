@@ -109,7 +109,7 @@ extension IdentityCall {
       }
       let caller = self.body.has("idToken") ? try self.account(transaction.reader).account : nil
       let owner = try transaction.reader.account(phoneNumber: number, in: nil)
-      if let caller, let owner, caller.localID != owner.localID {
+      if let caller, let owner, !owner.hasID(caller.localID) {
         guard self.body.text("temporaryProof") == nil else {
           throw IdentityError.rejected("PHONE_NUMBER_EXISTS")
         }

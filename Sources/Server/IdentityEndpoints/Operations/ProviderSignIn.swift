@@ -95,7 +95,7 @@ extension IdentityCall {
     guard linked == nil else { throw IdentityError.rejected("FEDERATED_USER_ID_ALREADY_LINKED") }
     var account = caller
     guard hasOneAccountPerEmail, let email = user.email else { return account }
-    if let owner = try reader.account(email: email, in: tenantID), owner.localID != caller.localID {
+    if let owner = try reader.account(email: email, in: tenantID), !owner.hasID(caller.localID) {
       throw IdentityError.rejected("EMAIL_EXISTS")
     }
     if account.email == nil {

@@ -187,7 +187,7 @@ extension IdentityCall {
     // Only an administrator is trusted to know a user of another provider.
     guard isPrivileged || isEmulator else { throw IdentityError.rejected("OPERATION_NOT_ALLOWED") }
     if let owner = try reader.account(provider: id, rawID: rawID, in: tenantID),
-      owner.localID != account.localID
+      !owner.hasID(account.localID)
     {
       throw IdentityError.rejected("FEDERATED_USER_ID_ALREADY_LINKED")
     }
@@ -253,7 +253,7 @@ extension IdentityCall {
     } else {
       found = try reader.account(email: code.email, in: tenantID)
     }
-    guard let account = found, isEmulator || account.localID == code.localID else {
+    guard let account = found, isEmulator || code.localID.map(account.hasID) == true else {
       throw IdentityError.rejected("INVALID_OOB_CODE")
     }
     if !isEmulator, code.purpose == .changeEmail, code.createdAt / 1000 < account.validSince ?? 0 {

@@ -28,9 +28,7 @@ package final class HTTPConnection: ResponseAccounting {
     self.port = port
     limits = service.connectionLimits(port)
     memory = MemoryReservation(port, of: channel)
-    let pages = PageMemory(memory.holder, port, on: channel.eventLoop)
-    self.pages = pages
-    channel.closeFuture.whenComplete { _ in pages.close() }
+    pages = PageMemory(memory.holder, port, on: channel.eventLoop)
   }
 
   // MARK: Requests
@@ -85,14 +83,16 @@ package final class HTTPConnection: ResponseAccounting {
   }
 }
 
-/// Notifies the `HTTPConnection` that the port drains. It receives the event before the handlers that delay it until
-/// their requests have responses.
+/// Notifies the `HTTPConnection` that the port drains, and ends its waiting streams at the end of the connection. It
+/// receives the drain before the handlers that delay it until their requests have responses.
 final class HTTPDrainHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = NIOAny
 
   private let connection: HTTPConnection
 
   init(_ connection: HTTPConnection) { self.connection = connection }
+
+  func handlerRemoved(context: ChannelHandlerContext) { connection.pages.close() }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     context.fireUserInboundEventTriggered(event)

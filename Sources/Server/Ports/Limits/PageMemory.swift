@@ -40,7 +40,6 @@ package final class PageMemory: Sendable {
   private let holder: MemoryHolder
   private let share: Int
   private let timeout: TimeAmount
-  private let refusal: String
   private let eventLoop: any EventLoop
   private let state = NIOLockedValueBox(State())
 
@@ -50,9 +49,12 @@ package final class PageMemory: Sendable {
     self.eventLoop = eventLoop
     share = limits.memory.connectionShare
     timeout = limits.responseTimeout
-    refusal =
-      "The results that this connection has not read hold as many bytes as they may, \(share), or the server has no memory for "
-      + "more. Read the results, or try again later."
+  }
+
+  private var refusal: MemoryRefusal {
+    MemoryRefusal(
+      text: "The results that this connection has not read hold as many bytes as they may, \(share), or the server has no "
+        + "memory for more. Read the results, or try again later.")
   }
 
   /// Reserves memory, and waits for it.
@@ -63,7 +65,7 @@ package final class PageMemory: Sendable {
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
       let error: (any Error)? = state.withLockedValue { state in
         if state.isClosed { return CancellationError() }
-        guard state.waiting.count < Self.maximumWaiting else { return MemoryRefusal(text: refusal) }
+        guard state.waiting.count < Self.maximumWaiting else { return refusal }
         state.waiting.append(Waiting(bytes: bytes, deadline: .now() + timeout, continuation: continuation))
         return nil
       }
@@ -151,7 +153,7 @@ package final class PageMemory: Sendable {
         expired.append(first.continuation)
       }
     }
-    for continuation in expired { continuation.resume(throwing: MemoryRefusal(text: refusal)) }
+    for continuation in expired { continuation.resume(throwing: refusal) }
     startTimer()
   }
 }

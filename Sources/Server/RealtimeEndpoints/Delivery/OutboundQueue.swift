@@ -36,7 +36,8 @@ struct OutboundQueue {
     }
   }
 
-  private var entries: CircularBuffer<Entry> = []
+  /// Without capacity at first, because most connections never queue anything.
+  private var entries = CircularBuffer<Entry>(initialCapacity: 0)
   /// The number of the first queued entry. Entries are numbered in the order in which they were added.
   private var firstNumber = 0
   /// For each tag, the number of the entry with which the next push may be coalesced.

@@ -77,6 +77,7 @@ final class SocketHandler: ChannelDuplexHandler {
   private var isPingPending = false
   /// The bytes in the channel's write queue when it was last measured.
   private var queuedBytes = 0
+  private let timer = SocketTimer()
 
   /// - Parameters:
   ///   - connection: the HTTP connection that becomes a WebSocket.
@@ -101,7 +102,7 @@ final class SocketHandler: ChannelDuplexHandler {
     delegate?.open(self, on: context.eventLoop)
     flush()
     setUserTimeout(context)
-    watch(context)
+    watch()
   }
 
   func handlerRemoved(context: ChannelHandlerContext) { end() }
@@ -115,6 +116,7 @@ final class SocketHandler: ChannelDuplexHandler {
     delegate?.end()
     delegate = nil
     context = nil
+    timer.socket = nil
     fragments = nil
     memory.release(heldBytes)
     heldBytes = 0
@@ -147,31 +149,38 @@ final class SocketHandler: ChannelDuplexHandler {
   /// After a ping only input counts. The client's system acknowledges output even if the client hangs, so
   /// output does not prove that the client works. If the client's machine is gone, nothing is acknowledged,
   /// and ``setUserTimeout(_:)`` detects that.
-  private func watch(_ context: ChannelHandlerContext) {
+  private func watch() {
+    guard let context else { return }
     let limits = endpoint.limits
     var deadline = lastLife + (isPingPending || queuedBytes > 0 ? limits.lostAfter : limits.pingAfter)
     if queuedBytes > 0 { deadline = min(deadline, .now() + .nanoseconds(limits.lostAfter.nanoseconds / 4)) }
-    context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
-      guard let self, let context = self.context else { return }
-      // While the handler does not read because of unanswered requests, the absence of input does not mean
-      // that the client is idle.
-      if self.delegate?.isFull(half: true) ?? false { self.lastRead = .now() }
-      let before = self.queuedBytes
-      self.measureQueue(context.channel)
-      if self.queuedBytes < before { self.lastWritten = .now() }
-      let silence = NIODeadline.now() - self.lastLife
-      if silence >= limits.lostAfter {
-        context.close(promise: nil)
-        return
-      }
-      if silence >= limits.pingAfter, !self.isPingPending, self.queuedBytes == 0 {
-        self.isPingPending = true
-        var frame = context.channel.allocator.buffer(capacity: 2)
-        frame.writeFrameHeader(.ping, length: 0)
-        context.writeAndFlush(self.wrapOutboundOut(frame), promise: nil)
-      }
-      self.watch(context)
+    timer.socket = self
+    // Scheduling fails only if the event loop is shut down.
+    _ = try? context.eventLoop.assumeIsolated().scheduleCallback(at: deadline, handler: timer)
+  }
+
+  /// Checks once whether the client is idle or lost.
+  fileprivate func check() {
+    guard let context else { return }
+    let limits = endpoint.limits
+    // While the handler does not read because of unanswered requests, the absence of input does not mean
+    // that the client is idle.
+    if delegate?.isFull(half: true) ?? false { lastRead = .now() }
+    let before = queuedBytes
+    measureQueue(context.channel)
+    if queuedBytes < before { lastWritten = .now() }
+    let silence = NIODeadline.now() - lastLife
+    if silence >= limits.lostAfter {
+      context.close(promise: nil)
+      return
     }
+    if silence >= limits.pingAfter, !isPingPending, queuedBytes == 0 {
+      isPingPending = true
+      var frame = context.channel.allocator.buffer(capacity: 2)
+      frame.writeFrameHeader(.ping, length: 0)
+      context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
+    }
+    watch()
   }
 
   /// The time of the last input or output.
@@ -337,6 +346,15 @@ final class SocketHandler: ChannelDuplexHandler {
   private func closeIfDrained() {
     if isDraining, delegate?.isIdle ?? true { close(code: 1001, "the server shuts down") }
   }
+}
+
+/// The timer of one WebSocket's checks. A scheduled callback takes less memory than a scheduled closure, and the timer does
+/// not retain the handler after the end of the connection.
+private final class SocketTimer: NIOScheduledCallbackHandler {
+  /// The handler; nil after the end of its connection.
+  var socket: SocketHandler?
+
+  func handleScheduledCallback(eventLoop: some EventLoop) { socket?.check() }
 }
 
 extension SocketHandler: SessionTransport {

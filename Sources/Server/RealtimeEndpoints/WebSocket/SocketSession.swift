@@ -7,21 +7,22 @@ import RealtimeModel
 import RealtimeWire
 
 final class SocketSession: WebSocketDelegate {
-  private let endpoint: RealtimeEndpoint
-  private let database: RealtimeDatabase
-  private let request: SocketRequest
   private let session: RealtimeSession
+  /// The arguments of the session; nil after it was opened.
+  private var opening: (database: RealtimeDatabase, host: String, lastSession: String?)?
 
   init(_ endpoint: RealtimeEndpoint, _ database: RealtimeDatabase, _ request: SocketRequest) {
-    self.endpoint = endpoint
-    self.database = database
-    self.request = request
+    opening = (database, request.host, request.lastSession)
     session = RealtimeSession(endpoint, form: .frames(pieces: endpoint.limits.socketPieces))
   }
 
   func open(_ socket: SocketHandler, on eventLoop: any EventLoop) {
-    let name = session.open(database, lastSession: request.lastSession, on: eventLoop, over: socket)
-    let hello = ServerHello(timestamp: endpoint.now(), host: request.host, sessionID: name)
+    guard let (database, host, lastSession) = opening else {
+      preconditionFailure("invariant: a WebSocket opens its session once")
+    }
+    opening = nil
+    let name = session.open(database, lastSession: lastSession, on: eventLoop, over: socket)
+    let hello = ServerHello(timestamp: session.endpoint.now(), host: host, sessionID: name)
     socket.send(ServerControl.hello(hello).json())
   }
 
@@ -31,7 +32,7 @@ final class SocketSession: WebSocketDelegate {
 
   func receiveOversized(request: Int64?) { session.receiveOversized(request: request) }
 
-  func isFull(half: Bool) -> Bool { session.isFull(endpoint.limits, half: half) }
+  func isFull(half: Bool) -> Bool { session.isFull(session.endpoint.limits, half: half) }
 
   var heldBytes: Int { session.outstandingBytes }
 

@@ -206,6 +206,9 @@ struct AuthorizationHandler: BatchHandler {
   func followPolicy() throws {
     let version = try batch.policy().version
     guard listens.policyVersion != version else { return }
+    precondition(
+      version.published >= listens.policyVersion.published,
+      "invariant: the versions of a database's policies rise")
     listens.policyVersion = version
     listens.invalidateAll()
   }

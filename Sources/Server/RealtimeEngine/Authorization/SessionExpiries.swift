@@ -3,8 +3,9 @@
 // An entry stays when its caller authenticates again with a later expiry. When it is due, it is replaced by an entry with
 // the later expiry.
 //
-// Invariant: a connection has one valid entry, whose expiry is not later than that of its caller. So a client
-// that authenticates often takes no memory for it.
+// Invariant: a connection whose caller's credentials expire has one entry that counts: the one with its `scheduledExpiry`,
+// which is not later than the caller's expiry. So a client that authenticates again takes memory for a further entry only
+// if its new credentials expire earlier.
 
 import Access
 
@@ -40,6 +41,9 @@ final class SessionExpiries: @unchecked Sendable {
       guard let connection = first.connection, connection.session.scheduledExpiry == first.expiry else {
         continue
       }
+      precondition(
+        connection.session.caller.expiry.map { first.expiry <= $0 } ?? true,
+        "invariant: a connection is scheduled no later than its caller's credentials expire")
       connection.session.scheduledExpiry = nil
       journal.record { self.insert(first) }
       if connection.session.caller.hasExpired(at: time) { return connection }
