@@ -16,7 +16,7 @@ import Testing
   private let database = DatabaseName(project: "p")
   private let user = Principal.user("u1")
 
-  /// An engine whose rules are the name of the collection that users may not read.
+  /// An engine with rules of one word: the name of the collection that users may not read.
   private func engine(_ store: any OrderedStore) -> FirestoreEngine {
     var options = FirestoreEngine.Options(createsDatabases: true)
     options.compileRules = { TestPolicy.denying($0) }

@@ -38,7 +38,7 @@ struct CountedDecisionTests {
       uniquingKeysWith: +)
   }
 
-  @Test("A recorded decision is the plain decision, counts every expression once, and lists its steps")
+  @Test("A recorded decision gives the same result, counts every expression once, and lists its steps")
   func firestore() throws {
     let rules = try ruleset(allowing: "resource.data.tags.hasAll(['a', 'b']) && resource.data.n in [1, 2]")
     let policy = FirestoreRulesPolicy(rules)

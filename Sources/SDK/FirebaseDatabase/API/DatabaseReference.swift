@@ -206,7 +206,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
 
   // MARK: Transactions
 
-  /// Changes the value by a function of the current one, without losing anybody's change.
+  /// Changes the value by a function of the current one, without losing a change of another client.
   ///
   /// - Parameter block: gets the value known so far, often nil at first, and may run several times; on
   ///   the SDK's own queue, never inside this call.
@@ -214,7 +214,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     run(block, withLocalEvents: true) { _, _, _ in }
   }
 
-  /// Changes the value by a function of the current one, without losing anybody's change.
+  /// Changes the value by a function of the current one, without losing a change of another client.
   ///
   /// - Parameters:
   ///   - block: gets the value known so far, and may run several times.
@@ -266,17 +266,17 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
 
   // MARK: Writing at the end of the connection
 
-  // The server carries these operations out when it loses this client. They belong to the current connection. After a
+  // The server executes these operations when this client is disconnected. They belong to the current connection. After a
   // reconnect the app registers them again, usually from an observer of `.info/connected`.
 
-  /// Replaces the value when the server loses this client.
+  /// Replaces the value when this client is disconnected.
   open func onDisconnectSetValue(_ value: Any?) {
     onDisconnectSet(value, nil, "onDisconnectSetValue:", nil)
   }
 
-  /// Replaces the value when the server loses this client.
+  /// Replaces the value when this client is disconnected.
   ///
-  /// - Parameter block: called on the callback queue when the server has taken the operation.
+  /// - Parameter block: called on the callback queue when the server has accepted the operation.
   @preconcurrency
   open func onDisconnectSetValue(
     _ value: Any?, withCompletionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
@@ -284,7 +284,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     onDisconnectSet(value, nil, "onDisconnectSetValue:withCompletionBlock:", block)
   }
 
-  /// Replaces the value when the server loses this client; waits until the server has taken the
+  /// Replaces the value when this client is disconnected; waits until the server has accepted the
   /// operation.
   ///
   /// - Throws: the server's rejection.
@@ -293,14 +293,14 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     try await answer { onDisconnectSet(value, nil, "onDisconnectSetValue:", $0) }
   }
 
-  /// Replaces value and priority when the server loses this client.
+  /// Replaces value and priority when this client is disconnected.
   open func onDisconnectSetValue(_ value: Any?, andPriority priority: Any) {
     onDisconnectSet(value, priority, "onDisconnectSetValue:andPriority:", nil)
   }
 
-  /// Replaces value and priority when the server loses this client.
+  /// Replaces value and priority when this client is disconnected.
   ///
-  /// - Parameter block: called on the callback queue when the server has taken the operation.
+  /// - Parameter block: called on the callback queue when the server has accepted the operation.
   @preconcurrency
   open func onDisconnectSetValue(
     _ value: Any?, andPriority priority: Any?,
@@ -309,7 +309,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     onDisconnectSet(value, priority, "onDisconnectSetValue:andPriority:withCompletionBlock:", block)
   }
 
-  /// Replaces value and priority when the server loses this client; waits until the server has taken
+  /// Replaces value and priority when this client is disconnected; waits until the server has accepted
   /// the operation.
   ///
   /// - Throws: the server's rejection.
@@ -320,14 +320,14 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     try await answer { onDisconnectSet(value, priority, "onDisconnectSetValue:andPriority:", $0) }
   }
 
-  /// Removes the location when the server loses this client.
+  /// Removes the location when this client is disconnected.
   open func onDisconnectRemoveValue() {
     onDisconnectSet(nil, nil, "onDisconnectRemoveValue", nil)
   }
 
-  /// Removes the location when the server loses this client.
+  /// Removes the location when this client is disconnected.
   ///
-  /// - Parameter block: called on the callback queue when the server has taken the operation.
+  /// - Parameter block: called on the callback queue when the server has accepted the operation.
   @preconcurrency
   open func onDisconnectRemoveValue(
     completionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
@@ -335,7 +335,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     onDisconnectSet(nil, nil, "onDisconnectRemoveValueWithCompletionBlock:", block)
   }
 
-  /// Removes the location when the server loses this client; waits until the server has taken the
+  /// Removes the location when this client is disconnected; waits until the server has accepted the
   /// operation.
   ///
   /// - Throws: the server's rejection.
@@ -344,14 +344,14 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     try await answer { onDisconnectSet(nil, nil, "onDisconnectRemoveValue", $0) }
   }
 
-  /// Replaces the values at several paths below when the server loses this client.
+  /// Replaces the values at several paths below when this client is disconnected.
   open func onDisconnectUpdateChildValues(_ values: [AnyHashable: Any]) {
     onDisconnectUpdate(values, "onDisconnectUpdateChildValues:", nil)
   }
 
-  /// Replaces the values at several paths below when the server loses this client.
+  /// Replaces the values at several paths below when this client is disconnected.
   ///
-  /// - Parameter block: called on the callback queue when the server has taken the operation.
+  /// - Parameter block: called on the callback queue when the server has accepted the operation.
   @preconcurrency
   open func onDisconnectUpdateChildValues(
     _ values: [AnyHashable: Any],
@@ -360,8 +360,8 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     onDisconnectUpdate(values, "onDisconnectUpdateChildValues:withCompletionBlock:", block)
   }
 
-  /// Replaces the values at several paths below when the server loses this client; waits until the
-  /// server has taken the operation.
+  /// Replaces the values at several paths below when this client is disconnected; waits until the
+  /// server has accepted the operation.
   ///
   /// - Throws: the server's rejection.
   @discardableResult

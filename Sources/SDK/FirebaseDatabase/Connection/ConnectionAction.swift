@@ -21,7 +21,7 @@ struct OutgoingWrite: Sendable {
   }
 }
 
-/// An operation for the moment the server loses this client.
+/// An operation that the server executes when this client is disconnected.
 struct DisconnectOperation: Sendable {
   enum Change: Sendable {
     case put(Node)

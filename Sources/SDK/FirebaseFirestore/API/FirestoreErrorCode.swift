@@ -8,7 +8,8 @@ import Locking
 /// The domain of every error that Firestore reports.
 public let FirestoreErrorDomain = "FIRFirestoreErrorDomain"
 
-/// Where a transaction's block puts its own error. Absent from Foundation on Linux.
+/// The pointer through which a transaction's block returns its error. Foundation on Linux does not declare
+/// this type.
 public typealias NSErrorPointer = UnsafeMutablePointer<NSError?>?
 
 /// An error of Firestore: a code and a message of the server or the SDK.
@@ -54,7 +55,7 @@ public struct FirestoreErrorCode: Error, CustomNSError, Hashable, Sendable {
     case unauthenticated = 16
   }
 
-  // Sendable as NSError is: immutable after it is made.
+  // Sendable like NSError, because it is immutable.
   private let error: NSError
 
   /// Makes an error of a code.
@@ -137,7 +138,7 @@ extension FirestoreErrorCode.Code {
     /// The error object.
     public func _bridgeToObjectiveC() -> NSError { error }
 
-    /// Takes over an error object; any domain is accepted.
+    /// Wraps an error object of any domain.
     public static func _forceBridgeFromObjectiveC(
       _ source: NSError, result: inout FirestoreErrorCode?
     ) {
@@ -153,7 +154,7 @@ extension FirestoreErrorCode.Code {
       return true
     }
 
-    /// Takes over an error object, or makes one with the code `unknown`.
+    /// Wraps an error object, or makes one with the code `unknown`.
     public static func _unconditionallyBridgeFromObjectiveC(_ source: NSError?) -> FirestoreErrorCode {
       source.map { FirestoreErrorCode(_nsError: $0) } ?? FirestoreErrorCode(.unknown)
     }

@@ -20,7 +20,7 @@ enum EngineTimer: Hashable, Sendable {
   case garbage
   /// Repeats an operation that failed in the cache.
   case recovery
-  /// Removes the writes from the views that a damaged cache has lost.
+  /// Removes from the views the writes that a damaged cache has lost.
   case lostWrites
   /// Moves the cache to a new file after a failed sync.
   case repair

@@ -1,5 +1,5 @@
-// Resolves limbo documents. A view shows such a document because the cache matches it, although the server did not
-// report it for the target. A separate target for each finds out its state.
+// Resolves limbo documents. A view shows such a document because its cached contents match the query,
+// although the server did not report it for the target. A separate target for each finds out its state.
 //
 // Invariant: at most `maxLimboResolutions` are in flight. A document is requested only once, and only while some view
 // has it in limbo.
