@@ -54,8 +54,7 @@ open class WriteBatch: NSObject, @unchecked Sendable {
 
   /// Changes fields of an existing document.
   @discardableResult
-  open func updateData(_ fields: [AnyHashable: Any], forDocument document: DocumentReference) -> WriteBatch
-  {
+  open func updateData(_ fields: [AnyHashable: Any], forDocument document: DocumentReference) -> WriteBatch {
     add(.patch(fields, document.name), document)
   }
 
