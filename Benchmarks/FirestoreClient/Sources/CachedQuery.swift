@@ -25,6 +25,25 @@ struct CachedQuery {
       loaded("automatic\(count)", MeasuredClient.onDisk, indexes: nil), "a file, no index at first")
   }
 
+  /// Measures the first query of this process on the cache in a file that `run` left, and the start of its client.
+  func firstQuery(_ state: String) async throws {
+    var client: Firestore?
+    let start = try await seconds {
+      client = try MeasuredClient.make("cached\(count)", cache: MeasuredClient.onDisk)
+      try await client?.disableNetwork()
+    }
+    guard let client else { throw MeasurementFailure(text: "no client") }
+    let matches = client.collection("c").whereField("group", isEqualTo: count / 20)
+    let query = try await seconds {
+      let found = try await matches.getDocuments(source: .cache)
+      guard found.count == 10 else { throw MeasurementFailure(text: "\(found.count) documents") }
+    }
+    try await client.terminate()
+    FirestoreClientBenchmarks.row(
+      "ten matches of \(count) documents, \(state)",
+      "start \(short(start * 1e3)) ms, first query \(short(query * 1e3)) ms")
+  }
+
   /// A client whose cache holds the documents.
   private func loaded(
     _ name: String, _ cache: any LocalCacheSettings & NSObjectProtocol, indexes: String?

@@ -64,25 +64,26 @@ extension Firestore {
 ///
 /// Unlike in Google's SDK, they are on by default. At most 32 are made, each for collections of 100 documents and
 /// more. They exist as long as the cache.
-public final class PersistentCacheIndexManager: NSObject, Sendable {
+open class PersistentCacheIndexManager: NSObject, @unchecked Sendable {
+  // SAFETY: constants of Sendable types only.
   private let client: FirestoreClient
 
   init(_ client: FirestoreClient) { self.client = client }
 
   /// Lets the SDK make indexes for queries that are slow on the cache. This is the default.
-  public func enableIndexAutoCreation() { client.setIndexCreation(enabled: true) }
+  open func enableIndexAutoCreation() { client.setIndexCreation(enabled: true) }
 
   /// Makes no further indexes; existing ones stay in use.
-  public func disableIndexAutoCreation() { client.setIndexCreation(enabled: false) }
+  open func disableIndexAutoCreation() { client.setIndexCreation(enabled: false) }
 
   /// Removes all indexes, configured ones included. Automatic ones may be made again.
-  public func deleteAllIndexes() { client.deleteAllIndexes() }
+  open func deleteAllIndexes() { client.deleteAllIndexes() }
 
   /// Whether both manage the same instance's indexes.
-  public override func isEqual(_ object: Any?) -> Bool {
+  open override func isEqual(_ object: Any?) -> Bool {
     (object as? PersistentCacheIndexManager)?.client === client
   }
 
   /// Hashes the instance.
-  public override var hash: Int { ObjectIdentifier(client).hashValue }
+  open override var hash: Int { ObjectIdentifier(client).hashValue }
 }

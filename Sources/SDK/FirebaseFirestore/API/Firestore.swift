@@ -16,7 +16,8 @@ import Locking
 /// db.useEmulator(withHost: "127.0.0.1", port: 8080)
 /// ```
 /// Safe to use from any thread. Callbacks arrive on the main queue unless the settings name another.
-public final class Firestore: NSObject, Sendable {
+open class Firestore: NSObject, @unchecked Sendable {
+  // SAFETY: constants of Sendable types only.
   private struct Key: Hashable {
     let app: String
     let database: String
@@ -47,17 +48,17 @@ public final class Firestore: NSObject, Sendable {
 
   /// The default app's default database. Stops the program before `FirebaseApp.configure()`.
   @discardableResult
-  public class func firestore() -> Firestore { firestore(database: DatabaseName.defaultDatabase) }
+  open class func firestore() -> Firestore { firestore(database: DatabaseName.defaultDatabase) }
 
   /// An app's default database.
   @discardableResult
-  public class func firestore(app: FirebaseApp) -> Firestore {
+  open class func firestore(app: FirebaseApp) -> Firestore {
     firestore(app: app, database: DatabaseName.defaultDatabase)
   }
 
   /// A named database of the default app.
   @discardableResult
-  public class func firestore(database: String) -> Firestore {
+  open class func firestore(database: String) -> Firestore {
     guard let app = FirebaseApp.app() else {
       failIllegalState(
         "Failed to get FirebaseApp instance. Call FirebaseApp.configure() before using Firestore")
@@ -68,7 +69,7 @@ public final class Firestore: NSObject, Sendable {
   /// A named database of an app. Stops the program if the app's options have no project. For a deleted app it returns a
   /// terminated instance.
   @discardableResult
-  public class func firestore(app: FirebaseApp, database: String) -> Firestore {
+  open class func firestore(app: FirebaseApp, database: String) -> Firestore {
     guard let project = app.options.projectID, !project.isEmpty else {
       failInvalidArgument("FirebaseOptions.projectID must be set to a valid project ID.")
     }
@@ -87,7 +88,7 @@ public final class Firestore: NSObject, Sendable {
   // MARK: Settings
 
   /// The settings; a copy. Stops the program when set after first use.
-  public var settings: FirestoreSettings {
+  open var settings: FirestoreSettings {
     get { FirestoreSettings(state.withLock { $0.settings }) }
     set {
       let values = newValue.values
@@ -115,7 +116,7 @@ public final class Firestore: NSObject, Sendable {
   }
 
   /// Uses a local server, unencrypted. Stops the program after first use.
-  public func useEmulator(withHost host: String, port: Int) {
+  open func useEmulator(withHost host: String, port: Int) {
     if host.isEmpty { failInvalidArgument("Cannot use an empty host") }
     let settings = settings
     settings.host = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]:\(port)" : "\(host):\(port)"
@@ -178,7 +179,7 @@ public final class Firestore: NSObject, Sendable {
   }
 
   /// Starts or stops logging.
-  public class func enableLogging(_ logging: Bool) {
+  open class func enableLogging(_ logging: Bool) {
     FirebaseConfiguration.shared.setLoggerLevel(logging ? .debug : .notice)
   }
 
@@ -186,7 +187,7 @@ public final class Firestore: NSObject, Sendable {
 
   /// A collection by its path. Stops the program for the path of a document.
   @discardableResult
-  public func collection(_ collectionPath: String) -> CollectionReference {
+  open func collection(_ collectionPath: String) -> CollectionReference {
     collection(PathReader.parse(collectionPath), collectionPath)
   }
 
@@ -202,7 +203,7 @@ public final class Firestore: NSObject, Sendable {
 
   /// A document by its path. Stops the program for the path of a collection.
   @discardableResult
-  public func document(_ documentPath: String) -> DocumentReference {
+  open func document(_ documentPath: String) -> DocumentReference {
     document(PathReader.parse(documentPath), documentPath)
   }
 
@@ -218,7 +219,7 @@ public final class Firestore: NSObject, Sendable {
 
   /// All collections of an ID, wherever they are.
   @discardableResult
-  public func collectionGroup(_ collectionID: String) -> Query {
+  open func collectionGroup(_ collectionID: String) -> Query {
     if collectionID.isEmpty { failInvalidArgument("Collection ID cannot be empty") }
     if collectionID.utf8.contains(UInt8(ascii: "/")) {
       failInvalidArgument(
@@ -233,7 +234,7 @@ public final class Firestore: NSObject, Sendable {
 
   /// A batch of writes that are applied atomically.
   @discardableResult
-  public func batch() -> WriteBatch {
+  open func batch() -> WriteBatch {
     _ = client
     return WriteBatch(self)
   }
@@ -250,7 +251,7 @@ public final class Firestore: NSObject, Sendable {
   ///
   /// The block runs on a queue of the SDK and must not wait for the main queue. The completion receives the result of
   /// the block, or the error.
-  public func runTransaction(
+  open func runTransaction(
     _ updateBlock: @escaping (Transaction, NSErrorPointer) -> Any?,
     completion: @escaping (Any?, (any Error)?) -> Void
   ) {
@@ -258,7 +259,7 @@ public final class Firestore: NSObject, Sendable {
   }
 
   /// Runs a transaction with these options.
-  public func runTransaction(
+  open func runTransaction(
     with options: TransactionOptions?, block updateBlock: @escaping (Transaction, NSErrorPointer) -> Any?,
     completion: @escaping (Any?, (any Error)?) -> Void
   ) {
@@ -269,7 +270,7 @@ public final class Firestore: NSObject, Sendable {
   }
 
   /// Runs a transaction; returns the result of the block.
-  public func runTransaction(
+  open func runTransaction(
     _ updateBlock: @escaping (Transaction, NSErrorPointer) -> Any?
   ) async throws -> sending Any? {
     _ = client

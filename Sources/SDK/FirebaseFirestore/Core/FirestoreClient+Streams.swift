@@ -9,8 +9,11 @@ import SwiftProtobuf
 
 extension FirestoreClient {
   func connect(_ kind: StreamKind, _ number: Int) {
-    let call = datastore.open(kind) { [weak self] event in
-      self?.event { client in client.received(event, kind, number) }
+    let call = datastore.open(kind) { [weak self] call, event in
+      self?.event { client in
+        client.received(event, kind, number)
+        if case .message = event { call.messageHandled() }
+      }
     }
     calls[kind] = (number, call)
   }

@@ -1,7 +1,13 @@
 // One gRPC call on an HTTP/2 stream.
 //
-// Invariant: the observer receives `.opened` at most once and first, `.ended` exactly once and last, and everything on
-// the connection's event loop.
+// The stream is read only when the caller has handled every message that it received. Flow control of HTTP/2 then stops
+// a server that sends faster than the client stores.
+//
+// Invariants
+//   1. The observer receives `.opened` at most once and first, `.ended` exactly once and last, and everything on the
+//      connection's event loop.
+//   2. While a message is unhandled, at most one more window of the stream arrives, and it is not delivered. When the
+//      server ends the stream, NIOHTTP2 delivers the rest without a read.
 
 import FirestoreModel
 import GRPCFraming
@@ -18,7 +24,11 @@ enum CallEvent: Sendable {
 
 /// The caller's end of a call.
 final class ClientGRPCCall: Sendable {
-  typealias Observer = @Sendable (CallEvent) -> Void
+  /// Receives the events of a call. The caller confirms every message with ``ClientGRPCCall/messageHandled()``.
+  typealias Observer = @Sendable (ClientGRPCCall, CallEvent) -> Void
+
+  /// The bytes of a stream that a server may send before the client reads them.
+  static let windowBytes = 1 << 20
 
   private let eventLoop: any EventLoop
   private let state: NIOLoopBoundBox<State>
@@ -29,6 +39,8 @@ final class ClientGRPCCall: Sendable {
     var isFinished = false
     var waiting: [ByteBuffer] = []
     var observer: Observer?
+    /// The number of delivered messages that the caller has not handled yet.
+    var unhandledMessages = 0
 
     init(observer: @escaping Observer) { self.observer = observer }
   }
@@ -64,16 +76,28 @@ final class ClientGRPCCall: Sendable {
     }
   }
 
+  /// Confirms one message of the observer. The stream is read again after the last one.
+  func messageHandled() {
+    eventLoop.execute { [self] in
+      guard state.value.unhandledMessages > 0 else { return }
+      state.value.unhandledMessages -= 1
+      if state.value.unhandledMessages == 0 { state.value.channel?.read() }
+    }
+  }
+
   /// Ends the call; the observer receives no more events.
   func cancel() {
     eventLoop.execute { [self] in
       state.value.observer = nil
+      state.value.unhandledMessages = 0
       state.value.isClosed = true
       guard let channel = state.value.channel else { return }
       state.value.channel = nil
       if state.value.isFinished {
         channel.close(promise: nil)
       } else {
+        // The end of the stream is read as well.
+        channel.read()
         // Half-closing first delivers the messages sent, including the last one.
         ClientGRPCCall.writeEnd(to: channel)
         channel.eventLoop.scheduleTask(in: .seconds(1)) { channel.close(promise: nil) }
@@ -101,29 +125,42 @@ final class ClientGRPCCall: Sendable {
     state.value.waiting = []
     if state.value.isFinished { ClientGRPCCall.writeEnd(to: channel) }
     channel.flush()
-    state.value.observer?(.opened)
+    state.value.observer?(self, .opened)
   }
 
-  fileprivate func received(_ buffer: ByteBuffer) { state.value.observer?(.message(buffer)) }
+  fileprivate func received(_ buffer: ByteBuffer) {
+    guard let observer = state.value.observer else { return }
+    state.value.unhandledMessages += 1
+    observer(self, .message(buffer))
+  }
+
+  /// Whether the client has half-closed the open stream.
+  fileprivate var hasFinishedSending: Bool { state.value.channel != nil && state.value.isFinished }
+
+  /// Whether the caller has handled every message.
+  fileprivate var mayRead: Bool { state.value.unhandledMessages == 0 }
 
   func ended(_ error: FirestoreError) {
     let observer = state.value.observer
     state.value.observer = nil
     state.value.isClosed = true
     state.value.channel = nil
-    observer?(.ended(error))
+    observer?(self, .ended(error))
   }
 }
 
 /// Speaks gRPC on one HTTP/2 stream for a call.
-final class GRPCCallHandler: ChannelInboundHandler {
+final class GRPCCallHandler: ChannelDuplexHandler {
   typealias InboundIn = HTTP2Frame.FramePayload
+  typealias OutboundIn = HTTP2Frame.FramePayload
   typealias OutboundOut = HTTP2Frame.FramePayload
 
   private let call: ClientGRPCCall
   private let head: HPACKHeaders
   private var stream = GRPCClientStream()
   private var isOpen = false
+  /// Whether the server has sent the last frame of the stream.
+  private var isEndReceived = false
 
   init(call: ClientGRPCCall, head: HPACKHeaders) {
     self.call = call
@@ -146,10 +183,16 @@ final class GRPCCallHandler: ChannelInboundHandler {
     call.opened(context.channel)
   }
 
+  /// Drops a read while the caller has messages: ``ClientGRPCCall/messageHandled()`` makes the next one.
+  func read(context: ChannelHandlerContext) { if call.mayRead { context.read() } }
+
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
-    case .headers(let headers): stream.receive(headers: headers.headers, endStream: headers.endStream)
+    case .headers(let headers):
+      isEndReceived = isEndReceived || headers.endStream
+      stream.receive(headers: headers.headers, endStream: headers.endStream)
     case .data(let data):
+      isEndReceived = isEndReceived || data.endStream
       if case .byteBuffer(let buffer) = data.data { stream.receive(data: buffer, endStream: data.endStream) }
     case .rstStream(let code): stream.receiveReset(http2Code: UInt32(code.networkCode))
     default: return
@@ -175,8 +218,10 @@ final class GRPCCallHandler: ChannelInboundHandler {
       case .metadata: continue
       case .message(let buffer): call.received(buffer)
       case .end(let status, _):
+        let isClosed = isEndReceived && call.hasFinishedSending
         call.ended(FirestoreError(status))
-        context.close(promise: nil)
+        // A stream that both sides ended closes by itself. Servers count resets, and end connections with many.
+        if !isClosed { context.close(promise: nil) }
       }
     }
   }

@@ -132,10 +132,10 @@ final class ClientGRPCConnection: Sendable {
             HTTP2Setting(parameter: .enablePush, value: 0),
             HTTP2Setting(parameter: .maxConcurrentStreams, value: 0),
             HTTP2Setting(parameter: .maxHeaderListSize, value: 64 << 10),
-            HTTP2Setting(parameter: .initialWindowSize, value: 1 << 20),
+            HTTP2Setting(parameter: .initialWindowSize, value: ClientGRPCCall.windowBytes),
           ]
           var stream = NIOHTTP2Handler.StreamConfiguration()
-          stream.targetWindowSize = 1 << 20
+          stream.targetWindowSize = ClientGRPCCall.windowBytes
           _ = try pipeline.configureHTTP2Pipeline(
             mode: .client, connectionConfiguration: connection, streamConfiguration: stream
           ) { channel in

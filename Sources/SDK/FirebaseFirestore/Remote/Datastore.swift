@@ -153,10 +153,12 @@ struct Datastore: Sendable {
     completion: @escaping @Sendable (Result<[Response], FirestoreError>) -> Void
   ) {
     let gathered = ResponseCollector<Response>()
-    let call = call(method) { [self] event in
+    let call = call(method) { [self] call, event in
       switch event {
       case .opened: break
-      case .message(let buffer): gathered.add(buffer)
+      case .message(let buffer):
+        gathered.add(buffer)
+        call.messageHandled()
       case .ended(let status):
         guard status.code == .unauthenticated else { return completion(gathered.finish(status)) }
         credentials.reject()

@@ -19,7 +19,8 @@ public enum LoadBundleTaskState: Int, Sendable {
 }
 
 /// How much of a bundle has been loaded.
-public final class LoadBundleTaskProgress: NSObject, Sendable {
+open class LoadBundleTaskProgress: NSObject, @unchecked Sendable {
+  // SAFETY: constants of Sendable types only.
   /// Documents read so far.
   public let documentsLoaded: Int
   /// Documents in the bundle.
@@ -45,12 +46,12 @@ public final class LoadBundleTaskProgress: NSObject, Sendable {
   private var numbers: [Int] { [documentsLoaded, totalDocuments, bytesLoaded, totalBytes, state.rawValue] }
 
   /// Whether all numbers and the state are equal.
-  public override func isEqual(_ object: Any?) -> Bool {
+  open override func isEqual(_ object: Any?) -> Bool {
     (object as? LoadBundleTaskProgress)?.numbers == numbers
   }
 
   /// Hashes the numbers.
-  public override var hash: Int { numbers.hashValue }
+  open override var hash: Int { numbers.hashValue }
 }
 
 /// Names an observer of a ``LoadBundleTask``.
@@ -62,7 +63,8 @@ public typealias LoadBundleObserverHandle = Int
 /// let task = db.loadBundle(data)
 /// task.addObserver { print($0.documentsLoaded, "of", $0.totalDocuments) }
 /// ```
-public final class LoadBundleTask: NSObject, Sendable {
+open class LoadBundleTask: NSObject, @unchecked Sendable {
+  // SAFETY: constants of Sendable types only.
   typealias Completion = @Sendable (LoadBundleTaskProgress, FirestoreError?) -> Void
 
   private struct State {
@@ -83,7 +85,7 @@ public final class LoadBundleTask: NSObject, Sendable {
   /// Adds an observer, which receives every further step on the settings' queue. The last step has the state `success`
   /// or `error`.
   @discardableResult
-  public func addObserver(
+  open func addObserver(
     _ observer: @escaping (LoadBundleTaskProgress) -> Void
   ) -> LoadBundleObserverHandle {
     let app = AppClosure(call: observer)
@@ -96,12 +98,12 @@ public final class LoadBundleTask: NSObject, Sendable {
   }
 
   /// Removes an observer.
-  public func removeObserverWith(handle: LoadBundleObserverHandle) {
+  open func removeObserverWith(handle: LoadBundleObserverHandle) {
     state.withLock { $0.observers.removeAll { $0.handle == handle } }
   }
 
   /// Removes all observers, the completion of the call that made the task included.
-  public func removeAllObservers() {
+  open func removeAllObservers() {
     state.withLock {
       $0.observers = []
       $0.completion = nil

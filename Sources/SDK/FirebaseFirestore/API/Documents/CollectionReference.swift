@@ -4,7 +4,7 @@ import FirestoreModel
 import Foundation
 
 /// A collection of documents. It exists as soon as it contains one.
-public final class CollectionReference: Query, @unchecked Sendable {
+open class CollectionReference: Query, @unchecked Sendable {
   // Safe to share: constants only, as its superclass.
   private let name: CollectionName
 
@@ -15,17 +15,17 @@ public final class CollectionReference: Query, @unchecked Sendable {
   }
 
   /// The collection's own ID.
-  public var collectionID: String { name.id }
+  open var collectionID: String { name.id }
   /// The document above the collection, nil at the top.
-  public var parent: DocumentReference? {
+  open var parent: DocumentReference? {
     name.parent.document.map { DocumentReference($0, firestore) }
   }
   /// The path below the database, `books`.
-  public var path: String { name.path.description }
+  open var path: String { name.path.description }
 
   /// A reference to a new document with a random ID.
   @discardableResult
-  public func document() -> DocumentReference {
+  open func document() -> DocumentReference {
     var random = SystemRandomNumberGenerator()
     return DocumentReference(name.document(AutoID.make(using: &random)), firestore)
   }
@@ -33,19 +33,19 @@ public final class CollectionReference: Query, @unchecked Sendable {
   /// A reference to a document of the collection, or deeper down. Stops the program for the path of
   /// a collection.
   @discardableResult
-  public func document(_ documentPath: String) -> DocumentReference {
+  open func document(_ documentPath: String) -> DocumentReference {
     firestore.document(name.path.appending(PathReader.parse(documentPath)), documentPath)
   }
 
   /// Adds a document with a random ID. Works offline: the reference is returned immediately.
   @discardableResult
-  public func addDocument(data: [String: Any]) -> DocumentReference {
+  open func addDocument(data: [String: Any]) -> DocumentReference {
     addDocument(data: data, completion: nil)
   }
 
   /// Adds a document; the completion is called when the server has accepted or rejected it.
   @discardableResult
-  public func addDocument(
+  open func addDocument(
     data: [String: Any], completion: (((any Error)?) -> Void)? = nil
   ) -> DocumentReference {
     let reference = document()
@@ -55,20 +55,20 @@ public final class CollectionReference: Query, @unchecked Sendable {
 
   /// Adds a document; returns when the server has accepted it.
   @discardableResult
-  public func addDocument(data: [String: Any]) async throws -> DocumentReference {
+  open func addDocument(data: [String: Any]) async throws -> DocumentReference {
     let reference = document()
     try await reference.setData(data)
     return reference
   }
 
   /// Whether the paths and the instances are the same.
-  public override func isEqual(_ object: Any?) -> Bool {
+  open override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? CollectionReference else { return false }
     return name == other.name && firestore === other.firestore
   }
 
   /// Hashes the path.
-  public override var hash: Int { name.hashValue }
+  open override var hash: Int { name.hashValue }
 }
 
 /// Reads the paths that apps write.

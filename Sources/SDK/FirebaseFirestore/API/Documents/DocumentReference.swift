@@ -4,7 +4,8 @@ import FirestoreModel
 public import Foundation
 
 /// The location of a document, which may or may not exist.
-public final class DocumentReference: NSObject, Sendable, Codable {
+open class DocumentReference: NSObject, @unchecked Sendable, Codable {
+  // SAFETY: constants of Sendable types only.
   let name: DocumentName
 
   /// The instance that the reference belongs to.
@@ -16,15 +17,15 @@ public final class DocumentReference: NSObject, Sendable, Codable {
   }
 
   /// The document's ID within its collection.
-  public var documentID: String { name.id }
+  open var documentID: String { name.id }
   /// The collection that holds the document.
-  public var parent: CollectionReference { CollectionReference(name.collection, firestore) }
+  open var parent: CollectionReference { CollectionReference(name.collection, firestore) }
   /// The path below the database, `books/b1`.
-  public var path: String { name.path.description }
+  open var path: String { name.path.description }
 
   /// A collection below this document. Stops the program for the path of a document.
   @discardableResult
-  public func collection(_ collectionPath: String) -> CollectionReference {
+  open func collection(_ collectionPath: String) -> CollectionReference {
     firestore.collection(name.path.appending(PathReader.parse(collectionPath)), collectionPath)
   }
 
@@ -37,49 +38,49 @@ public final class DocumentReference: NSObject, Sendable, Codable {
   private func write(_ write: Write) async throws { try await firestore.write([write]) }
 
   /// Replaces the document, creating it where it does not exist.
-  public func setData(_ documentData: [String: Any]) { setData(documentData, completion: nil) }
+  open func setData(_ documentData: [String: Any]) { setData(documentData, completion: nil) }
 
   /// Replaces the document, or merges the given fields into it; creates it where it does not exist.
-  public func setData(_ documentData: [String: Any], merge: Bool) {
+  open func setData(_ documentData: [String: Any], merge: Bool) {
     setData(documentData, merge: merge, completion: nil)
   }
 
   /// Merges the named fields (dotted names or `FieldPath`s) into the document. Stops the program
   /// when the data lacks one of them.
-  public func setData(_ documentData: [String: Any], mergeFields: [Any]) {
+  open func setData(_ documentData: [String: Any], mergeFields: [Any]) {
     setData(documentData, mergeFields: mergeFields, completion: nil)
   }
 
   /// Replaces the document. The completion is called when the server has accepted or rejected the
   /// write; not while the client is offline.
   @preconcurrency
-  public func setData(
+  open func setData(
     _ documentData: [String: Any], completion: (@Sendable ((any Error)?) -> Void)? = nil
   ) {
     write([.set(documentData, name)], completion)
   }
 
   /// Replaces the document; returns when the server has accepted the write, which waits while offline.
-  public func setData(_ documentData: [String: Any]) async throws {
+  open func setData(_ documentData: [String: Any]) async throws {
     try await write(.set(documentData, name))
   }
 
   /// Replaces the document or merges into it.
   @preconcurrency
-  public func setData(
+  open func setData(
     _ documentData: [String: Any], merge: Bool, completion: (@Sendable ((any Error)?) -> Void)? = nil
   ) {
     write([merge ? .merge(documentData, nil, name) : .set(documentData, name)], completion)
   }
 
   /// Replaces the document or merges into it; returns when the server has accepted the write.
-  public func setData(_ documentData: [String: Any], merge: Bool) async throws {
+  open func setData(_ documentData: [String: Any], merge: Bool) async throws {
     try await write(merge ? .merge(documentData, nil, name) : .set(documentData, name))
   }
 
   /// Merges the named fields into the document.
   @preconcurrency
-  public func setData(
+  open func setData(
     _ documentData: [String: Any], mergeFields: [Any],
     completion: (@Sendable ((any Error)?) -> Void)? = nil
   ) {
@@ -87,51 +88,51 @@ public final class DocumentReference: NSObject, Sendable, Codable {
   }
 
   /// Merges the named fields into the document; returns when the server has accepted the write.
-  public func setData(_ documentData: [String: Any], mergeFields: [Any]) async throws {
+  open func setData(_ documentData: [String: Any], mergeFields: [Any]) async throws {
     try await write(.merge(documentData, mergeFields, name))
   }
 
   /// Changes the given fields (dotted names or `FieldPath`s) of an existing document.
-  public func updateData(_ fields: [AnyHashable: Any]) { updateData(fields, completion: nil) }
+  open func updateData(_ fields: [AnyHashable: Any]) { updateData(fields, completion: nil) }
 
   /// Changes the given fields of an existing document; fails with `notFound` if it does not exist.
   @preconcurrency
-  public func updateData(
+  open func updateData(
     _ fields: [AnyHashable: Any], completion: (@Sendable ((any Error)?) -> Void)? = nil
   ) {
     write([.patch(fields, name)], completion)
   }
 
   /// Changes the given fields of an existing document; returns when the server has accepted the write.
-  public func updateData(_ fields: [AnyHashable: Any]) async throws { try await write(.patch(fields, name)) }
+  open func updateData(_ fields: [AnyHashable: Any]) async throws { try await write(.patch(fields, name)) }
 
   /// Deletes the document, but not the collections below it.
-  public func delete() { delete(completion: nil) }
+  open func delete() { delete(completion: nil) }
 
   /// Deletes the document; the completion is called when the server has done so.
   @preconcurrency
-  public func delete(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
+  open func delete(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
     write([Write(.delete(name))], completion)
   }
 
   /// Deletes the document; returns when the server has done so.
-  public func delete() async throws { try await write(Write(.delete(name))) }
+  open func delete() async throws { try await write(Write(.delete(name))) }
 
   // MARK: Reading
 
   /// Reads the document from the server, or from the cache while offline.
   @preconcurrency
-  public func getDocument(completion: @escaping @Sendable (DocumentSnapshot?, (any Error)?) -> Void) {
+  open func getDocument(completion: @escaping @Sendable (DocumentSnapshot?, (any Error)?) -> Void) {
     getDocument(source: .default, completion: completion)
   }
 
   /// Reads the document from the server, or from the cache while offline.
   @discardableResult
-  public func getDocument() async throws -> DocumentSnapshot { try await getDocument(source: .default) }
+  open func getDocument() async throws -> DocumentSnapshot { try await getDocument(source: .default) }
 
   /// Reads the document from the source. Fails with `unavailable` if the source does not have it.
   @preconcurrency
-  public func getDocument(
+  open func getDocument(
     source: FirestoreSource, completion: @escaping @Sendable (DocumentSnapshot?, (any Error)?) -> Void
   ) {
     firestore.client.get(document: name, source: source) { [firestore, name] result in
@@ -146,7 +147,7 @@ public final class DocumentReference: NSObject, Sendable, Codable {
 
   /// Reads the document from the source. Throws `unavailable` if the source does not have it.
   @discardableResult
-  public func getDocument(source: FirestoreSource) async throws -> DocumentSnapshot {
+  open func getDocument(source: FirestoreSource) async throws -> DocumentSnapshot {
     try await Continuations.value { done in getDocument(source: source, completion: done) }
   }
 
@@ -155,7 +156,7 @@ public final class DocumentReference: NSObject, Sendable, Codable {
   /// Listens to the document. The listener is called on the settings' queue, first with the current document. After an
   /// error it receives no more events.
   @discardableResult
-  public func addSnapshotListener(
+  open func addSnapshotListener(
     _ listener: @escaping (DocumentSnapshot?, (any Error)?) -> Void
   ) -> any ListenerRegistration {
     addSnapshotListener(includeMetadataChanges: false, listener: listener)
@@ -163,7 +164,7 @@ public final class DocumentReference: NSObject, Sendable, Codable {
 
   /// Listens to the document, on request also to changes of metadata alone.
   @discardableResult
-  public func addSnapshotListener(
+  open func addSnapshotListener(
     includeMetadataChanges: Bool, listener: @escaping (DocumentSnapshot?, (any Error)?) -> Void
   ) -> any ListenerRegistration {
     let options = SnapshotListenOptions().withIncludeMetadataChanges(includeMetadataChanges)
@@ -172,7 +173,7 @@ public final class DocumentReference: NSObject, Sendable, Codable {
 
   /// Listens to the document with these options.
   @discardableResult
-  public func addSnapshotListener(
+  open func addSnapshotListener(
     options: SnapshotListenOptions, listener: @escaping (DocumentSnapshot?, (any Error)?) -> Void
   ) -> any ListenerRegistration {
     let app = AppClosure(call: listener)
@@ -194,22 +195,22 @@ public final class DocumentReference: NSObject, Sendable, Codable {
   // MARK: Identity
 
   /// Whether the paths and the instances are the same.
-  public override func isEqual(_ object: Any?) -> Bool {
+  open override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? DocumentReference else { return false }
     return name == other.name && firestore === other.firestore
   }
 
   /// Hashes the path.
-  public override var hash: Int { name.hashValue }
+  open override var hash: Int { name.hashValue }
 
   /// Always fails: only Firestore's own decoder can read a reference.
-  public init(from decoder: any Swift.Decoder) throws {
+  public required init(from decoder: any Swift.Decoder) throws {
     throw FirestoreDecodingError.decodingIsNotSupported(
       "DocumentReference values can only be decoded with Firestore.Decoder")
   }
 
   /// Always fails: only Firestore's own encoder can store a reference.
-  public func encode(to encoder: any Swift.Encoder) throws {
+  open func encode(to encoder: any Swift.Encoder) throws {
     throw FirestoreEncodingError.encodingIsNotSupported(
       "DocumentReference values can only be encoded with Firestore.Encoder")
   }

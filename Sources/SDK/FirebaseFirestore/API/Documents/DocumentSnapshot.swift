@@ -16,7 +16,7 @@ public enum ServerTimestampBehavior: Int, Sendable {
 /// A document's contents at one moment; it may not exist.
 ///
 /// Numbers are `NSNumber`, so that they can be read as any Swift number type that holds them.
-public class DocumentSnapshot: NSObject, @unchecked Sendable {
+open class DocumentSnapshot: NSObject, @unchecked Sendable {
   // Safe to share: constants only.
   private let name: DocumentName
   let document: CachedDocument?
@@ -33,19 +33,19 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
   }
 
   /// Whether the document exists.
-  public var exists: Bool { document != nil }
+  open var exists: Bool { document != nil }
   /// The document's reference.
-  public var reference: DocumentReference { DocumentReference(name, firestore) }
+  open var reference: DocumentReference { DocumentReference(name, firestore) }
   /// The document's ID.
-  public var documentID: String { name.id }
+  open var documentID: String { name.id }
 
   /// All fields, nil if the document does not exist. Pending server timestamps read as null.
   @discardableResult
-  public func data() -> [String: Any]? { fields(.none) }
+  open func data() -> [String: Any]? { fields(.none) }
 
   /// All fields, nil if the document does not exist.
   @discardableResult
-  public func data(with serverTimestampBehavior: ServerTimestampBehavior) -> [String: Any]? {
+  open func data(with serverTimestampBehavior: ServerTimestampBehavior) -> [String: Any]? {
     fields(serverTimestampBehavior)
   }
 
@@ -55,11 +55,11 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
 
   /// One field by dotted name or `FieldPath`, nil if it is missing.
   @discardableResult
-  public func get(_ field: Any) -> Any? { get(field, serverTimestampBehavior: .none) }
+  open func get(_ field: Any) -> Any? { get(field, serverTimestampBehavior: .none) }
 
   /// One field by dotted name or `FieldPath`, nil if it is missing.
   @discardableResult
-  public func get(_ field: Any, serverTimestampBehavior: ServerTimestampBehavior) -> Any? {
+  open func get(_ field: Any, serverTimestampBehavior: ServerTimestampBehavior) -> Any? {
     let path = FieldPath.parse(field, in: "get(_:)")
     if path.isDocumentID { return exists ? reference : nil }
     let writer = UserDataWriter(firestore: firestore, serverTimestamps: serverTimestampBehavior)
@@ -67,7 +67,7 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
   }
 
   /// One field by dotted name or `FieldPath`, nil if it is missing.
-  public subscript(key: Any) -> Any? { self.get(key) }
+  open subscript(key: Any) -> Any? { self.get(key) }
 
   /// Decodes the document.
   ///
@@ -75,7 +75,7 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
   /// `DecodingError.valueNotFound`.
   ///
   /// - Throws: `DecodingError` where the fields do not fit the type.
-  public func data<T: Decodable>(
+  open func data<T: Decodable>(
     as type: T.Type, with serverTimestampBehavior: ServerTimestampBehavior = .none,
     decoder: Firestore.Decoder = .init()
   ) throws -> T {
@@ -83,14 +83,14 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
   }
 
   /// Whether document, contents and metadata are equal.
-  public override func isEqual(_ object: Any?) -> Bool {
+  open override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? DocumentSnapshot else { return false }
     return name == other.name && document?.fields == other.document?.fields && metadata == other.metadata
       && firestore === other.firestore
   }
 
   /// Hashes document and contents.
-  public override var hash: Int {
+  open override var hash: Int {
     var hasher = Hasher()
     hasher.combine(name)
     hasher.combine(document?.fields)
@@ -99,16 +99,16 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
 }
 
 /// A document that a query found; it exists.
-public class QueryDocumentSnapshot: DocumentSnapshot, @unchecked Sendable {
+open class QueryDocumentSnapshot: DocumentSnapshot, @unchecked Sendable {
   // Safe to share: adds nothing to its superclass.
 
   /// All fields. Pending server timestamps read as null.
   @discardableResult
-  public override func data() -> [String: Any] { fields(.none) ?? [:] }
+  open override func data() -> [String: Any] { fields(.none) ?? [:] }
 
   /// All fields.
   @discardableResult
-  public override func data(with serverTimestampBehavior: ServerTimestampBehavior) -> [String: Any] {
+  open override func data(with serverTimestampBehavior: ServerTimestampBehavior) -> [String: Any] {
     fields(serverTimestampBehavior) ?? [:]
   }
 }

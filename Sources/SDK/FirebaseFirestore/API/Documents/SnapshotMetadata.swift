@@ -3,7 +3,8 @@
 public import Foundation
 
 /// Whether a snapshot holds unconfirmed writes, and whether it is confirmed by the server.
-public final class SnapshotMetadata: NSObject, Sendable {
+open class SnapshotMetadata: NSObject, @unchecked Sendable {
+  // SAFETY: constants of Sendable types only.
   /// Whether there are local writes that the server has not confirmed.
   public let hasPendingWrites: Bool
   /// Whether the data may be older than the server's.
@@ -15,11 +16,11 @@ public final class SnapshotMetadata: NSObject, Sendable {
   }
 
   /// Whether both flags are equal.
-  public override func isEqual(_ object: Any?) -> Bool {
+  open override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? SnapshotMetadata else { return false }
     return hasPendingWrites == other.hasPendingWrites && isFromCache == other.isFromCache
   }
 
   /// Hashes both flags.
-  public override var hash: Int { (hasPendingWrites ? 2 : 0) + (isFromCache ? 1 : 0) }
+  open override var hash: Int { (hasPendingWrites ? 2 : 0) + (isFromCache ? 1 : 0) }
 }

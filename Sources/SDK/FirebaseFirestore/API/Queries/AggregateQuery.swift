@@ -4,23 +4,24 @@ import FirestoreModel
 public import Foundation
 
 /// One number to compute.
-public final class AggregateField: NSObject, Sendable {
+open class AggregateField: NSObject, @unchecked Sendable {
+  // SAFETY: constants of Sendable types only.
   let operation: AggregationQuery.Operator
 
   private init(_ operation: AggregationQuery.Operator) { self.operation = operation }
 
   /// The number of documents.
-  public class func count() -> AggregateField { AggregateField(.count(upTo: nil)) }
+  open class func count() -> AggregateField { AggregateField(.count(upTo: nil)) }
   /// The sum of a field's numbers.
-  public class func sum(_ field: String) -> AggregateField { AggregateField(.sum(FieldPath.parse(field))) }
+  open class func sum(_ field: String) -> AggregateField { AggregateField(.sum(FieldPath.parse(field))) }
   /// The sum of a field's numbers.
-  public class func sum(_ fieldPath: FieldPath) -> AggregateField { AggregateField(.sum(fieldPath.path)) }
+  open class func sum(_ fieldPath: FieldPath) -> AggregateField { AggregateField(.sum(fieldPath.path)) }
   /// The mean of a field's numbers.
-  public class func average(_ field: String) -> AggregateField {
+  open class func average(_ field: String) -> AggregateField {
     AggregateField(.average(FieldPath.parse(field)))
   }
   /// The mean of a field's numbers.
-  public class func average(_ fieldPath: FieldPath) -> AggregateField {
+  open class func average(_ fieldPath: FieldPath) -> AggregateField {
     AggregateField(.average(fieldPath.path))
   }
 }
@@ -32,7 +33,8 @@ public enum AggregateSource: UInt, Sendable {
 }
 
 /// A query whose result is a few numbers.
-public final class AggregateQuery: NSObject, Sendable {
+open class AggregateQuery: NSObject, @unchecked Sendable {
+  // SAFETY: constants of Sendable types only.
   /// The query whose result is computed over.
   public let query: Query
   let fields: [AggregateField]
@@ -44,7 +46,7 @@ public final class AggregateQuery: NSObject, Sendable {
 
   /// Requests the result from the server. Aggregates are not cached: offline the call fails with `unavailable`.
   @preconcurrency
-  public func getAggregation(
+  open func getAggregation(
     source: AggregateSource, completion: @escaping @Sendable (AggregateQuerySnapshot?, (any Error)?) -> Void
   ) {
     var model = query.model
@@ -68,22 +70,23 @@ public final class AggregateQuery: NSObject, Sendable {
 
   /// Requests the result from the server. Aggregates are not cached: offline the call fails with `unavailable`.
   @discardableResult
-  public func getAggregation(source: AggregateSource) async throws -> AggregateQuerySnapshot {
+  open func getAggregation(source: AggregateSource) async throws -> AggregateQuerySnapshot {
     try await Continuations.value { done in getAggregation(source: source, completion: done) }
   }
 
   /// Whether the queries and the requested numbers are the same.
-  public override func isEqual(_ object: Any?) -> Bool {
+  open override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? AggregateQuery else { return false }
     return query == other.query && fields.map(\.operation) == other.fields.map(\.operation)
   }
 
   /// Hashes the query.
-  public override var hash: Int { query.hash }
+  open override var hash: Int { query.hash }
 }
 
 /// The numbers that the server computed.
-public final class AggregateQuerySnapshot: NSObject, Sendable {
+open class AggregateQuerySnapshot: NSObject, @unchecked Sendable {
+  // SAFETY: constants of Sendable types only.
   /// The aggregate query.
   public let query: AggregateQuery
   private let values: [Value?]
@@ -105,10 +108,10 @@ public final class AggregateQuerySnapshot: NSObject, Sendable {
   }
 
   /// The number of documents. Stops the program if it was not requested.
-  public var count: NSNumber { value(of: .count(upTo: nil)) as? NSNumber ?? NSNumber(value: 0) }
+  open var count: NSNumber { value(of: .count(upTo: nil)) as? NSNumber ?? NSNumber(value: 0) }
 
   /// One of the aggregated numbers; `NSNull` if the result has none. Stops the program if it was not
   /// requested.
   @discardableResult
-  public func get(_ aggregateField: AggregateField) -> Any { value(of: aggregateField.operation) }
+  open func get(_ aggregateField: AggregateField) -> Any { value(of: aggregateField.operation) }
 }

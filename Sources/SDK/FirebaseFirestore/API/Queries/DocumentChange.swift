@@ -15,7 +15,8 @@ public enum DocumentChangeType: Int, Sendable {
 }
 
 /// One document's change between two snapshots.
-public final class DocumentChange: NSObject, Sendable {
+open class DocumentChange: NSObject, @unchecked Sendable {
+  // SAFETY: constants of Sendable types only.
   /// The kind of change.
   public let type: DocumentChangeType
   /// The document; for a removed document, its last state.
@@ -33,14 +34,14 @@ public final class DocumentChange: NSObject, Sendable {
   }
 
   /// Whether kind, document and places are equal.
-  public override func isEqual(_ object: Any?) -> Bool {
+  open override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? DocumentChange else { return false }
     return type == other.type && document == other.document && oldIndex == other.oldIndex
       && newIndex == other.newIndex
   }
 
   /// Hashes kind, document and places.
-  public override var hash: Int {
+  open override var hash: Int {
     var hasher = Hasher()
     hasher.combine(type)
     hasher.combine(document)

@@ -4,7 +4,7 @@ import FirestoreModel
 public import Foundation
 
 /// A condition of a query.
-public final class Filter: NSObject, @unchecked Sendable {
+open class Filter: NSObject, @unchecked Sendable {
   // Safe to share: nothing here changes after the initialiser. Operands are the app's values. They are converted when
   // a query uses the filter; until then the app must not change an operand that is a mutable object.
   indirect enum Node {
@@ -26,85 +26,85 @@ public final class Filter: NSObject, @unchecked Sendable {
   }
 
   /// The field equals the value.
-  public class func whereField(_ field: String, isEqualTo value: Any) -> Filter {
+  open class func whereField(_ field: String, isEqualTo value: Any) -> Filter {
     self.field(field, .equal, value)
   }
   /// The field equals the value.
-  public class func whereField(_ path: FieldPath, isEqualTo value: Any) -> Filter {
+  open class func whereField(_ path: FieldPath, isEqualTo value: Any) -> Filter {
     field(path, .equal, value)
   }
   /// The field exists and does not equal the value.
-  public class func whereField(_ field: String, isNotEqualTo value: Any) -> Filter {
+  open class func whereField(_ field: String, isNotEqualTo value: Any) -> Filter {
     self.field(field, .notEqual, value)
   }
   /// The field exists and does not equal the value.
-  public class func whereField(_ path: FieldPath, isNotEqualTo value: Any) -> Filter {
+  open class func whereField(_ path: FieldPath, isNotEqualTo value: Any) -> Filter {
     field(path, .notEqual, value)
   }
   /// The field is greater than the value.
-  public class func whereField(_ field: String, isGreaterThan value: Any) -> Filter {
+  open class func whereField(_ field: String, isGreaterThan value: Any) -> Filter {
     self.field(field, .greaterThan, value)
   }
   /// The field is greater than the value.
-  public class func whereField(_ path: FieldPath, isGreaterThan value: Any) -> Filter {
+  open class func whereField(_ path: FieldPath, isGreaterThan value: Any) -> Filter {
     field(path, .greaterThan, value)
   }
   /// The field is not less than the value.
-  public class func whereField(_ field: String, isGreaterOrEqualTo value: Any) -> Filter {
+  open class func whereField(_ field: String, isGreaterOrEqualTo value: Any) -> Filter {
     self.field(field, .greaterThanOrEqual, value)
   }
   /// The field is not less than the value.
-  public class func whereField(_ path: FieldPath, isGreaterOrEqualTo value: Any) -> Filter {
+  open class func whereField(_ path: FieldPath, isGreaterOrEqualTo value: Any) -> Filter {
     field(path, .greaterThanOrEqual, value)
   }
   /// The field is less than the value.
-  public class func whereField(_ field: String, isLessThan value: Any) -> Filter {
+  open class func whereField(_ field: String, isLessThan value: Any) -> Filter {
     self.field(field, .lessThan, value)
   }
   /// The field is less than the value.
-  public class func whereField(_ path: FieldPath, isLessThan value: Any) -> Filter {
+  open class func whereField(_ path: FieldPath, isLessThan value: Any) -> Filter {
     field(path, .lessThan, value)
   }
   /// The field is not greater than the value.
-  public class func whereField(_ field: String, isLessThanOrEqualTo value: Any) -> Filter {
+  open class func whereField(_ field: String, isLessThanOrEqualTo value: Any) -> Filter {
     self.field(field, .lessThanOrEqual, value)
   }
   /// The field is not greater than the value.
-  public class func whereField(_ path: FieldPath, isLessThanOrEqualTo value: Any) -> Filter {
+  open class func whereField(_ path: FieldPath, isLessThanOrEqualTo value: Any) -> Filter {
     field(path, .lessThanOrEqual, value)
   }
   /// The field is an array with the value among its elements.
-  public class func whereField(_ field: String, arrayContains value: Any) -> Filter {
+  open class func whereField(_ field: String, arrayContains value: Any) -> Filter {
     self.field(field, .arrayContains, value)
   }
   /// The field is an array with the value among its elements.
-  public class func whereField(_ path: FieldPath, arrayContains value: Any) -> Filter {
+  open class func whereField(_ path: FieldPath, arrayContains value: Any) -> Filter {
     field(path, .arrayContains, value)
   }
   /// The field is an array with one of the values among its elements.
-  public class func whereField(_ field: String, arrayContainsAny values: [Any]) -> Filter {
+  open class func whereField(_ field: String, arrayContainsAny values: [Any]) -> Filter {
     self.field(field, .arrayContainsAny, values)
   }
   /// The field is an array with one of the values among its elements.
-  public class func whereField(_ path: FieldPath, arrayContainsAny values: [Any]) -> Filter {
+  open class func whereField(_ path: FieldPath, arrayContainsAny values: [Any]) -> Filter {
     field(path, .arrayContainsAny, values)
   }
   /// The field equals one of the values.
-  public class func whereField(_ field: String, in values: [Any]) -> Filter {
+  open class func whereField(_ field: String, in values: [Any]) -> Filter {
     self.field(field, .isIn, values)
   }
   /// The field equals one of the values.
-  public class func whereField(_ path: FieldPath, in values: [Any]) -> Filter { field(path, .isIn, values) }
+  open class func whereField(_ path: FieldPath, in values: [Any]) -> Filter { field(path, .isIn, values) }
   /// The field exists and equals none of the values.
-  public class func whereField(_ field: String, notIn values: [Any]) -> Filter {
+  open class func whereField(_ field: String, notIn values: [Any]) -> Filter {
     self.field(field, .notIn, values)
   }
   /// The field exists and equals none of the values.
-  public class func whereField(_ path: FieldPath, notIn values: [Any]) -> Filter {
+  open class func whereField(_ path: FieldPath, notIn values: [Any]) -> Filter {
     field(path, .notIn, values)
   }
   /// At least one of the filters is met.
-  public class func orFilter(_ filters: [Filter]) -> Filter { Filter(.any(filters)) }
+  open class func orFilter(_ filters: [Filter]) -> Filter { Filter(.any(filters)) }
   /// All filters are met.
-  public class func andFilter(_ filters: [Filter]) -> Filter { Filter(.all(filters)) }
+  open class func andFilter(_ filters: [Filter]) -> Filter { Filter(.all(filters)) }
 }

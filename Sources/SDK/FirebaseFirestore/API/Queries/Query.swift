@@ -10,7 +10,7 @@ public import Foundation
 ///   .whereField("genre", isEqualTo: "fiction").order(by: "title").limit(to: 10)
 /// ```
 /// Queries never change: each method returns a new one.
-public class Query: NSObject, @unchecked Sendable {
+open class Query: NSObject, @unchecked Sendable {
   // Safe to share: constants only.
   let model: ModelQuery
   let isLimitToLast: Bool
@@ -42,21 +42,21 @@ public class Query: NSObject, @unchecked Sendable {
 
   /// Orders by a field, least first. Documents without the field are left out.
   @discardableResult
-  public func order(by field: String) -> Query { order(by: field, descending: false) }
+  open func order(by field: String) -> Query { order(by: field, descending: false) }
 
   /// Orders by a field, least first.
   @discardableResult
-  public func order(by path: FieldPath) -> Query { order(by: path, descending: false) }
+  open func order(by path: FieldPath) -> Query { order(by: path, descending: false) }
 
   /// Orders by a field.
   @discardableResult
-  public func order(by field: String, descending: Bool) -> Query {
+  open func order(by field: String, descending: Bool) -> Query {
     order(by: FieldPath(FieldPath.parse(field)), descending: descending)
   }
 
   /// Orders by a field. Stops the program when a cursor has been set.
   @discardableResult
-  public func order(by path: FieldPath, descending: Bool) -> Query {
+  open func order(by path: FieldPath, descending: Bool) -> Query {
     if model.structured.startAt != nil || model.structured.endAt != nil {
       failInvalidArgument("Invalid query. You must specify cursors after all order(by:) clauses.")
     }
@@ -65,11 +65,11 @@ public class Query: NSObject, @unchecked Sendable {
 
   /// Takes the first documents only. Stops the program unless the number is positive.
   @discardableResult
-  public func limit(to limit: Int) -> Query { limited(limit, toLast: false) }
+  open func limit(to limit: Int) -> Query { limited(limit, toLast: false) }
 
   /// Takes the last documents only, which needs an order.
   @discardableResult
-  public func limit(toLast limit: Int) -> Query { limited(limit, toLast: true) }
+  open func limit(toLast limit: Int) -> Query { limited(limit, toLast: true) }
 
   private func limited(_ limit: Int, toLast: Bool) -> Query {
     if limit <= 0 {
@@ -84,17 +84,17 @@ public class Query: NSObject, @unchecked Sendable {
 
   /// Reads the result from the server, or from the cache while offline.
   @preconcurrency
-  public func getDocuments(completion: @escaping @Sendable (QuerySnapshot?, (any Error)?) -> Void) {
+  open func getDocuments(completion: @escaping @Sendable (QuerySnapshot?, (any Error)?) -> Void) {
     getDocuments(source: .default, completion: completion)
   }
 
   /// Reads the result from the server, or from the cache while offline.
   @discardableResult
-  public func getDocuments() async throws -> QuerySnapshot { try await getDocuments(source: .default) }
+  open func getDocuments() async throws -> QuerySnapshot { try await getDocuments(source: .default) }
 
   /// Reads the result from the source. Fails with `unavailable` if the source cannot be reached.
   @preconcurrency
-  public func getDocuments(
+  open func getDocuments(
     source: FirestoreSource, completion: @escaping @Sendable (QuerySnapshot?, (any Error)?) -> Void
   ) {
     firestore.client.get(query: clientQuery, source: source) { result in
@@ -107,7 +107,7 @@ public class Query: NSObject, @unchecked Sendable {
 
   /// Reads the result from the source. Throws `unavailable` if the source cannot be reached.
   @discardableResult
-  public func getDocuments(source: FirestoreSource) async throws -> QuerySnapshot {
+  open func getDocuments(source: FirestoreSource) async throws -> QuerySnapshot {
     try await Continuations.value { done in getDocuments(source: source, completion: done) }
   }
 
@@ -116,7 +116,7 @@ public class Query: NSObject, @unchecked Sendable {
   /// Listens to the result. The listener is called on the settings' queue, first with the current result. After an
   /// error it receives no more events.
   @discardableResult
-  public func addSnapshotListener(
+  open func addSnapshotListener(
     _ listener: @escaping (QuerySnapshot?, (any Error)?) -> Void
   ) -> any ListenerRegistration {
     addSnapshotListener(includeMetadataChanges: false, listener: listener)
@@ -124,7 +124,7 @@ public class Query: NSObject, @unchecked Sendable {
 
   /// Listens to the result, on request also to changes of metadata alone.
   @discardableResult
-  public func addSnapshotListener(
+  open func addSnapshotListener(
     includeMetadataChanges: Bool, listener: @escaping (QuerySnapshot?, (any Error)?) -> Void
   ) -> any ListenerRegistration {
     let options = SnapshotListenOptions().withIncludeMetadataChanges(includeMetadataChanges)
@@ -133,7 +133,7 @@ public class Query: NSObject, @unchecked Sendable {
 
   /// Listens to the result with these options.
   @discardableResult
-  public func addSnapshotListener(
+  open func addSnapshotListener(
     options: SnapshotListenOptions, listener: @escaping (QuerySnapshot?, (any Error)?) -> Void
   ) -> any ListenerRegistration {
     let app = AppClosure(call: listener)
@@ -148,22 +148,22 @@ public class Query: NSObject, @unchecked Sendable {
   // MARK: Aggregates
 
   /// The number of documents in the result, counted by the server.
-  public var count: AggregateQuery { aggregate([AggregateField.count()]) }
+  open var count: AggregateQuery { aggregate([AggregateField.count()]) }
 
   /// Numbers that the server computes over the result.
   @discardableResult
-  public func aggregate(_ aggregateFields: [AggregateField]) -> AggregateQuery {
+  open func aggregate(_ aggregateFields: [AggregateField]) -> AggregateQuery {
     AggregateQuery(query: self, fields: aggregateFields)
   }
 
   // MARK: Identity
 
   /// Whether both select the same documents of the same instance.
-  public override func isEqual(_ object: Any?) -> Bool {
+  open override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? Query else { return false }
     return model == other.model && isLimitToLast == other.isLimitToLast && firestore === other.firestore
   }
 
   /// Hashes the query.
-  public override var hash: Int { model.hashValue }
+  open override var hash: Int { model.hashValue }
 }

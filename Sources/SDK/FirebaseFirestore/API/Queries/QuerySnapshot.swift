@@ -5,7 +5,8 @@ public import Foundation
 import Locking
 
 /// A query's result at one moment, and what changed since the snapshot before.
-public final class QuerySnapshot: NSObject, Sendable {
+open class QuerySnapshot: NSObject, @unchecked Sendable {
+  // SAFETY: constants of Sendable types only.
   /// The values that the first access makes.
   private struct Made {
     var documents: [QueryDocumentSnapshot]?
@@ -30,11 +31,11 @@ public final class QuerySnapshot: NSObject, Sendable {
   }
 
   /// Whether there are no documents.
-  public var isEmpty: Bool { snapshot.documents.isEmpty }
+  open var isEmpty: Bool { snapshot.documents.isEmpty }
   /// The number of documents.
-  public var count: Int { snapshot.documents.count }
+  open var count: Int { snapshot.documents.count }
   /// The documents in the query's order.
-  public var documents: [QueryDocumentSnapshot] {
+  open var documents: [QueryDocumentSnapshot] {
     made.withLock { made in
       if let documents = made.documents { return documents }
       let documents = snapshot.documents.shown.map { make($0.document, isPending: $0.isPending) }
@@ -51,13 +52,13 @@ public final class QuerySnapshot: NSObject, Sendable {
 
   /// The changes since the snapshot before: removed, then added, then modified documents. In the
   /// first snapshot every document is added.
-  public var documentChanges: [DocumentChange] { documentChanges(includeMetadataChanges: false) }
+  open var documentChanges: [DocumentChange] { documentChanges(includeMetadataChanges: false) }
 
   /// The changes since the snapshot before, on request with those of metadata alone.
   ///
   /// Stops the program if metadata changes are requested and the listener does not receive them.
   @discardableResult
-  public func documentChanges(includeMetadataChanges: Bool) -> [DocumentChange] {
+  open func documentChanges(includeMetadataChanges: Bool) -> [DocumentChange] {
     if includeMetadataChanges && snapshot.excludesMetadataChanges {
       failInvalidArgument(
         "To include metadata changes with your document changes, you must call"
@@ -74,13 +75,13 @@ public final class QuerySnapshot: NSObject, Sendable {
   }
 
   /// Whether query, documents, changes and metadata are equal.
-  public override func isEqual(_ object: Any?) -> Bool {
+  open override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? QuerySnapshot else { return false }
     return firestore === other.firestore && snapshot == other.snapshot
   }
 
   /// Hashes query, size and metadata.
-  public override var hash: Int {
+  open override var hash: Int {
     var hasher = Hasher()
     hasher.combine(query)
     hasher.combine(count)

@@ -4,7 +4,8 @@ import FirestoreModel
 public import Foundation
 
 /// A sentinel that makes the server transform a field.
-public final class FieldValue: NSObject, Encodable, Sendable {
+open class FieldValue: NSObject, Encodable, @unchecked Sendable {
+  // SAFETY: constants of Sendable types only.
   enum Kind: Sendable {
     case delete
     case serverTimestamp
@@ -21,44 +22,44 @@ public final class FieldValue: NSObject, Encodable, Sendable {
   private static let timestamp = FieldValue(.serverTimestamp)
 
   /// Removes the field; for `updateData` and merges.
-  public class func delete() -> FieldValue { deletion }
+  open class func delete() -> FieldValue { deletion }
 
   /// The server's time when it commits the write.
-  public class func serverTimestamp() -> FieldValue { timestamp }
+  open class func serverTimestamp() -> FieldValue { timestamp }
 
   /// Appends the elements that the array does not contain; replaces a value that is not an array.
-  public class func arrayUnion(_ elements: [Any]) -> FieldValue {
+  open class func arrayUnion(_ elements: [Any]) -> FieldValue {
     FieldValue(.arrayUnion(UserDataReader.elements(elements, of: "FieldValue.arrayUnion()")))
   }
 
   /// Removes every occurrence of the elements; replaces a value that is not an array by an empty array.
-  public class func arrayRemove(_ elements: [Any]) -> FieldValue {
+  open class func arrayRemove(_ elements: [Any]) -> FieldValue {
     FieldValue(.arrayRemove(UserDataReader.elements(elements, of: "FieldValue.arrayRemove()")))
   }
 
   /// Adds a number to the field; replaces a value that is not a number.
   @_disfavoredOverload
-  public class func increment(_ d: Double) -> FieldValue { FieldValue(.number(.increment(.double(d)))) }
+  open class func increment(_ d: Double) -> FieldValue { FieldValue(.number(.increment(.double(d)))) }
 
   /// Adds an integer to the field; replaces a value that is not a number. Integer sums saturate.
-  public class func increment(_ l: Int64) -> FieldValue { FieldValue(.number(.increment(.integer(l)))) }
+  open class func increment(_ l: Int64) -> FieldValue { FieldValue(.number(.increment(.integer(l)))) }
 
   /// Keeps the lesser of the field and a number.
   @_disfavoredOverload
-  public class func minimum(_ d: Double) -> FieldValue { FieldValue(.number(.minimum(.double(d)))) }
+  open class func minimum(_ d: Double) -> FieldValue { FieldValue(.number(.minimum(.double(d)))) }
 
   /// Keeps the lesser of the field and an integer.
-  public class func minimum(_ l: Int64) -> FieldValue { FieldValue(.number(.minimum(.integer(l)))) }
+  open class func minimum(_ l: Int64) -> FieldValue { FieldValue(.number(.minimum(.integer(l)))) }
 
   /// Keeps the greater of the field and a number.
   @_disfavoredOverload
-  public class func maximum(_ d: Double) -> FieldValue { FieldValue(.number(.maximum(.double(d)))) }
+  open class func maximum(_ d: Double) -> FieldValue { FieldValue(.number(.maximum(.double(d)))) }
 
   /// Keeps the greater of the field and an integer.
-  public class func maximum(_ l: Int64) -> FieldValue { FieldValue(.number(.maximum(.integer(l)))) }
+  open class func maximum(_ l: Int64) -> FieldValue { FieldValue(.number(.maximum(.integer(l)))) }
 
   /// Always fails: only Firestore's own encoder can store a field value.
-  public func encode(to encoder: any Swift.Encoder) throws {
+  open func encode(to encoder: any Swift.Encoder) throws {
     throw FirestoreEncodingError.encodingIsNotSupported(
       "FieldValue can only be encoded with Firestore.Encoder.")
   }

@@ -8,7 +8,8 @@ import Locking
 /// Reads and writes that are applied atomically, on data that no other client changed meanwhile.
 ///
 /// All reads come before all writes. The block may run several times.
-public final class Transaction: NSObject, Sendable {
+open class Transaction: NSObject, @unchecked Sendable {
+  // SAFETY: constants of Sendable types only.
   private let firestore: Firestore
   /// Retained, because the instance may be terminated while the block runs.
   private let client: FirestoreClient
@@ -31,13 +32,13 @@ public final class Transaction: NSObject, Sendable {
 
   /// Replaces a document when the transaction commits.
   @discardableResult
-  public func setData(_ data: [String: Any], forDocument document: DocumentReference) -> Transaction {
+  open func setData(_ data: [String: Any], forDocument document: DocumentReference) -> Transaction {
     add(.set(data, document.name), document)
   }
 
   /// Replaces a document, or merges into it, when the transaction commits.
   @discardableResult
-  public func setData(
+  open func setData(
     _ data: [String: Any], forDocument document: DocumentReference, merge: Bool
   ) -> Transaction {
     add(merge ? .merge(data, nil, document.name) : .set(data, document.name), document)
@@ -45,7 +46,7 @@ public final class Transaction: NSObject, Sendable {
 
   /// Merges the named fields into a document when the transaction commits.
   @discardableResult
-  public func setData(
+  open func setData(
     _ data: [String: Any], forDocument document: DocumentReference, mergeFields: [Any]
   ) -> Transaction {
     add(.merge(data, mergeFields, document.name), document)
@@ -53,7 +54,7 @@ public final class Transaction: NSObject, Sendable {
 
   /// Changes fields of an existing document when the transaction commits.
   @discardableResult
-  public func updateData(
+  open func updateData(
     _ fields: [AnyHashable: Any], forDocument document: DocumentReference
   ) -> Transaction {
     add(.patch(fields, document.name), document)
@@ -61,7 +62,7 @@ public final class Transaction: NSObject, Sendable {
 
   /// Deletes a document when the transaction commits.
   @discardableResult
-  public func deleteDocument(_ document: DocumentReference) -> Transaction {
+  open func deleteDocument(_ document: DocumentReference) -> Transaction {
     add(Write(.delete(document.name)), document)
   }
 
@@ -69,7 +70,7 @@ public final class Transaction: NSObject, Sendable {
   ///
   /// - Throws: `unavailable` while the server cannot be reached; `invalidArgument` after a write.
   @discardableResult
-  public func getDocument(_ document: DocumentReference) throws -> DocumentSnapshot {
+  open func getDocument(_ document: DocumentReference) throws -> DocumentSnapshot {
     if document.firestore !== firestore {
       failInvalidArgument("Provided document reference is from a different Firestore instance.")
     }

@@ -6,7 +6,8 @@ public import Foundation
 import Locking
 
 /// Writes that are applied atomically. Works offline, as single writes do.
-public final class WriteBatch: NSObject, Sendable {
+open class WriteBatch: NSObject, @unchecked Sendable {
+  // SAFETY: constants of Sendable types only.
   private struct State {
     var writes: [Write] = []
     var isCommitted = false
@@ -31,13 +32,13 @@ public final class WriteBatch: NSObject, Sendable {
 
   /// Replaces a document. Stops the program after `commit`.
   @discardableResult
-  public func setData(_ data: [String: Any], forDocument document: DocumentReference) -> WriteBatch {
+  open func setData(_ data: [String: Any], forDocument document: DocumentReference) -> WriteBatch {
     add(.set(data, document.name), document)
   }
 
   /// Replaces a document or merges into it.
   @discardableResult
-  public func setData(
+  open func setData(
     _ data: [String: Any], forDocument document: DocumentReference, merge: Bool
   ) -> WriteBatch {
     add(merge ? .merge(data, nil, document.name) : .set(data, document.name), document)
@@ -45,7 +46,7 @@ public final class WriteBatch: NSObject, Sendable {
 
   /// Merges the named fields into a document.
   @discardableResult
-  public func setData(
+  open func setData(
     _ data: [String: Any], forDocument document: DocumentReference, mergeFields: [Any]
   ) -> WriteBatch {
     add(.merge(data, mergeFields, document.name), document)
@@ -53,14 +54,13 @@ public final class WriteBatch: NSObject, Sendable {
 
   /// Changes fields of an existing document.
   @discardableResult
-  public func updateData(_ fields: [AnyHashable: Any], forDocument document: DocumentReference) -> WriteBatch
-  {
+  open func updateData(_ fields: [AnyHashable: Any], forDocument document: DocumentReference) -> WriteBatch {
     add(.patch(fields, document.name), document)
   }
 
   /// Deletes a document.
   @discardableResult
-  public func deleteDocument(_ document: DocumentReference) -> WriteBatch {
+  open func deleteDocument(_ document: DocumentReference) -> WriteBatch {
     add(Write(.delete(document.name)), document)
   }
 
@@ -74,14 +74,14 @@ public final class WriteBatch: NSObject, Sendable {
   }
 
   /// Commits the batch. Stops the program when called twice.
-  public func commit() { commit(completion: nil) }
+  open func commit() { commit(completion: nil) }
 
   /// Commits the batch; the completion is called when the server has accepted or rejected all of it.
   @preconcurrency
-  public func commit(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
+  open func commit(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
     firestore.write(take(), completion: completion)
   }
 
   /// Commits the batch; returns when the server has accepted all of it.
-  public func commit() async throws { try await firestore.write(take()) }
+  open func commit() async throws { try await firestore.write(take()) }
 }
