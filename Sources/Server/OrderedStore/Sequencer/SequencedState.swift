@@ -77,7 +77,7 @@ final class SequencedState: SequencedTransaction {
   ) throws {
     precondition(!isFinished, "invariant: a sequenced transaction is used only while its body runs")
     var merge = UncommittedMerge(
-      reader, try reader.cursor(range), sequencer.uncommitted, range, reverse: reverse)
+      reader, try reader.cursor(range), sequencer.uncommitted.scanned(), range, reverse: reverse)
     try merge.run(visit)
   }
 
@@ -127,7 +127,7 @@ final class SequencedState: SequencedTransaction {
   private func put(_ key: Key, _ value: StoredValue?, isInsertion: Bool = false) {
     precondition(!isFinished, "invariant: a sequenced transaction is used only while its body runs")
     let covered = sequencer.uncommitted.put(
-      UncommittedRows.Entry(version: commitVersion, value: value), key)
+      UncommittedRows.Entry(version: commitVersion, value: value), key, isInsertion: isInsertion)
     if let covered {
       precondition(covered.version <= commitVersion, "invariant: a commit covers only older rows")
       if covered.version == commitVersion {
