@@ -219,16 +219,15 @@ final class SequencedState: SequencedTransaction {
   func addRows(to batch: any EngineBatch, keepsHistory: Bool) {
     let layout = sequencer.layout
     commitVersion.withBytes { head in
-      for change in changes {
-        change.key.withUnsafeBytes { key in
+      // A copy of each change would retain its key and values.
+      for index in changes.indices {
+        changes[index].key.withUnsafeBytes { key in
           layout.withRow(key) { physical in
-            if let value = change.value {
-              value.withUnsafeBytes { batch.put(physical, head, $0) }
-            } else {
+            if changes[index].value?.withUnsafeBytes({ batch.put(physical, head, $0) }) == nil {
               batch.delete(physical)
             }
           }
-          if keepsHistory, let before = change.before {
+          if keepsHistory, let before = changes[index].before {
             precondition(
               before.writtenAt < commitVersion, "invariant: an undo row was written before it was replaced")
             layout.withUndo(key, until: commitVersion) { physical in

@@ -12,7 +12,7 @@
 //   2. Commits are added with rising versions and removed in the same order. Only the newest segment changes.
 //   3. If `ordered` exists, it contains the newest entry of each key of the segments, except some of published commits.
 //
-// Decision: docs/decisions/0043-uncommitted-rows-without-order.md
+// Decision: docs/decisions/0043-bulk-loads-and-the-store.md
 
 /// The rows that hide durable rows until their commits are published.
 struct UncommittedRows {
