@@ -33,7 +33,7 @@ struct UncommittedRowsTests {
       var journal: [(Key, UncommittedRows.Entry?)] = []
       for _ in 0..<Int.random(in: 1...maximumRows, using: &random) {
         let key = random.key()
-        let value: StoredValue? = Bool.random(using: &random) ? [UInt8.random(in: 0...255, using: &random)] : nil
+        let value = Bool.random(using: &random) ? [UInt8.random(in: 0...255, using: &random)] : nil
         // A key has no row if a commit in flight has removed it, or if no commit in flight has written it.
         let isInsertion = value != nil && model[key]?.value == nil && model[key]?.version != version + 1
         let entry = UncommittedRows.Entry(version: Version(microseconds: version + 1), value: value)
@@ -43,7 +43,9 @@ struct UncommittedRowsTests {
           #expect(hidden?.version.microseconds == earlier.version && hidden?.value == earlier.value)
         }
         model[key] = Row(version: version + 1, value: value)
-        if Int.random(in: 0..<maximumRows, using: &random) == 0 { expect(rows: &rows, model, published, scans: true) }
+        if Int.random(in: 0..<maximumRows, using: &random) == 0 {
+          expect(rows: &rows, model, published, scans: true)
+        }
       }
       if Int.random(in: 0..<3, using: &random) == 0 {
         for (key, entry) in journal { rows.restore(entry, key) }

@@ -109,8 +109,9 @@ struct UncommittedRows {
     let earlier = segments.dropLast().reduce((rows: 0, bytes: 0)) { sum, segment in
       (sum.rows + segment.table.rows.count, sum.bytes + segment.bytes)
     }
-    guard segments[last].table.rows.count >= max(limit.rows, earlier.rows / 2)
-      || segments[last].bytes >= max(limit.bytes, earlier.bytes / 2)
+    guard
+      segments[last].table.rows.count >= max(limit.rows, earlier.rows / 2)
+        || segments[last].bytes >= max(limit.bytes, earlier.bytes / 2)
     else { return }
     segments.append(Segment())
   }
