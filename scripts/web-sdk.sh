@@ -8,7 +8,7 @@
 #             SDK that use a server.
 #   chromium  In headless Chromium, all in one page: Google's integration tests of the Firestore SDK, with a cache in memory
 #             and in IndexedDB. Chromium is the program that CHROMIUM names; without one this part is skipped.
-# These tests are left out: pipelines, because ExecutePipeline answers UNIMPLEMENTED; `api_internal/auth`, because it needs
+# These tests are left out: pipelines, because ExecutePipeline belongs to the Enterprise edition; `api_internal/auth`, because it needs
 # the Auth SDK, which is not built here; "where indexeddb is not available: fails with code unimplemented", because the SDK
 # reports the failure with the first operation and not with `enableIndexedDbPersistence`, whatever the server does. Node
 # has no IndexedDB, so tests of persistence run in Chromium only. The suite itself skips ("pending") tests of features that

@@ -317,6 +317,11 @@ struct CommitPlan {
   mutating func finish() throws {
     precondition(footprint.keys.isEmpty && changes.isEmpty, "invariant: a plan is finished once")
     precondition(isAllowed, "invariant: the access policy allows a commit before its plan is finished")
+    footprint.keys.reserveCapacity(documents.count)
+    changes.reserveCapacity(documents.count)
+    var groups: [Key] = []
+    groups.reserveCapacity(documents.count)
+    defer { footprint.entries.append(groups) }
     for document in documents {
       footprint.keys.append(document.key)
       // A document counts as changed if its times changed, even with equal fields. If the commit deletes it
@@ -346,7 +351,7 @@ struct CommitPlan {
       // collection group holds a lock on a range of group rows, and a changed document may enter or leave the
       // query's result.
       let group = FirestoreKeyLayout.group(path)
-      footprint.entries.append([group])
+      groups.append(group)
       let after = document.snapshot
       switch (document.before, after) {
       case (nil, let after?):
@@ -372,7 +377,6 @@ struct CommitPlan {
     let (removed, added) = IndexEntries.difference(from: before.automatic, to: after.automatic)
     try addToFootprint(before.automatic, and: added)
     try clear(removed)
-    insertions.reserveCapacity(insertions.count + added.count + 2)
     for key in added { try insert(key, []) }
     guard !before.composite.isEmpty || !after.composite.isEmpty else { return }
     let keysBefore = before.composite.map(\.key)
@@ -394,8 +398,8 @@ struct CommitPlan {
   /// entries are charged already.
   private mutating func addToFootprint(_ before: [Key], and added: [Key]) throws(FirestoreError) {
     try costBudget.charge(bytes: added.reduce(0) { $0 + $1.count })
-    footprint.entries.append(before)
-    footprint.entries.append(added)
+    if !before.isEmpty { footprint.entries.append(before) }
+    if !added.isEmpty { footprint.entries.append(added) }
   }
 
   private mutating func insert(_ key: Key, _ value: StoredValue) throws(FirestoreError) {

@@ -32,7 +32,7 @@ final class CommitRecord: Sendable {
   static func encode(_ changes: [CommittedChange]) -> StoredValue {
     var bytes: StoredValue = [1]
     for change in changes {
-      var path = IndexKeyEncoder()
+      var path = IndexKeyEncoder(prefix: [], room: 64)
       for segment in change.name.path.segments { path.append(segment: segment) }
       withUnsafeBytes(of: UInt32(path.bytes.count).bigEndian) { bytes.append(contentsOf: $0) }
       bytes.append(contentsOf: path.bytes)

@@ -68,7 +68,8 @@ enum IndexEntries {
       _ fields: MapValue, below names: Key, _ rules: FieldRules?
     ) throws(FirestoreError) {
       for entry in fields.entries {
-        var key = IndexKeyEncoder(prefix: names, room: entry.key.utf8.count + 24 + id.count)
+        var key = IndexKeyEncoder(
+          prefix: names, room: entry.key.utf8.count + Self.room(for: entry.value) + id.count)
         key.append(fieldName: entry.key)
         fieldNames.append(entry.key)
         namesBytes += entry.key.utf8.count + 1
@@ -93,6 +94,12 @@ enum IndexEntries {
           try finish(key)
         }
       }
+    }
+
+    /// The capacity for a value and the bytes around it, so that the keys of most fields are allocated once.
+    private static func room(for value: Value) -> Int {
+      guard case .string(let text) = value else { return 24 }
+      return 8 + min(text.utf8.count, Limits.indexedValueBytes)
     }
 
     /// Rejects an entry of the current field that is too large.

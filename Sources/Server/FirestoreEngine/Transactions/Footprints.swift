@@ -1,4 +1,11 @@
 // Indexes the footprints of commits (the keys that they change), to find those that conflict with a read.
+//
+// Row keys are indexed when a transaction's read is compared with the footprints. A database without such transactions
+// therefore does not pay for the index.
+//
+// Invariants
+//   1. `numbers` contains the row keys of exactly those members that are not in `unindexed`.
+//   2. Members are indexed in the order of their insertion.
 
 import OrderedStore
 
@@ -6,19 +13,33 @@ extension LockTable {
   /// Footprints by number: a writer's number or a waiter's id.
   struct Footprints {
     private var members: [UInt64: Footprint] = [:]
-    /// For each row key, the numbers of the footprints that contain it, in insertion order.
+    /// For each row key, the numbers of the indexed footprints that contain it, in insertion order.
     private var numbers: [Key: [UInt64]] = [:]
+    /// The numbers of the footprints that are not indexed yet, in insertion order.
+    private var unindexed: [UInt64] = []
 
     var isEmpty: Bool { members.isEmpty && numbers.isEmpty }
 
     mutating func insert(_ footprint: Footprint, as number: UInt64) {
       precondition(members[number] == nil, "invariant: a writer has one footprint")
       members[number] = footprint
-      for key in footprint.keys { numbers[key, default: []].append(number) }
+      unindexed.append(number)
+    }
+
+    private mutating func index() {
+      for number in unindexed {
+        for key in members[number]?.keys ?? [] { numbers[key, default: []].append(number) }
+      }
+      unindexed.removeAll(keepingCapacity: true)
     }
 
     mutating func remove(_ number: UInt64) {
       guard let footprint = members.removeValue(forKey: number) else { return }
+      // Commits end nearly in the order in which they were inserted.
+      if let position = unindexed.firstIndex(of: number) {
+        unindexed.remove(at: position)
+        return
+      }
       for key in footprint.keys {
         guard var others = numbers[key] else { continue }
         others.removeAll { $0 == number }
@@ -29,6 +50,7 @@ extension LockTable {
     /// A footprint that conflicts with a read; nil if none does.
     mutating func any(conflictingWith read: ReadRequest) -> UInt64? {
       guard !members.isEmpty else { return nil }
+      index()
       // The last footprint probably ends last, so that the read is checked again only once.
       for key in read.keys { if let last = numbers[key]?.last { return last } }
       guard !read.ranges.isEmpty else { return nil }
@@ -40,6 +62,7 @@ extension LockTable {
     mutating func lowest(
       _ count: Int, conflictingWith read: ReadRequest, where isWanted: (UInt64) -> Bool
     ) -> [UInt64] {
+      index()
       var found: [UInt64] = []
       func isBeyond(_ number: UInt64) -> Bool {
         found.count == count && found.last.map { number > $0 } ?? true

@@ -7,9 +7,9 @@
 /// A search for changes in the stored history and the uncommitted rows.
 struct ChangeSearch {
   private let reader: RowReader
-  private let uncommitted: UncommittedRows
+  private let uncommitted: OrderedMap<UncommittedRows.Entry>
 
-  init(_ reader: RowReader, _ uncommitted: UncommittedRows) {
+  init(_ reader: RowReader, _ uncommitted: OrderedMap<UncommittedRows.Entry>) {
     self.reader = reader
     self.uncommitted = uncommitted
   }
@@ -25,7 +25,7 @@ struct ChangeSearch {
   }
 
   private func hasChanged(_ range: KeyRange, since version: Version) throws -> Bool {
-    var uncommitted = OrderedMapCursor(uncommitted.entries)
+    var uncommitted = OrderedMapCursor(uncommitted)
     range.start.withUnsafeBytes { uncommitted.seek($0) }
     // Rows of published commits are among the uncommitted rows for some time.
     while uncommitted.isValid, range.contains(uncommitted.key) {

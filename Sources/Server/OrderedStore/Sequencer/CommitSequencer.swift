@@ -233,10 +233,10 @@ final class CommitSequencer: @unchecked Sendable {
 
   private func commit(_ state: SequencedState, _ completion: @escaping @Sendable (StoreError?) -> Void) {
     let version = state.commitVersion
-    let keys = state.changes.map(\.key)
+    let keys = KeyList(state.changes.lazy.map(\.key))
     advance(to: version)
     newestCommit = version
-    uncommitted.add(rows: keys.count, bytes: state.byteCount, at: version)
+    uncommitted.add(bytes: state.byteCount, at: version)
     recentWrites.add(keys, at: version)
     let commit = SequencedCommit(
       .commit, of: publishedState, at: version, record: state.record, completion: completion)
@@ -287,7 +287,7 @@ final class CommitSequencer: @unchecked Sendable {
     }
     if let hasChanged = recentWrites.hasChanged(since: reads) { return hasChanged }
     guard keepsHistory, reads.version >= floor else { return true }
-    return try ChangeSearch(reader, uncommitted).hasChanged(since: reads)
+    return try ChangeSearch(reader, uncommitted.scanned()).hasChanged(since: reads)
   }
 }
 

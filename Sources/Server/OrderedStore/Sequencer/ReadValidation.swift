@@ -37,7 +37,7 @@ extension OpenDatabase {
       validation.hasChanged = true
       return validation
     }
-    let search = ChangeSearch(reader(published, .disk), UncommittedRows())
+    let search = ChangeSearch(reader(published, .disk), OrderedMap())
     validation.hasChanged = try search.hasChanged(since: validation.reads)
     validation.reads.version = max(validation.reads.version, published.latest)
     return validation

@@ -6,7 +6,8 @@
 //   1. Every change with a version above `horizon` is recorded here.
 //   2. Commits are added with rising versions; `horizon` never falls.
 // Keys are indexed only when a read set is validated, so that databases without such transactions do not pay
-// for the index.
+// for the index. Until then a commit's keys are one block of memory: thousands of small blocks, freed long after their use,
+// would cost more than the copy.
 
 /// The keys changed since a horizon.
 struct RecentWrites {
@@ -18,7 +19,7 @@ struct RecentWrites {
   static let maximumAge: UInt64 = 60_000_000
 
   /// Retained commits, oldest first, from `head`.
-  private var commits: [(version: Version, keys: [Key])] = []
+  private var commits: [(version: Version, keys: KeyList)] = []
   private var head = 0
   /// The number of commits whose keys are in `newest`.
   private var indexedCount = 0
@@ -33,12 +34,12 @@ struct RecentWrites {
   init(horizon: Version) { self.horizon = horizon }
 
   /// Records the keys of a commit.
-  mutating func add(_ keys: [Key], at version: Version) {
+  mutating func add(_ keys: KeyList, at version: Version) {
     precondition(
       version > commits.last?.version ?? horizon, "invariant: commits are recorded with rising versions")
     commits.append((version, keys))
     keyCount += keys.count
-    for key in keys { byteCount += key.count }
+    byteCount += keys.byteCount
     while head < commits.count,
       keyCount > RecentWrites.maximumKeys || byteCount > RecentWrites.maximumBytes
         || commits[head].version.microseconds + RecentWrites.maximumAge < version.microseconds
@@ -108,11 +109,11 @@ struct RecentWrites {
     let (version, keys) = commits[head]
     horizon = version
     keyCount -= keys.count
-    for key in keys {
-      byteCount -= key.count
-      if head < indexedCount, let last = newest[key], last <= version { newest.removeValue(forKey: key) }
+    byteCount -= keys.byteCount
+    if head < indexedCount {
+      for key in keys { newest.removeValue(forKey: key) { $0 <= version } }
     }
-    commits[head].keys = []
+    commits[head].keys = KeyList()
     head += 1
     if head >= 1024, head * 2 >= commits.count {
       commits.removeFirst(head)

@@ -77,7 +77,7 @@ final class SequencedState: SequencedTransaction {
   ) throws {
     precondition(!isFinished, "invariant: a sequenced transaction is used only while its body runs")
     var merge = UncommittedMerge(
-      reader, try reader.cursor(range), sequencer.uncommitted, range, reverse: reverse)
+      reader, try reader.cursor(range), sequencer.uncommitted.scanned(), range, reverse: reverse)
     try merge.run(visit)
   }
 
@@ -127,7 +127,7 @@ final class SequencedState: SequencedTransaction {
   private func put(_ key: Key, _ value: StoredValue?, isInsertion: Bool = false) {
     precondition(!isFinished, "invariant: a sequenced transaction is used only while its body runs")
     let covered = sequencer.uncommitted.put(
-      UncommittedRows.Entry(version: commitVersion, value: value), key)
+      UncommittedRows.Entry(version: commitVersion, value: value), key, isInsertion: isInsertion)
     if let covered {
       precondition(covered.version <= commitVersion, "invariant: a commit covers only older rows")
       if covered.version == commitVersion {
@@ -219,16 +219,15 @@ final class SequencedState: SequencedTransaction {
   func addRows(to batch: any EngineBatch, keepsHistory: Bool) {
     let layout = sequencer.layout
     commitVersion.withBytes { head in
-      for change in changes {
-        change.key.withUnsafeBytes { key in
+      // A copy of each change would retain its key and values.
+      for index in changes.indices {
+        changes[index].key.withUnsafeBytes { key in
           layout.withRow(key) { physical in
-            if let value = change.value {
-              value.withUnsafeBytes { batch.put(physical, head, $0) }
-            } else {
+            if changes[index].value?.withUnsafeBytes({ batch.put(physical, head, $0) }) == nil {
               batch.delete(physical)
             }
           }
-          if keepsHistory, let before = change.before {
+          if keepsHistory, let before = changes[index].before {
             precondition(
               before.writtenAt < commitVersion, "invariant: an undo row was written before it was replaced")
             layout.withUndo(key, until: commitVersion) { physical in

@@ -11,12 +11,12 @@ struct UncommittedMerge {
   private let reverse: Bool
 
   init(
-    _ reader: RowReader, _ rows: any EngineCursor, _ uncommitted: UncommittedRows, _ range: KeyRange,
-    reverse: Bool
+    _ reader: RowReader, _ rows: any EngineCursor, _ uncommitted: OrderedMap<UncommittedRows.Entry>,
+    _ range: KeyRange, reverse: Bool
   ) {
     self.reader = reader
     self.rows = rows
-    self.uncommitted = OrderedMapCursor(uncommitted.entries)
+    self.uncommitted = OrderedMapCursor(uncommitted)
     self.range = range
     self.reverse = reverse
   }

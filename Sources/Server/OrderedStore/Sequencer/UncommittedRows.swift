@@ -1,12 +1,18 @@
 // The uncommitted rows of one database: the rows of commits that are sequenced but not yet in the published
 // snapshot, and the writes of the running body. Bodies read these rows before those of the snapshot.
 //
-// The rows of published commits stay for some time, because removing many together costs a fraction of removing each.
-// They equal the rows of the snapshot.
+// The rows are in segments, each of them the rows of successive commits. A segment is dropped when all its commits are
+// published, so the rows of some published commits stay for some time. They equal the rows of the snapshot.
+//
+// Segments find rows by key. The rows are ordered when a body scans them, and stay ordered until nobody has scanned them for
+// a segment's time. A bulk load therefore never orders them.
 //
 // Invariants
 //   1. The durable snapshot overlaid with these entries equals all sequenced commits plus the running body's writes.
-//   2. Commits are added with rising versions and removed in the same order.
+//   2. Commits are added with rising versions and removed in the same order. Only the newest segment changes.
+//   3. If `ordered` exists, it contains the newest entry of each key of the segments, except some of published commits.
+//
+// Decision: docs/decisions/0043-bulk-loads-and-the-store.md
 
 /// The rows that hide durable rows until their commits are published.
 struct UncommittedRows {
@@ -16,60 +22,114 @@ struct UncommittedRows {
     var value: StoredValue?
   }
 
-  /// The number and the bytes of published rows up to which they stay.
-  private static let maximumPublished = (rows: 4096, bytes: 4 << 20)
+  /// The rows of successive commits.
+  private struct Segment {
+    /// The entries; nil for a key whose entry was rolled back.
+    var table = RowTable<Entry?>()
+    /// The version of its newest commit.
+    var newest = Version.zero
+    /// The bytes of its commits' keys and values.
+    var bytes = 0
+  }
 
-  private(set) var entries = OrderedMap<Entry>()
-  /// Commits in flight, oldest first, from `head`.
-  private var commits: [(version: Version, rows: Int, bytes: Int)] = []
-  private var head = 0
-  /// The rows of published commits in `entries`; more if later commits have replaced some.
-  private var published = (rows: 0, bytes: 0)
+  /// The rows and the bytes after which a new segment begins. Segments grow with the rows in flight, so that there are few.
+  private static let segmentLimit = (rows: 1024, bytes: 1 << 20)
+
+  /// The segments, oldest first. Those before the last contain commits only.
+  private var segments: [Segment] = []
+  /// The rows of all segments in the order of their keys; nil if no body has scanned them for some time.
+  private var ordered: OrderedMap<Entry>?
+  /// Whether a body has scanned the rows since the last segment was dropped.
+  private var isScanned = false
+  /// The version of the newest commit.
+  private var newest = Version.zero
 
   /// The uncommitted row of a key, if any.
-  subscript(_ key: Key) -> Entry? { entries.isEmpty ? nil : entries[key] }
+  subscript(_ key: Key) -> Entry? {
+    segments.isEmpty ? nil : entry(of: key, hash: RowTable<Entry?>.hash(of: key))
+  }
+
+  private func entry(of key: Key, hash: UInt64) -> Entry? {
+    for index in segments.indices.reversed() {
+      if case .some(.some(let entry)) = segments[index].table.value(of: key, hash: hash) { return entry }
+    }
+    return nil
+  }
+
+  /// The rows in the order of their keys.
+  mutating func scanned() -> OrderedMap<Entry> {
+    isScanned = true
+    if let ordered { return ordered }
+    var map = OrderedMap<Entry>()
+    for segment in segments {
+      for (key, entry) in segment.table.rows { if let entry { map.updateValue(entry, forKey: key) } }
+    }
+    ordered = map
+    return map
+  }
 
   /// Sets the uncommitted row of a key.
-  /// - Returns: the earlier uncommitted row of the key, which the new one hides.
-  mutating func put(_ entry: Entry, _ key: Key) -> Entry? { entries.updateValue(entry, forKey: key) }
+  /// - Parameter isInsertion: whether the key has no row.
+  /// - Returns: the earlier uncommitted row of the key, which the new one hides. For an insertion only a row of the running
+  ///   body is certain to be returned: a hidden row of an earlier commit is a removal, which is not searched.
+  mutating func put(_ entry: Entry, _ key: Key, isInsertion: Bool) -> Entry? {
+    let hash = RowTable<Entry?>.hash(of: key)
+    if segments.isEmpty { segments.append(Segment()) }
+    let last = segments.count - 1
+    let hidden =
+      isInsertion
+      ? segments[last].table.value(of: key, hash: hash) ?? nil : self.entry(of: key, hash: hash)
+    segments[last].table.set(entry, key, hash: hash)
+    ordered?.updateValue(entry, forKey: key)
+    return hidden
+  }
 
-  /// Undoes ``put(_:_:)``: restores the uncommitted row that `put` returned.
+  /// Undoes ``put(_:_:isInsertion:)``: restores the uncommitted row that `put` returned.
   mutating func restore(_ entry: Entry?, _ key: Key) {
-    if let entry { entries.updateValue(entry, forKey: key) } else { entries.removeValue(forKey: key) }
+    precondition(!segments.isEmpty, "invariant: a row is restored after it was put")
+    let hash = RowTable<Entry?>.hash(of: key)
+    segments[segments.count - 1].table.set(entry, key, hash: hash)
+    guard ordered != nil else { return }
+    if let visible = self.entry(of: key, hash: hash) {
+      ordered?.updateValue(visible, forKey: key)
+    } else {
+      ordered?.removeValue(forKey: key)
+    }
   }
 
-  /// Records a commit, so that ``removePublished(upTo:)`` can remove its rows.
+  /// Records that the rows put since the last call are a commit, so that ``removePublished(upTo:)`` can remove them.
   /// - Parameter bytes: the bytes of its keys and values.
-  mutating func add(rows: Int, bytes: Int, at version: Version) {
-    if let newest = commits.last {
-      precondition(version > newest.version, "invariant: commits are sequenced with rising versions")
+  mutating func add(bytes: Int, at version: Version) {
+    precondition(version > newest, "invariant: commits are sequenced with rising versions")
+    newest = version
+    guard let last = segments.indices.last else { return }
+    segments[last].newest = version
+    segments[last].bytes += bytes
+    let limit = UncommittedRows.segmentLimit
+    let earlier = segments.dropLast().reduce((rows: 0, bytes: 0)) { sum, segment in
+      (sum.rows + segment.table.rows.count, sum.bytes + segment.bytes)
     }
-    commits.append((version, rows, bytes))
+    guard
+      segments[last].table.rows.count >= max(limit.rows, earlier.rows / 2)
+        || segments[last].bytes >= max(limit.bytes, earlier.bytes / 2)
+    else { return }
+    segments.append(Segment())
   }
 
-  /// Records that the published snapshot contains the commits up to `version`. Removes their rows if none is in flight, or
-  /// if they are many.
+  /// Records that the published snapshot contains the commits up to `version`. Removes their rows if none is in flight,
+  /// and the segments of which all commits are published.
   mutating func removePublished(upTo version: Version) {
-    while head < commits.count, commits[head].version <= version {
-      published.rows += commits[head].rows
-      published.bytes += commits[head].bytes
-      head += 1
-    }
-    if head == commits.count {
-      commits.removeAll(keepingCapacity: true)
-      head = 0
-      if !entries.isEmpty { entries = OrderedMap() }
-      published = (0, 0)
+    guard !segments.isEmpty else { return }
+    if newest <= version {
+      segments.removeAll(keepingCapacity: true)
+      ordered = nil
+      isScanned = false
       return
     }
-    if head >= 256, head * 2 >= commits.count {
-      commits.removeFirst(head)
-      head = 0
-    }
-    let maximum = UncommittedRows.maximumPublished
-    if published.rows > max(maximum.rows, entries.count / 2) || published.bytes > maximum.bytes {
-      entries = entries.filtered { $0.version > version }
-      published = (0, 0)
-    }
+    let published = segments.dropLast().prefix { $0.newest <= version }.count
+    guard published > 0 else { return }
+    segments.removeFirst(published)
+    if isScanned { ordered = ordered?.filtered { $0.version > version } } else { ordered = nil }
+    isScanned = false
   }
 }
