@@ -53,8 +53,8 @@ package final class PageMemory: Sendable {
 
   private var refusal: MemoryRefusal {
     MemoryRefusal(
-      text: "The results that this connection has not read hold as many bytes as they may, \(share), or the server has no "
-        + "memory for more. Read the results, or try again later.")
+      text: "The results that this connection has not read hold as many bytes as they may, \(share), or the "
+        + "server has no memory for more. Read the results, or try again later.")
   }
 
   /// Reserves memory, and waits for it.
