@@ -17,6 +17,15 @@ struct UnreadResultTests {
   private static let limit = 32 << 20
   private static let text = Proto.Value.text(String(repeating: "x", count: 900_000))
 
+  /// The address of the clients that do not read. Budgets weigh the connections of an address together.
+  private func unreadingAddress() throws -> SocketAddress? {
+    #if os(Linux)
+      try SocketAddress(ipAddress: "127.0.0.2", port: 0)
+    #else
+      nil
+    #endif
+  }
+
   private func limits(minimumAge: TimeAmount = .zero) -> PortLimits {
     var limits = PortLimits()
     limits.memory = MemoryBudget(limit: Self.limit, minimumAge: minimumAge)
@@ -64,7 +73,8 @@ struct UnreadResultTests {
   private func openUnread(
     _ running: FirestoreTestPort, _ method: String, _ collection: String, count: Int
   ) async throws -> GRPCTestClient {
-    let client = try await GRPCTestClient.connect(port: running.port.port, window: 0)
+    let client = try await GRPCTestClient.connect(
+        port: running.port.port, from: unreadingAddress(), window: 0)
     for _ in 0..<count {
       let call = try await client.open(method)
       if method == "Listen" {
@@ -124,7 +134,7 @@ struct UnreadResultTests {
       let body = #"{"structuredQuery":{"from":[{"collectionId":"large"}]}}"#
       var unread: [RawClient] = []
       for _ in 0..<24 {
-        let client = try await RawClient.connect(running.port.port)
+        let client = try await RawClient.connect(running.port.port, from: unreadingAddress())
         try await client.channel.setOption(.autoRead, value: false).get()
         try await client.send(
           "POST /v1/\(FirestoreTestServer.documents):runQuery HTTP/1.1\r\nHost: h\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
@@ -148,7 +158,8 @@ struct UnreadResultTests {
       try await fill(running)
       var unread: [GRPCTestClient] = []
       for _ in 0..<40 {
-        let client = try await GRPCTestClient.connect(port: running.port.port, window: 0)
+        let client = try await GRPCTestClient.connect(
+        port: running.port.port, from: unreadingAddress(), window: 0)
         for _ in 0..<4 {
           let call = try await client.open("GetDocument")
           try? await call.send(
@@ -172,7 +183,8 @@ struct UnreadResultTests {
       try await fill(running)
       var unread: [GRPCTestClient] = []
       for _ in 0..<8 {
-        let client = try await GRPCTestClient.connect(port: running.port.port, window: 0)
+        let client = try await GRPCTestClient.connect(
+        port: running.port.port, from: unreadingAddress(), window: 0)
         for _ in 0..<8 {
           let call = try await client.open("GetDocument")
           try? await call.send(

@@ -21,11 +21,13 @@ final class GRPCTestClient: Sendable {
     self.scheme = scheme
   }
 
-  /// - Parameter window: the flow-control window of each stream in bytes; a small one tests back-pressure.
+  /// - Parameters:
+  ///   - local: the address of this end of the connection.
+  ///   - window: the flow-control window of each stream in bytes; a small one tests back-pressure.
   static func connect(
-    port: Int, tls: NIOSSLContext? = nil, window: Int = 1 << 20
+    port: Int, from local: SocketAddress? = nil, tls: NIOSSLContext? = nil, window: Int = 1 << 20
   ) async throws -> GRPCTestClient {
-    let (channel, multiplexer) = try await HTTP2Connection.open(port, tls: tls, window: window)
+    let (channel, multiplexer) = try await HTTP2Connection.open(port, from: local, tls: tls, window: window)
     return GRPCTestClient(channel, multiplexer, scheme: tls == nil ? "http" : "https")
   }
 

@@ -9,7 +9,7 @@ import Ports
 enum HTTP2Connection {
   /// - Parameter window: the flow-control window of each stream in bytes; a small one tests back-pressure.
   static func open(
-    _ port: Int, tls: NIOSSLContext?, window: Int
+    _ port: Int, from local: SocketAddress? = nil, tls: NIOSSLContext?, window: Int
   ) async throws -> (channel: any Channel, multiplexer: NIOHTTP2Handler.StreamMultiplexer) {
     var stream = NIOHTTP2Handler.StreamConfiguration()
     stream.targetWindowSize = window
@@ -22,8 +22,9 @@ enum HTTP2Connection {
     connection.controlFrameRateLimit.maximumCount = 100_000
     let streams = stream
     let settings = connection
-    return try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-      .connect(host: "127.0.0.1", port: port) { channel in
+    var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+    if let local { bootstrap = bootstrap.bind(to: local) }
+    return try await bootstrap.connect(host: "127.0.0.1", port: port) { channel in
         channel.eventLoop.makeCompletedFuture {
           if let tls {
             try channel.pipeline.syncOperations.addHandler(

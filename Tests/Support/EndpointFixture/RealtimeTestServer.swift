@@ -147,9 +147,12 @@ final class RawClient {
     self.chunks = chunks.makeAsyncIterator()
   }
 
-  static func connect(_ port: Int) async throws -> RawClient {
+  /// - Parameter local: the address of this end of the connection.
+  static func connect(_ port: Int, from local: SocketAddress? = nil) async throws -> RawClient {
     let (stream, continuation) = AsyncStream<[UInt8]>.makeStream()
-    let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+    var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+    if let local { bootstrap = bootstrap.bind(to: local) }
+    let channel = try await bootstrap
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.addHandler(Collector(continuation))
