@@ -226,6 +226,12 @@ extension IdentityCall {
           try transaction.put(undo, in: self.tenantID, removingExpiredAt: self.removalTime)
           recovery = undo
         }
+        // Whoever changed the address may have set a password since. The emulator of the official tools keeps it.
+        if !self.isEmulator, code.purpose == .recoverEmail,
+          let updated = account.passwordUpdatedAt, updated >= code.createdAt
+        {
+          account.password = nil
+        }
         account.email = newEmail
         account.validSince = self.nowSeconds
       }
