@@ -72,7 +72,8 @@ struct AccountTakeoverTests {
     }
   }
 
-  @Test("A change of a proven address can be undone after the thief changed the password, which is then useless")
+  @Test(
+    "A change of a proven address can be undone after the thief changed the password, which is then useless")
   func undo() async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())
     let created = try await signUp(server)

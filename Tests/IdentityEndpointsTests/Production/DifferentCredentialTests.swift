@@ -18,7 +18,8 @@ struct DifferentCredentialTests {
     tokens.map { ("authorization", "Bearer " + $0) } + [("content-type", "application/json")] + more
   }
 
-  @Test("REST, management, event streams, gRPC and WebChannel reject different credentials and accept equal ones")
+  @Test(
+    "REST, management, event streams, gRPC and WebChannel reject different credentials and accept equal ones")
   func doors() async throws {
     try await ProductionServer.with { server in
       let first = try await server.accessToken(server.account("first"))

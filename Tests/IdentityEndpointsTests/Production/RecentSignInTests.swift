@@ -23,7 +23,9 @@ struct RecentSignInTests {
     #expect(try await server.signUp(body)["localId"] == anonymous["localId"])
   }
 
-  @Test("A sign-in by an e-mail link adds an address to an account only within five minutes of the sign-in of the ID token")
+  @Test(
+    "A sign-in by an e-mail link adds an address to an account only within five minutes of the sign-in of the ID token"
+  )
   func addedLink() async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())
     let anonymous = try await server.signUp([:])
@@ -43,7 +45,9 @@ struct RecentSignInTests {
   @Test("A sign-in by an e-mail link replaces no address of an account")
   func replacingLink() async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())
-    let ada = try await server.signUp(["email": .string("ada@example.com"), "password": .string("opensesame")])
+    let ada = try await server.signUp([
+      "email": .string("ada@example.com"), "password": .string("opensesame"),
+    ])
     let body = try await link(server, "thief@example.com", ada["idToken"] ?? .null)
     await #expect(throws: IdentityError.rejected("OPERATION_NOT_ALLOWED")) {
       try await server.signInWithEmailLink(body)
@@ -53,7 +57,9 @@ struct RecentSignInTests {
   }
 
   /// The request of a sign-in by an e-mail link with an ID token.
-  private func link(_ server: ProductionCalls, _ email: String, _ idToken: JSONValue) async throws -> JSONObject {
+  private func link(_ server: ProductionCalls, _ email: String, _ idToken: JSONValue) async throws
+    -> JSONObject
+  {
     _ = try await server.sendCode(["requestType": .string("EMAIL_SIGNIN"), "email": .string(email)])
     return ["email": .string(email), "oobCode": try await server.code(.signIn), "idToken": idToken]
   }

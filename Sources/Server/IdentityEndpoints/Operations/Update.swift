@@ -226,7 +226,7 @@ extension IdentityCall {
           try transaction.put(undo, in: self.tenantID, removingExpiredAt: self.removalTime)
           recovery = undo
         }
-        // Whoever changed the address may have set a password since. The emulator of the official tools keeps it.
+        // The user who changed the address may have set a password since. Google's emulator keeps it.
         if !self.isEmulator, code.purpose == .recoverEmail,
           let updated = account.passwordUpdatedAt, updated >= code.createdAt
         {
