@@ -101,6 +101,7 @@ import Testing
     // No call of `Auth.auth(app:)` yet: the token source starts FirebaseAuth.
     #expect(app.authTokens.userID == "u1")
     let auth = Auth.auth(app: app)
+    #expect(Auth.auth(app: app) === auth)
     let restored = try #require(auth.currentUser)
     #expect(restored.record == record && restored.isAnonymous && restored !== user)
     #expect(try await app.authTokens.token(forcingRefresh: false) == record.tokens.idToken)

@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test("a folder that cannot be written is an error, and the old user remains")
+  @Test("a folder that cannot be written is an error, and nobody is stored")
   func unwritable() throws {
     let store = store()
     try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)

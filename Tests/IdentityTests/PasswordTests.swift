@@ -70,6 +70,11 @@ struct PasswordTests {
     #expect(try await !hasher.verify("", first))
   }
 
+  @Test("Hashing leaves a processor to the databases, and takes two at most")
+  func threads() {
+    #expect([1, 2, 3, 4, 64].map { PasswordHasher.threadCount(processors: $0) } == [1, 1, 2, 2, 2])
+  }
+
   #if canImport(Glibc)
     // The thread that resumes a task may start a thread of Swift's pool, which then has the same priority.
     @Test("A thread of normal priority resumes the caller of a hash")

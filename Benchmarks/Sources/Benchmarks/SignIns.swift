@@ -57,8 +57,8 @@ enum Hashing: Sendable {
   case none
   /// Clients sign in to the server.
   case inServer
-  /// Another process hashes passwords with the server's hasher. The commits then show the effect of the processor time
-  /// alone, which no server can avoid on this machine.
+  /// Another process hashes passwords with the server's hasher, on as many threads. The commits then show the effect of the
+  /// processor time alone, which no server can avoid on this machine: decision 0040.
   case inOtherProcess
 }
 

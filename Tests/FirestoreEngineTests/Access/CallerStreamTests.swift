@@ -9,54 +9,75 @@ import Testing
 
 @Suite("Streams that end with their credentials", .timeLimit(.minutes(1)))
 struct CallerStreamTests {
-  /// Records the events of a stream.
+  /// A stream whose end waits for the test.
   private final class TestStream: CallerStream {
+    private struct State {
+      var error: FirestoreError?
+      var ending: CheckedContinuation<Void, Never>?
+      var isEnded = false
+    }
+
     let caller: Principal
-    private let state = Guarded((error: FirestoreError?.none, isEnded: false))
+    private let state = Guarded(State())
 
     init(_ id: String, expiry: Int64? = nil) {
       caller = Principal(.user(User(id: id, claims: .none)), expiry: expiry)
     }
 
     var error: FirestoreError? { state.withLock { $0.error } }
+    var isEnding: Bool { state.withLock { $0.ending != nil } }
     var isEnded: Bool { state.withLock { $0.isEnded } }
 
     func invalidate(with error: FirestoreError) { state.withLock { $0.error = error } }
-    func endInvalidated() { state.withLock { $0.isEnded = true } }
-  }
 
-  private static let count = 10 * CallerStreams.sliceCount
+    func endInvalidated() async {
+      await withCheckedContinuation { ending in state.withLock { $0.ending = ending } }
+    }
 
-  /// Adds streams whose credentials have expired, and waits until the first slice has ended.
-  private func expire(_ streams: CallerStreams, _ clock: ManualClock) async throws -> [TestStream] {
-    let expiry = clock.wallTime() / 1_000_000 + 5
-    let expiring = (0..<Self.count).map { _ in TestStream("expiring", expiry: expiry) }
-    for stream in expiring { streams.add(stream) }
-    try await eventually("the timer waits") { clock.sleepers == 1 }
-    clock.advance(by: 6_000_000)
-    try await waitForSlices(1, expiring, clock)
-    return expiring
-  }
-
-  private func waitForSlices(_ number: Int, _ streams: [TestStream], _ clock: ManualClock) async throws {
-    let sleepers = number * CallerStreams.sliceCount < Self.count ? 1 : 0
-    try await eventually("slice \(number) ends") {
-      streams.count(where: \.isEnded) == number * CallerStreams.sliceCount && clock.sleepers == sleepers
+    /// Lets the end of the stream complete.
+    func completeEnd() {
+      let ending = state.withLock { state in
+        state.isEnded = true
+        defer { state.ending = nil }
+        return state.ending
+      }
+      ending?.resume()
     }
   }
 
-  @Test("streams whose credentials expire together end in slices with pauses, and the timer stops")
-  func slices() async throws {
+  /// Adds streams whose credentials have expired, and waits until the first one ends.
+  private func expire(_ streams: CallerStreams, _ clock: ManualClock) async throws -> [TestStream] {
+    let expiry = clock.wallTime() / 1_000_000 + 5
+    let expiring = (0..<50).map { _ in TestStream("expiring", expiry: expiry) }
+    for stream in expiring { streams.add(stream) }
+    try await eventually("the timer waits") { clock.sleepers == 1 }
+    clock.advance(by: 6_000_000)
+    try await eventually("a stream ends") { expiring.contains(where: \.isEnding) }
+    return expiring
+  }
+
+  @Test("streams whose credentials expire together end one after another, with pauses, and the timer stops")
+  func oneByOne() async throws {
     let clock = ManualClock()
     let streams = CallerStreams(clock: clock)
     let later = TestStream("later")
     streams.add(later)
     let expiring = try await expire(streams, clock)
-    for number in 2...10 {
-      clock.advance(by: CallerStreams.pause)
-      try await waitForSlices(number, expiring, clock)
+    for number in 1...expiring.count {
+      try await eventually("stream \(number) ends") { expiring.contains(where: \.isEnding) }
+      let ending = expiring.filter(\.isEnding)
+      #expect(ending.count == 1)
+      #expect(ending.allSatisfy { $0.error == CallerStreams.expired })
+      #expect(expiring.count(where: \.isEnded) == number - 1)
+      // The next stream ends after as long a pause as this end takes.
+      clock.advance(by: 500)
+      for stream in ending { stream.completeEnd() }
+      try await eventually("the pause begins") { clock.sleepers == 1 }
+      clock.advance(by: 499)
+      #expect(clock.sleepers == 1)
+      clock.advance(by: 1)
     }
-    #expect(expiring.allSatisfy { $0.error == CallerStreams.expired })
+    #expect(clock.sleepers == 0)
     #expect(later.error == nil)
     for stream in expiring { streams.remove(stream) }
     #expect(streams.count == 1)
@@ -70,13 +91,17 @@ struct CallerStreamTests {
     let expiring = try await expire(streams, clock)
     streams.add(revoked)
     streams.add(other)
-    try await eventually("the timer and the pause wait") { clock.sleepers == 2 }
     streams.revoke { $0.user?.id == "revoked" }
     #expect(revoked.error?.code == .unauthenticated)
-    clock.advance(by: CallerStreams.pause)
-    try await eventually("the revoked stream ends") { revoked.isEnded }
-    #expect(expiring.contains { !$0.isEnded })
+    for stream in expiring where stream.isEnding { stream.completeEnd() }
+    try await eventually("the revoked stream ends") { revoked.isEnding }
+    #expect(expiring.count(where: \.isEnded) == 1)
     #expect(other.error == nil)
+    revoked.completeEnd()
+    while expiring.contains(where: { !$0.isEnded }) {
+      try await eventually("the next stream ends") { expiring.contains(where: \.isEnding) }
+      for stream in expiring where stream.isEnding { stream.completeEnd() }
+    }
   }
 
   @Test("a stream that opens after its credentials were revoked ends")
@@ -86,7 +111,8 @@ struct CallerStreamTests {
     let (revoked, other) = (TestStream("revoked"), TestStream("other"))
     streams.add(revoked)
     streams.add(other)
-    try await eventually("the stream ends") { revoked.isEnded }
+    try await eventually("the stream ends") { revoked.isEnding }
     #expect(other.error == nil)
+    revoked.completeEnd()
   }
 }

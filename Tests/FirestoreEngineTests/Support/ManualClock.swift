@@ -15,7 +15,7 @@ final class ManualClock: EngineClock {
 
   private struct State {
     var now: UInt64 = 1_000_000_000
-    let wallStart = SystemClock().wallTime() - 1_000_000_000
+    var wallStart = SystemClock().wallTime() - 1_000_000_000
     var sleepers: [Sleeper] = []
     var nextID = 0
     var cancelled: Set<Int> = []
@@ -27,6 +27,9 @@ final class ManualClock: EngineClock {
 
   /// The wall clock began with the process's time and advances with `now`.
   func wallTime() -> Int64 { state.withLock { $0.wallStart + Int64($0.now) } }
+
+  /// Moves the wall clock only, as an administrator of the machine may do. No sleep ends.
+  func setWallClock(forwardBy microseconds: Int64) { state.withLock { $0.wallStart += microseconds } }
 
   /// The number of suspended sleeps.
   var sleepers: Int { state.withLock { $0.sleepers.count } }

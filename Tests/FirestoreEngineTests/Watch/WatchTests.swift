@@ -222,6 +222,45 @@ import Testing
     #expect(client.view.violations.isEmpty)
   }
 
+  @Test("each stream gets one heartbeat in an interval")
+  func oneHeartbeat() async throws {
+    let fixture = try EngineFixture()
+    var clients: [WatchClient] = []
+    for _ in 0..<64 {
+      let client = WatchClient()
+      let stream = try await Self.listen(fixture, client)
+      stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
+      clients.append(client)
+    }
+    let open = clients
+    try await eventually("the targets are current") { open.allSatisfy { $0.view.snapshots.count == 1 } }
+    for _ in 0..<4 {
+      try await eventually("the heartbeat timer is waiting") { fixture.clock.sleepers >= 1 }
+      fixture.clock.advance(by: 9_250_000)
+    }
+    try await eventually("all heartbeats arrive") { open.allSatisfy { $0.view.snapshots.count == 2 } }
+    #expect(open.allSatisfy { $0.view.violations.isEmpty })
+  }
+
+  @Test("a round of the groups contains each open stream once, and no group is large")
+  func groups() async throws {
+    let fixture = try EngineFixture()
+    var groups = StreamGroups()
+    var streams: [WatchStream] = []
+    for _ in 0..<1024 { streams.append(try await Self.listen(fixture, WatchClient())) }
+    for stream in streams { groups.insert(stream) }
+    for stream in streams.prefix(512) { groups.remove(stream) }
+    var round: [ObjectIdentifier] = []
+    for _ in 0..<StreamGroups.count {
+      let group = groups.nextGroups(1)
+      #expect(group.count <= 24)
+      round += group.map { ObjectIdentifier($0) }
+    }
+    #expect(round.count == 512 && groups.streamCount == 512)
+    #expect(Set(round) == Set(streams.suffix(512).map { ObjectIdentifier($0) }))
+    #expect(groups.nextGroups(.max).count == 512)
+  }
+
   @Test("writes that change nothing cause no snapshot")
   func noEventWithoutChange() async throws {
     let fixture = try EngineFixture()

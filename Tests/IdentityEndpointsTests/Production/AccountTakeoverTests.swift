@@ -72,7 +72,8 @@ struct AccountTakeoverTests {
     }
   }
 
-  @Test("A change of a proven address can be undone after the thief changed the password")
+  @Test(
+    "A change of a proven address can be undone after the thief changed the password, which is then useless")
   func undo() async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())
     let created = try await signUp(server)
@@ -87,7 +88,21 @@ struct AccountTakeoverTests {
       ["localId": created["localId"] ?? .null, "password": .string("of the thief")], isPrivileged: true)
     _ = try await server.update(["oobCode": server.code(.recoverEmail)])
     #expect(try await server.account(Self.victim)?.localID == created["localId"]?.string)
+    #expect(try await server.account(Self.victim)?.password == nil)
     #expect(try await server.account(Self.attacker) == nil)
+  }
+
+  @Test("The undo of a change of the address keeps a password that is older than the change")
+  func undoKeepsPassword() async throws {
+    let server = try await ProductionCalls(delivery: CodeRecorder())
+    let created = try await signUp(server)
+    let password = try await server.account(Self.victim)?.password
+    server.wait(10)
+    _ = try await server.update(
+      ["localId": created["localId"] ?? .null, "email": .string(Self.attacker)], isPrivileged: true)
+    _ = try await server.update(["oobCode": server.code(.recoverEmail)])
+    #expect(password != nil)
+    #expect(try await server.account(Self.victim)?.password == password)
   }
 
   @Test("An earlier owner cannot undo a change after another owner has proven the address")

@@ -18,7 +18,8 @@ struct DifferentCredentialTests {
     tokens.map { ("authorization", "Bearer " + $0) } + [("content-type", "application/json")] + more
   }
 
-  @Test("REST, management, event streams and gRPC reject different credentials and accept equal ones")
+  @Test(
+    "REST, management, event streams, gRPC and WebChannel reject different credentials and accept equal ones")
   func endpoints() async throws {
     try await ProductionServer.with { server in
       let first = try await server.accessToken(server.account("first"))
@@ -97,6 +98,25 @@ struct DifferentCredentialTests {
         }
       }
       await client.close()
+      for (tokens, isAccepted) in [([first, second], false), ([first, first], true)] {
+        #expect(try await acceptsWebChannel(server, tokens) == isAccepted)
+      }
     }
+  }
+
+  /// Whether a WebChannel session with these credentials gets the responses of a listen.
+  private func acceptsWebChannel(_ server: ProductionServer, _ tokens: [String]) async throws -> Bool {
+    let database = "projects/demo-prod/databases/(default)"
+    let listen = """
+      {"database":"\(database)","addTarget":{"documents":{"documents":["\(database)/documents/c/a"]},"targetId":2}}
+      """
+    let (client, reply) = try await WebChannelTestClient.handshake(
+      server.server.firestorePort ?? 0, "Listen", [listen],
+      headers: tokens.map { "Authorization:Bearer \($0)\r\n" }.joined())
+    guard reply.status == 200 else { return false }
+    let channel = try await client.open(after: 0)
+    let text = try await channel.nextMessage()?.text ?? "error"
+    await channel.close()
+    return !text.contains("error")
   }
 }

@@ -32,8 +32,19 @@ struct ExpiredCodeTests {
     }
     for number in 0..<3 { try await send(server, number) }
     server.seconds.withLockedValue { $0 += 2 * 3600 }
+    let code = try await server.code(.passwordReset)
+    await #expect(throws: IdentityError.rejected("EXPIRED_OOB_CODE")) {
+      try await server.resetPassword(["oobCode": code, "newPassword": .string("another one")])
+    }
+    let session = try #require(try await database.read { try $0.phoneSessions(in: nil).first })
+    await #expect(throws: IdentityError.rejected("SESSION_EXPIRED")) {
+      try await server.signInWithPhoneNumber([
+        "sessionInfo": .string(session.session), "code": .string(session.code),
+      ])
+    }
     try await send(server, 3)
-    #expect(try await counts() == [4, 4])
+    // The use of an expired verification has removed it.
+    #expect(try await counts() == [4, 3])
     server.seconds.withLockedValue { $0 += 86_400 }
     try await send(server, 4)
     #expect(try await counts() == [2, 2])

@@ -42,11 +42,12 @@ final class FirestoreRESTStream: CallResponder {
     self.message = message
   }
 
-  func send(_ framed: ByteBuffer) async throws {
+  func send(_ framed: ByteBuffer, onWait: @escaping @Sendable () -> Void) async throws {
     switch try hold(framed) {
     case .hold: break
     case .send(let bytes, let isFirst):
       if isFirst { responder.begin(.ok, HTTPResponse.jsonHeaders) }
+      onWait()
       try await responder.send(bytes)
     }
   }

@@ -120,6 +120,10 @@ public protocol WatchOutput: Sendable {
   /// - Throws: when the connection is closed; the stream then ends.
   func send(_ responses: [WatchResponse]) async throws
 
+  /// Sends the next responses as ``send(_:)`` does. Calls `onWait` before it waits for the client to read; then the engine
+  /// serves other streams meanwhile.
+  func send(_ responses: [WatchResponse], onWait: @escaping @Sendable () -> Void) async throws
+
   /// Ends the stream with an error. Neither method is called afterwards.
   func fail(_ error: FirestoreError) async
 
@@ -130,6 +134,12 @@ public protocol WatchOutput: Sendable {
 extension WatchOutput {
   /// By default the client is in this process.
   public var memory: (any ResultMemory)? { nil }
+
+  /// By default each call may wait.
+  public func send(_ responses: [WatchResponse], onWait: @escaping @Sendable () -> Void) async throws {
+    onWait()
+    try await send(responses)
+  }
 }
 
 extension FirestoreEngine {

@@ -11,6 +11,7 @@ package protocol CallerStream: AnyObject, Sendable {
   /// Discards queued work: from now on the stream can only end with the error. Called on any thread; must be quick.
   func invalidate(with error: FirestoreError)
 
-  /// Ends a stream that was invalidated.
-  func endInvalidated()
+  /// Ends a stream that was invalidated. Returns when the end is passed to the client's connection; immediately if the stream is
+  /// still working, and therefore ends by itself.
+  func endInvalidated() async
 }

@@ -1,11 +1,11 @@
 // Ends the streams of callers whose credentials have expired or were revoked.
 //
 // One timer serves all streams: once a second it takes the streams whose credentials have expired. Many credentials may
-// expire in the same second, and the end of a stream takes time on its event loop. So streams end in slices with pauses
-// between them, in which other requests are served.
+// expire in the same second, and the end of a stream takes time on its event loop. So streams end one after another, each after
+// a pause of the time that the previous one took: half of the time remains for other requests.
 //
 // Invariant: a revoked stream is invalidated before `revoke` returns, and sends nothing afterwards, even if it waits for its
-// slice. Expired credentials are also checked by each stream before it sends.
+// end. Expired credentials are also checked by each stream before it sends.
 
 import Access
 import FirestoreModel
@@ -17,7 +17,7 @@ package final class CallerStreams: Sendable {
     var streams: [ObjectIdentifier: any CallerStream] = [:]
     /// The streams by the second since 1970 in which their credentials expire.
     var expiries: [Int64: Set<ObjectIdentifier>] = [:]
-    /// Streams that wait for their slice. The latest ends first, so that a revocation does not wait for the end of many
+    /// Streams that wait for their end. The latest ends first, so that a revocation does not wait for the end of many
     /// expired streams.
     var ending: [(stream: any CallerStream, error: FirestoreError)] = []
     var isTimerRunning = false
@@ -25,9 +25,6 @@ package final class CallerStreams: Sendable {
     var isRevoked: (@Sendable (Principal) -> Bool)?
   }
 
-  /// Streams that end in one slice, and the pause after it in microseconds: 4,000 streams a second. Decision 0029.
-  static let sliceCount = 8
-  static let pause: UInt64 = 2_000
   private static let second: UInt64 = 1_000_000
 
   /// The error of expired credentials. Clients open the stream again with a fresh token.
@@ -115,7 +112,7 @@ package final class CallerStreams: Sendable {
     return isTimerRunning
   }
 
-  // MARK: Slices
+  // MARK: Ending
 
   private func end(_ streams: [any CallerStream], with error: FirestoreError) {
     guard !streams.isEmpty else { return }
@@ -124,25 +121,27 @@ package final class CallerStreams: Sendable {
       defer { state.isEnding = true }
       return !state.isEnding
     }
-    if starts { Task { await self.endSlices() } }
+    if starts { Task { await self.endOneByOne() } }
   }
 
-  private func endSlices() async {
-    while true {
-      let (slice, isLast) = state.withLock { state in
-        precondition(state.isEnding, "invariant: one task ends the streams")
-        let slice = Array(state.ending.suffix(Self.sliceCount))
-        state.ending.removeLast(slice.count)
-        state.isEnding = !state.ending.isEmpty
-        return (slice, state.ending.isEmpty)
-      }
-      for (stream, error) in slice {
-        stream.invalidate(with: error)
-        stream.endInvalidated()
-      }
-      if isLast { return }
+  /// Ends the waiting streams. Each waits for the event loop of the previous one, so that no loop's queue fills up.
+  private func endOneByOne() async {
+    while let (stream, error) = nextEnding() {
+      let start = clock.now()
+      stream.invalidate(with: error)
+      await stream.endInvalidated()
+      let end = clock.now()
       // A cancelled sleep only shortens the pause.
-      try? await clock.sleep(until: clock.now() + Self.pause)
+      try? await clock.sleep(until: end + (end - start))
+    }
+  }
+
+  private func nextEnding() -> (stream: any CallerStream, error: FirestoreError)? {
+    state.withLock { state in
+      precondition(state.isEnding, "invariant: one task ends the streams")
+      let next = state.ending.popLast()
+      state.isEnding = next != nil
+      return next
     }
   }
 }

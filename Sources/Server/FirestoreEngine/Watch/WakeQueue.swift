@@ -2,8 +2,8 @@
 // decisions about their targets have read it. Without a queue, each stream would start its task immediately, and the requests
 // of other clients would wait for all of these tasks.
 //
-// Invariant: at most `concurrency` streams that the queue has woken are working. A stream that waits for its client to read,
-// or for memory, does not count.
+// Invariant: at most `concurrency` streams that the queue has woken are working, from the decision until the event loop has
+// written their responses. A stream that waits for its client to read, or for memory, does not count.
 
 import Locking
 

@@ -18,7 +18,7 @@ final class WatchHub: Sendable {
   private struct State {
     var index = TargetIndex()
     var published: Version
-    var streams: [ObjectIdentifier: WatchStream] = [:]
+    var streams = StreamGroups()
     var nextRegistration = 1
     var isSendingHeartbeats = false
     var isClosed = false
@@ -77,7 +77,7 @@ final class WatchHub: Sendable {
   func add(_ stream: WatchStream) -> Bool {
     let (isOpen, starts) = state.withLock { state -> (Bool, Bool) in
       guard !state.isClosed else { return (false, false) }
-      state.streams[ObjectIdentifier(stream)] = stream
+      state.streams.insert(stream)
       defer { state.isSendingHeartbeats = true }
       return (true, !state.isSendingHeartbeats)
     }
@@ -86,14 +86,14 @@ final class WatchHub: Sendable {
   }
 
   /// The number of open streams.
-  var streamCount: Int { state.withLock { $0.streams.count } }
+  var streamCount: Int { state.withLock { $0.streams.streamCount } }
 
   /// Removes a stream. The caller has unregistered its targets.
-  func remove(_ stream: WatchStream) { state.withLock { $0.streams[ObjectIdentifier(stream)] = nil } }
+  func remove(_ stream: WatchStream) { state.withLock { $0.streams.remove(stream) } }
 
   /// Lets every stream decide its targets again.
   private func replacePolicy() {
-    let streams = state.withLock { Array($0.streams.values) }
+    let streams = state.withLock { $0.streams.streams }
     for stream in streams { stream.replacePolicy() }
     queue.wake(streams)
   }
@@ -102,7 +102,7 @@ final class WatchHub: Sendable {
   func close() {
     let streams = state.withLock { state in
       state.isClosed = true
-      return Array(state.streams.values)
+      return state.streams.streams
     }
     for stream in streams { stream.end(with: .unavailable("The server is shutting down.")) }
   }
@@ -179,17 +179,19 @@ final class WatchHub: Sendable {
 
   // MARK: Heartbeats
 
-  /// Sends idle streams a fresh resume token, so that clients see that the connection is alive. One task
-  /// serves all streams.
+  /// Sends every stream a fresh resume token once in each heartbeat interval, so that clients see that the connection is
+  /// alive. One task serves all streams, group by group.
   private func startHeartbeats() {
     Task { [weak self, clock, heartbeatInterval] in
-      var next = clock.now() + heartbeatInterval / 4
+      let interval = heartbeatInterval / UInt64(StreamGroups.count)
+      var next = clock.now() + interval
       while true {
         do { try await clock.sleep(until: next) } catch { return }
-        guard let hub = self else { return }
-        next = clock.now() + heartbeatInterval / 4
-        let due = hub.dueForHeartbeat()
-        guard let due else { return }
+        let now = max(clock.now(), next)
+        // A late timer serves all groups that are due.
+        let groups = 1 + (now - next) / interval
+        next += groups * interval
+        guard let hub = self, let due = hub.dueForHeartbeat(groups) else { return }
         // A store that cannot write cannot reserve a version. Streams then stay silent, and clients
         // reconnect.
         guard !due.isEmpty, (try? await hub.advance()) != nil else { continue }
@@ -199,19 +201,15 @@ final class WatchHub: Sendable {
     }
   }
 
-  /// The streams to which nothing was sent for three quarters of the heartbeat interval. Returns nil if there
-  /// are no streams, which ends the heartbeats.
-  private func dueForHeartbeat() -> [WatchStream]? {
-    let now = clock.now()
-    let quiet = heartbeatInterval - heartbeatInterval / 4
-    let streams = state.withLock { state -> [WatchStream]? in
-      if state.streams.isEmpty || state.isClosed {
+  /// The streams of the next groups. Returns nil if there are no streams, which ends the heartbeats.
+  private func dueForHeartbeat(_ groups: UInt64) -> [WatchStream]? {
+    state.withLock { state in
+      if state.streams.streamCount == 0 || state.isClosed {
         state.isSendingHeartbeats = false
         return nil
       }
-      return Array(state.streams.values)
+      return state.streams.nextGroups(groups)
     }
-    return streams?.filter { $0.isSilent(since: now < quiet ? UInt64(0) : now - quiet) }
   }
 }
 

@@ -62,8 +62,6 @@ public final class WatchStream: Sendable {
     var settling: CheckedContinuation<Void, Never>?
     var isClosed = false
     var failure: FirestoreError?
-    var lastSent: UInt64
-    var hasTargets = false
     var targetBytes = 0
 
     /// Reserves the memory of the buffered changes beyond an allowance, and releases what is no longer needed. Returns false
@@ -103,10 +101,7 @@ public final class WatchStream: Sendable {
     self.hub = hub
     self.caller = caller.acting(in: database.name.project)
     self.output = output
-    mailbox = Guarded(
-      Mailbox(
-        buffered: BufferedChanges(database.options.watchBufferLimits), lastSent: database.options.clock.now())
-    )
+    mailbox = Guarded(Mailbox(buffered: BufferedChanges(database.options.watchBufferLimits)))
     worker = WatchWorker(policyVersion: database.policies.current.version)
   }
 
@@ -213,11 +208,6 @@ public final class WatchStream: Sendable {
   /// The bytes of the buffered changes.
   var waitingBytes: Int { mailbox.withLock { $0.buffered.bytes } }
 
-  /// Whether the stream has targets, and nothing was sent after `time`.
-  func isSilent(since time: UInt64) -> Bool {
-    mailbox.withLock { $0.hasTargets && $0.lastSent <= time }
-  }
-
   /// Requests a global snapshot with a fresh token. The caller wakes the stream.
   func requestHeartbeat() { mailbox.withLock { $0.isHeartbeatRequested = true } }
 
@@ -246,7 +236,7 @@ public final class WatchStream: Sendable {
     }
   }
 
-  /// Ends the wait of `wakeAndSettle`: the task waits for the client, or ends.
+  /// Ends the wait of `wakeAndSettle`: the task has sent a batch, waits for the client, or has ended the stream.
   func settle() {
     let settling = mailbox.withLock { mailbox in
       defer { mailbox.settling = nil }
@@ -293,15 +283,6 @@ public final class WatchStream: Sendable {
     }
   }
 
-  /// Records that responses were sent.
-  func recordSend(hasTargets: Bool) {
-    let now = database.options.clock.now()
-    mailbox.withLock { mailbox in
-      mailbox.lastSent = now
-      mailbox.hasTargets = hasTargets
-    }
-  }
-
   /// Whether the stream is closed.
   var isClosed: Bool { mailbox.withLock { $0.isClosed } }
 
@@ -311,7 +292,6 @@ public final class WatchStream: Sendable {
       mailbox.isClosed = true
       mailbox.discard(output.memory)
     }
-    settle()
   }
 }
 
@@ -324,7 +304,7 @@ extension WatchStream: CallerStream {
     }
   }
 
-  package func endInvalidated() { wake() }
+  package func endInvalidated() async { await wakeAndSettle() }
 }
 
 /// The memory of a stream's results. A stream that waits for memory does not count as working: see ``WakeQueue``.

@@ -31,37 +31,38 @@ actor WatchWorker {
 
   init(policyVersion: UInt64) { self.policyVersion = policyVersion }
 
-  /// Runs until the mailbox is empty.
+  /// Runs until the mailbox is empty, or the stream has ended.
   func run(_ stream: WatchStream) async {
-    while true {
-      do {
+    do {
+      while true {
         switch stream.nextWork() {
         case .command(let command): try await perform(command, stream)
         case .snapshot: try await sendSnapshot(stream)
-        case .failure(let error):
-          await finish(stream)
-          return await stream.output.fail(error)
-        case .end: return await finish(stream)
+        case .failure(let error): throw Ended(error: error)
+        case .end: throw OutputClosed()
         case .nothing:
           precondition(
             !owesSnapshot && buffer.isEmpty, "invariant: a worker flushes before it asks for more work")
           return
         }
-      } catch let error as OutputClosed {
-        _ = error
-        return await finish(stream)
-      } catch let end as Ended {
-        await finish(stream)
-        return await stream.output.fail(end.error)
-      } catch let error as StoreError where error.code == .versionTooOld {
-        // The client read so slowly that the store has deleted the history after `cursor`. The client may
-        // listen again.
-        await finish(stream)
-        return await stream.output.fail(.unavailable("The stream was read too slowly. Listen again."))
-      } catch {
-        await finish(stream)
-        return await stream.output.fail(FirestoreError(error))
       }
+    } catch {
+      await finish(stream)
+      if let error = Self.lastResponse(to: error) { await stream.output.fail(error) }
+      stream.settle()
+    }
+  }
+
+  /// The error with which the stream ends; nil if its client is gone.
+  private static func lastResponse(to error: any Error) -> FirestoreError? {
+    switch error {
+    case is OutputClosed: nil
+    case let end as Ended: end.error
+    case let error as StoreError where error.code == .versionTooOld:
+      // The client read so slowly that the store has deleted the history after `cursor`. The client may
+      // listen again.
+      .unavailable("The stream was read too slowly. Listen again.")
+    default: FirestoreError(error)
     }
   }
 
@@ -116,9 +117,8 @@ actor WatchWorker {
     buffer = []
     bufferBytes = 0
     try checkCaller(stream)
+    do { try await stream.output.send(batch) { stream.settle() } } catch { throw OutputClosed() }
     stream.settle()
-    do { try await stream.output.send(batch) } catch { throw OutputClosed() }
-    stream.recordSend(hasTargets: !targets.isEmpty)
   }
 
   private func checkCaller(_ stream: WatchStream) throws {

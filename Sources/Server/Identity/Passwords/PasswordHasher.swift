@@ -1,16 +1,17 @@
 // Hashes and verifies passwords on dedicated threads. A hash takes up to a second of processor time, which would stall
-// the tasks of Swift's cooperative pool and the event loops. The threads have a low priority, so that sign-ins delay the
-// databases little. Another thread resumes the callers: to run a task, Swift's pool may start a thread, and on Linux a thread
+// the tasks of Swift's cooperative pool and the event loops. The threads leave a processor free and have a low priority, so that
+// sign-ins delay the databases little: see docs/decisions/0040-threads-of-hashes.md. Another thread resumes the callers: to run a task, Swift's pool may start a thread, and on Linux a thread
 // inherits the priority of the thread that starts it. Commits would then run at the priority of hashes.
 //
 // Invariant: at most `maximumQueued` hashes wait; a further one fails immediately instead of growing the queue.
 
+import Foundation
 import Locking
 import OrderedStore
 
 /// Hashes and verifies passwords.
 package final class PasswordHasher: Sendable {
-  /// Maximum hashes that wait for a thread. At 50 ms each they take about six seconds on two threads.
+  /// Maximum hashes that wait for a thread. At 25 ms each they take about six seconds on one thread.
   private static let maximumQueued = 256
 
   /// The scheme of new passwords.
@@ -24,9 +25,16 @@ package final class PasswordHasher: Sendable {
   /// - Parameters:
   ///   - scheme: the scheme of new passwords: ``PasswordScheme/emulator`` or ``PasswordScheme/standard``.
   ///   - threads: the number of hashes that run at the same time.
-  package init(_ scheme: PasswordScheme, threads: Int = 2) {
+  package init(_ scheme: PasswordScheme, threads: Int = PasswordHasher.threadCount()) {
     self.scheme = scheme
     self.threads = ThreadPool(threads: threads, isBackground: true)
+  }
+
+  /// The number of hashing threads on a machine: at most two, and a processor remains for the databases if there are two.
+  package static func threadCount(
+    processors: Int = ProcessInfo.processInfo.activeProcessorCount
+  ) -> Int {
+    min(2, max(1, processors - 1))
   }
 
   /// Hashes a new password.

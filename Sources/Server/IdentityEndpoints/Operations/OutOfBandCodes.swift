@@ -205,11 +205,14 @@ extension IdentityCall {
         throw IdentityError.rejected(
           "INVALID_EMAIL", "The email provided does not match the sign-in email address.")
       }
-      let caller = self.body.has("idToken") ? try self.account(transaction.reader).account : nil
+      let existing = self.body.has("idToken") ? try self.account(transaction.reader) : nil
+      let caller = existing?.account
       let owner = try transaction.reader.account(email: email, in: self.tenantID)
       if let owner {
         guard !owner.isDisabled else { throw IdentityError.rejected("USER_DISABLED") }
         if let caller, !owner.hasID(caller.localID) { throw IdentityError.rejected("EMAIL_EXISTS") }
+      } else if let existing {
+        try self.checkMaySetEmail(of: existing.account, to: email, existing.token)
       }
       let isNew = owner == nil && caller == nil
       var account = owner ?? caller ?? self.newAccount(newID)

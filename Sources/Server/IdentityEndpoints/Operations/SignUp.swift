@@ -48,7 +48,7 @@ extension IdentityCall {
       var account: Account
       let existing = self.body.has("idToken") ? try self.account(reader) : nil
       if let existing {
-        try self.checkMayAddPassword(to: existing.account, newEmail, existing.token)
+        try self.checkMaySetEmail(of: existing.account, to: newEmail, existing.token)
         account = existing.account
       } else {
         let id = self.body.text("localId") ?? newID
@@ -78,10 +78,10 @@ extension IdentityCall {
     }
   }
 
-  /// Checks that a client may set the address and password of an existing account, like ``update()``: an old or stolen token
-  /// must not take the account over.
-  private func checkMayAddPassword(
-    to account: Account, _ email: String?, _ token: IDToken
+  /// Checks that a client may add an address and its way to sign in to an existing account: an old or stolen token must not
+  /// take the account over. A stored address is replaced by ``update()`` only.
+  func checkMaySetEmail(
+    of account: Account, to email: String?, _ token: IDToken
   ) throws(IdentityError) {
     guard !isPrivileged, !isEmulator else { return }
     try requireRecentSignIn(token)

@@ -227,6 +227,12 @@ extension IdentityCall {
           try transaction.put(undo, in: self.tenantID, removingExpiredAt: self.removalTime)
           recovery = undo
         }
+        // The user who changed the address may have set a password since. Google's emulator keeps it.
+        if !self.isEmulator, code.purpose == .recoverEmail,
+          let updated = account.passwordUpdatedAt, updated >= code.createdAt
+        {
+          account.password = nil
+        }
         account.email = newEmail
         account.validSince = self.nowSeconds
       }

@@ -180,11 +180,13 @@ private struct ListenOutput: WatchOutput {
 
   var memory: (any ResultMemory)? { responder.memory }
 
-  func send(_ responses: [WatchResponse]) async throws {
-    try await responder.send(try WatchEncoding.encode(responses))
+  func send(_ responses: [WatchResponse]) async throws { try await send(responses) {} }
+
+  func send(_ responses: [WatchResponse], onWait: @escaping @Sendable () -> Void) async throws {
+    try await responder.send(try WatchEncoding.encode(responses), onWait: onWait)
   }
 
   func fail(_ error: FirestoreError) async {
-    responder.finish(GRPCStatus(error))
+    await responder.finishAndWait(GRPCStatus(error))
   }
 }

@@ -231,8 +231,8 @@ extension WriteCall: CallerStream {
     }
   }
 
-  func endInvalidated() {
+  func endInvalidated() async {
     let status = state.withLockedValue { $0.isServing ? nil : $0.invalidation }
-    if let status { responder.finish(status) }
+    if let status { await responder.finishAndWait(status) }
   }
 }

@@ -10,8 +10,9 @@ import Ports
 /// Sends the responses of one call. Usable from any task or thread.
 package protocol CallResponder: Sendable {
   /// Sends framed messages. Returns when the client can accept more.
+  /// - Parameter onWait: called before the call waits for the client to read.
   /// - Throws: `CancellationError` after the client has disconnected.
-  func send(_ framed: ByteBuffer) async throws
+  func send(_ framed: ByteBuffer, onWait: @escaping @Sendable () -> Void) async throws
 
   /// Ends the call with a status. Later calls have no effect.
   func finish(_ status: GRPCStatus)
@@ -27,6 +28,21 @@ package protocol CallResponder: Sendable {
 
   /// Runs a task of the call. The end of the call does not cancel it: it ends when sending throws.
   func start(_ operation: @escaping @Sendable () async -> Void)
+}
+
+extension CallResponder {
+  /// Sends framed messages. Returns when the client can accept more.
+  /// - Throws: `CancellationError` after the client has disconnected.
+  package func send(_ framed: ByteBuffer) async throws { try await send(framed) {} }
+
+  /// Ends the call with a status. Returns when the call's event loop has done so, if the platform supports it. A caller that
+  /// ends many calls one after another then does not fill the loop's queue, in which other requests wait.
+  func finishAndWait(_ status: GRPCStatus) async {
+    finish(status)
+    await withCheckedContinuation { continuation in
+      start { continuation.resume() }
+    }
+  }
 }
 
 /// The memory of a call's results: a part of what its connection holds.

@@ -21,10 +21,11 @@ package final class GRPCResponder: CallResponder {
   }
 
   /// Sends framed messages. Returns when the client can accept more.
-  package func send(_ framed: ByteBuffer) async throws {
+  package func send(_ framed: ByteBuffer, onWait: @escaping @Sendable () -> Void) async throws {
     if eventLoop.inEventLoop {
       // The common case: the message is written, and the client can accept more.
       if try handler.value.send(framed) { return }
+      onWait()
       try await withCheckedThrowingContinuation { handler.value.waitUntilWritable($0) }
     } else {
       try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
@@ -33,6 +34,7 @@ package final class GRPCResponder: CallResponder {
             if try handler.value.send(framed) {
               continuation.resume()
             } else {
+              onWait()
               handler.value.waitUntilWritable(continuation)
             }
           } catch {

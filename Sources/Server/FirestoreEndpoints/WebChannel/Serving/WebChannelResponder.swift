@@ -28,7 +28,7 @@ final class WebChannelResponder: CallResponder {
     tasks = LoopTasks(eventLoop)
   }
 
-  func send(_ framed: ByteBuffer) async throws {
+  func send(_ framed: ByteBuffer, onWait: @escaping @Sendable () -> Void) async throws {
     let payloads = try encode(framed)
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
       onLoop { handler in
@@ -36,6 +36,7 @@ final class WebChannelResponder: CallResponder {
           if try handler.send(payloads) {
             continuation.resume()
           } else {
+            onWait()
             handler.suspendSender(continuation)
           }
         } catch {
