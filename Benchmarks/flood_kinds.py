@@ -52,6 +52,8 @@ class Peer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         # A send that blocks is delayed by the server, not disconnected.
         self.socket.settimeout(60)
+        # Attackers have an address of their own: the server weighs the memory of the connections of an address together.
+        self.socket.bind(("127.0.0.2", 0))
         self.socket.connect(("127.0.0.1", port))
         if http2:
             # The server's settings, with more than 100 streams, apply once they are acknowledged.

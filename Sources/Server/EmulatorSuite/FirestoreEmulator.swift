@@ -56,7 +56,7 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
 
   private func answer(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPResponse {
     if RequestOriginPolicy.isForeignPage(request.head.headers) { throw Self.foreignPage }
-    if request.target.rawPath.pathSegments.dropFirst(4).first == "triggers" {
+    if request.target.rawPath.pathSegments.dropFirst(5).first == "triggers" {
       throw .unimplemented("Cloud Functions are not supported, so the emulator registers no triggers.")
     }
     guard let path = EmulatorPath(request.target.rawPath) else {
