@@ -74,7 +74,7 @@ struct UnreadResultTests {
     _ running: FirestoreTestPort, _ method: String, _ collection: String, count: Int
   ) async throws -> GRPCTestClient {
     let client = try await GRPCTestClient.connect(
-        port: running.port.port, from: unreadingAddress(), window: 0)
+      port: running.port.port, from: unreadingAddress(), window: 0)
     for _ in 0..<count {
       let call = try await client.open(method)
       if method == "Listen" {
@@ -159,7 +159,7 @@ struct UnreadResultTests {
       var unread: [GRPCTestClient] = []
       for _ in 0..<40 {
         let client = try await GRPCTestClient.connect(
-        port: running.port.port, from: unreadingAddress(), window: 0)
+          port: running.port.port, from: unreadingAddress(), window: 0)
         for _ in 0..<4 {
           let call = try await client.open("GetDocument")
           try? await call.send(
@@ -176,7 +176,9 @@ struct UnreadResultTests {
     }
   }
 
-  @Test("Unary responses that are not read leave room for other clients before their connections are old enough to be closed")
+  @Test(
+    "Unary responses that are not read leave room for other clients before their connections are old enough to be closed"
+  )
   func youngUnary() async throws {
     let limits = limits(minimumAge: .hours(1))
     try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
@@ -184,7 +186,7 @@ struct UnreadResultTests {
       var unread: [GRPCTestClient] = []
       for _ in 0..<8 {
         let client = try await GRPCTestClient.connect(
-        port: running.port.port, from: unreadingAddress(), window: 0)
+          port: running.port.port, from: unreadingAddress(), window: 0)
         for _ in 0..<8 {
           let call = try await client.open("GetDocument")
           try? await call.send(

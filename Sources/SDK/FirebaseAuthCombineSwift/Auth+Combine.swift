@@ -38,29 +38,29 @@ extension Auth {
     }.eraseToAnyPublisher()
   }
 
-  /// Makes a user the current one. The call starts at once.
+  /// Makes a user the current one. The call starts immediately, without a subscriber.
   ///
   /// - Parameter user: a user of the same project and tenant.
-  /// - Returns: a future that completes when the server has answered; it fails with the error of the method with a completion handler.
+  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func updateCurrentUser(_ user: User) -> Future<Void, any Error> {
     .starting { completion in updateCurrentUser(user) { completion.complete($0) } }
   }
 
-  /// Signs in as an anonymous user. The call starts at once.
+  /// Signs in as an anonymous user. The call starts immediately, without a subscriber.
   ///
-  /// - Returns: a future of the result; it fails with the error of the method with a completion handler.
+  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func signInAnonymously() -> Future<AuthDataResult, any Error> {
     .starting { completion in signInAnonymously { completion.complete($0, $1) } }
   }
 
-  /// Creates an account with a password and signs in. The call starts at once.
+  /// Creates an account with a password and signs in. The call starts immediately, without a subscriber.
   ///
   /// - Parameters:
   ///   - email: the account's address.
   ///   - password: the password.
-  /// - Returns: a future of the result; it fails with the error of the method with a completion handler.
+  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func createUser(withEmail email: String, password: String) -> Future<AuthDataResult, any Error> {
     .starting { completion in
@@ -68,12 +68,12 @@ extension Auth {
     }
   }
 
-  /// Signs in with a password. The call starts at once.
+  /// Signs in with a password. The call starts immediately, without a subscriber.
   ///
   /// - Parameters:
   ///   - email: the account's address.
   ///   - password: the password.
-  /// - Returns: a future of the result; it fails with the error of the method with a completion handler.
+  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func signIn(withEmail email: String, password: String) -> Future<AuthDataResult, any Error> {
     .starting { completion in
@@ -81,41 +81,41 @@ extension Auth {
     }
   }
 
-  /// Signs in with a link from an e-mail. The call starts at once.
+  /// Signs in with a link from an e-mail. The call starts immediately, without a subscriber.
   ///
   /// - Parameters:
   ///   - email: the account's address.
   ///   - link: the link.
-  /// - Returns: a future of the result; it fails with the error of the method with a completion handler.
+  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func signIn(withEmail email: String, link: String) -> Future<AuthDataResult, any Error> {
     .starting { completion in signIn(withEmail: email, link: link) { completion.complete($0, $1) } }
   }
 
-  /// Signs in with a token that a server of the app issued. The call starts at once.
+  /// Signs in with a token that a server of the app issued. The call starts immediately, without a subscriber.
   ///
   /// - Parameter token: the custom token.
-  /// - Returns: a future of the result; it fails with the error of the method with a completion handler.
+  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func signIn(withCustomToken token: String) -> Future<AuthDataResult, any Error> {
     .starting { completion in signIn(withCustomToken: token) { completion.complete($0, $1) } }
   }
 
-  /// Signs in with a credential of a provider. The call starts at once.
+  /// Signs in with a credential of a provider. The call starts immediately, without a subscriber.
   ///
   /// - Parameter credential: the credential.
-  /// - Returns: a future of the result; it fails with the error of the method with a completion handler.
+  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func signIn(with credential: AuthCredential) -> Future<AuthDataResult, any Error> {
     .starting { completion in signIn(with: credential) { completion.complete($0, $1) } }
   }
 
-  /// Sends a link for signing in. The call starts at once.
+  /// Sends a link for signing in. The call starts immediately, without a subscriber.
   ///
   /// - Parameters:
   ///   - email: the recipient.
   ///   - actionCodeSettings: the address that the link opens.
-  /// - Returns: a future that completes when the server has answered; it fails with the error of the method with a completion handler.
+  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func sendSignInLink(
     toEmail email: String, actionCodeSettings: ActionCodeSettings
@@ -125,12 +125,12 @@ extension Auth {
     }
   }
 
-  /// Sets a new password with a code from an e-mail. The call starts at once.
+  /// Sets a new password with a code from an e-mail. The call starts immediately, without a subscriber.
   ///
   /// - Parameters:
   ///   - code: the code of the e-mail.
   ///   - newPassword: the new password.
-  /// - Returns: a future that completes when the server has answered; it fails with the error of the method with a completion handler.
+  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func confirmPasswordReset(withCode code: String, newPassword: String) -> Future<Void, any Error> {
     .starting { completion in
@@ -138,48 +138,48 @@ extension Auth {
     }
   }
 
-  /// Checks a code for a new password. The call starts at once.
+  /// Checks a code for a new password. The call starts immediately, without a subscriber.
   ///
   /// - Parameter code: the code of the e-mail.
-  /// - Returns: a future of the account's address; it fails with the error of the method with a completion handler.
+  /// - Returns: a future of the account's address; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func verifyPasswordResetCode(_ code: String) -> Future<String, any Error> {
     .starting { completion in verifyPasswordResetCode(code) { completion.complete($0, $1) } }
   }
 
-  /// Checks a code from an e-mail. The call starts at once.
+  /// Checks a code from an e-mail. The call starts immediately, without a subscriber.
   ///
   /// - Parameter code: the code of the e-mail.
-  /// - Returns: a future of the result; it fails with the error of the method with a completion handler.
+  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func checkActionCode(code: String) -> Future<ActionCodeInfo, any Error> {
     .starting { completion in checkActionCode(code) { completion.complete($0, $1) } }
   }
 
-  /// Applies a code from an e-mail. The call starts at once.
+  /// Applies a code from an e-mail. The call starts immediately, without a subscriber.
   ///
   /// - Parameter code: the code of the e-mail.
-  /// - Returns: a future that completes when the server has answered; it fails with the error of the method with a completion handler.
+  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func applyActionCode(code: String) -> Future<Void, any Error> {
     .starting { completion in applyActionCode(code) { completion.complete($0) } }
   }
 
-  /// Sends an e-mail for a new password. The call starts at once.
+  /// Sends an e-mail for a new password. The call starts immediately, without a subscriber.
   ///
   /// - Parameter email: the account's address.
-  /// - Returns: a future that completes when the server has answered; it fails with the error of the method with a completion handler.
+  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func sendPasswordReset(withEmail email: String) -> Future<Void, any Error> {
     .starting { completion in sendPasswordReset(withEmail: email) { completion.complete($0) } }
   }
 
-  /// Sends an e-mail for a new password. The call starts at once.
+  /// Sends an e-mail for a new password. The call starts immediately, without a subscriber.
   ///
   /// - Parameters:
   ///   - email: the account's address.
   ///   - actionCodeSettings: the address that the link opens.
-  /// - Returns: a future that completes when the server has answered; it fails with the error of the method with a completion handler.
+  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func sendPasswordReset(
     withEmail email: String, actionCodeSettings: ActionCodeSettings

@@ -10,20 +10,20 @@ import PublisherSupport
 #endif
 
 extension MultiFactor {
-  /// Starts the enrollment of a second factor. The call starts at once.
+  /// Starts the enrollment of a second factor. The call starts immediately, without a subscriber.
   ///
-  /// - Returns: a future of the result; it fails with the error of the method with a completion handler.
+  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func getSession() -> Future<MultiFactorSession, any Error> {
     .starting { completion in getSessionWithCompletion { completion.complete($0, $1) } }
   }
 
-  /// Enrolls a second factor. The call starts at once.
+  /// Enrolls a second factor. The call starts immediately, without a subscriber.
   ///
   /// - Parameters:
   ///   - assertion: the proof of the factor.
   ///   - displayName: its name.
-  /// - Returns: a future that completes when the server has answered; it fails with the error of the method with a completion handler.
+  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func enroll(with assertion: MultiFactorAssertion, displayName: String?) -> Future<Void, any Error> {
     .starting { completion in
@@ -31,19 +31,19 @@ extension MultiFactor {
     }
   }
 
-  /// Removes a second factor. The call starts at once.
+  /// Removes a second factor. The call starts immediately, without a subscriber.
   ///
   /// - Parameter factorInfo: the factor.
-  /// - Returns: a future that completes when the server has answered; it fails with the error of the method with a completion handler.
+  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func unenroll(with factorInfo: MultiFactorInfo) -> Future<Void, any Error> {
     .starting { completion in unenroll(with: factorInfo) { completion.complete($0) } }
   }
 
-  /// Removes a second factor. The call starts at once.
+  /// Removes a second factor. The call starts immediately, without a subscriber.
   ///
   /// - Parameter factorUID: the factor's ID.
-  /// - Returns: a future that completes when the server has answered; it fails with the error of the method with a completion handler.
+  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func unenroll(withFactorUID factorUID: String) -> Future<Void, any Error> {
     .starting { completion in unenroll(withFactorUID: factorUID) { completion.complete($0) } }
@@ -51,10 +51,10 @@ extension MultiFactor {
 }
 
 extension MultiFactorResolver {
-  /// Completes a sign-in with a second factor. The call starts at once.
+  /// Completes a sign-in with a second factor. The call starts immediately, without a subscriber.
   ///
   /// - Parameter assertion: the proof of the factor.
-  /// - Returns: a future of the result; it fails with the error of the method with a completion handler.
+  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func resolveSignIn(with assertion: MultiFactorAssertion) -> Future<AuthDataResult, any Error> {
     .starting { completion in resolveSignIn(with: assertion) { completion.complete($0, $1) } }

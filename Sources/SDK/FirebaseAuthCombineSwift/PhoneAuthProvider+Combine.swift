@@ -10,12 +10,12 @@ import PublisherSupport
 #endif
 
 extension PhoneAuthProvider {
-  /// Sends a message with a verification code. The call starts at once.
+  /// Sends a message with a verification code. The call starts immediately, without a subscriber.
   ///
   /// - Parameters:
   ///   - phoneNumber: the number, with a plus sign and the country code.
   ///   - uiDelegate: not called.
-  /// - Returns: a future of the verification ID; it fails with the error of the method with a completion handler.
+  /// - Returns: a future of the verification ID; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func verifyPhoneNumber(
     _ phoneNumber: String, uiDelegate: (any AuthUIDelegate)? = nil
@@ -25,13 +25,13 @@ extension PhoneAuthProvider {
     }
   }
 
-  /// Sends a message with a verification code. The call starts at once.
+  /// Sends a message with a verification code. The call starts immediately, without a subscriber.
   ///
   /// - Parameters:
   ///   - phoneNumber: the number, with a plus sign and the country code.
   ///   - uiDelegate: not called.
   ///   - multiFactorSession: the session, if the phone becomes a second factor; nil to sign in with the number.
-  /// - Returns: a future of the verification ID; it fails with the error of the method with a completion handler.
+  /// - Returns: a future of the verification ID; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func verifyPhoneNumber(
     _ phoneNumber: String, uiDelegate: (any AuthUIDelegate)? = nil, multiFactorSession: MultiFactorSession?
@@ -43,13 +43,13 @@ extension PhoneAuthProvider {
     }
   }
 
-  /// Sends a code to the phone that is the second factor of a sign-in. The call starts at once.
+  /// Sends a code to the phone that is the second factor of a sign-in. The call starts immediately, without a subscriber.
   ///
   /// - Parameters:
   ///   - phoneMultiFactorInfo: the phone, one of the hints of the resolver.
   ///   - uiDelegate: not called.
   ///   - multiFactorSession: the session of the resolver.
-  /// - Returns: a future of the verification ID; it fails with the error of the method with a completion handler.
+  /// - Returns: a future of the verification ID; it fails with the same error as the variant with a completion handler.
   @discardableResult
   public func verifyPhoneNumber(
     with phoneMultiFactorInfo: PhoneMultiFactorInfo, uiDelegate: (any AuthUIDelegate)? = nil,

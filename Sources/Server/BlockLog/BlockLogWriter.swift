@@ -6,7 +6,7 @@
 package struct BlockLogWriter: Sendable {
   /// A record that is appended in parts.
   package struct OpenRecord {
-    /// The number of bytes of the record that complete fragments do not contain yet.
+    /// The number of bytes of the record that are not yet in a finished fragment.
     fileprivate var remainingBytes: Int
     fileprivate var isFirst = true
     fileprivate var fragment: [UInt8] = []

@@ -37,8 +37,7 @@ final class RocksSnapshot: EngineSnapshot, @unchecked Sendable {
     -> Bool
   {
     var error: UnsafeMutablePointer<CChar>?
-    // There are no options without cache fill for look-ups, because a single row evicts little from the
-    // cache.
+    // Look-ups always fill the cache: one row evicts little.
     let options = tier == .memory ? memoryOptions : diskOptions
     let slice = rocksdb_get_pinned(database.handle, options, key.characters, key.count, &error)
     if let error { throw RocksError.error("reading", error) }

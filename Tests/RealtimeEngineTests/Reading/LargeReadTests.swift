@@ -1,4 +1,4 @@
-// Tests large reads. A batch of operations leaves values that are too large to be read in the background. A
+// Tests large reads. A batch does not read large values itself: a background read does. A
 // request still gets the value as of its position in the order of operations, and no other connection waits
 // for it.
 

@@ -25,16 +25,16 @@ enum HTTP2Connection {
     var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
     if let local { bootstrap = bootstrap.bind(to: local) }
     return try await bootstrap.connect(host: "127.0.0.1", port: port) { channel in
-        channel.eventLoop.makeCompletedFuture {
-          if let tls {
-            try channel.pipeline.syncOperations.addHandler(
-              NIOSSLClientHandler(context: tls, serverHostname: "localhost"))
-          }
-          let multiplexer = try channel.pipeline.syncOperations.configureHTTP2Pipeline(
-            mode: .client, connectionConfiguration: settings, streamConfiguration: streams
-          ) { $0.eventLoop.makeSucceededVoidFuture() }
-          return (channel, multiplexer)
+      channel.eventLoop.makeCompletedFuture {
+        if let tls {
+          try channel.pipeline.syncOperations.addHandler(
+            NIOSSLClientHandler(context: tls, serverHostname: "localhost"))
         }
+        let multiplexer = try channel.pipeline.syncOperations.configureHTTP2Pipeline(
+          mode: .client, connectionConfiguration: settings, streamConfiguration: streams
+        ) { $0.eventLoop.makeSucceededVoidFuture() }
+        return (channel, multiplexer)
       }
+    }
   }
 }

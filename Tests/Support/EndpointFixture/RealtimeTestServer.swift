@@ -152,7 +152,8 @@ final class RawClient {
     let (stream, continuation) = AsyncStream<[UInt8]>.makeStream()
     var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
     if let local { bootstrap = bootstrap.bind(to: local) }
-    let channel = try await bootstrap
+    let channel =
+      try await bootstrap
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.addHandler(Collector(continuation))

@@ -78,7 +78,7 @@ extension Auth {
     }
   }
 
-  /// Signs in a user whose object the app has, for instance one of another app of the same project.
+  /// Makes an existing `User` object the current user, for instance the user of another `FirebaseApp` of the same project.
   ///
   /// - Parameters:
   ///   - user: the user.
@@ -90,12 +90,12 @@ extension Auth {
     }
   }
 
-  /// Signs in a user whose object the app has, for instance one of another app of the same project.
+  /// Makes an existing `User` object the current user, for instance the user of another `FirebaseApp` of the same project.
   ///
   /// The object of another app's user stays with that app; `currentUser` then has another object with the same data.
   ///
-  /// - Throws: `tenantIDMismatch`, `keychainError`, or the error of the reload that tests whether this project has the
-  ///   user, if the other app has another API key.
+  /// - Throws: `tenantIDMismatch`, `keychainError`. If the other app has another API key, the user is reloaded to check that
+  ///   this project has it, and the error of the reload is thrown.
   public func updateCurrentUser(_ user: User) async throws {
     if user.tenantID != tenantID { throw AuthErrorCode.tenantIDMismatch.error() }
     guard let other = user.auth, other !== self else { return try setCurrentUser(user) }

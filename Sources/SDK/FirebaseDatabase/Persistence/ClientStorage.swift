@@ -62,7 +62,7 @@ protocol ClientStorage: AnyObject {
   /// The server sent values at several paths.
   func merge(_ changes: [(Path, Node)], at path: Path)
 
-  /// The data of a query is known that nothing observes: the result of a read, or a write that the server accepted.
+  /// Stores data of a query without observers: the result of a read, or a write that the server accepted.
   func storeUnobserved(_ node: Node, at path: Path, query: QuerySpec)
 }
 

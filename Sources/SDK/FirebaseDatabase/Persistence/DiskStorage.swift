@@ -97,7 +97,7 @@ final class DiskStorage: ClientStorage {
       return isEnabled ? restored.writes : []
     } catch {
       var failure = CacheFailure(error)
-      // Only a file that was open can be written again.
+      // The file was never open, so it cannot be rewritten: it is reported as unusable.
       if case .unsynced(let reason) = failure { failure = .unusable(reason) }
       report(failure.asNSError(file: url))
       disable()
@@ -136,7 +136,8 @@ final class DiskStorage: ClientStorage {
     do {
       try file.queue.inDatabase { try $0.commit() }
       isInTransaction = false
-      // Storing the contents again does not end the failure: the next change may not fit, and the next sync may fail.
+      // A refill alone does not reset the backoff: the next change may not fit, and the next sync may fail. Only a later
+      // commit shows that the file works.
       if !isRefill, file.sync.isWorking {
         reported = []
         backoff.reset()
@@ -230,7 +231,7 @@ final class DiskStorage: ClientStorage {
       isWaiting = false
     } catch {
       failed(error)
-      // A program that ignores the lock has the pending writes.
+      // Another process opened the file despite the lock. It now owns the pending writes, so this storage stops.
       if case .inUse = CacheFailure(error) { disable() }
     }
   }
@@ -286,8 +287,8 @@ final class DiskStorage: ClientStorage {
       // A complete window is newer than the default queries that cover it.
       if !query.showsAll, let keys = try tracked.window(of: query, at: path) {
         let node = try values.children(of: path, keys: keys)
-        // A child without rows has left the window since, so other children may have entered it; or the child
-        // exists only in a pending write.
+        // A key of the window without rows belongs to a child that has left it, so the stored window is incomplete,
+        // unless the child exists only in a pending write.
         if try node.childKeys.count == keys.count || PendingWriteTable(db: db).hasWrite(near: path) {
           return CacheNode(node: node, isComplete: true, isFiltered: true)
         }

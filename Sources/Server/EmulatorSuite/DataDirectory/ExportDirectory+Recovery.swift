@@ -76,8 +76,8 @@ extension ExportDirectory {
     }
   }
 
-  /// Whether recovery would leave the directory with a complete export or empty.
-  static func holdsExport(_ directory: String) throws -> Bool {
+  /// Whether the directory would contain a complete export or nothing after recovery.
+  static func isExportOrEmpty(_ directory: String) throws -> Bool {
     let names = try ExportFiles.names(in: directory)
     if names.contains(ExportManifest.fileName) || names.allSatisfy({ Folder(of: $0) != nil }) { return true }
     return try folders(of: directory).contains { folder in

@@ -79,7 +79,7 @@ struct ExportDirectory: Sendable {
     try checkKind(of: path)
     guard ExportFiles.exists(path) else { return try ExportFiles.checkMakingDirectories(path) }
     let real = try realPath(of: path)
-    guard try holdsExport(real) else { throw holdsNoExport(path) }
+    guard try isExportOrEmpty(real) else { throw holdsNoExport(path) }
     try ExportFiles.checkWriting(real)
   }
 

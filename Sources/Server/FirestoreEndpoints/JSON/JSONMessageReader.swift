@@ -50,12 +50,12 @@ struct JSONMessageReader: ~Copyable {
       guard let index = schema.index(ofName: key) else { throw unknown(key) }
       let field = schema.fields[index]
       path.append(.field(field.name))
-      if try isAbsent(field.kind) {
+      if try skipsNull(field.kind) {
         path.removeLast()
         continue
       }
       let bit = UInt64(1) << UInt64(index)
-      guard seen & bit == 0 else { throw twice(field.name) }
+      guard seen & bit == 0 else { throw duplicateField(field.name) }
       seen |= bit
       if let group = field.oneof {
         guard !groups.contains(group) else { throw conflict(group, field) }
@@ -66,8 +66,8 @@ struct JSONMessageReader: ~Copyable {
     }
   }
 
-  /// Skips a null. It means "not set", except for a null value.
-  private mutating func isAbsent(_ kind: MessageSchema.Kind) throws(FirestoreError) -> Bool {
+  /// Skips a null. It means "not set", except in a field of type `google.protobuf.NullValue`.
+  private mutating func skipsNull(_ kind: MessageSchema.Kind) throws(FirestoreError) -> Bool {
     if case .null = kind { return false }
     guard try self.kind() == .null else { return false }
     try json { reader throws(JSONError) in try reader.readNull() }
@@ -110,7 +110,7 @@ struct JSONMessageReader: ~Copyable {
     var keys: Set<ByteEqualString> = []
     while let key = try json({ reader throws(JSONError) in try reader.nextKey() }) {
       let index = keys.count
-      guard keys.insert(ByteEqualString(key)).inserted else { throw twice(key) }
+      guard keys.insert(ByteEqualString(key)).inserted else { throw duplicateField(key) }
       path.append(.entry(index))
       let open = writer.begin(number)
       writer.string(1, key)
@@ -186,7 +186,7 @@ struct JSONMessageReader: ~Copyable {
       at: self.fieldPath)
   }
 
-  private func twice(_ key: String) -> FirestoreError {
+  private func duplicateField(_ key: String) -> FirestoreError {
     .invalidPayload(
       "Invalid value at '\(fieldPath)', the name \"\(key.prefix(200))\" is already set.", at: fieldPath)
   }

@@ -212,9 +212,9 @@ struct CompositeRow {
 
   var namesStart: Int { ends.last ?? key.count }
 
-  /// The end offset of the first value, from index field `part` on, that may be truncated; nil if no value
-  /// is. Entries that are equal up to this offset may not be in the query's order.
-  func tieEnd(from part: Int) -> Int? {
+  /// Searches the values from index field `part` on for one that may be truncated. Returns its end offset, or nil if
+  /// there is none. Entries that are equal up to this offset may not be in the query's order.
+  func truncatedValueEnd(from part: Int) -> Int? {
     for position in ends.indices where position >= part {
       if ends[position] - (position > 0 ? ends[position - 1] : start) >= IndexValue.truncationLength {
         return ends[position]

@@ -24,8 +24,8 @@ extension IdentityCall {
     guard let purpose = OutOfBandCode.Purpose(rawValue: type), purpose != .recoverEmail else {
       throw IdentityError.notImplemented("The request type \(type) is not implemented.")
     }
-    // Neither the time nor an error of the delivery may show whether an address has an account, so it does not delay the
-    // response, and the server does the same work for an address to which nothing is sent.
+    // The time of the response and errors of the delivery must not show whether an address has an account. So the
+    // response does not wait for the delivery, and the server does the same work for an unknown address.
     let isPrivate =
       hidesAccounts && !isPrivileged && !isEmulator && [.passwordReset, .changeEmail].contains(purpose)
     if isPrivate { try services.deliveries.reserve() }
@@ -142,7 +142,7 @@ extension IdentityCall {
       createdAt: now)
   }
 
-  /// The stored code with a text.
+  /// Returns the stored code whose text the client sent.
   /// - Throws: `INVALID_OOB_CODE`, or in production `EXPIRED_OOB_CODE`.
   func validCode(_ text: String, _ reader: IdentityReader) throws -> OutOfBandCode {
     guard let code = try reader.code(text, in: tenantID) else {

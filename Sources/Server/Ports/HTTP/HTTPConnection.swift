@@ -84,7 +84,7 @@ package final class HTTPConnection: ResponseAccounting {
 }
 
 /// Notifies the `HTTPConnection` that the port drains, and ends its waiting streams at the end of the connection. It
-/// receives the drain before the handlers that delay it until their requests have responses.
+/// precedes the request handlers in the pipeline, because they hold back the drain event until they have responded.
 final class HTTPDrainHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = NIOAny
 

@@ -244,7 +244,7 @@ struct Candidates {
       guard let path = scan.index.path(of: next.row, in: scan.collection),
         let name = DocumentName(database: database, path: path)
       else { continue }
-      let tie = next.row.tieEnd(from: scan.fixed).map { next.row.key[next.start..<$0] }
+      let tie = next.row.truncatedValueEnd(from: scan.fixed).map { next.row.key[next.start..<$0] }
       readAhead.append(
         .row(
           name, FirestoreKeyLayout.document(path), value: tie ?? [], entry: Array(next.row.key[next.start...])

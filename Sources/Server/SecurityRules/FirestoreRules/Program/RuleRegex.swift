@@ -1,6 +1,6 @@
 /// A regular expression of a rule, compiled for the method that uses it.
 package struct RuleRegex: Sendable {
-  /// The compiled pattern: of the complete text for `matches`, of its parts for `replace` and `split`.
+  /// The compiled pattern, anchored at both ends for `matches`, and unanchored for `replace` and `split`.
   let pattern: Pattern
 
   /// Compiles a pattern in the syntax of RE2.
