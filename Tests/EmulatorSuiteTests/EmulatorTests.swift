@@ -46,9 +46,11 @@ struct EmulatorTests {
   @Test("Registering a trigger of Cloud Functions is answered as unimplemented, with the reason")
   func triggers() async throws {
     try await FirestoreTestServer.serving { server in
-      let reply = try await server.rest("PUT", "/emulator/v1/projects/p/triggers/onCreate", #"{"eventTrigger":{}}"#)
+      let reply = try await server.rest(
+        "PUT", "/emulator/v1/projects/p/triggers/onCreate", #"{"eventTrigger":{}}"#)
       #expect(reply.status == 501)
-      #expect(reply.body.contains("UNIMPLEMENTED") && reply.body.contains("Cloud Functions are not supported"))
+      #expect(
+        reply.body.contains("UNIMPLEMENTED") && reply.body.contains("Cloud Functions are not supported"))
     }
   }
 
