@@ -31,6 +31,7 @@ final class FirestoreRESTStream: CallResponder {
   }
 
   let memory: any ResultMemory
+  var eventLoop: any EventLoop { responder.eventLoop }
   private let responder: HTTPResponder
   private let message: MessageName
   private let state = NIOLockedValueBox(State())

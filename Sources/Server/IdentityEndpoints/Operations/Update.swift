@@ -227,12 +227,9 @@ extension IdentityCall {
           try transaction.put(undo, in: self.tenantID, removingExpiredAt: self.removalTime)
           recovery = undo
         }
-        // The user who changed the address may have set a password since. Google's emulator keeps it.
-        if !self.isEmulator, code.purpose == .recoverEmail,
-          let updated = account.passwordUpdatedAt, updated >= code.createdAt
-        {
-          account.password = nil
-        }
+        // The user who changed the address may have set the password before. The owner has proven the address and can
+        // set another one. Google's emulator keeps the password.
+        if !self.isEmulator, code.purpose == .recoverEmail { account.password = nil }
         account.email = newEmail
         account.validSince = self.nowSeconds
       }

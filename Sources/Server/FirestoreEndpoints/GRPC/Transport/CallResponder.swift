@@ -26,6 +26,9 @@ package protocol CallResponder: Sendable {
   /// The memory of the call's results.
   var memory: any ResultMemory { get }
 
+  /// The event loop of the call's connection.
+  var eventLoop: any EventLoop { get }
+
   /// Runs a task of the call. The end of the call does not cancel it: it ends when sending throws.
   func start(_ operation: @escaping @Sendable () async -> Void)
 }
@@ -35,12 +38,12 @@ extension CallResponder {
   /// - Throws: `CancellationError` after the client has disconnected.
   package func send(_ framed: ByteBuffer) async throws { try await send(framed) {} }
 
-  /// Ends the call with a status. Returns when the call's event loop has done so, if the platform supports it. A caller that
-  /// ends many calls one after another then does not fill the loop's queue, in which other requests wait.
+  /// Ends the call with a status. Returns when the call's event loop has done so. A caller that ends many calls one after
+  /// another then does not fill the loop's queue, in which other requests wait. Tasks of the client do not delay it.
   func finishAndWait(_ status: GRPCStatus) async {
     finish(status)
     await withCheckedContinuation { continuation in
-      start { continuation.resume() }
+      eventLoop.execute { continuation.resume() }
     }
   }
 }

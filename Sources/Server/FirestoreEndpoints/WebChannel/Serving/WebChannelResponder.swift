@@ -9,7 +9,7 @@ import Ports
 
 /// The thread-safe handle of one session.
 final class WebChannelResponder: CallResponder {
-  private let eventLoop: any EventLoop
+  let eventLoop: any EventLoop
   private let handler: NIOLoopBound<WebChannelSessionHandler>
   private let encode: @Sendable (ByteBuffer) throws -> [ByteBuffer]
   private let tasks: LoopTasks
