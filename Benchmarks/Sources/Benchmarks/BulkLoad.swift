@@ -84,7 +84,7 @@ func fill(_ server: ChildProcess, documents: Int, _ setting: Setting, first: Int
             }
             guard let index else { return }
             let answer = try await client.call(
-              path: "/google.firestore.v1.Firestore/Commit", body: requests.request(index)
+              path: "/google.firestore.v1.Firestore/Commit", body: requests.request(index), token: "owner"
             ).get()
             guard answer.status == 0 else {
               throw BenchmarkFailure("commit \(index) of the bulk load ended with \(answer.failure)")

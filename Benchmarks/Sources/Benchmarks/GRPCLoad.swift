@@ -55,11 +55,12 @@ final class GRPCConnection: Sendable {
   }
 
   /// Sends one request. Call it on the connection's event loop for speed; it works from any thread.
-  func call(path: String, body: ByteBuffer) -> EventLoopFuture<UnaryAnswer> {
+  func call(path: String, body: ByteBuffer, token: String? = nil) -> EventLoopFuture<UnaryAnswer> {
     let promise = channel.eventLoop.makePromise(of: UnaryAnswer.self)
     let opened = multiplexer.createStreamChannel { stream in
       stream.eventLoop.makeCompletedFuture {
-        try stream.pipeline.syncOperations.addHandler(UnaryCall(path: path, body: body, promise: promise))
+        try stream.pipeline.syncOperations.addHandler(
+          UnaryCall(path: path, body: body, token: token, promise: promise))
       }
     }
     opened.cascadeFailure(to: promise)
@@ -100,12 +101,14 @@ struct GRPCStream: Sendable {
   }
 }
 
-func requestHeaders(_ path: String) -> HPACKHeaders {
-  [
+func requestHeaders(_ path: String, token: String? = nil) -> HPACKHeaders {
+  var headers: HPACKHeaders = [
     ":method": "POST", ":scheme": "http", ":path": path, ":authority": "127.0.0.1",
     "content-type": "application/grpc", "te": "trailers",
     "google-cloud-resource-prefix": BenchmarkDocument.database,
   ]
+  if let token { headers.add(name: "authorization", value: "Bearer " + token) }
+  return headers
 }
 
 /// The handler of a unary call: sends headers and one length-prefixed message, collects the response.
@@ -115,17 +118,19 @@ private final class UnaryCall: ChannelInboundHandler {
 
   private let path: String
   private let body: ByteBuffer
+  private let token: String?
   private let promise: EventLoopPromise<UnaryAnswer>
   private var answer = UnaryAnswer(status: -1, body: ByteBuffer())
 
-  init(path: String, body: ByteBuffer, promise: EventLoopPromise<UnaryAnswer>) {
+  init(path: String, body: ByteBuffer, token: String?, promise: EventLoopPromise<UnaryAnswer>) {
     self.path = path
     self.body = body
+    self.token = token
     self.promise = promise
   }
 
   func channelActive(context: ChannelHandlerContext) {
-    context.write(wrapOutboundOut(.headers(.init(headers: requestHeaders(path)))), promise: nil)
+    context.write(wrapOutboundOut(.headers(.init(headers: requestHeaders(path, token: token)))), promise: nil)
     context.writeAndFlush(
       wrapOutboundOut(.data(.init(data: .byteBuffer(body), endStream: true))), promise: nil)
   }
@@ -177,9 +182,8 @@ private final class StreamedCall: ChannelInboundHandler {
   }
 
   func channelActive(context: ChannelHandlerContext) {
-    var headers = requestHeaders(path)
-    if let token { headers.add(name: "authorization", value: "Bearer " + token) }
-    context.writeAndFlush(wrapOutboundOut(.headers(.init(headers: headers))), promise: nil)
+    context.writeAndFlush(
+      wrapOutboundOut(.headers(.init(headers: requestHeaders(path, token: token)))), promise: nil)
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
