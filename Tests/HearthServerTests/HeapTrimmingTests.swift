@@ -36,16 +36,16 @@
       while try before - residentBytes() < 150 << 20 { await Task.yield() }
     }
 
-    @Test("Pressure begins at half of the memory, and after a trim with a quarter of growth")
+    @Test("Pressure begins at half of the memory, and after a trim with growth by a sixteenth of it")
     func pressure() {
-      var pressure = MemoryPressure(memory: 1000)
-      #expect(!pressure.isHigh(resident: 500))
-      #expect(pressure.isHigh(resident: 501))
-      pressure.trimmed(to: 480)
-      #expect(!pressure.isHigh(resident: 600))
-      #expect(pressure.isHigh(resident: 601))
+      var pressure = MemoryPressure(memory: 1600)
+      #expect(!pressure.isHigh(resident: 800))
+      #expect(pressure.isHigh(resident: 801))
+      pressure.trimmed(to: 780)
+      #expect(!pressure.isHigh(resident: 880))
+      #expect(pressure.isHigh(resident: 881))
       pressure.trimmed(to: 100)
-      #expect(!pressure.isHigh(resident: 500))
+      #expect(!pressure.isHigh(resident: 800))
     }
 
     /// Fragments the heap: of 200 MiB, every 100th block of 1 KiB stays allocated, including the last one.

@@ -4,7 +4,7 @@
 // Trimming locks each part of the heap while it trims that part, about 0.1 s for each gigabyte. It therefore runs
 //   1. after five seconds of almost no work, and not again before there was more work,
 //   2. on a busy server only if the process has more than half of the memory that it may use, where the system would
-//      otherwise end it, and not again before it has grown by a quarter.
+//      otherwise end it, and not again before it has grown by a sixteenth of that memory.
 //
 // Decision: docs/decisions/0016-memory-of-loads.md
 
@@ -83,7 +83,8 @@ enum HeapTrimming {
   #endif
 }
 
-/// The resident size at which a busy process trims its heap: half of its memory, and a quarter more than after the last trim.
+/// The resident size at which a busy process trims its heap: half of its memory, and at least a sixteenth of its memory more
+/// than after the last trim.
 struct MemoryPressure {
   private let memory: Int
   private var residentAfterTrim = 0
@@ -92,7 +93,7 @@ struct MemoryPressure {
   init(memory: Int) { self.memory = memory }
 
   /// Whether a process of this size, in bytes, trims its heap.
-  func isHigh(resident: Int) -> Bool { resident > max(memory / 2, residentAfterTrim / 4 * 5) }
+  func isHigh(resident: Int) -> Bool { resident > max(memory / 2, residentAfterTrim + memory / 16) }
 
   /// Records the size in bytes after a trim.
   mutating func trimmed(to resident: Int) { residentAfterTrim = resident }
