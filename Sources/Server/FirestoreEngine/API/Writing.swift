@@ -52,8 +52,8 @@ extension FirestoreEngine {
   /// Applies writes to distinct documents, each as a separate commit, in any order. A failed write does not
   /// affect the others.
   ///
-  /// - Returns: for each write, in order, its result, or the error that ``commit(in:_:transaction:as:)``
-  ///   throws for it alone.
+  /// - Returns: for each write, in order, its result, or the error that ``commit(in:_:transaction:as:)`` throws for this
+  ///   write.
   /// - Throws: INVALID_ARGUMENT, before any write, if two writes are for one document; NOT_FOUND if the
   ///   database does not exist; PERMISSION_DENIED for callers other than service accounts; UNAVAILABLE during
   ///   shutdown.

@@ -3,7 +3,7 @@
 //
 // Invariant: all work that can exceed the request's size is charged here. Work that can exceed one document's
 // size is charged before it is done. Therefore a small request cannot block the sequencer for long or use
-// much memory, whatever the store contains.
+// much memory, for any stored data.
 
 import FirestoreModel
 import OrderedStore
@@ -67,8 +67,8 @@ struct CommitCostBudget {
   }
 
   /// The budget for a document's index entries.
-  /// - Parameter replaced: bytes of the document's entries before the commit; nil while these entries are
-  ///   being built themselves.
+  /// - Parameter replaced: bytes of the document's entries before the commit; nil if the entries to be built are
+  ///   those from before the commit.
   func entryBudget(replacing replaced: Int?) -> EntryBudget { EntryBudget(work: self, replaced: replaced) }
 
   /// Charges fields and elements that a write copies or compares.

@@ -114,7 +114,7 @@ extension FirestoreDatabase {
     var deadline: UInt64?
     /// The parts of the policy's decision so far; nil before the first.
     var decision: CommitDecision?
-    /// Whether this is the commit of the database that continues its decision: see ``DecisionQueue``.
+    /// Whether this commit is the one that may continue its decision now: see ``DecisionQueue``.
     var isContinuing = false
     /// The parts of the decision that the policy's observer has received.
     var observedPartCount = 0
@@ -234,7 +234,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Enqueues a commit again whose decision is unfinished.
+  /// Enqueues a commit with an unfinished decision again.
   private func resume(_ attempt: Attempt, _ decision: CommitDecision) {
     if let error = failure(of: attempt, decision) {
       endContinuation(of: attempt)
@@ -247,7 +247,7 @@ extension FirestoreDatabase {
     if attempt.isContinuing || undecided.enter(next) { self.attempt(next) }
   }
 
-  /// Why an unfinished decision does not continue; nil if it does.
+  /// The error that ends an unfinished decision; nil if the decision may continue.
   private func failure(of attempt: Attempt, _ decision: CommitDecision) -> FirestoreError? {
     if attempt.call.isCancelled { return FirestoreError(CancellationError()) }
     guard decision.startCount <= EngineLimits.maximumCommitDecisions else { return LockTable.contention }
@@ -312,7 +312,7 @@ extension FirestoreDatabase {
     let pinned = policies.current
     let caller = caller.acting(in: name.project)
     let needsDecisions = !pinned.allowsEverything(caller)
-    // The decided parts hold only with the server timestamps that they have seen.
+    // The decided parts are valid only for the server timestamps that they used.
     var earlier = needsDecisions && decision?.policyVersion == pinned.version ? decision : nil
     var plan = try applied(writes, view, needsDecisions: needsDecisions, at: earlier?.requestTime)
     var cost = decision?.cost ?? 0

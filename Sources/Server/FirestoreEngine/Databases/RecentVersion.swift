@@ -44,7 +44,7 @@ extension FirestoreDatabase {
     return rows.latestVersion
   }
 
-  /// The reservation in progress, or a new one.
+  /// The version reservation in progress, or a new one.
   private func reservation() -> VersionReservation {
     versionReservation.withLock { current in
       if let current { return current }

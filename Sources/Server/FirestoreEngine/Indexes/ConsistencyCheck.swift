@@ -3,7 +3,7 @@
 //
 // The check first scans all documents. For each document it looks up every entry that the document may have,
 // counts the existing ones, and reports missing entries that are required. Then it counts all index entries.
-// Only if the numbers differ, it decodes all entries to find those without a document. While the configured
+// If the numbers differ, it decodes all entries to find those without a document. While the configured
 // indexes change, a document must have the entries of all complete plans, and may have entries of the other
 // plans (see `IndexState`). Rows are looked up one by one instead of being collected, so memory is bounded
 // for a database of any size.

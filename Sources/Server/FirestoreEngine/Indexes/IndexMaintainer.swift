@@ -76,7 +76,7 @@ final class IndexMaintainer: Sendable {
     }
     let change = try await rows.execute(validating: nil) { view -> IndexState? in
       guard try TokenSigner.isStored(view) else {
-        // The database has no commit. Its first one stores the state, which is complete from the beginning.
+        // The database has no commit yet. Its first commit stores this state, in which all phases are complete.
         let created = self.rows.createdVersion
         if let next = self.current.state.reconfigured(configuration, isEmpty: true, at: created) {
           self.state.withLock { $0.set = IndexSet(next, vectors: $0.vectors) }
@@ -158,7 +158,7 @@ final class IndexMaintainer: Sendable {
         where error.code == .unavailable
       {
         // Usually the database's queue is full for a short time. A closed or failed database throws the same
-        // error at once, so each retry waits for a second.
+        // error immediately, so each retry waits for a second.
         let isFirst = state.withLock { state in
           defer { state.hasReportedUnavailable = true }
           return !state.hasReportedUnavailable
@@ -287,12 +287,12 @@ final class IndexMaintainer: Sendable {
     return next
   }
 
-  /// The writes of one step, bounded in bytes: a commit above the limit would fail again and again. Entries
-  /// that are correct already do not count, so a repeated step gets further.
+  /// The writes of one step, bounded in bytes: a commit above the limit would fail again and again. Entries that are already
+  /// correct do not count towards the bound, so a repeated step progresses further.
   private struct Step {
     private let view: any SequencedTransaction
     private var bytes = 0
-    /// Whether an entry was left out.
+    /// Whether an entry was left out because the step was full.
     private(set) var isTruncated = false
     /// Whether no further document should be started.
     var isFull: Bool { bytes >= EngineLimits.indexingStepEntryBytes }

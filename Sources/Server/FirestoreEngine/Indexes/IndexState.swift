@@ -45,7 +45,7 @@ struct IndexState: Codable, Sendable, Equatable {
   struct Composite: Codable, Sendable, Equatable {
     var number: UInt32
     var index: CompositeIndex
-    /// The version from which the index is complete; nil while it is not.
+    /// The version from which the index is complete; nil if it is incomplete.
     var readySince: UInt64?
     /// The error that ended its build; nil for none.
     var failure: String?
@@ -207,7 +207,7 @@ struct IndexState: Codable, Sendable, Equatable {
     return plan
   }
 
-  /// All plans that documents may have entries of.
+  /// All plans whose entries documents may have.
   var plans: [Plan] { [base, target] + stale }
 
   /// The ids of the collection groups that any plan configures, ordered by their bytes.

@@ -29,7 +29,7 @@ struct OpenTransaction: Sendable {
   var reads = ReadSet(version: .zero)
   /// The earlier attempt that this transaction retries, if that attempt was still open and may hold locks.
   var predecessor: LockTable.Owner?
-  /// Whether it lost its locks to another transaction. Its later reads return the version that it has read so far.
+  /// Whether it lost its locks to another transaction. Its later reads see the version that it has read so far.
   /// Only its commit fails with ABORTED, because clients retry only after a failed commit.
   var hasLostLocks = false
 }

@@ -7,7 +7,7 @@ import OrderedStore
 extension WatchWorker {
   /// Checks that the stream's caller may listen to `selection`: the target's selection or part of it.
   /// Subscribes the target to changes of the documents that the decision depends on.
-  /// - Parameter decided: the decision at the version; nil to ask the policy.
+  /// - Parameter decided: the decision at the version; nil if the policy has yet to decide.
   /// - Throws: the policy's denial.
   func authorizeTarget(
     _ target: inout ActiveTarget, _ selection: WatchSelection, at version: Version, _ stream: WatchStream,
@@ -77,7 +77,7 @@ extension WatchWorker {
     return stream.database.operation(operation, of: stream.caller)
   }
 
-  /// Asks the policy in force whether the stream's caller may listen to a selection.
+  /// Lets the policy in force decide whether the stream's caller may listen to a selection.
   /// - Throws: the policy's denial.
   private func authorise(
     _ selection: WatchSelection, at version: Version, _ stream: WatchStream
@@ -85,8 +85,8 @@ extension WatchWorker {
     try await stream.database.authorise(authorised(selection, stream), at: version)
   }
 
-  /// Whether the stream's caller could have listened to a selection at a past version. Changes since then show names of
-  /// documents that matched then, and a client may choose the version. Without permission the target is reset.
+  /// Whether the stream's caller could have listened to a selection at a past version, which the client may choose. The changes
+  /// since that version reveal names of documents that matched at that version. Without permission the target is reset.
   private func wasPermitted(
     _ selection: WatchSelection, at start: Version, _ stream: WatchStream
   ) async throws -> Bool {

@@ -2,16 +2,16 @@
 // decisions about their targets have read it. Without a queue, each stream would start its task immediately, and the requests
 // of other clients would wait for all of these tasks.
 //
-// Invariant: at most `concurrency` streams that the queue has woken are working, from the decision until the event loop has
-// written their responses. A stream that waits for its client to read, or for memory, does not count.
+// Invariant: of the streams that the queue has woken, at most `concurrency` work at the same time. A stream works from its
+// decisions until the event loop has written its responses. While it waits for its client or for memory, it does not count.
 
 import Locking
 
 /// Wakes streams in order.
 final class WakeQueue: Sendable {
-  /// The number of streams up to which all are woken immediately, without the queue.
+  /// Maximum number of streams that are woken immediately, without the queue.
   private static let directCount = 64
-  /// The streams of the queue that work at the same time.
+  /// Maximum number of streams of the queue that work at the same time.
   static let concurrency = 16
 
   private struct State {

@@ -58,7 +58,7 @@ public final class WatchStream: Sendable {
     /// Whether the access policy was replaced, so that all targets have to be decided again.
     var isPolicyReplaced = false
     var isRunning = false
-    /// Waits until the running task sends something or ends.
+    /// The caller of `wakeAndSettle`, which waits until the running task sends something or ends.
     var settling: CheckedContinuation<Void, Never>?
     var isClosed = false
     var failure: FirestoreError?

@@ -3,8 +3,8 @@
 //
 // Invariant: a client that applies all sent and buffered responses has the targets' results at the version
 // `cursor`. This version never decreases. A global NO_CHANGE is sent only after the CURRENT of every added
-// target. Nothing is sent after the caller's credentials have expired or were revoked. Changes of a commit are sent only after every
-// target was decided by the access policy in force when the commit was taken.
+// target. Nothing is sent after the caller's credentials have expired or were revoked. Before the changes of a commit are
+// sent, the access policy that was in force when the stream took the changes has decided every target.
 
 import Access
 import FirestoreModel
@@ -205,9 +205,8 @@ actor WatchWorker {
     let registration = stream.hub.makeRegistration()
     var start = start(of: request)
     if let from = start, from > stream.hub.published {
-      // The client's token may be of a version that was reserved after the last commit, for example for a
-      // heartbeat. `advance` reserves a newer version, so an older token is valid. Only a token above it was
-      // never issued.
+      // The client's token may name a version that was reserved after the last commit, for example for a
+      // heartbeat. `advance` reserves a newer version. A token above that version was never issued.
       let reached = try await stream.hub.advance()
       if from > reached { start = nil }
     }
@@ -307,7 +306,7 @@ actor WatchWorker {
     }
   }
 
-  // MARK: Cuts
+  // MARK: Snapshots
 
   private func sendSnapshot(_ stream: WatchStream) async throws {
     let sendsHeartbeat = stream.consumeHeartbeat()

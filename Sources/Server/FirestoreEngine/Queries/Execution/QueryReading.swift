@@ -32,7 +32,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Decides the query first, and then that its plan may be returned.
+  /// Authorizes the query first, and then the return of its plan.
   private func authoriseExplanation(
     of query: PreparedQuery, _ session: ReadSession, _ authorised: AuthorizedOperation
   ) async throws {
@@ -111,7 +111,7 @@ extension FirestoreDatabase {
       skipped = 0
       if page.isLast {
         advise(on: run)
-        // With a limit, the rest of the ranges was not scanned. Its locks are released.
+        // A limit may have ended the scan early. Locks on the unscanned parts of the ranges are released.
         let scanned = run.scanned
         if let owner = session.transaction?.owner {
           for (range, part) in zip(ranges, scanned) { locks.narrow(range, to: part, for: owner) }

@@ -47,8 +47,8 @@ struct QueryRun: Sendable {
   private var isExhausted = false
   private var remainingOffset: Int
   private var remaining: Int
-  /// The results of the run that is being read, not sorted yet, and their common value of the first order
-  /// field. If no index has the query's order, `unsorted` has the results so far.
+  /// The unsorted results of the run that is being read, or all results so far if no index has the query's order. The
+  /// results of a run share `runValue`, the encoded value of the first order field.
   private var unsorted: SortedMatches?
   private var runValue: ArraySlice<UInt8> = []
   /// Sorted results to deliver.

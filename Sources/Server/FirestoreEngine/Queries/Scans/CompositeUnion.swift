@@ -1,6 +1,6 @@
 // Merges several ranges of a composite index, each with a key prefix. Entries are returned in the order of
-// the rest of their keys. Entries whose rest is equal are of the same document, and only one of them is
-// returned.
+// their keys after this prefix (the suffix). Entries with equal suffixes belong to the same document, and only one of
+// them is returned.
 
 import OrderedStore
 
