@@ -1,4 +1,4 @@
-// REST requests with compressed bodies.
+// Tests of REST requests with compressed bodies.
 
 import FirestoreProtobuf
 import HearthServer
@@ -35,7 +35,7 @@ struct CompressedBodyTests {
   }
 
   @Test(
-    "a compressed body is read like its plain form",
+    "a compressed body is read like an uncompressed one",
     arguments: [
       ("gzip", CompressionAlgorithm.gzip), ("GZIP", .gzip), ("x-gzip", .gzip), ("deflate", .deflate),
     ])

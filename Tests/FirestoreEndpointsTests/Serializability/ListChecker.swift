@@ -183,8 +183,8 @@ struct ListChecker {
 
   // MARK: Commit times
 
-  /// Checks that the order of commit times is a serial order: transactions with writes, replayed in it, read the same
-  /// lists.
+  /// Checks that the order of commit times is a serial order: if the transactions with writes are replayed in this order, they
+  /// read the same lists.
   private mutating func checkCommitTimes() {
     var commits: [(time: Int64, index: Int)] = []
     for (index, transaction) in transactions.enumerated() {

@@ -1,4 +1,4 @@
-// Limits on the cost of one commit: each document is checked once, whatever the number of writes. Work that
+// Limits on the cost of one commit: each document is checked once for any number of writes. Work that
 // is repeated for each write counts against `maximumCommitCost`.
 
 import Access

@@ -1,4 +1,4 @@
-// Clears a database while transactions are open.
+// Tests of clearing a database while transactions are open, and of clears that need several commits.
 
 import Access
 import FirestoreModel

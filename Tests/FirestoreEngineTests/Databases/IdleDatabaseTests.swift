@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test(
-    "sessions that begin after two idle hours have current read times and survive the next commit",
+    "reads, transactions and listeners that begin after two idle hours have current read times and survive the next commit",
     arguments: [false, true])
   func afterIdleHours(isEmbedded: Bool) async throws {
     let storage = try ReopenableStore(isEmbedded: isEmbedded)

@@ -110,7 +110,7 @@ import Testing
       try await fixture.set(ResourcePath(["c", "d\(number)"]), ["a": .integer(Int64(number)), "b": 1])
     }
     let indexes = try await fixture.engine.database(fixture.database).indexes
-    // The first commit stores the configuration and succeeds. The next three are the builder's and fail.
+    // The first commit stores the configuration and succeeds. The next three come from the index builder and fail.
     store.rejectCommits(3, after: 1)
     try await fixture.engine.setIndexes(
       Self.index([("a", .ascending), ("b", .descending)]), ofDatabase: "(default)")
@@ -173,7 +173,7 @@ import Testing
     try await fixture.delete("c/large")
   }
 
-  @Test("an entry that is too large fails only its index; once the index is ready, such writes are rejected")
+  @Test("an entry that is too large fails only its index; a ready index rejects writes of such entries")
   func tooLarge() async throws {
     let fixture = try EngineFixture()
     let long = Value.string(String(repeating: "x", count: 1_500))

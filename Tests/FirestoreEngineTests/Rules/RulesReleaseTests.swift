@@ -1,4 +1,4 @@
-// Tests of stored rules: they survive a restart, cover databases that are opened later, and deny when they are damaged.
+// Tests of stored rules: they survive a restart and cover databases that are opened later. Damaged rules deny every user.
 
 import Access
 import AccessFixture

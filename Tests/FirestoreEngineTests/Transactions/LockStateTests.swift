@@ -130,7 +130,7 @@ private struct ModelLocks {
 
 @Suite("Lock table", .timeLimit(.minutes(10))) struct LockStateTests {
   @Test(
-    "a read yields to the eight oldest conflicting writes that expire no later, and a release grants all of them"
+    "a read yields to the eight oldest conflicting writes whose deadlines are not later, and a release grants all of them"
   )
   func yieldsToEightWrites() throws {
     var state = LockTable.State()

@@ -9,7 +9,7 @@ import Testing
 @testable import FirestoreEngine
 
 @Suite("Memory of results", .timeLimit(.minutes(5))) struct ResultMemoryTests {
-  /// Grants reservations while it is open, and records what is held.
+  /// Grants reservations while it is open, and records the held bytes.
   private final class RecordingMemory: ResultMemory {
     struct State {
       var isOpen = true
@@ -94,7 +94,7 @@ import Testing
     #expect(pages.all.first == 4 && pages.all.reduce(0, +) == 100, "\(pages.all)")
     #expect(pages.all.dropLast() == pages.all.dropLast().sorted()[...], "\(pages.all)")
     #expect(memory.state.withLock { $0.held } == 0)
-    // The reservation has room for the page and one document of the maximum size, twice each.
+    // The reservation covers the page and one document of the maximum size, twice each.
     #expect(
       memory.state.withLock { $0.reservations.first } == 2 * (EngineLimits.minimumPageBytes + 1_048_576))
   }
@@ -121,7 +121,7 @@ import Testing
     stream.close()
   }
 
-  @Test("A Listen stream that waits for memory ends with RESOURCE_EXHAUSTED if there is none in time")
+  @Test("A Listen stream whose wait for memory fails ends with RESOURCE_EXHAUSTED")
   func exhausted() async throws {
     struct ExhaustedMemory: ResultMemory {
       func reserve(_ bytes: Int) async throws { throw ResultMemoryExhausted("no memory") }

@@ -38,7 +38,7 @@ import Testing
       if case .documentRemove(let name, _, [2]) = $0 { name.id == "a" } else { false }
     }
     #expect(removals.count == 1)
-    // A document in two targets has the projection of the remaining one. A target without a projection may
+    // A document that leaves one of two targets has the projection of the remaining target. A target without a projection may
     // receive all fields.
     let unprojected = StructuredQuery(from: [.init("c")], filter: filter)
     stream.addTarget(WatchTarget(id: 4, Self.query(fixture, unprojected)))

@@ -15,7 +15,8 @@ struct FirestoreRESTMethod: Sendable {
 
   /// The size of the largest document in JSON, in bytes.
   private static let document = 2 << 20
-  /// The first bytes of a response with any number of results. The stream counts further bytes while it holds them.
+  /// The bytes that are expected at first for a response with any number of results. The stream counts further bytes while
+  /// it holds them.
   private static let results = 64 << 10
   /// The size of a page of a listing, in bytes.
   private static let page = 6 << 20

@@ -182,7 +182,7 @@ import Testing
     #expect(
       explanation.indexesUsed == [.init(queryScope: "Collection", properties: "(a ASC, b ASC, __name__ ASC)")]
     )
-    // Three documents: the cursor's and two results. Four entries, because one is read ahead.
+    // Three documents are read: the cursor's and two results. Four entries are read, because one is read ahead.
     #expect(explanation.statistics?.entriesScanned == 4 && explanation.statistics?.documentsScanned == 3)
   }
 
@@ -235,7 +235,7 @@ import Testing
     #expect(await failure { try await fixture.query(query) } == never)
   }
 
-  @Test("the error of a failed index says that its build failed, and gives administrators the cause")
+  @Test("the error of a failed index reports that its build failed, and gives administrators the cause")
   func failed() async throws {
     let fixture = try EngineFixture(strict: true)
     let long = Value.string(String(repeating: "x", count: 1_500))

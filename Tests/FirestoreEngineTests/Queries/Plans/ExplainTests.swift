@@ -65,7 +65,7 @@ import Testing
     #expect(try await Self.pages(fixture, cases[0].0, .none).allSatisfy { $0.explanation == nil })
   }
 
-  @Test("analyze returns the results and counts the reads behind them")
+  @Test("analyze returns the results and counts the reads that they needed")
   func counts() async throws {
     let fixture = try await Self.filled()
     var query = StructuredQuery(

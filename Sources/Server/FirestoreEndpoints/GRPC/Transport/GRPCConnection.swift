@@ -62,7 +62,7 @@ final class GRPCConnection {
   var outOfMemory: GRPCStatus { GRPCStatus(.resourceExhausted, memory.memory.refusal) }
 
   /// Registers a duplex stream. Duplex streams do not end by themselves. When the port drains (shuts down gracefully),
-  /// the connection asks each of them to finish, also those that begin during the drain.
+  /// the connection requests each of them to finish, also streams that begin during the drain.
   func add(_ handler: GRPCStreamHandler) {
     duplexStreams[ObjectIdentifier(handler)] = handler
     if isDraining { handler.drain() }

@@ -8,7 +8,7 @@ import NIOCore
 
 /// The decoded body of one forward POST.
 struct ForwardBody: Equatable {
-  /// A message. It has no bytes if the client could not encode it; its number is still used up.
+  /// A message. It has no bytes if the client could not encode it; its number is used nevertheless.
   struct Message: Equatable {
     var number: Int
     var bytes: ByteBuffer?
@@ -45,7 +45,7 @@ struct ForwardBody: Equatable {
     guard entries.count <= count else {
       throw .malformed("The request says that it brings \(count) messages, and brings \(entries.count).")
     }
-    // A message without any member appears in the body only in the count.
+    // A message without members occurs in the body only in `count`.
     for index in 0..<count where entries.count < count && entries[index] == nil {
       entries[index] = .some(nil)
     }

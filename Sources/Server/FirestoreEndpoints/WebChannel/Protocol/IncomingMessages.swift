@@ -20,7 +20,7 @@ struct IncomingMessages {
   private(set) var heldBytes = 0
 
   /// The approximate memory of a buffered message in addition to its bytes: its buffer and its entry in a
-  /// collection. A message of one byte would otherwise take a hundred times the memory that it counts.
+  /// collection. Without it, a message of one byte would take a hundred times the memory that is counted for it.
   private static let overheadBytes = 160
 
   init(_ limits: WebChannelLimits) {
