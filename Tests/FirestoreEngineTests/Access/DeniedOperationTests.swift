@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test("a denied caller does not learn that stored documents exceed the cost of a commit")
-  func cost() async throws {
+  func hidesCommitCost() async throws {
     let fixture = try EngineFixture(policy: TestPolicy.denying("secret"), maximumCommitCost: 1 << 18)
     let large = Value.bytes([UInt8](repeating: 1, count: 200_000))
     for id in ["a", "b", "c"] {
@@ -223,7 +223,7 @@ import Testing
   }
 
   @Test("a denied caller does not learn that its transaction conflicts with another commit")
-  func conflicts() async throws {
+  func hidesConflicts() async throws {
     let isClosed = Collected<Bool>()
     let policy = TestPolicy { _, operation, _ in
       if case .commit = operation, !isClosed.all.isEmpty { return .deny(reason: "closed") }

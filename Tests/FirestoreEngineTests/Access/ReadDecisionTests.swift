@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test("the time of a read's decision is the clock's, even long after the last commit")
-  func time() async throws {
+  func timeOfReads() async throws {
     let times = Collected<Timestamp>()
     let policy = TestPolicy { _, _, view in
       times.append(view.time)
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test("a read at a past version needs permission at that version and at the newest version")
-  func past() async throws {
+  func pastReads() async throws {
     let fixture = try EngineFixture(policy: Self.flagPolicy)
     let engine = fixture.engine
     let name = try fixture.name("c/d")
@@ -150,7 +150,7 @@ import Testing
   }
 
   @Test("a batch of documents is authorized before its first page")
-  func batches() async throws {
+  func batchDecision() async throws {
     let policy = TestPolicy.denying("secret")
     let fixture = try EngineFixture(policy: policy)
     let names = try (0..<600).map { try fixture.name(ResourcePath(["c", "d\($0)"])) }

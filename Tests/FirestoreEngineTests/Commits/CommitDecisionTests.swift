@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test("a commit is written once, after the last part of its decision")
-  func parts() async throws {
+  func writtenOnce() async throws {
     let parts = Collected<Int>()
     let fixture = try EngineFixture(policy: Self.policy(parts) { _ in })
     try await fixture.set("flags/open", ["on": true])

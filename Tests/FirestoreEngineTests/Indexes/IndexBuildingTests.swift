@@ -147,7 +147,7 @@ import Testing
     try await fixture.setIndexes(configuration)
     let built = try await fixture.check()
     #expect(built.isConsistent && built.compositeEntries == 6_650)
-    try await fixture.setIndexes(DatabaseIndexConfiguration(), untilSettled: true)
+    try await fixture.setIndexes(DatabaseIndexConfiguration(), untilStable: true)
     #expect(try await fixture.check().compositeEntries == 0)
   }
 
@@ -163,7 +163,7 @@ import Testing
     var configuration = Self.index(
       [("tags", .contains)] + fields.map { ($0, DatabaseIndexConfiguration.Mode.ascending) })
     configuration.indexes += Self.index([("tags", .contains), ("a", .ascending)]).indexes
-    try await fixture.setIndexes(configuration, untilSettled: true)
+    try await fixture.setIndexes(configuration, untilStable: true)
     let state = try await fixture.engine.database(fixture.database).indexes.current.state
     let failures = state.composites.map(\.failure)
     #expect(failures.map { $0 != nil } == [true, false])
@@ -183,13 +183,13 @@ import Testing
     try await fixture.set(ResourcePath(["c", "small"]), ["f0": 1, "f1": 2])
     var configuration = Self.index(fields.map { ($0, .ascending) })
     configuration.indexes += Self.index([("f0", .ascending), ("f1", .ascending)]).indexes
-    try await fixture.setIndexes(configuration, untilSettled: true)
+    try await fixture.setIndexes(configuration, untilStable: true)
     let state = try await fixture.engine.database(fixture.database).indexes.current.state
     #expect(state.composites.map { $0.failure != nil } == [true, false])
     #expect(try await fixture.check().isConsistent)
     try await fixture.delete(ResourcePath(["c", "large"]))
     configuration.overrides = [.init("other", nil, [])]
-    try await fixture.setIndexes(configuration, untilSettled: true)
+    try await fixture.setIndexes(configuration, untilStable: true)
     #expect(
       try await fixture.engine.database(fixture.database).indexes.current.state.composites.allSatisfy {
         $0.failure == nil
@@ -214,7 +214,7 @@ import Testing
       let configuration = DatabaseIndexConfiguration(overrides: [
         .init("c", a, []), .init("c", m, []), .init("c", m.appending("y"), [.init(.collection, .ascending)]),
       ])
-      try await fixture.setIndexes(configuration, untilSettled: true)
+      try await fixture.setIndexes(configuration, untilStable: true)
       let after = try await fixture.check()
       #expect(after.isConsistent && after.automaticEntries == 20)
       let onA = StructuredQuery(from: [.init("c")], filter: .field(FieldFilter(a, .greaterThan, 17)))
@@ -232,7 +232,7 @@ import Testing
         #expect(try await fixture.query(onA).count == 2)
         #expect(try await fixture.query(onX).count == 20)
       }
-      try await fixture.setIndexes(DatabaseIndexConfiguration(), untilSettled: true)
+      try await fixture.setIndexes(DatabaseIndexConfiguration(), untilStable: true)
       #expect(try await fixture.check() == before)
       #expect(try await fixture.query(onA).count == 2)
       // Exempts all fields except one.
@@ -240,7 +240,7 @@ import Testing
         DatabaseIndexConfiguration(overrides: [
           .init("c", nil, []), .init("c", a, [.init(.collection, .ascending)]),
         ]),
-        untilSettled: true)
+        untilStable: true)
       #expect(try await fixture.check().automaticEntries == 20)
     }
   }

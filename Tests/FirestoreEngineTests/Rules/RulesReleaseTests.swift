@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test("the stored form of a release does not change")
-  func form() throws {
+  func storedForm() throws {
     let release = RulesRelease(source: "é", rulesetID: "r1", at: 258)
     #expect(release.encoded == [2, 0, 0, 0, 0, 0, 0, 1, 2, 2, 0x72, 0x31, 0xC3, 0xA9])
     #expect(try RulesRelease(decoding: release.encoded) == release)

@@ -13,7 +13,7 @@ import Testing
   private final class RecordingMemory: ResultMemory {
     struct State {
       var isOpen = true
-      var grantsAtOnce = true
+      var grantsImmediately = true
       var held = 0
       var highest = 0
       var reservations: [Int] = []
@@ -35,7 +35,7 @@ import Testing
 
     func reserveNow(_ bytes: Int) -> Bool {
       state.withLock { state in
-        guard state.isOpen, state.grantsAtOnce else { return false }
+        guard state.isOpen, state.grantsImmediately else { return false }
         state.reservations.append(bytes)
         state.held += bytes
         state.highest = max(state.highest, state.held)
@@ -149,10 +149,10 @@ import Testing
   }
 
   @Test("Buffered changes become a reset if memory for them is missing, and the client converges")
-  func conflation() async throws {
+  func bufferedChangesBecomeReset() async throws {
     let fixture = try EngineFixture()
     let memory = RecordingMemory()
-    memory.state.withLock { $0.grantsAtOnce = false }
+    memory.state.withLock { $0.grantsImmediately = false }
     let client = WatchClient()
     let stream = try await fixture.watch(CountedOutput(client: client, counted: memory))
     stream.addTarget(WatchTarget(id: 1, fixture.selection(everything)))
@@ -160,7 +160,7 @@ import Testing
     client.block(true)
     // The first change occupies the output. The later ones are buffered, beyond the allowance.
     try await fill(fixture, count: 20)
-    #expect(stream.waitingBytes <= EngineLimits.watchBufferAllowance)
+    #expect(stream.bufferedBytes <= EngineLimits.watchBufferAllowance)
     client.block(false)
     try await eventually("the client has all documents") { client.view.documents[1]?.count == 20 }
     #expect(client.view.resets >= 1)

@@ -95,7 +95,7 @@ import Testing
             fields: ["n": .integer(Int64((index * 37 + round * 11) % 101)), "x": bytes]))
       }
       last = try #require(try await fixture.commit(writes).commitTime)
-      #expect(stream.waitingBytes <= max(budget.maximumChangeBytes, budget.maximumNameBytes))
+      #expect(stream.bufferedBytes <= max(budget.maximumChangeBytes, budget.maximumNameBytes))
     }
     client.block(false)
     let documents = try await client.snapshot(at: last)

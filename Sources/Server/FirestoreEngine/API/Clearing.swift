@@ -26,7 +26,7 @@ extension FirestoreDatabase {
   /// Deletes as many documents as one commit may. Returns true if no document remains.
   fileprivate func clear(at path: ResourcePath, as caller: Principal) async throws -> Bool {
     let writer = makeWriter()
-    defer { locks.leave(writer) }
+    defer { locks.removeFootprint(of: writer) }
     let committed = try await rows.execute(validating: nil) { view in
       var writes: [Write] = []
       var bytes = 0

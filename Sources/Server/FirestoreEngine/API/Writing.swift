@@ -75,7 +75,7 @@ extension FirestoreEngine {
           let index = next
           next += 1
           let write = writes[index]
-          group.addTask { (index, await self.single(write, in: name, as: caller)) }
+          group.addTask { (index, await self.commitSeparately(write, in: name, as: caller)) }
         }
         // The writes are committed concurrently, since concurrent commits share one sync to disk.
         for _ in 0..<EngineLimits.maximumConcurrentBatchWrites { start() }
@@ -92,7 +92,7 @@ extension FirestoreEngine {
   }
 
   /// Commits one write of a batch.
-  private func single(
+  private func commitSeparately(
     _ write: Write, in name: DatabaseName, as caller: Principal
   ) async -> Result<WriteResult, FirestoreError> {
     do throws(FirestoreError) {

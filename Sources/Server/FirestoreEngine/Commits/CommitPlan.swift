@@ -44,7 +44,7 @@ struct CommitPlan {
     /// The net effect of the writes so far; nil if they only verify preconditions.
     var netKind: DocumentWrite.Kind?
     /// Whether the writes so far, without deletions, create or update the document; nil before the first such write.
-    var first: DocumentWrite.Kind?
+    var kindWithoutDeletions: DocumentWrite.Kind?
     /// Whether a precondition determined `netKind`.
     var isConditional = false
     /// Whether a write verifies the document.
@@ -441,11 +441,11 @@ extension CommitPlan.PendingDocument {
     case .verify: isVerified = true
     case .delete, .update, .transform:
       if netKind == nil { isConditional = write.precondition != nil }
-      var kind = first ?? (before == nil ? .create : .update)
-      if let precondition = write.precondition, first == nil {
+      var kind = kindWithoutDeletions ?? (before == nil ? .create : .update)
+      if let precondition = write.precondition, kindWithoutDeletions == nil {
         kind = precondition == .exists(false) ? .create : .update
       }
-      first = kind
+      kindWithoutDeletions = kind
       netKind = kind
       if case .delete = write.operation { netKind = .delete }
     }

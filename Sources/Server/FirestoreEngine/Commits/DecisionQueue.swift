@@ -3,8 +3,8 @@
 // Only one of these commits continues at a time: each of its attempts plans all writes again and holds the sequencer. So the
 // other commits of the database wait for one such attempt at most.
 //
-// Invariant: the queue is empty unless a commit is continuing its decision. That commit calls `next` when it ends or waits for
-// locks.
+// Invariant: the queue is empty unless a commit is continuing its decision. That commit calls `dequeue` when it ends or waits
+// for locks.
 
 import Locking
 
@@ -20,8 +20,8 @@ final class DecisionQueue<Commit: Sendable>: Sendable {
   private let state = Guarded(State())
 
   /// Lets a commit continue its decision, or queues it.
-  /// - Returns: whether it may continue now. Otherwise `next` returns it later.
-  func enter(_ commit: Commit) -> Bool {
+  /// - Returns: whether it may continue now. Otherwise `dequeue` returns it later.
+  func continueOrEnqueue(_ commit: Commit) -> Bool {
     state.withLock { state in
       if state.isBusy {
         state.commits.append(commit)
@@ -34,7 +34,7 @@ final class DecisionQueue<Commit: Sendable>: Sendable {
 
   /// Called when the continuing commit ends or waits for locks.
   /// - Returns: the next commit, which may continue now; nil if the queue is empty.
-  func next() -> Commit? {
+  func dequeue() -> Commit? {
     state.withLock { state in
       guard state.started < state.commits.count else {
         state = State()

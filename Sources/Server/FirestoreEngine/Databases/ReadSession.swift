@@ -20,7 +20,7 @@ struct ReadSession: Sendable {
   var hasLocked = false
 
   /// Whether reads are recorded, to be validated at the transaction's commit.
-  var keepsReads: Bool {
+  var recordsReads: Bool {
     guard let transaction else { return false }
     return transaction.mode != .readOnly
   }
@@ -83,7 +83,7 @@ extension FirestoreDatabase {
     switch options {
     case .readOnly(let time?): snapshot = try await version(at: time)
     case .readOnly(nil), .readWrite(_, .optimistic):
-      snapshot = await recentVersion(keptFor: self.options.limits.transactionTimeoutSeconds)
+      snapshot = await recentVersion(readableFor: self.options.limits.transactionTimeoutSeconds)
     case .readWrite: break
     }
     return try transactions.begin(options, snapshot: snapshot, as: caller)

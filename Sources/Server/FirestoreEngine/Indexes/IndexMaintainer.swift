@@ -88,7 +88,7 @@ final class IndexMaintainer: Sendable {
       guard let next = before.reconfigured(configuration, isEmpty: isEmpty, at: view.commitVersion) else {
         return nil
       }
-      try self.put(next, in: view)
+      try self.storeAndPublish(next, in: view)
       return next
     }
     guard let next = change.result else { return }
@@ -120,7 +120,7 @@ final class IndexMaintainer: Sendable {
 
   /// Stores a state. Must be the last operation of a body in the sequencer, since it publishes the new state
   /// to later bodies.
-  private func put(_ next: IndexState, in view: any SequencedTransaction) throws {
+  private func storeAndPublish(_ next: IndexState, in view: any SequencedTransaction) throws {
     try view.set(FirestoreKeyLayout.indexing, try next.encoded())
     state.withLock { $0.set = IndexSet(next, vectors: $0.vectors) }
   }
@@ -182,16 +182,16 @@ final class IndexMaintainer: Sendable {
       switch stored.phase {
       case .stable: return .nothing
       case .building:
-        try self.put(try self.build(stored, now: now, in: view), in: view)
+        try self.storeAndPublish(try self.build(stored, now: now, in: view), in: view)
       case .waitingForTransactions:
         let end = stored.waitingSince + self.options.limits.transactionTimeout
         // If `now` is before `waitingSince`, the machine's clock was reset. Then this is another process, and
         // no older transaction exists.
         if !hasNoOlderTransactions, now < end, now >= stored.waitingSince { return .wait(end) }
-        try self.put(stored.retired(), in: view)
+        try self.storeAndPublish(stored.clearing(), in: view)
       case .clearing:
         let next = try self.clear(stored, in: view)
-        try self.put(next, in: view)
+        try self.storeAndPublish(next, in: view)
         if next.phase == .stable { self.report("the indexes are settled") }
       }
       return .step
@@ -240,7 +240,7 @@ final class IndexMaintainer: Sendable {
       // The document is not marked as done. The next step adds its remaining entries and skips the existing
       // ones.
       if step.isTruncated { break }
-      next.progress.pass(document.row, in: batch.group)
+      next.progress.markDone(document.row, in: batch.group)
       if step.isFull { break }
     }
     if next.progress.documents / 10_000 > stored.progress.documents / 10_000 {
@@ -281,7 +281,7 @@ final class IndexMaintainer: Sendable {
         for key in IndexEntries.difference(from: all, to: required).removed { try step.clear(key) }
       }
       if step.isTruncated { break }
-      next.progress.pass(document.row, in: batch.group)
+      next.progress.markDone(document.row, in: batch.group)
       if step.isFull { break }
     }
     return next

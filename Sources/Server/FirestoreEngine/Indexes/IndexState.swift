@@ -75,7 +75,7 @@ struct IndexState: Codable, Sendable, Equatable {
     var documents = 0
 
     /// Records that the document of a group row is done.
-    mutating func pass(_ row: [UInt8], in group: String) {
+    mutating func markDone(_ row: [UInt8], in group: String) {
       self.group = group
       last = row
       documents += 1
@@ -124,7 +124,7 @@ struct IndexState: Codable, Sendable, Equatable {
     state.progress = Progress()
     for index in state.composites.indices { state.composites[index].failure = nil }
     // An empty database has no entries to build or remove, so all phases are complete.
-    return isEmpty ? state.built(at: version, now: 0).retired().stable() : state
+    return isEmpty ? state.built(at: version, now: 0).clearing().stable() : state
   }
 
   /// The state after all entries of the target were added.
@@ -146,7 +146,7 @@ struct IndexState: Codable, Sendable, Equatable {
   }
 
   /// The state after all transactions of the old plans have ended.
-  func retired() -> IndexState {
+  func clearing() -> IndexState {
     var state = self
     state.phase = .clearing
     state.progress = Progress()
@@ -211,7 +211,7 @@ struct IndexState: Codable, Sendable, Equatable {
   var plans: [Plan] { [base, target] + stale }
 
   /// The ids of the collection groups that any plan configures, ordered by their bytes.
-  var concernedGroups: [String] {
+  var configuredGroups: [String] {
     var groups: Set<[UInt8]> = []
     for plan in plans {
       for override in plan.overrides { groups.insert(Array(override.collectionID.utf8)) }

@@ -253,7 +253,7 @@ final class TransactionTable: Sendable {
   func recordRead(_ owner: LockTable.Owner, at version: Version) -> OpenTransaction? {
     state.withLock { state in
       guard let transaction = state.open[owner.id]?.transaction else { return nil }
-      if !transaction.hasLostLocks { state.open[owner.id]?.reads.note(version) }
+      if !transaction.hasLostLocks { state.open[owner.id]?.reads.recordVersion(version) }
       return transaction
     }
   }
@@ -384,7 +384,7 @@ extension TransactionTable.Entry {
 
   /// Adds reads. For a read-only transaction, which needs no validation, records only the version.
   fileprivate mutating func add(_ read: ReadSet) {
-    if transaction.mode == .readOnly { reads.note(read.version) } else { reads.add(read) }
+    if transaction.mode == .readOnly { reads.recordVersion(read.version) } else { reads.add(read) }
   }
 }
 

@@ -15,8 +15,8 @@ enum PendingChanges {
   /// The changed documents that a target selects by name, or on which its permission depends.
   func named(by target: ActiveTarget) -> [ResourcePath] {
     switch self {
-    case .merged(let delta): delta.named.filter(target.names)
-    case .names(let paths, _): paths.filter(target.names)
+    case .merged(let delta): delta.named.filter(target.dependsOnDocument)
+    case .names(let paths, _): paths.filter(target.dependsOnDocument)
     }
   }
 }

@@ -72,7 +72,7 @@ extension WatchWorker {
           guard let target = limited[effect.registration], let query = target.query,
             let window = target.window
           else { continue }
-          try windows[effect.registration, default: WindowUpdate(window)].note(entry, effect, query)
+          try windows[effect.registration, default: WindowUpdate(window)].record(entry, effect, query)
           count += 1
         }
       }

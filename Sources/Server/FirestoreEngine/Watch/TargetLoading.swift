@@ -40,7 +40,7 @@ extension WatchWorker {
   }
 
   /// Maximum targets that are decided in one read, so that the read stays short.
-  private static let maximumTogether = 16
+  private static let maximumDecisionsPerRead = 16
 
   /// Repeats the policy's decisions about active targets, many in one read. Removes denied targets.
   /// - Parameter selections: the targets, each with the part of its selection that is decided.
@@ -50,12 +50,12 @@ extension WatchWorker {
   ) async throws {
     var rest = selections[...]
     while !rest.isEmpty {
-      let together = Array(rest.prefix(Self.maximumTogether))
-      rest = rest.dropFirst(together.count)
-      let operations = together.map { authorised($0.selection, stream) }
+      let batch = Array(rest.prefix(Self.maximumDecisionsPerRead))
+      rest = rest.dropFirst(batch.count)
+      let operations = batch.map { authorised($0.selection, stream) }
       // A failed read may concern one target only, so each target is then decided separately.
       let decisions = try? await stream.database.authorise(operations, at: version)
-      for (index, item) in together.enumerated() {
+      for (index, item) in batch.enumerated() {
         do {
           var target = item.target
           try await authorizeTarget(

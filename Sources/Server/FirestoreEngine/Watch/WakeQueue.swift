@@ -18,7 +18,7 @@ final class WakeQueue: Sendable {
     var waiting: [WatchStream] = []
     /// The index of the next stream in `waiting`.
     var next = 0
-    var laneCount = 0
+    var taskCount = 0
   }
 
   private let state = Guarded(State())
@@ -31,22 +31,22 @@ final class WakeQueue: Sendable {
     }
     let added = state.withLock { state in
       state.waiting += streams
-      defer { state.laneCount = Self.concurrency }
-      return Self.concurrency - state.laneCount
+      defer { state.taskCount = Self.concurrency }
+      return Self.concurrency - state.taskCount
     }
     for _ in 0..<added {
       Task { while let stream = self.next() { await stream.wakeAndSettle() } }
     }
   }
 
-  /// The next stream; nil ends a lane.
+  /// The next stream; nil ends the calling task.
   private func next() -> WatchStream? {
     state.withLock { state in
-      precondition((1...Self.concurrency).contains(state.laneCount), "invariant: the queue counts its lanes")
+      precondition((1...Self.concurrency).contains(state.taskCount), "invariant: the queue counts its tasks")
       guard state.next < state.waiting.count else {
         state.waiting = []
         state.next = 0
-        state.laneCount -= 1
+        state.taskCount -= 1
         return nil
       }
       defer { state.next += 1 }

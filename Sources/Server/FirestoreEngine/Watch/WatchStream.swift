@@ -206,7 +206,7 @@ public final class WatchStream: Sendable {
   }
 
   /// The bytes of the buffered changes.
-  var waitingBytes: Int { mailbox.withLock { $0.buffered.bytes } }
+  var bufferedBytes: Int { mailbox.withLock { $0.buffered.bytes } }
 
   /// Requests a global snapshot with a fresh token. The caller wakes the stream.
   func requestHeartbeat() { mailbox.withLock { $0.isHeartbeatRequested = true } }

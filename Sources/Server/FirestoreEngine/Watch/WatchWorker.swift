@@ -48,13 +48,13 @@ actor WatchWorker {
       }
     } catch {
       await finish(stream)
-      if let error = Self.lastResponse(to: error) { await stream.output.fail(error) }
+      if let error = Self.finalError(for: error) { await stream.output.fail(error) }
       stream.settle()
     }
   }
 
   /// The error with which the stream ends; nil if its client is gone.
-  private static func lastResponse(to error: any Error) -> FirestoreError? {
+  private static func finalError(for error: any Error) -> FirestoreError? {
     switch error {
     case is OutputClosed: nil
     case let end as Ended: end.error
@@ -182,7 +182,7 @@ actor WatchWorker {
   }
 
   private func add(_ request: WatchTarget, _ stream: WatchStream) async throws {
-    let id = try number(request)
+    let id = try targetID(of: request)
     guard targets[id] == nil else {
       throw FirestoreError.invalidArgument("Target id \(id) is active already on this stream.")
     }
@@ -265,7 +265,7 @@ actor WatchWorker {
   }
 
   /// The target's id. Either the client or the server assigns all ids of a stream.
-  private func number(_ request: WatchTarget) throws -> Int32 {
+  private func targetID(of request: WatchTarget) throws -> Int32 {
     guard request.id >= 0, serverNumbersTargets == nil || serverNumbersTargets == (request.id == 0) else {
       throw FirestoreError.invalidArgument("Target ids must be positive, or all of them 0.")
     }

@@ -63,8 +63,8 @@ import Testing
     #expect(
       text.hasSuffix(
         #"{"fieldPath":"b","order":"ASCENDING"},{"fieldPath":"__name__","order":"DESCENDING"}]}"#))
-    for standing in [MissingIndex.Status.building, .failed("c/d: why")] {
-      #expect(MissingIndex.composite(index, standing).configuration == nil)
+    for status in [MissingIndex.Status.building, .failed("c/d: why")] {
+      #expect(MissingIndex.composite(index, status).configuration == nil)
     }
   }
 }

@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test("analyze returns the results and counts the reads that they needed")
-  func counts() async throws {
+  func statistics() async throws {
     let fixture = try await Self.filled()
     var query = StructuredQuery(
       from: [.init("c")], filter: Self.filter("n", .greaterThanOrEqual, 30), offset: 2)

@@ -31,7 +31,7 @@ struct StreamCodec: Sendable {
         return .failure(MalformedMessage(error: error))
       }
       if outline.isPipeline { return .success(outline.message) }
-      return .failure(MalformedMessage(error: error, rest: outline.message))
+      return .failure(MalformedMessage(error: error, targetFields: outline.message))
     }
   }
 

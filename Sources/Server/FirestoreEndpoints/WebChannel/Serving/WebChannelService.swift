@@ -90,7 +90,7 @@ package struct WebChannelService: Sendable {
         return .failure(error)
       }
     }
-    guard body.readableBytes > WebChannelSessionHandler.largeBytes else { return proceed(parse()) }
+    guard body.readableBytes > WebChannelSessionHandler.maximumInlineBytes else { return proceed(parse()) }
     request.responder.start {
       let parsed = parse()
       request.responder.eventLoop.execute { proceed(parsed) }

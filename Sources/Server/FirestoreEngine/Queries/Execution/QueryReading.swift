@@ -62,7 +62,7 @@ extension FirestoreDatabase {
       try self.authorise(authorised, in: view)
       var run = QueryRun(query, self.indexes)
       _ = try run.makePlan(view)
-      return run.used
+      return run.usedIndexes
     }
     try await deliver(
       QueryPage(
@@ -116,7 +116,7 @@ extension FirestoreDatabase {
         if let owner = session.transaction?.owner {
           for (range, part) in zip(ranges, scanned) { locks.narrow(range, to: part, for: owner) }
         }
-        return QueryReads(ranges: session.keepsReads ? scanned : [])
+        return QueryReads(ranges: session.recordsReads ? scanned : [])
       }
     }
   }
@@ -127,10 +127,10 @@ extension FirestoreDatabase {
     _ query: PreparedQuery, counts: Bool = false, _ session: inout ReadSession
   ) async throws -> (run: QueryRun, ranges: [KeyRange]) {
     let run = QueryRun(
-      query, indexes, recordsKeys: session.keepsReads, counts: counts,
+      query, indexes, recordsKeys: session.recordsReads, counts: counts,
       maximumSortBytes: options.maximumSortBytes,
       maximumScanRows: options.maximumScanRows)
-    guard session.keepsReads else { return (run, []) }
+    guard session.recordsReads else { return (run, []) }
     let (planned, plan) = try await rows.read(at: session.version) { view in
       var run = run
       let plan = try run.makePlan(view)
@@ -228,7 +228,7 @@ private struct ResultTally {
   func explanation(_ run: QueryRun, microseconds: UInt64) -> QueryExplanation {
     let billable = returned + skipped
     return QueryExplanation(
-      indexesUsed: run.used,
+      indexesUsed: run.usedIndexes,
       statistics: .init(
         resultsReturned: returned, microseconds: max(Int(clamping: microseconds), 1),
         readOperations: max(billable, 1), entriesScanned: run.cost.entries,

@@ -11,12 +11,14 @@ import OrderedStore
 
 extension QueryRun {
   /// Scanned rows above which an index may be suggested.
-  private static let manyRows = 1_000
+  private static let minimumScannedRows = 1_000
   /// Scanned rows per result above which an index is suggested.
-  private static let rowsForResult = 10
+  private static let minimumRowsPerResult = 10
 
   /// Whether the query scanned many more rows than it found results.
-  var isWasteful: Bool { rowsRead > Self.manyRows && rowsRead / Self.rowsForResult > resultsFound }
+  var isWasteful: Bool {
+    rowsRead > Self.minimumScannedRows && rowsRead / Self.minimumRowsPerResult > resultsFound
+  }
 }
 
 extension FirestoreDatabase {
